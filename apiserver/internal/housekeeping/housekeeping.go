@@ -118,6 +118,7 @@ var loops = []struct {
 	{"persistentvolumeclaim-protection-controller", newClaimProtection},
 	{"persistentvolume-protection-controller", newVolumeProtection},
 	{"volumeattributesclass-protection-controller", newClassProtection},
+	{serviceCIDRsName, newServiceCIDRs},
 }
 
 // Names are the names of all loops, as --controllers takes them: those of

@@ -163,7 +163,7 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.ValidatingBindings = keep(s, admissionregistration.ValidatingBindings(o.Clock))
 	s.MutatingPolicies = keep(s, admissionregistration.MutatingPolicies(o.Clock))
 	s.MutatingBindings = keep(s, admissionregistration.MutatingBindings(o.Clock))
-	s.Services = service.NewStore(s.IPAddresses, ranges, o)
+	s.Services = service.NewStore(s.IPAddresses, s.ServiceCIDRs, ranges, o)
 	s.binder = pod.NewBinder(s.Pods, o.Clock)
 	s.served = append(s.served, registry.Serve(s.Services)...)
 	for _, room := range rooms {

@@ -22,6 +22,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
@@ -72,6 +73,9 @@ func start(t *testing.T, ranges ...string) *bed {
 		}
 	})
 	if err := set.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := networking.Bootstrap(t.Context(), set.ServiceCIDRs, addresses, metav1.Now()); err != nil {
 		t.Fatal(err)
 	}
 	kubelets, err := kubelet.New(kubelet.Options{})

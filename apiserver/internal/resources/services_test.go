@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -87,7 +88,9 @@ func TestServiceAddresses(t *testing.T) {
 	_, err = b.service(newService("twin", at(web.Spec.ClusterIP)))
 	refused(t, "a taken address", err, "failed to allocate IP "+web.Spec.ClusterIP+": provided IP is already allocated")
 	_, err = b.service(newService("far", at("10.1.0.1")))
-	refused(t, "another range", err, "the provided IP (10.1.0.1) is not in the valid range. The range of valid IPs is 10.0.0.0/28")
+	refused(t, "another range", err, "failed to allocate IP 10.1.0.1: the provided network does not match the current range")
+	_, err = b.service(newService("far", at("10.1.0.1")), metav1.DryRunAll)
+	refused(t, "another range, asked only", err, "the provided IP (10.1.0.1) is not in the valid range. The range of valid IPs is 10.0.0.0/28")
 	_, err = b.service(newService("web"))
 	refused(t, "a taken name", err, "already exists")
 	if _, err := b.service(newService("dry"), metav1.DryRunAll); err != nil {
@@ -154,7 +157,7 @@ func TestTwoFamilies(t *testing.T) {
 		t.Errorf("the first address was %s and is %s", first, s.Spec.ClusterIP)
 	}
 	_, err = b.service(newService("six", func(s *corev1.Service) { s.Spec.IPFamilies, s.Spec.ClusterIP = []corev1.IPFamily{v6}, "fd00:1::1" }))
-	refused(t, "another range", err, "the provided IP (fd00:1::1) is not in the valid range. The range of valid IPs is fd00::/112")
+	refused(t, "another range", err, "failed to allocate IP fd00:1::1: the provided network does not match the current range")
 	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admit{}, nil); err != nil || b.held() != 0 {
 		t.Errorf("deleted: %v, %d held", err, b.held())
 	}
@@ -190,7 +193,10 @@ func TestServiceAddressesAreGivenOnce(t *testing.T) {
 		t.Errorf("%d addresses for %d services: %v", len(seen), all, errors.Join(errs...))
 	}
 	_, err := b.service(newService("late"))
-	refused(t, "none left", err, "range is full")
+	refused(t, "none left", err, `failed to allocate a serviceIP for Service "late": range is full`)
+	if !apierrors.IsInternalError(err) {
+		t.Errorf("none left is told as %v", apierrors.ReasonForError(err))
+	}
 	if _, err := b.Services.DeleteCollection(t.Context(), "default", registry.Admit{}, nil, registry.ListOptions{}); err != nil || b.held() != 0 {
 		t.Errorf("all deleted: %v, %d held", err, b.held())
 	}

@@ -18,7 +18,10 @@ func (s *Server) newHousekeeper(certificate string) (*housekeeper.Housekeeper, e
 	}
 	return housekeeper.New(housekeeper.Options{
 		Flags: s.options, Leases: s.resources.Leases, Loops: loops, Pods: s.newPods,
-		Others: []housekeeping.Loop{s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.shareOptions().Maintain},
+		Others: []housekeeping.Loop{
+			s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.shareOptions().Maintain,
+			housekeeping.KeepAddresses(loops), s.keepOwnService,
+		},
 	})
 }
 

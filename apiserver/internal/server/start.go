@@ -7,14 +7,12 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/authz/rbac/bootstrap"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/gcpace"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/resources/flowcontrol"
-	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/priorityclass"
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/proto/backoff"
@@ -85,7 +83,7 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	if err := s.aggregator.Bootstrap(ctx, s.builtin); err != nil {
 		return err
 	}
-	if err := s.resources.Services.Bootstrap(ctx, s.port); err != nil {
+	if err := s.bootstrapService(ctx); err != nil && !forOperators(err) { // keepOwnService tells
 		return err
 	}
 	return bootstrap.Reconcile(ctx, bootstrap.Stores{
@@ -198,13 +196,6 @@ func (s *Server) watchdog(ctx context.Context) error {
 // bootstrapKinds makes the objects that every cluster has of kinds that the
 // server itself does not decide by.
 func (s *Server) bootstrapKinds(ctx context.Context) error {
-	addresses, _, err := s.options.ServiceRanges()
-	if err != nil {
-		return err
-	}
-	if err := networking.Bootstrap(ctx, s.resources.ServiceCIDRs, addresses, metav1.NewTime(s.clock.Now())); err != nil {
-		return err
-	}
 	if err := authentication.TrackTokens(ctx, s.resources.ConfigMaps, s.clock); err != nil {
 		return err
 	}

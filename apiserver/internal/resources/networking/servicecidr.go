@@ -2,13 +2,16 @@ package networking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -19,13 +22,21 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// serverRange is the range that the server's flags say.
-const serverRange = "kubernetes"
+// ServiceCIDRResource is where the ranges of services' addresses are.
+var ServiceCIDRResource = resource("servicecidrs", "ServiceCIDR", false)
+
+const (
+	// ServerRange is the range that the server's flags say.
+	ServerRange = "kubernetes"
+	// RangeKeeper is by which name the server says that its range is ready;
+	// upstream's.
+	RangeKeeper = "kubernetes-service-cidr-controller"
+)
 
 // ServiceCIDRs is the strategy of the ranges of services' addresses.
 func ServiceCIDRs(clock clock.PassiveClock) registry.Strategy[*networkingv1.ServiceCIDR] {
 	return registry.WithStatus(registry.Strategy[*networkingv1.ServiceCIDR]{
-		Resource: resource("servicecidrs", "ServiceCIDR", false), Singular: "servicecidr",
+		Resource: ServiceCIDRResource, Singular: "servicecidr",
 		UnconditionalUpdate: true,
 		Status:              &registry.Change[*networkingv1.ServiceCIDR]{KeepsMetadata: true},
 		ValidateName:        check.NameIsSubdomain,
@@ -73,27 +84,43 @@ func sameRanges(now, old []string) field.ErrorList {
 	return check.Same(now, old, specPath.Child("cidrs"))
 }
 
-// Bootstrap makes the ranges that the server gives addresses from known. A
-// cluster that gets its second family has that added.
+// ErrOtherRanges is returned where the cluster's first ranges are not those of the
+// server's flags, which changes nothing: addresses are given of the cluster's.
+var ErrOtherRanges = errors.New("the default ServiceCIDR does not match the server's flags")
+
+// Bootstrap makes the ranges that the server's flags say known, where they are
+// not. A cluster that gets its second family has that added.
 func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.ServiceCIDR], own []netip.Prefix, now metav1.Time) error {
-	var cidrs []string
+	cidrs := make([]string, 0, len(own))
 	for _, r := range own {
 		cidrs = append(cidrs, r.Masked().String())
 	}
-	_, err := ranges.CreateTyped(ctx, &networkingv1.ServiceCIDR{
-		ObjectMeta: metav1.ObjectMeta{Name: serverRange}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs},
-	})
-	if apierrors.IsAlreadyExists(err) {
-		return addSecond(ctx, ranges, cidrs)
+	known, err := ranges.GetTyped(ctx, "", ServerRange, "")
+	if apierrors.IsNotFound(err) {
+		known, err = ranges.CreateTyped(ctx, &networkingv1.ServiceCIDR{
+			ObjectMeta: metav1.ObjectMeta{Name: ServerRange}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs},
+		})
 	}
-	if err == nil {
-		_, err = ranges.UpdateTyped(ctx, "", serverRange, "status", func(c *networkingv1.ServiceCIDR) error {
-			c.Status.Conditions = []metav1.Condition{{
-				Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: now,
-				Message: "Kubernetes default Service CIDR is ready",
-			}}
+	switch {
+	case apierrors.IsAlreadyExists(err): // another server was faster, and says the rest
+		return nil
+	case err != nil:
+		return fmt.Errorf("bootstrap service range: %w", err)
+	case known.DeletionTimestamp != nil: // made again when it is gone
+		return nil
+	case len(known.Spec.CIDRs) < len(cidrs) && slices.Equal(known.Spec.CIDRs, cidrs[:len(known.Spec.CIDRs)]):
+		_, err = ranges.UpdateTyped(ctx, "", ServerRange, "", func(c *networkingv1.ServiceCIDR) error {
+			c.Spec.CIDRs = cidrs
 			return nil
 		})
+	case !slices.Equal(known.Spec.CIDRs, cidrs):
+		return fmt.Errorf("%w: %v and %v", ErrOtherRanges, known.Spec.CIDRs, cidrs)
+	}
+	if err == nil && unknown(known) {
+		err = ranges.ApplyTyped(ctx, ServerRange, RangeKeeper, map[string]any{"conditions": []any{map[string]any{
+			"type": networkingv1.ServiceCIDRConditionReady, "status": string(metav1.ConditionTrue),
+			"lastTransitionTime": now.UTC().Format(time.RFC3339), "message": "Kubernetes default Service CIDR is ready",
+		}}})
 	}
 	if err != nil {
 		return fmt.Errorf("bootstrap service range: %w", err)
@@ -101,14 +128,8 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 	return nil
 }
 
-func addSecond(ctx context.Context, ranges *registry.Store[*networkingv1.ServiceCIDR], cidrs []string) error {
-	known, err := ranges.GetTyped(ctx, "", serverRange, "")
-	if err != nil || len(known.Spec.CIDRs) >= len(cidrs) || !slices.Equal(known.Spec.CIDRs, cidrs[:len(known.Spec.CIDRs)]) {
-		return err
-	}
-	_, err = ranges.UpdateTyped(ctx, "", serverRange, "", func(c *networkingv1.ServiceCIDR) error {
-		c.Spec.CIDRs = cidrs
-		return nil
-	})
-	return err
+// unknown: nobody has said whether addresses may be given of the range.
+func unknown(c *networkingv1.ServiceCIDR) bool {
+	ready := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
+	return ready == nil || ready.Status == metav1.ConditionUnknown
 }

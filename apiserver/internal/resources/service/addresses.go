@@ -4,25 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/serviceranges"
 	"kctl/proto/core"
 )
 
-const managedBy = "ipaddress.kubernetes.io/managed-by"
+// allocator is who makes the addresses of services, in their label managed-by.
+const allocator = "ipallocator.k8s.io"
+
+// Managed says whether an address was made for a service by an API server.
+func Managed(ip *networkingv1.IPAddress) bool {
+	return ip.Labels[networkingv1.LabelManagedBy] == allocator
+}
+
+// IsOf says whether an address is a service's.
+func IsOf(ip *networkingv1.IPAddress, namespace, name string) bool {
+	p := ip.Spec.ParentRef
+	return p != nil && *p == networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace, Name: name}
+}
+
+// NewAddress is what says that a service has an address.
+func NewAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress {
+	return &networkingv1.IPAddress{
+		ObjectMeta: metav1.ObjectMeta{Name: addr.String(), Labels: map[string]string{
+			networkingv1.LabelIPAddressFamily: string(FamilyOf(addr)), networkingv1.LabelManagedBy: allocator,
+		}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace, Name: name}},
+	}
+}
 
 // Addresses is the strategy of IP addresses. Each is named as itself, which is
 // what keeps it from being given twice.
@@ -82,131 +102,120 @@ func parent(p *networkingv1.ParentReference) string {
 }
 
 var (
-	errFull  = errors.New("range is full")
-	errTaken = errors.New("provided IP is already allocated")
+	errFull     = errors.New("range is full")
+	errTaken    = errors.New("provided IP is already allocated")
+	errNotOfAny = errors.New("the provided network does not match the current range")
 )
 
-// addresses gives addresses of the cluster's ranges to services.
+// addresses gives addresses of the ranges that the cluster has (ServiceCIDRs)
+// to services. What is given is an IPAddress each, which one writer can make.
 type addresses struct {
-	ranges   []netip.Prefix // one of each family, the default first
-	held     *registry.Store[*networkingv1.IPAddress]
-	services *registry.Store[*corev1.Service]
-	clock    clock.PassiveClock
+	// own are the server's own ranges, one of each family, the default first.
+	// Services are of these families.
+	own    []netip.Prefix
+	ranges *registry.Store[*networkingv1.ServiceCIDR]
+	held   *registry.Store[*networkingv1.IPAddress]
 }
 
-// inFlight is how long a service may take from getting its address to being
-// stored.
-const inFlight = time.Minute
-
-// families are those of the ranges.
+// families are those that services can be of.
 func (a *addresses) families() []corev1.IPFamily {
-	families := make([]corev1.IPFamily, len(a.ranges))
-	for i, r := range a.ranges {
-		families[i] = family(r.Addr())
+	families := make([]corev1.IPFamily, len(a.own))
+	for i, r := range a.own {
+		families[i] = FamilyOf(r.Addr())
 	}
 	return families
 }
 
-// of returns the range of a family. A service has none that the cluster has no
-// range of: see checkFamilies.
-func (a *addresses) of(wanted corev1.IPFamily) (netip.Prefix, error) {
-	for _, r := range a.ranges {
-		if family(r.Addr()) == wanted {
-			return r, nil
+// ready are the ranges of a family that addresses are given of, the oldest first:
+// a range that was added is for when those before it are full. They are read as
+// they are stored now, so that who has made a range finds it, and one that is
+// on its way out gives nothing any more.
+func (a *addresses) ready(ctx context.Context, wanted corev1.IPFamily) ([]netip.Prefix, error) {
+	all, _, err := a.ranges.ListTyped(ctx, "", registry.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the ranges of services' addresses: %w", err)
+	}
+	slices.SortStableFunc(all, func(x, y *networkingv1.ServiceCIDR) int {
+		return x.CreationTimestamp.Compare(y.CreationTimestamp.Time)
+	})
+	var out []netip.Prefix
+	for _, c := range all {
+		if !serviceranges.Ready(c) {
+			continue
+		}
+		for _, r := range serviceranges.Of(c) {
+			if FamilyOf(r.Addr()) == wanted {
+				out = append(out, r)
+			}
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("%s is not configured on this cluster", wanted)
-}
-
-// bounds are the first address of a range that can be given and how many there
-// are: not the network's own and not the one for broadcasts.
-func bounds(r netip.Prefix) (first netip.Addr, count uint32) {
-	bits := min(r.Addr().BitLen()-r.Bits(), 16) // larger ranges are given from their beginning
-	return r.Masked().Addr().Next(), uint32(1)<<bits - 2
+	return out, nil
 }
 
 // take gives the wanted address, or any of the family where it is "".
 func (a *addresses) take(ctx context.Context, s *corev1.Service, family corev1.IPFamily, wanted string, dry bool) (string, error) {
-	from, err := a.of(family)
+	ranges, err := a.ready(ctx, family)
 	if err != nil {
 		return "", err
 	}
 	if wanted != "" {
-		addr, err := netip.ParseAddr(wanted)
-		if err != nil || !from.Contains(addr) {
-			return "", fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", wanted, from)
-		}
-		return wanted, a.hold(ctx, s, addr.String(), dry)
+		return wanted, a.takeThis(ctx, s, ranges, wanted, dry)
 	}
-	first, count := bounds(from)
-	at := rand.Uint32N(count)
-	for range count {
-		ip := after(first, at).String()
-		err := a.hold(ctx, s, ip, dry)
-		if !errors.Is(err, errTaken) {
-			return ip, err
+	for _, r := range ranges {
+		for addr := range serviceranges.Addresses(r) {
+			err := a.hold(ctx, s, addr, dry)
+			if !errors.Is(err, errTaken) {
+				return addr.String(), err
+			}
 		}
-		at = (at + 1) % count
 	}
 	return "", errFull
 }
 
-// after is the nth address behind addr.
-func after(addr netip.Addr, n uint32) netip.Addr {
-	raw := addr.AsSlice()
-	for i := len(raw) - 1; n > 0 && i >= 0; i-- {
-		n += uint32(raw[i])
-		raw[i] = byte(n)
-		n >>= 8
+func (a *addresses) takeThis(ctx context.Context, s *corev1.Service, ranges []netip.Prefix, wanted string, dry bool) error {
+	addr, err := netip.ParseAddr(wanted)
+	if err != nil {
+		return err
 	}
-	next, _ := netip.AddrFromSlice(raw)
-	return next
+	if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return serviceranges.Gives(r, addr) }) {
+		return a.hold(ctx, s, addr, dry)
+	}
+	if dry && len(ranges) > 0 { // in upstream's words for a dry run
+		return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", wanted, ranges[0])
+	}
+	return errNotOfAny
 }
 
-// hold writes down that the service has the address. Only one writer can. An
-// address whose service is gone, because a server ended between two writes, is
-// taken over.
-func (a *addresses) hold(ctx context.Context, s *corev1.Service, ip string, dry bool) error {
-	held, err := a.held.GetTyped(ctx, "", ip, "0")
+// hold writes down that the service has the address. Only one writer can. What
+// is left of a server that ended between two writes is taken away by a loop.
+func (a *addresses) hold(ctx context.Context, s *corev1.Service, addr netip.Addr, dry bool) error {
+	_, err := a.held.Get(ctx, "", addr.String(), "0")
 	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return err
-	case err == nil && !a.orphaned(ctx, held):
+	case err == nil:
 		return errTaken
+	case !apierrors.IsNotFound(err):
+		return err
 	case dry:
 		return nil
-	case err == nil:
-		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}}
-		if err := a.held.DeleteTyped(ctx, "", ip, options); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
 	}
-	family, _ := familyOf(ip)
-	_, err = a.held.CreateTyped(ctx, &networkingv1.IPAddress{
-		ObjectMeta: metav1.ObjectMeta{Name: ip, Labels: map[string]string{
-			"ipaddress.kubernetes.io/ip-family": string(family), managedBy: "ipallocator.k8s.io",
-		}},
-		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: s.Namespace, Name: s.Name}},
-	})
+	_, err = a.held.CreateTyped(ctx, NewAddress(addr, s.Namespace, s.Name))
 	if apierrors.IsAlreadyExists(err) {
 		return errTaken
 	}
 	return err
 }
 
-// orphaned: the address's service is not there, and was not about to be stored.
-func (a *addresses) orphaned(ctx context.Context, held *networkingv1.IPAddress) bool {
-	parent := held.Spec.ParentRef
-	if held.Labels[managedBy] == "" || parent == nil || a.clock.Since(held.CreationTimestamp.Time) < inFlight {
-		return false
+// release gives back an address that a service had, if it is still the service's.
+func (a *addresses) release(ctx context.Context, s *corev1.Service, ip string) error {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return err
 	}
-	service, err := a.services.GetTyped(ctx, parent.Namespace, parent.Name, "")
-	return apierrors.IsNotFound(err) || err == nil && !slices.Contains(addressesOf(service), held.Name)
-}
-
-// release gives an address back.
-func (a *addresses) release(ctx context.Context, ip string) error {
-	if err := a.held.DeleteTyped(ctx, "", ip, nil); err != nil && !apierrors.IsNotFound(err) {
+	held, err := a.held.GetTyped(ctx, "", addr.String(), "")
+	if err == nil && IsOf(held, s.Namespace, s.Name) {
+		err = a.held.DeleteTyped(ctx, "", held.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("release address %s: %w", ip, err)
 	}
 	return nil

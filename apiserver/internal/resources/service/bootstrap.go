@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/serviceranges"
 	"kctl/proto/core"
 )
 
@@ -22,12 +23,12 @@ const (
 )
 
 // Bootstrap makes the service that stands for the API server itself, with the
-// first address of the range. port is where servers serve.
+// first address of the server's own range. port is where servers serve.
 func (s *Store) Bootstrap(ctx context.Context, port int) error {
 	if _, err := s.GetTyped(ctx, core.NamespaceDefault, ServerService, ""); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
-	first, _ := bounds(s.addresses.ranges[0])
+	first := serviceranges.First(s.addresses.own[0])
 	meta := metav1.ObjectMeta{
 		Namespace: core.NamespaceDefault, Name: ServerService,
 		Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"},

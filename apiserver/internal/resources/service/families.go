@@ -16,13 +16,14 @@ import (
 // familyOf says which family an address is of. None is of none.
 func familyOf(ip string) (corev1.IPFamily, bool) {
 	addr, err := netip.ParseAddr(ip)
-	if err != nil {
+	if err != nil || addr.Is4In6() {
 		return "", false
 	}
-	return family(addr), true
+	return FamilyOf(addr), true
 }
 
-func family(addr netip.Addr) corev1.IPFamily {
+// FamilyOf is the family of an address.
+func FamilyOf(addr netip.Addr) corev1.IPFamily {
 	if addr.Is4() {
 		return corev1.IPv4Protocol
 	}
@@ -45,6 +46,17 @@ func addressesOf(s *corev1.Service) []string {
 		return []string{s.Spec.ClusterIP}
 	}
 	return s.Spec.ClusterIPs
+}
+
+// ClusterIPs are the addresses of a service, in the one form that each has.
+func ClusterIPs(s *corev1.Service) []netip.Addr {
+	var out []netip.Addr
+	for _, ip := range addressesOf(s) {
+		if addr, err := netip.ParseAddr(ip); err == nil {
+			out = append(out, addr)
+		}
+	}
+	return out
 }
 
 // anyFamily: who makes a headless service without a selector fills in its
@@ -234,7 +246,9 @@ func validateClusterIPs(spec *corev1.ServiceSpec, at *field.Path) field.ErrorLis
 			continue
 		case !ok:
 			text := "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-			if utilnet.ParseIPSloppy(ip) != nil {
+			if addr, err := netip.ParseAddr(ip); err == nil && addr.Is4In6() {
+				text = "must not be an IPv4-mapped IPv6 address"
+			} else if utilnet.ParseIPSloppy(ip) != nil {
 				text = "must not have leading 0s"
 			}
 			errs, readable = append(errs, field.Invalid(at.Index(i), ip, text)), false

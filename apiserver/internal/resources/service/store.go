@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -20,8 +21,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Ranges are what services are given addresses and node ports from: one range
-// of addresses, or one of each family, of which the first is the default.
+// Ranges are the server's own: one range of addresses, or one of each family, of
+// which the first is the default, and the ports of nodes that services are given.
+// The addresses are given of all ServiceCIDRs, of which these are one.
 type Ranges struct {
 	Addresses []netip.Prefix
 	NodePorts utilnet.PortRange
@@ -36,16 +38,16 @@ type Store struct {
 	logger    *zap.Logger
 }
 
-// NewStore returns the store of services. held are the addresses in use.
-func NewStore(held *registry.Store[*networkingv1.IPAddress], ranges Ranges, o registry.Options) *Store {
+// NewStore returns the store of services. held are the addresses in use, cidrs
+// the ranges that they are of.
+func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Store[*networkingv1.ServiceCIDR], ranges Ranges, o registry.Options) *Store {
 	prefix := o.Prefix
 	if prefix == "" {
 		prefix = "/registry"
 	}
-	services := registry.NewStore(Strategy(o.Clock), o)
 	return &Store{
-		Store:     services,
-		addresses: &addresses{ranges: ranges.Addresses, held: held, services: services, clock: o.Clock},
+		Store:     registry.NewStore(Strategy(o.Clock), o),
+		addresses: &addresses{own: ranges.Addresses, ranges: cidrs, held: held},
 		ports:     &nodePorts{storage: o.Storage, key: prefix + "/ranges/servicenodeports", span: ranges.NodePorts},
 		logger:    o.Logger,
 	}
@@ -99,7 +101,7 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 	var errs []error
 	for _, ip := range addressesOf(old) {
 		if now == nil || !slices.Contains(addressesOf(now), ip) {
-			errs = append(errs, s.addresses.release(ctx, ip))
+			errs = append(errs, s.addresses.release(ctx, old, ip))
 		}
 	}
 	done := map[int32]bool{0: true}
@@ -142,13 +144,10 @@ func (a *allocation) within(admit registry.Admit) registry.Admit {
 		if before, ok := old.(*corev1.Service); ok {
 			a.old = before
 		}
-		if errs := a.take(ctx); len(errs) > 0 {
-			return registry.Invalid(core.Services.GVK().GroupKind(), obj.GetName(), errs)
+		err := a.take(ctx)
+		if err == nil && agree != nil {
+			err = agree(ctx, obj, old)
 		}
-		if agree == nil {
-			return nil
-		}
-		err := agree(ctx, obj, old)
 		if err != nil { // also with a status after which `end` would not know
 			a.takeBack(ctx)
 		}
@@ -180,24 +179,31 @@ func (a *allocation) takeBack(ctx context.Context) {
 }
 
 // take gives the service what it lacks.
-func (a *allocation) take(ctx context.Context) field.ErrorList {
+func (a *allocation) take(ctx context.Context) error {
 	s := a.now
-	if errs := setFamilies(&s.Spec, a.store.addresses.families()); len(errs) > 0 {
-		return errs
+	errs := setFamilies(&s.Spec, a.store.addresses.families())
+	if len(errs) == 0 {
+		var err error
+		if errs, err = a.takeAddresses(ctx, s); err != nil {
+			return err
+		}
 	}
-	if errs := a.takeAddresses(ctx, s); len(errs) > 0 {
-		return errs
+	if len(errs) == 0 {
+		errs = a.takePorts(ctx, s)
 	}
-	if errs := a.takePorts(ctx, s); len(errs) > 0 {
-		return errs
+	if len(errs) == 0 {
+		errs = a.takeHealthPort(ctx, s)
 	}
-	return a.takeHealthPort(ctx, s)
+	if len(errs) > 0 {
+		return registry.Invalid(core.Services.GVK().GroupKind(), s.Name, errs)
+	}
+	return nil
 }
 
 // takeAddresses gives the service an address of each of its families.
-func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) field.ErrorList {
+func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) (field.ErrorList, error) {
 	if !hasAddress(s) {
-		return nil
+		return nil, nil
 	}
 	wished := slices.Clone(s.Spec.ClusterIPs)
 	ips := slices.Clone(wished)
@@ -210,12 +216,15 @@ func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) field
 			continue
 		}
 		ip, err := a.store.addresses.take(ctx, s, family, wanted, a.dry)
-		if err != nil {
-			text := "failed to allocate a serviceIP: "
+		switch {
+		case errors.Is(err, errFull):
+			return nil, apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", s.Name, err))
+		case err != nil:
+			text := "failed to allocate IP: "
 			if wanted != "" {
 				text = "failed to allocate IP " + wanted + ": "
 			}
-			return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), wished, text+err.Error())}
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), wished, text+err.Error())}, nil
 		}
 		if wanted == "" {
 			ips = append(ips, ip)
@@ -225,11 +234,11 @@ func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) field
 			if len(wished) > 0 {
 				s.Spec.ClusterIP = wished[0]
 			}
-			return a.store.addresses.release(ctx, ip)
+			return a.store.addresses.release(ctx, s, ip)
 		})
 	}
 	s.Spec.ClusterIP, s.Spec.ClusterIPs = ips[0], ips
-	return nil
+	return nil, nil
 }
 
 func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.ErrorList {

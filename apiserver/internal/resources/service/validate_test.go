@@ -37,6 +37,7 @@ func TestValidate(t *testing.T) {
 		"{ports: [{port: 80}], externalIPs: [010.1.1.1]}":                                                          "spec.externalIPs[0]: Invalid value: \"010.1.1.1\": must not have leading 0s",
 		"{ports: [{port: 80}], externalIPs: ['::ffff:1.2.3.4']}":                                                   "spec.externalIPs[0]: Invalid value: \"::ffff:1.2.3.4\": must not be an IPv4-mapped IPv6 address",
 		"{ports: [{port: 80}], externalIPs: [x]}":                                                                  "spec.externalIPs[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+		"{ports: [{port: 80}], clusterIP: '::ffff:1.2.3.4', clusterIPs: ['::ffff:1.2.3.4']}":                       "spec.clusterIPs[0]: Invalid value: \"::ffff:1.2.3.4\": must not be an IPv4-mapped IPv6 address",
 		"{ports: [{port: 80}], internalTrafficPolicy: x}":                                                          `spec.internalTrafficPolicy: Unsupported value: "x": supported values: "Cluster", "Local"`,
 		"{ports: [{port: 80}], trafficDistribution: x}":                                                            `spec.trafficDistribution: Unsupported value: "x": supported values: "PreferClose", "PreferSameZone", "PreferSameNode"`,
 		"{ports: [{port: 80}], ipFamilies: [IPv4, IPv4]}":                                                          `spec.ipFamilies[1]: Duplicate value: "IPv4"`,

@@ -1,0 +1,281 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/networking"
+	"kctl/apiserver/internal/resources/service"
+	"kctl/proto/core"
+	"kctl/proto/events"
+)
+
+const (
+	serviceAddressesName = "ipallocator-repair-controller"
+	// addressInFlight is how long a service may take from getting its address to
+	// being stored: longer than any request.
+	addressInFlight = time.Minute
+)
+
+// serviceAddresses sees to it that each address of a service has its IPAddress,
+// and that no IPAddress stays of a service that has it not: because a server
+// ended between the writes of one and the other, or because somebody deleted or
+// wrote what they should not have.
+type serviceAddresses struct {
+	services  *facts.Mirror[[]netip.Addr]
+	of        registry.Resource
+	addresses *facts.Mirror[addressFacts]
+	held      registry.Resource
+	cidrs     registry.Resource
+	events    registry.Resource
+	clock     clock.Clock
+	logger    *zap.Logger
+
+	byService, byAddress *worker
+}
+
+// addressFacts are what the loop knows of an IPAddress.
+type addressFacts struct {
+	managed bool
+	parent  facts.Key // the service, if it is one's
+	sound   bool      // labelled as it should be
+	created time.Time
+}
+
+func addressFactsOf(obj core.Object) addressFacts {
+	ip := obj.(*networkingv1.IPAddress)
+	f := addressFacts{managed: service.Managed(ip), created: ip.CreationTimestamp.Time}
+	if p := ip.Spec.ParentRef; p != nil && service.IsOf(ip, p.Namespace, p.Name) {
+		f.parent = facts.Key{Namespace: p.Namespace, Name: p.Name}
+	}
+	if addr, err := netip.ParseAddr(ip.Name); err == nil {
+		want := service.NewAddress(addr, "", "").Labels
+		f.sound = f.managed && ip.Labels[networkingv1.LabelIPAddressFamily] == want[networkingv1.LabelIPAddressFamily]
+	}
+	return f
+}
+
+func clusterIPsOf(obj core.Object) []netip.Addr { return service.ClusterIPs(obj.(*corev1.Service)) }
+
+// KeepAddresses is the loop that keeps services and their addresses in step. It
+// is an API server's own, of whichever make: --controllers knows nothing of it.
+func KeepAddresses(d Dependencies) Loop {
+	return func(ctx context.Context) error {
+		s := &serviceAddresses{clock: d.Clock, logger: d.Logger}
+		var err error
+		if s.services, s.of, err = mirror(&d, core.Services, clusterIPsOf, facts.Options[[]netip.Addr]{}); err != nil {
+			return err
+		}
+		if s.addresses, s.held, err = mirror(&d, core.IPAddresses, addressFactsOf, facts.Options[addressFacts]{}); err != nil {
+			return err
+		}
+		if s.cidrs, err = d.Of(networking.ServiceCIDRResource); err != nil {
+			return err
+		}
+		if s.events, err = d.Of(core.Events); err != nil {
+			return err
+		}
+		s.byService = newWorker(serviceAddressesName, &d, s.syncService)
+		s.byAddress = newWorker(serviceAddressesName, &d, s.syncAddress)
+		s.services.OnChange(s.serviceChanged)
+		s.addresses.OnChange(s.addressChanged)
+		known := []<-chan struct{}{s.services.Synced(), s.addresses.Synced()}
+		return runAll(ctx, []func(context.Context) error{s.services.Run, s.addresses.Run, after(s.byService.run, known...), after(s.byAddress.run, known...)})
+	}
+}
+
+func (s *serviceAddresses) serviceChanged(key facts.Key, old, now *[]netip.Addr) {
+	if now != nil {
+		s.byService.add(key)
+	}
+	if old == nil {
+		return
+	}
+	for _, addr := range *old { // who took the address away gives it back, if they live
+		if now == nil || !slices.Contains(*now, addr) {
+			s.byAddress.addAfter(facts.Key{Name: addr.String()}, addressInFlight)
+		}
+	}
+}
+
+func (s *serviceAddresses) addressChanged(key facts.Key, old, now *addressFacts) {
+	if now != nil && now.parent != (facts.Key{}) {
+		s.byAddress.addAfter(key, s.inFlight(*now))
+	} else if now != nil {
+		s.byAddress.add(key)
+	}
+	for _, f := range []*addressFacts{old, now} {
+		if f != nil && f.parent != (facts.Key{}) {
+			s.byService.add(f.parent)
+		}
+	}
+}
+
+// stored returns an object as it is stored now; false for none.
+func stored[T core.Object](ctx context.Context, store registry.Resource, key facts.Key) (T, bool, error) {
+	var none T
+	e, err := store.Get(ctx, key.Namespace, key.Name, "")
+	if err != nil {
+		return none, false, ignoreGone(err, "read "+key.String())
+	}
+	obj, err := store.Decode(e)
+	if err != nil {
+		return none, false, err
+	}
+	return obj.(T), true, nil
+}
+
+// syncService looks after the addresses of one service.
+func (s *serviceAddresses) syncService(ctx context.Context, key facts.Key) (again time.Duration, err error) {
+	for _, addr := range s.known(key) {
+		f, ok := s.addresses.Get("", addr.String())
+		if ok && f.sound && f.parent == key {
+			continue
+		}
+		svc, ok, err := stored[*corev1.Service](ctx, s.of, key) // the mirrors needn't be of one moment
+		if err != nil || !ok || !slices.Contains(service.ClusterIPs(svc), addr) {
+			return again, err
+		}
+		wait, err := s.repair(ctx, svc, addr)
+		if err != nil {
+			return 0, err
+		}
+		again = max(again, wait)
+	}
+	return again, nil
+}
+
+// known are the addresses that the mirror knows of a service.
+func (s *serviceAddresses) known(key facts.Key) []netip.Addr {
+	addrs, _ := s.services.Get(key.Namespace, key.Name)
+	return addrs
+}
+
+// repair sees to it that an address that a service has is written down as the
+// service's. Where two services have one address, it stays the other's.
+func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr netip.Addr) (again time.Duration, err error) {
+	ip, ok, err := stored[*networkingv1.IPAddress](ctx, s.held, facts.Key{Name: addr.String()})
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return 0, s.writeMissing(ctx, svc, addr)
+	}
+	f, own := addressFactsOf(ip), facts.Key{Namespace: svc.Namespace, Name: svc.Name}
+	if f.parent == own && f.sound {
+		return 0, nil
+	}
+	if f.parent != own && f.parent != (facts.Key{}) {
+		other, ok, err := stored[*corev1.Service](ctx, s.of, f.parent)
+		if err != nil {
+			return 0, err
+		}
+		if ok && slices.Contains(service.ClusterIPs(other), addr) {
+			s.tell(ctx, svc, core.Services, "ClusterIPAlreadyAllocated",
+				fmt.Sprintf("Cluster IP [%s]:%s was assigned to multiple services; please recreate service", service.FamilyOf(addr), addr))
+			return 0, nil
+		}
+		if wait := s.inFlight(f); wait > 0 { // the other may be about to be stored with it
+			return wait, nil
+		}
+	}
+	if f.parent != own {
+		s.tell(ctx, svc, core.Services, "ClusterIPNotAllocated",
+			fmt.Sprintf("the ClusterIP [%s]: %s for Service %s has a wrong reference; repairing", service.FamilyOf(addr), addr, own))
+	}
+	if err := s.remove(ctx, ip); err != nil {
+		return 0, err
+	}
+	return 0, s.write(ctx, svc, addr)
+}
+
+// writeMissing writes an address down that a service has and nobody knows of,
+// unless it is of none of the cluster's ranges.
+func (s *serviceAddresses) writeMissing(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
+	known, err := anyOf(ctx, s.cidrs, "", func(c *networkingv1.ServiceCIDR) bool { return gives(c, addr) })
+	if err != nil {
+		return err
+	}
+	shown := fmt.Sprintf("Cluster IP [%s]: %s", service.FamilyOf(addr), addr)
+	if !known {
+		s.tell(ctx, svc, core.Services, "ClusterIPOutOfRange", shown+" is not within any configured Service CIDR; please recreate service")
+		return nil
+	}
+	s.tell(ctx, svc, core.Services, "ClusterIPNotAllocated", shown+" is not allocated; repairing")
+	return s.write(ctx, svc, addr)
+}
+
+// inFlight is for how much longer an address may be that of a service which is
+// not stored yet.
+func (s *serviceAddresses) inFlight(f addressFacts) time.Duration {
+	return max(0, addressInFlight-s.clock.Since(f.created))
+}
+
+// syncAddress takes an address away that no service has.
+func (s *serviceAddresses) syncAddress(ctx context.Context, key facts.Key) (again time.Duration, err error) {
+	f, ok := s.addresses.Get("", key.Name)
+	if !ok || !f.managed || f.parent != (facts.Key{}) && slices.ContainsFunc(s.known(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
+		return 0, nil
+	}
+	ip, ok, err := stored[*networkingv1.IPAddress](ctx, s.held, key)
+	if err != nil || !ok || !service.Managed(ip) {
+		return 0, err
+	}
+	reason, message := "IPAddressNotAllocated", fmt.Sprintf("IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", ip.Name, ip.Spec.ParentRef)
+	if parent := addressFactsOf(ip).parent; parent != (facts.Key{}) {
+		svc, ok, err := stored[*corev1.Service](ctx, s.of, parent)
+		switch {
+		case err != nil:
+			return 0, err
+		case ok && slices.ContainsFunc(service.ClusterIPs(svc), func(a netip.Addr) bool { return a.String() == key.Name }):
+			return 0, nil
+		case s.inFlight(addressFactsOf(ip)) > 0:
+			return s.inFlight(addressFactsOf(ip)), nil
+		case ok:
+			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up", ip.Name, parent)
+		default:
+			message = fmt.Sprintf("IPAddress: %s for Service %s appears to have leaked: cleaning up", ip.Name, parent)
+		}
+	}
+	s.tell(ctx, ip, core.IPAddresses, reason, message)
+	return 0, s.remove(ctx, ip)
+}
+
+// write writes down that a service has an address.
+func (s *serviceAddresses) write(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
+	_, err := s.held.Create(ctx, service.NewAddress(addr, svc.Namespace, svc.Name), registry.Admit{}, &metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("write down the address of service %s/%s: %w", svc.Namespace, svc.Name, err)
+	}
+	return nil
+}
+
+// remove removes this address and not one that was made since.
+func (s *serviceAddresses) remove(ctx context.Context, ip *networkingv1.IPAddress) error {
+	_, _, err := s.held.Delete(ctx, "", ip.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
+	return ignoreGone(err, "take away address "+ip.Name)
+}
+
+// tell says what was wrong: in the log, and by an event in upstream's words.
+func (s *serviceAddresses) tell(ctx context.Context, obj core.Object, of core.Resource, reason, message string) {
+	s.logger.Warn("services and their addresses did not agree", zap.String("reason", reason), zap.String("object", obj.GetName()), zap.String("problem", message))
+	event := events.New(&core.ObjectReference{
+		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+	}, corev1.EventSource{Component: serviceAddressesName}, corev1.EventTypeWarning, reason, message, s.clock.Now())
+	_, err := s.events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		s.logger.Warn("the event could not be written", zap.String("object", obj.GetName()), zap.Error(err))
+	}
+}

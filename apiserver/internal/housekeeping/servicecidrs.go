@@ -1,0 +1,180 @@
+package housekeeping
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/networking"
+	"kctl/apiserver/internal/resources/service"
+	"kctl/apiserver/internal/serviceranges"
+	"kctl/proto/core"
+)
+
+const (
+	serviceCIDRsName = "service-cidr-controller"
+	// serviceCIDRFinalizer keeps a ServiceCIDR while services have addresses of it
+	// that are of no other.
+	serviceCIDRFinalizer = "networking.k8s.io/service-cidr-finalizer"
+	// serviceCIDRRest is how long a ServiceCIDR that is deleted stays at least, so
+	// that no server gives an address of it that doesn't know yet.
+	serviceCIDRRest = 10 * time.Second
+)
+
+// serviceCIDRs says that ranges of services' addresses are ready, and keeps those
+// that were deleted for as long as services need them (KEP-1880).
+type serviceCIDRs struct {
+	cidrs     *facts.Mirror[*networkingv1.ServiceCIDR]
+	store     registry.Resource
+	addresses *facts.Mirror[netip.Addr] // those that services have; others are zero
+	held      registry.Resource
+	clock     clock.Clock
+	worker    *worker
+}
+
+func newServiceCIDRs(d *Dependencies) (Loop, error) {
+	s := &serviceCIDRs{clock: d.Clock}
+	var err error
+	whole := func(obj core.Object) *networkingv1.ServiceCIDR { return obj.(*networkingv1.ServiceCIDR) }
+	if s.cidrs, s.store, err = mirror(d, networking.ServiceCIDRResource, whole, facts.Options[*networkingv1.ServiceCIDR]{}); err != nil {
+		return nil, err
+	}
+	if s.addresses, s.held, err = mirror(d, core.IPAddresses, servicesAddress, facts.Options[netip.Addr]{}); err != nil {
+		return nil, err
+	}
+	s.worker = newWorker(serviceCIDRsName, d, s.sync)
+	s.cidrs.OnChange(func(facts.Key, *(*networkingv1.ServiceCIDR), *(*networkingv1.ServiceCIDR)) {
+		// A range that comes may let another go. There are few.
+		s.cidrs.Each(func(key facts.Key, _ *networkingv1.ServiceCIDR) { s.worker.add(key) })
+	})
+	s.addresses.OnChange(func(_ facts.Key, old, now *netip.Addr) {
+		s.cidrs.Each(func(key facts.Key, c *networkingv1.ServiceCIDR) {
+			if c.DeletionTimestamp != nil && (old != nil && gives(c, *old) || now != nil && gives(c, *now)) {
+				s.worker.add(key)
+			}
+		})
+	})
+	return together(s.cidrs.Run, s.addresses.Run, after(s.worker.run, s.cidrs.Synced(), s.addresses.Synced())), nil
+}
+
+// servicesAddress is the address that an API server made for a service.
+func servicesAddress(obj core.Object) netip.Addr {
+	ip := obj.(*networkingv1.IPAddress)
+	if !service.Managed(ip) {
+		return netip.Addr{}
+	}
+	addr, _ := netip.ParseAddr(ip.Name)
+	return addr
+}
+
+// gives says whether an address may be of a ServiceCIDR.
+func gives(c *networkingv1.ServiceCIDR, addr netip.Addr) bool {
+	return slices.ContainsFunc(serviceranges.Of(c), func(r netip.Prefix) bool { return serviceranges.Gives(r, addr) })
+}
+
+func (s *serviceCIDRs) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	c, ok := s.cidrs.Get("", key.Name)
+	switch {
+	case !ok:
+		return 0, nil
+	case c.DeletionTimestamp != nil:
+		return s.end(ctx, c)
+	}
+	if !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
+		err := s.change(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
+			if c.DeletionTimestamp == nil && !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
+				c.Finalizers = append(c.Finalizers, serviceCIDRFinalizer)
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, s.say(ctx, c, metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready"})
+}
+
+// end lets a ServiceCIDR go that was deleted, once no service needs it.
+func (s *serviceCIDRs) end(ctx context.Context, c *networkingv1.ServiceCIDR) (again time.Duration, err error) {
+	if !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
+		return 0, nil
+	}
+	cidrs, held := s.cidrs.List(), s.addresses.List()
+	needed := slices.ContainsFunc(held, func(addr netip.Addr) bool { return needs(c, addr, cidrs) })
+	if rest := serviceCIDRRest - s.clock.Since(c.DeletionTimestamp.Time); !needed && rest > 0 {
+		return rest, nil
+	}
+	if !needed { // as far as the mirrors know: what is stored counts
+		if needed, err = s.neededNow(ctx, c); err != nil {
+			return 0, err
+		}
+	}
+	if needed {
+		return 0, s.say(ctx, c, metav1.Condition{
+			Status: metav1.ConditionFalse, Reason: networkingv1.ServiceCIDRReasonTerminating,
+			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
+		})
+	}
+	return 0, s.change(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
+		c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == serviceCIDRFinalizer })
+	})
+}
+
+// neededNow says whether a service has an address of this ServiceCIDR, and of no
+// other, by what is stored.
+func (s *serviceCIDRs) neededNow(ctx context.Context, c *networkingv1.ServiceCIDR) (bool, error) {
+	var cidrs []*networkingv1.ServiceCIDR
+	_, err := anyOf(ctx, s.store, "", func(one *networkingv1.ServiceCIDR) bool {
+		cidrs = append(cidrs, one)
+		return false
+	})
+	if err != nil {
+		return false, err
+	}
+	return anyOf(ctx, s.held, "", func(ip *networkingv1.IPAddress) bool { return needs(c, servicesAddress(ip), cidrs) })
+}
+
+// needs says whether an address is of a ServiceCIDR and of no other. One that was
+// let go already doesn't count.
+func needs(c *networkingv1.ServiceCIDR, addr netip.Addr, all []*networkingv1.ServiceCIDR) bool {
+	return addr.IsValid() && gives(c, addr) && !slices.ContainsFunc(all, func(other *networkingv1.ServiceCIDR) bool {
+		stays := other.DeletionTimestamp == nil || slices.Contains(other.Finalizers, serviceCIDRFinalizer)
+		return other.Name != c.Name && stays && gives(other, addr)
+	})
+}
+
+// say writes down whether the range is ready, where that is news.
+func (s *serviceCIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
+	ready.Type, ready.LastTransitionTime = networkingv1.ServiceCIDRConditionReady, metav1.NewTime(s.clock.Now())
+	news := func(c *networkingv1.ServiceCIDR) bool {
+		has := meta.FindStatusCondition(c.Status.Conditions, ready.Type)
+		return has == nil || has.Status != ready.Status || has.Reason != ready.Reason || has.Message != ready.Message
+	}
+	if !news(c) {
+		return nil
+	}
+	return s.change(ctx, c, "status", func(c *networkingv1.ServiceCIDR) {
+		if news(c) {
+			meta.RemoveStatusCondition(&c.Status.Conditions, ready.Type)
+			c.Status.Conditions = append(c.Status.Conditions, ready)
+		}
+	})
+}
+
+// change changes the ServiceCIDR that is meant, and not another of its name.
+func (s *serviceCIDRs) change(ctx context.Context, meant *networkingv1.ServiceCIDR, subresource string, f func(c *networkingv1.ServiceCIDR)) error {
+	err := registry.Modify(ctx, s.store, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
+		if c := current.(*networkingv1.ServiceCIDR); c.UID == meant.UID {
+			f(c)
+		}
+		return current, nil
+	})
+	return ignoreGone(err, "keep the range of services' addresses")
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/networking"
+	"kctl/proto/core"
+	"kctl/proto/events"
+)
+
+// ownServiceEvery is how soon the service of the servers themselves and the range
+// of its address are made again when somebody has deleted them; upstream's.
+const ownServiceEvery = 10 * time.Second
+
+// bootstrapService makes the range that the flags say known, and the service of
+// the servers themselves with its first address.
+func (s *Server) bootstrapService(ctx context.Context) error {
+	own, _, err := s.options.ServiceRanges()
+	if err != nil {
+		return err
+	}
+	ranges := networking.Bootstrap(ctx, s.resources.ServiceCIDRs, own, metav1.NewTime(s.clock.Now()))
+	if ranges != nil && !errors.Is(ranges, networking.ErrOtherRanges) {
+		return ranges
+	}
+	return errors.Join(ranges, s.resources.Services.Bootstrap(ctx, s.port))
+}
+
+// forOperators says whether it is for an operator to do something about an error
+// of bootstrapService: the cluster has other ranges than the flags say. A server
+// can serve meanwhile.
+func forOperators(err error) bool {
+	return errors.Is(err, networking.ErrOtherRanges) || apierrors.IsInvalid(err)
+}
+
+// keepOwnService makes again what bootstrapService makes, whenever it is gone.
+func (s *Server) keepOwnService(ctx context.Context) error {
+	ticker := s.clock.NewTicker(ownServiceEvery)
+	defer ticker.Stop()
+	told := ""
+	for {
+		err := s.bootstrapService(ctx)
+		switch {
+		case err == nil:
+			told = ""
+		case ctx.Err() == nil && err.Error() != told:
+			told = err.Error()
+			s.logger.Warn("the service of the API servers is not as this server's flags say, trying again", zap.Error(err))
+			if errors.Is(err, networking.ErrOtherRanges) {
+				s.tellOtherRanges(ctx, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C():
+		}
+	}
+}
+
+// tellOtherRanges says by an event that the cluster's range is not this server's.
+func (s *Server) tellOtherRanges(ctx context.Context, cause error) {
+	ref := &core.ObjectReference{Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(), Name: networking.ServerRange}
+	if known, err := s.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
+		ref.UID = known.UID
+	}
+	event := events.New(ref, corev1.EventSource{Component: networking.RangeKeeper}, corev1.EventTypeWarning,
+		"KubernetesDefaultServiceCIDRInconsistent", fmt.Sprint(cause), s.clock.Now())
+	_, err := s.resources.Events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		s.logger.Warn("the event could not be written", zap.Error(err))
+	}
+}
