@@ -75,7 +75,7 @@ func unsupported(media, why string, taken ...string) error {
 // contentType is the request's, JSON where it names none.
 func (c *call) contentType() string {
 	header := c.header("Content-Type")
-	if header == "" {
+	if header == "" || header == runtime.ContentTypeJSON {
 		return runtime.ContentTypeJSON
 	}
 	media, _, err := mime.ParseMediaType(header)
@@ -85,24 +85,34 @@ func (c *call) contentType() string {
 	return media
 }
 
+// checkContentType refuses a body in a form that is not read.
+func (c *call) checkContentType() error {
+	switch media := c.contentType(); {
+	case media == runtime.ContentTypeJSON, media == runtime.ContentTypeYAML, media == runtime.ContentTypeProtobuf && !c.jsonOnly:
+		return nil
+	case c.jsonOnly:
+		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML)
+	default:
+		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
+	}
+}
+
 // decodeBody reads the body into an object of the given kind.
 func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
+	if err := c.checkContentType(); err != nil {
+		return err
+	}
 	body, err := c.body()
 	if err != nil {
 		return err
 	}
-	switch media := c.contentType(); media {
+	switch c.contentType() {
 	case runtime.ContentTypeJSON:
 		return c.decodeJSON(body, into, kind, fieldValidation)
 	case runtime.ContentTypeYAML:
 		return c.decodeYAML(body, into, kind, fieldValidation)
-	case runtime.ContentTypeProtobuf:
-		if c.jsonOnly {
-			return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML)
-		}
-		return decodeProtobuf(body, into, kind)
 	default:
-		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
+		return decodeProtobuf(body, into, kind)
 	}
 }
 

@@ -12,6 +12,12 @@ import (
 
 // create stores a new object.
 func (c *call) create() error {
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
+	if err := c.checkContentType(); err != nil {
+		return err
+	}
 	options, err := c.createOptions()
 	if err != nil {
 		return err
@@ -29,9 +35,6 @@ func (c *call) create() error {
 
 // received is the object that the request brings.
 func (c *call) received(fieldValidation string) (core.Object, error) {
-	if _, err := c.negotiate(false); err != nil {
-		return nil, err
-	}
 	obj := c.store.New()
 	if err := c.decodeBody(obj, c.kind, fieldValidation); err != nil {
 		return nil, err

@@ -24,11 +24,11 @@ import (
 // delete deletes an object, or begins to. Of an object that is gone it says so;
 // one that stays for now is answered as it is.
 func (c *call) delete() error {
-	options, err := c.deleteOptions()
-	if err != nil {
+	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
-	if _, err := c.negotiate(false); err != nil {
+	options, err := c.deleteOptions()
+	if err != nil {
 		return err
 	}
 	e, gone, err := c.store.Delete(c.ctx, c.namespace, c.name, c.admit(admission.Delete, options, options.DryRun), options)

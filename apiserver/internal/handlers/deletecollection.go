@@ -8,6 +8,9 @@ import (
 
 // deleteCollection deletes what the selectors choose, and answers with it.
 func (c *call) deleteCollection() error {
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
 	list, q, err := c.listOptions()
 	if err != nil {
 		return err
@@ -23,9 +26,6 @@ func (c *call) deleteCollection() error {
 		return invalidOptions("DeleteOptions", field.ErrorList{
 			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
 		})
-	}
-	if _, err := c.negotiate(false); err != nil {
-		return err
 	}
 	deleted, err := c.store.DeleteCollection(c.ctx, c.namespace, c.admit(admission.Delete, options, options.DryRun), options, list)
 	if err != nil {

@@ -2,6 +2,11 @@ package handlers
 
 // listOrWatch answers with a collection, or follows it.
 func (c *call) listOrWatch() error {
+	if !c.query().bool("watch") {
+		if _, err := c.negotiate(false); err != nil {
+			return err
+		}
+	}
 	o, q, err := c.listOptions()
 	if err != nil {
 		return err

@@ -29,11 +29,11 @@ func (c *call) patch() error {
 	if taken := c.patchTypes(); !slices.Contains(taken, string(media)) {
 		return c.unsupportedPatch(taken)
 	}
-	options, err := c.patchOptions(media)
-	if err != nil {
+	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
-	if _, err := c.negotiate(false); err != nil {
+	options, err := c.patchOptions(media)
+	if err != nil {
 		return err
 	}
 	if media == types.ApplyYAMLPatchType {

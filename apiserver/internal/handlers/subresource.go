@@ -62,11 +62,14 @@ func leadsIntoPod(kubeletPath string) bool {
 
 // connectCreate gives an object to a subresource and answers with its answer.
 func (c *call) connectCreate(sub registry.Subresource) error {
-	options, err := c.createOptions()
-	if err != nil {
+	if _, err := mediaType(c.gin.Request); err != nil {
 		return err
 	}
-	if _, err := mediaType(c.gin.Request); err != nil {
+	if err := c.checkContentType(); err != nil {
+		return err
+	}
+	options, err := c.createOptions()
+	if err != nil {
 		return err
 	}
 	obj := sub.New()

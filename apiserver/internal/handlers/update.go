@@ -13,6 +13,9 @@ import (
 
 // update puts an object in the place of the stored one.
 func (c *call) update() error {
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
 	options, err := c.updateOptions()
 	if err != nil {
 		return err
