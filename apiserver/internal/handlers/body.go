@@ -148,7 +148,26 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	if err := checkKind(into, kind, c.also...); err != nil {
 		return err
 	}
+	if err := c.checkReadable(into); err != nil {
+		return cannotHandle(kind, err)
+	}
 	return c.judge(append(doubled, strict...), kind, fieldValidation)
+}
+
+// reader is a resource that knows why an object can't be read although each of
+// its fields can.
+type reader interface {
+	Unreadable(obj core.Object) error
+}
+
+// checkReadable asks the resource whether it can read what was decoded.
+func (c *call) checkReadable(decoded runtime.Object) error {
+	store, ok := c.store.(reader)
+	obj, isObject := decoded.(core.Object)
+	if !ok || !isObject {
+		return nil
+	}
+	return store.Unreadable(obj)
 }
 
 // ownDecoder is a resource that reads its objects in a way of its own.

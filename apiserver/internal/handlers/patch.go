@@ -110,6 +110,9 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	}
 	obj, strict, err := c.decodePatched(after, fieldValidation)
 	if err == nil {
+		err = c.checkReadable(obj)
+	}
+	if err == nil {
 		strict = append(slices.Clone(patch.doubled), strict...)
 		err = c.judgePatch(strict, fieldValidation)
 	}

@@ -83,7 +83,7 @@ func (s *Store[T]) keepMeta(obj, old T) {
 		obj.SetUID(old.GetUID())
 	}
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
-	if obj.GetDeletionTimestamp() == nil {
+	if obj.GetDeletionTimestamp() == nil || old.GetDeletionTimestamp() != nil { // when it goes is not for updates to say
 		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
 	if obj.GetDeletionGracePeriodSeconds() == nil {

@@ -235,6 +235,14 @@ func (s *Store[T]) Default(obj core.Object) {
 	}
 }
 
+// Unreadable tells why obj can't be read although each of its fields can.
+func (s *Store[T]) Unreadable(obj core.Object) error {
+	if own, ok := obj.(T); ok && s.strategy.Unreadable != nil {
+		return s.strategy.Unreadable(own)
+	}
+	return nil
+}
+
 var defaultColumns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
 	{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},

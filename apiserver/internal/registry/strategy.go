@@ -33,6 +33,9 @@ type Strategy[T core.Object] struct {
 	// Default fills what the user left out. It runs on every decoded object,
 	// and on every object read whose stored form may be older.
 	Default func(obj T)
+	// Unreadable tells why an object can't be read although each of its fields
+	// can; nil where there is no such thing.
+	Unreadable func(obj T) error
 	// Normalize brings an object into the form that protobuf, in which upstream
 	// stores, would leave of it. It runs as an object is encoded: to say that a
 	// list is empty is to own it, though null is what is kept.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,6 +89,27 @@ func TestUpdateRefusals(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestDeletionStays: an update of what is being deleted says in vain when that
+// was.
+func TestDeletionStays(t *testing.T) {
+	b := start(t)
+	s := service("a")
+	s.Finalizers = []string{"example.org/kept"}
+	b.create(s)
+	if err := b.DeleteTyped(t.Context(), "ns", "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	going, err := b.GetTyped(t.Context(), "ns", "a", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := going.DeepCopy()
+	other.DeletionTimestamp = pointer(metav1.NewTime(going.DeletionTimestamp.Add(-time.Hour)))
+	if got, err := b.put(other); err != nil || !got.DeletionTimestamp.Equal(going.DeletionTimestamp) {
+		t.Errorf("deleted at %v, and then %v: %v", going.DeletionTimestamp, got.DeletionTimestamp, err)
 	}
 }
 

@@ -23,7 +23,14 @@ import (
 func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 	return registry.WithStatus(registry.Strategy[*appsv1.DaemonSet]{
 		Resource: resource("daemonsets", "DaemonSet"), Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
-		Default:          defaultDaemonSet,
+		Default: defaultDaemonSet,
+		Unreadable: func(d *appsv1.DaemonSet) error {
+			if n, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; ok { // a field, once
+				_, err := strconv.ParseInt(n, 10, 64)
+				return err
+			}
+			return nil
+		},
 		ValidateName:     check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, max(templateGeneration(d), 1)) },
 		Validate:         func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },

@@ -108,7 +108,11 @@ func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	errs := validateRequirements(r, spec.ResourceClaims, at)
+	var errs field.ErrorList
+	if r.Claims != nil { // also if there are none in it
+		errs = append(errs, field.Forbidden(at.Child("claims"), "claims may not be set for Resources at pod-level"))
+	}
+	errs = append(errs, validateRequirements(r, spec.ResourceClaims, at)...)
 	for _, list := range []struct {
 		name    string
 		amounts corev1.ResourceList

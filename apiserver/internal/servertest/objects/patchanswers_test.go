@@ -55,6 +55,9 @@ func TestPatchAnswers(t *testing.T) {
 
 		{"a set of daemons by its status", "PUT", daemons + "/d/status", putIt, `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `},"status":{"currentNumberScheduled":1}}`, 200,
 			[]string{`"deprecated.daemonset.template.generation":"1"`}},
+		{"a generation that is no number", "POST", daemons, putIt, `{"metadata":{"name":"f","annotations":{"deprecated.daemonset.template.generation":"x"}},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `}}`, 400,
+			[]string{`DaemonSet in version \"v1\" cannot be handled as a DaemonSet: strconv.ParseInt: parsing \"x\": invalid syntax`}},
+		{"a patch to such", "PATCH", daemons + "/d", merging, `{"metadata":{"annotations":{"deprecated.daemonset.template.generation":"x"}}}`, 422, []string{`strconv.ParseInt: parsing \"x\": invalid syntax`}},
 		{"its generation by its status", "PATCH", daemons + "/d/status", merging, `{"metadata":{"annotations":{"deprecated.daemonset.template.generation":"7"}}}`, 200, []string{`"deprecated.daemonset.template.generation":"1"`}},
 		{"a set of daemons that was there before", "POST", daemons, putIt, `{"metadata":{"name":"e","annotations":{"deprecated.daemonset.template.generation":"9"}},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `}}`, 201,
 			[]string{`"deprecated.daemonset.template.generation":"9"`}},
