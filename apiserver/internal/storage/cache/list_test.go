@@ -102,6 +102,30 @@ func TestListAtAnOldRevision(t *testing.T) {
 	}
 }
 
+// TestARevisionExpiresThoughNothingHasChangedSince: what etcd has dropped is not
+// read from the cache, either.
+func TestARevisionExpiresThoughNothingHasChangedSince(t *testing.T) {
+	store, embedded := etcdtest.StartIn(t, t.TempDir())
+	b := start(t, store, clock.RealClock{})
+	first := b.create("ns/a", "red")
+	b.current()
+	page := cache.Page{Selection: cache.Selection{Prefix: prefix}}
+	put, err := embedded.Client().Put(t.Context(), "/elsewhere", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.current()
+	if got, err := b.ListAt(t.Context(), page, first.Revision); err != nil || names(got) != "ns/a" {
+		t.Fatalf("before it is dropped: %q, %v", names(got), err)
+	}
+	if _, err := embedded.Client().Compact(t.Context(), put.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.ListAt(t.Context(), page, first.Revision); !errors.Is(err, storage.ErrCompacted) {
+		t.Errorf("after it was dropped: %q, %v", names(got), err)
+	}
+}
+
 func TestRevisionThatNeverComes(t *testing.T) {
 	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	b := start(t, etcdtest.Start(t), time0)
