@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -174,9 +173,6 @@ func (n *nodeRanges) tellFull(ctx context.Context, name string, uid types.UID, c
 	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: name, UID: uid},
 		corev1.EventSource{Component: nodeRangesName}, corev1.EventTypeNormal, "CIDRNotAvailable",
 		fmt.Sprintf("Node %s status is now: CIDRNotAvailable", name), n.clock.Now())
-	_, err := n.events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		n.logger.Warn("the event could not be written", zap.String("node", name), zap.Error(err))
-	}
+	WriteEvent(ctx, n.events, event, n.logger)
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -274,8 +273,5 @@ func (s *serviceAddresses) tell(ctx context.Context, obj core.Object, of core.Re
 	event := events.New(&core.ObjectReference{
 		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}, corev1.EventSource{Component: serviceAddressesName}, corev1.EventTypeWarning, reason, message, s.clock.Now())
-	_, err := s.events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		s.logger.Warn("the event could not be written", zap.String("object", obj.GetName()), zap.Error(err))
-	}
+	WriteEvent(ctx, s.events, event, s.logger)
 }

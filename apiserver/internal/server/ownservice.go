@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/resources/networking"
 	"kctl/proto/core"
 	"kctl/proto/events"
@@ -75,8 +75,5 @@ func (s *Server) tellOtherRanges(ctx context.Context, cause error) {
 	}
 	event := events.New(ref, corev1.EventSource{Component: networking.RangeKeeper}, corev1.EventTypeWarning,
 		"KubernetesDefaultServiceCIDRInconsistent", fmt.Sprint(cause), s.clock.Now())
-	_, err := s.resources.Events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		s.logger.Warn("the event could not be written", zap.Error(err))
-	}
+	housekeeping.WriteEvent(ctx, s.resources.Events, event, s.logger)
 }
