@@ -229,14 +229,9 @@ func (g *Generator) watchExits(ctx context.Context) {
 // hearEnded looks at the pods of a container that has ended and of all others that
 // have by now. It reports whether it found all of them, and what came of them.
 func (g *Generator) hearEnded(ctx context.Context, first string) bool {
-	ended := map[string]bool{first: true}
-	for more := true; more && len(ended) < heardBuffer; {
-		select {
-		case next := <-g.ended:
-			ended[next] = true
-		default:
-			more = false
-		}
+	ended := map[string]bool{}
+	for _, container := range waiting(first, g.ended) {
+		ended[container] = true
 	}
 	pods := map[types.UID]about{}
 	for uid, pod := range g.known {

@@ -117,21 +117,30 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 // hear inspects the pod that something happened to, and with it all others
 // that are known by now to have something new.
 func (g *Generator) hear(ctx context.Context, first about) {
-	pods := map[types.UID]about{first.uid: first}
-	for range heardBuffer {
-		select {
-		case next := <-g.heard:
-			pods[next.uid] = next
-			continue
-		default:
-		}
-		break
+	pods := map[types.UID]about{}
+	for _, pod := range waiting(first, g.heard) {
+		pods[pod.uid] = pod
 	}
 	if _, unknown := pods[""]; unknown {
 		g.relist(ctx, streamed)
 		return
 	}
 	g.single(ctx, pods)
+}
+
+// waiting is what was heard first and what else has been by now, as much as there is
+// room for.
+func waiting[T any](first T, more <-chan T) []T {
+	all := []T{first}
+	for range heardBuffer {
+		select {
+		case next := <-more:
+			all = append(all, next)
+		default:
+			return all
+		}
+	}
+	return all
 }
 
 // inspectAsked inspects the pods that Inspect named, where no relist is near.

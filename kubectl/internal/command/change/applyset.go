@@ -98,7 +98,7 @@ func (s *applySet) find(ctx context.Context, c *frame.CLI) error {
 	return nil
 }
 
-// check holds the set against what else was asked for.
+// checkSet holds the set against what else was asked for.
 func (a *applying) checkSet(ctx context.Context) error {
 	s := &a.set
 	switch {
@@ -161,7 +161,7 @@ func (s *applySet) mark(targets []lookup.Target) error {
 	return nil
 }
 
-// begin reads the parent, and has it tell of old and new members, before any of the
+// beginSet reads the parent, and has it tell of old and new members, before any of the
 // new ones is there: an apply that is cut short loses none.
 func (a *applying) beginSet(ctx context.Context, targets []lookup.Target) error {
 	s := &a.set
