@@ -39,7 +39,7 @@ func NewWebhook(kubeconfig string, initial time.Duration, clock clock.Clock) (Ba
 	if err != nil {
 		return nil, fmt.Errorf("audit webhook: %w", err)
 	}
-	return &webhook{client: client, clock: clock, policy: backoff.Policy{Initial: initial, Max: 10 * initial, Jitter: 0.2}}, nil
+	return &webhook{client: client, clock: clock, policy: backoff.Policy{Initial: initial, Max: 10 * initial, Factor: webhookGrowth, Jitter: 0.2}}, nil
 }
 
 func (w *webhook) Name() string { return "webhook" }
