@@ -63,10 +63,9 @@ func (a *Attributes) Kind() schema.GroupVersionKind {
 	return a.Resource.GVK()
 }
 
-// Plugin is one admission plugin. It implements Mutator, Validator or both.
+// Plugin is one admission plugin. It implements Mutator, Validator or both. Its
+// name is for those who put the chain together (plugins).
 type Plugin interface {
-	// Name is upstream's name, as --enable-admission-plugins takes it.
-	Name() string
 	Handles(op Operation) bool
 }
 

@@ -194,9 +194,6 @@ func (w *auditWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // object it is: its name may have been made up by the server.
 type AuditAdmission struct{}
 
-// Name implements admission.Plugin.
-func (AuditAdmission) Name() string { return "KctlAudit" }
-
 // Handles implements admission.Plugin.
 func (AuditAdmission) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -80,9 +80,6 @@ func own(ctx context.Context, info *request.Info, clock clock.PassiveClock) []re
 // server.
 type RelayAdmission struct{ Clock clock.PassiveClock }
 
-// Name implements admission.Plugin.
-func (RelayAdmission) Name() string { return "KctlRelay" }
-
 // Handles implements admission.Plugin.
 func (RelayAdmission) Handles(op admission.Operation) bool { return op == admission.Create }
 

@@ -18,7 +18,6 @@ import (
 type Type struct {
 	Description string           `json:"description"`
 	Type        string           `json:"type"`
-	Format      string           `json:"format"`
 	Ref         string           `json:"$ref"`
 	AllOf       []*Type          `json:"allOf"`
 	Properties  map[string]*Type `json:"properties"`
@@ -27,7 +26,6 @@ type Type struct {
 	Additional    json.RawMessage `json:"additionalProperties"`
 	Required      []string        `json:"required"`
 	Enum          []any           `json:"enum"`
-	Default       json.RawMessage `json:"default"`
 	IntOrString   bool            `json:"x-kubernetes-int-or-string"`
 	MergeKey      string          `json:"x-kubernetes-patch-merge-key"`
 	PatchStrategy string          `json:"x-kubernetes-patch-strategy"`

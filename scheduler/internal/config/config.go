@@ -13,6 +13,7 @@ import (
 	"kctl/proto/daemon"
 	"kctl/proto/release"
 	"kctl/scheduler/internal/profile"
+	"kctl/scheduler/internal/queue"
 )
 
 // Options are the flags.
@@ -68,7 +69,7 @@ func NewOptions() *Options {
 	return &Options{
 		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
 		AlwaysAllowPaths: []string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"},
-		FlushAfter:       5 * time.Minute,
+		FlushAfter:       queue.DefaultFlushAfter,
 		Election: Election{
 			Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 			ResourceLock: "leases", ResourceName: "kube-scheduler", ResourceNamespace: "kube-system",

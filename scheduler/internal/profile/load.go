@@ -14,6 +14,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/leader"
+	"kctl/scheduler/internal/queue"
 )
 
 // Configuration is a KubeSchedulerConfiguration with its defaults filled in.
@@ -161,10 +162,10 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 }
 
 func (c *Configuration) backoff(file *configv1.KubeSchedulerConfiguration) (err error) {
-	if c.InitialBackoff, err = seconds("podInitialBackoffSeconds", file.PodInitialBackoffSeconds, time.Second); err != nil {
+	if c.InitialBackoff, err = seconds("podInitialBackoffSeconds", file.PodInitialBackoffSeconds, queue.DefaultBackoff.Initial); err != nil {
 		return err
 	}
-	if c.MaxBackoff, err = seconds("podMaxBackoffSeconds", file.PodMaxBackoffSeconds, 10*time.Second); err != nil {
+	if c.MaxBackoff, err = seconds("podMaxBackoffSeconds", file.PodMaxBackoffSeconds, queue.DefaultBackoff.Max); err != nil {
 		return err
 	}
 	if c.MaxBackoff < c.InitialBackoff {

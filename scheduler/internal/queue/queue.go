@@ -38,10 +38,10 @@ type Options struct {
 // measuredHints is of how many hints one is measured: they are quick, and many.
 const measuredHints = 100
 
-// DefaultBackoff and DefaultFlushAfter are upstream's.
+// DefaultBackoff is upstream's of how long pods wait after failed attempts.
 var DefaultBackoff = backoff.Policy{Initial: time.Second, Max: 10 * time.Second}
 
-// DefaultFlushAfter is how long a pod can be left without an attempt.
+// DefaultFlushAfter is upstream's of how long a pod can be left without an attempt.
 const DefaultFlushAfter = 5 * time.Minute
 
 type place int

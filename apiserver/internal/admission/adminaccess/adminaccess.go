@@ -25,9 +25,6 @@ type Plugin struct {
 	Namespaces *lookup.Objects[*core.Namespace]
 }
 
-// Name implements admission.Plugin.
-func (Plugin) Name() string { return "DeviceAdminAccess" }
-
 // Handles implements admission.Plugin. What a claim asks for does not change.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

@@ -18,9 +18,6 @@ const (
 // Admit admits everything.
 type Admit struct{}
 
-// Name is upstream's name.
-func (Admit) Name() string { return AdmitName }
-
 // Handles everything.
 func (Admit) Handles(admission.Operation) bool { return true }
 
@@ -29,9 +26,6 @@ func (Admit) Admit(context.Context, *admission.Attributes) error { return nil }
 
 // Deny refuses everything.
 type Deny struct{}
-
-// Name is upstream's name.
-func (Deny) Name() string { return DenyName }
 
 // Handles everything.
 func (Deny) Handles(admission.Operation) bool { return true }

@@ -19,9 +19,6 @@ const Name = "LimitPodHardAntiAffinityTopology"
 // Plugin is the plugin.
 type Plugin struct{}
 
-// Name is upstream's name.
-func (Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

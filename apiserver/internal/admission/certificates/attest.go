@@ -20,9 +20,6 @@ const AttestName = "ClusterTrustBundleAttest"
 // it.
 type Attest struct{ Authorizer authz.Authorizer }
 
-// Name is upstream's name.
-func (Attest) Name() string { return AttestName }
-
 // Handles creates and updates.
 func (Attest) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
@@ -41,9 +38,6 @@ func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
 // it. It is no plugin of upstream's, where it is part of what is valid, and so
 // it is always on.
 type PodSigning struct{ Authorizer authz.Authorizer }
-
-// Name implements admission.Plugin.
-func (PodSigning) Name() string { return "KctlPodCertificateSigning" }
 
 // Handles updates: an answer comes through /status.
 func (PodSigning) Handles(op admission.Operation) bool { return op == admission.Update }

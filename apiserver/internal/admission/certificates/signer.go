@@ -25,9 +25,6 @@ const (
 // Approval lets through decisions of those who may "approve" for the signer.
 type Approval struct{ Authorizer authz.Authorizer }
 
-// Name is upstream's name.
-func (Approval) Name() string { return ApprovalName }
-
 // Handles updates: a decision is one of /approval.
 func (Approval) Handles(op admission.Operation) bool { return op == admission.Update }
 
@@ -42,9 +39,6 @@ func (p Approval) Validate(ctx context.Context, a *admission.Attributes) error {
 // Signing lets through certificates and conditions of those who may "sign" for
 // the signer.
 type Signing struct{ Authorizer authz.Authorizer }
-
-// Name is upstream's name.
-func (Signing) Name() string { return SigningName }
 
 // Handles updates: a certificate comes through /status.
 func (Signing) Handles(op admission.Operation) bool { return op == admission.Update }

@@ -19,9 +19,6 @@ const SubjectName = "CertificateSubjectRestriction"
 // system:masters.
 type Subject struct{}
 
-// Name is upstream's name.
-func (Subject) Name() string { return SubjectName }
-
 // Handles creates.
 func (Subject) Handles(op admission.Operation) bool { return op == admission.Create }
 

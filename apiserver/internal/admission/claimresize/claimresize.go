@@ -27,9 +27,6 @@ type Classes interface {
 // Plugin is the plugin.
 type Plugin struct{ Classes Classes }
 
-// Name is upstream's name.
-func (Plugin) Name() string { return Name }
-
 // Handles updates.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Update }
 

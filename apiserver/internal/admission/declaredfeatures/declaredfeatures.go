@@ -39,9 +39,6 @@ func New(nodes Nodes) (*Plugin, error) {
 	return &Plugin{nodes, level}, nil
 }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles updates.
 func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Update }
 

@@ -32,9 +32,6 @@ type Classes interface {
 // ForClaims is the plugin DefaultStorageClass.
 type ForClaims struct{ Classes Classes }
 
-// Name is upstream's name.
-func (ForClaims) Name() string { return StorageName }
-
 // Handles creates: what is there keeps what it has.
 func (ForClaims) Handles(op admission.Operation) bool { return op == admission.Create }
 
@@ -56,9 +53,6 @@ func (p ForClaims) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // ForIngresses is the plugin DefaultIngressClass.
 type ForIngresses struct{ Classes Classes }
-
-// Name is upstream's name.
-func (ForIngresses) Name() string { return IngressName }
 
 // Handles creates: what is there keeps what it has.
 func (ForIngresses) Handles(op admission.Operation) bool { return op == admission.Create }

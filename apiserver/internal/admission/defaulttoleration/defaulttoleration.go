@@ -22,9 +22,6 @@ type Plugin struct {
 	NotReadySeconds, UnreachableSeconds int64
 }
 
-// Name is upstream's name.
-func (Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

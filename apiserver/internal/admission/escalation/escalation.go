@@ -32,9 +32,6 @@ type Plugin struct {
 	Authorizer authz.Authorizer
 }
 
-// Name implements admission.Plugin.
-func (Plugin) Name() string { return "RBACEscalation" }
-
 // Handles implements admission.Plugin.
 func (Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -108,9 +108,6 @@ func (l limit) check() error {
 	return nil
 }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -49,9 +49,6 @@ type Plugin struct {
 
 type answer = v1alpha1.ImageReviewStatus
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -30,9 +30,6 @@ type Plugin struct{ ranges Ranges }
 // New returns the plugin.
 func New(ranges Ranges) *Plugin { return &Plugin{ranges} }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

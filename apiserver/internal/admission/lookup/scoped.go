@@ -49,9 +49,6 @@ func (s *Scoped[T]) Run(ctx context.Context) error { return s.mirror.Run(ctx) }
 // Synced is closed when all that is stored has been read.
 func (s *Scoped[T]) Synced() <-chan struct{} { return s.mirror.Synced() }
 
-// Mirror is what follows the resource.
-func (s *Scoped[T]) Mirror() *facts.Mirror[T] { return s.mirror }
-
 // In returns the objects of a namespace, in no order.
 func (s *Scoped[T]) In(ctx context.Context, namespace string) ([]T, error) {
 	if found := s.mirror.ByIndex(namespace); len(found) > 0 {

@@ -35,9 +35,6 @@ type Plugin struct {
 // New returns the plugin.
 func New(namespaces Namespaces, store Store) *Plugin { return &Plugin{namespaces, store} }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates.
 func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

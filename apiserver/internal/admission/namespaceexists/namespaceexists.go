@@ -24,9 +24,6 @@ type Plugin struct{ namespaces Namespaces }
 // New returns the plugin.
 func New(namespaces Namespaces) *Plugin { return &Plugin{namespaces} }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles all changes.
 func (*Plugin) Handles(op admission.Operation) bool { return op != admission.Connect }
 

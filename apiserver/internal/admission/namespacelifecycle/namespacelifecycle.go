@@ -29,9 +29,6 @@ type Plugin struct{ namespaces Namespaces }
 // New returns the plugin.
 func New(namespaces Namespaces) *Plugin { return &Plugin{namespaces} }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and deletions.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Delete

@@ -36,9 +36,6 @@ type Plugin struct {
 	Authorizer authz.Authorizer
 }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles all that changes something.
 func (*Plugin) Handles(op admission.Operation) bool { return op != admission.Connect }
 

@@ -114,7 +114,7 @@ var all = []entry{
 		return defaultclass.ForClaims{Classes: d.StorageClasses}, nil
 	}},
 	{name: storageprotection.Name, on: true, make: plain(storageprotection.Plugin{})},
-	{name: "PodGroupProtection", on: true, make: plain(idle("PodGroupProtection"))},
+	{name: "PodGroupProtection", on: true, make: plain(idle{})},
 	{name: ownerpermission.Name, make: func(d *dependencies) (admission.Plugin, error) {
 		return &ownerpermission.Plugin{Authorizer: d.Authorizer, Resource: d.Resource}, nil
 	}},
@@ -164,10 +164,7 @@ func plain(p admission.Plugin) func(*dependencies) (admission.Plugin, error) {
 
 // idle stands for a plugin of upstream's that guards a kind which is not served:
 // it has nothing to do.
-type idle string
-
-// Name is upstream's name.
-func (i idle) Name() string { return string(i) }
+type idle struct{}
 
 // Handles nothing.
 func (idle) Handles(admission.Operation) bool { return false }

@@ -57,9 +57,6 @@ func New(namespaces Namespaces, files configuration.Files) (*Plugin, error) {
 	return p, nil
 }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates.
 func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

@@ -34,9 +34,6 @@ type Nodes interface {
 // Plugin is the plugin.
 type Plugin struct{ Nodes Nodes }
 
-// Name is upstream's name.
-func (Plugin) Name() string { return Name }
-
 // Handles updates.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Update }
 

@@ -58,9 +58,6 @@ func New(namespaces Namespaces, pods Pods, files configuration.Files, clock cloc
 	return p, err
 }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -51,9 +51,6 @@ func New(namespaces Namespaces, bestEffort func(*core.PodSpec) bool, files confi
 	return p, err
 }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -26,9 +26,6 @@ type Nodes interface {
 // Plugin is the plugin.
 type Plugin struct{ Nodes Nodes }
 
-// Name is upstream's name.
-func (Plugin) Name() string { return Name }
-
 // Handles creates: of pods, and of their bindings.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

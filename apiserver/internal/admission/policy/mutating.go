@@ -31,7 +31,7 @@ var _ admission.Mutator = (*Mutating)(nil)
 
 // NewMutating returns the plugin for the policies that follower knows.
 func NewMutating(follower *Follower, o Options) *Mutating {
-	return &Mutating{plugin: newPlugin(MutatingName, follower, o), metrics: newMutatingMetrics(o.Metrics)}
+	return &Mutating{plugin: newPlugin(follower, o), metrics: newMutatingMetrics(o.Metrics)}
 }
 
 // Admit asks the policies one after the other, in the order of their names: each

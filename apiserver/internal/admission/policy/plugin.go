@@ -18,17 +18,13 @@ type Options struct {
 // plugin is what both have in common.
 type plugin struct {
 	Options
-	name       string
 	follower   *Follower
 	parameters *parameters
 }
 
-func newPlugin(name string, f *Follower, o Options) plugin {
-	return plugin{Options: o, name: name, follower: f, parameters: newParameters(o.Resources)}
+func newPlugin(f *Follower, o Options) plugin {
+	return plugin{Options: o, follower: f, parameters: newParameters(o.Resources)}
 }
-
-// Name implements admission.Plugin.
-func (p *plugin) Name() string { return p.name }
 
 // Handles implements admission.Plugin.
 func (p *plugin) Handles(admission.Operation) bool { return true }

@@ -31,7 +31,7 @@ var _ admission.Validator = (*Validating)(nil)
 
 // NewValidating returns the plugin for the policies that follower knows.
 func NewValidating(follower *Follower, o Options) *Validating {
-	return &Validating{newPlugin(ValidatingName, follower, o), newValidatingMetrics(o.Metrics)}
+	return &Validating{newPlugin(follower, o), newValidatingMetrics(o.Metrics)}
 }
 
 // Validate asks every policy that the request is for. All are asked, also when

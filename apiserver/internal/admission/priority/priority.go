@@ -66,9 +66,6 @@ func New(classes Classes, defaults Defaults) *Plugin {
 	return &Plugin{classes: classes, defaults: defaults}
 }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -32,9 +32,6 @@ type Plugin struct {
 // New returns the plugin.
 func New(usage Usage, quotas quota.Quotas) *Plugin { return &Plugin{usage, quotas} }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update

@@ -31,9 +31,6 @@ type Plugin struct{ classes Classes }
 // New returns the plugin.
 func New(classes Classes) *Plugin { return &Plugin{classes: classes} }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates.
 func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

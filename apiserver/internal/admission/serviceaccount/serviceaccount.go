@@ -46,9 +46,6 @@ type Plugin struct {
 // New returns the plugin.
 func New(accounts Accounts, clock clock.Clock) *Plugin { return &Plugin{accounts, clock} }
 
-// Name is upstream's name.
-func (*Plugin) Name() string { return Name }
-
 // Handles creates.
 func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

@@ -28,9 +28,6 @@ const (
 // Plugin is the plugin.
 type Plugin struct{}
 
-// Name is upstream's name.
-func (Plugin) Name() string { return Name }
-
 // Handles creates.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

@@ -19,9 +19,6 @@ type Plugin struct{}
 // New returns the plugin.
 func New() Plugin { return Plugin{} }
 
-// Name is upstream's name.
-func (Plugin) Name() string { return Name }
-
 // Handles creates.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 

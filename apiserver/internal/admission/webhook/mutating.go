@@ -27,7 +27,7 @@ var _ admission.Mutator = (*Mutating)(nil)
 
 // NewMutating returns the plugin for the webhooks that follower knows.
 func NewMutating(follower *Follower, o condition.Surroundings) *Mutating {
-	return &Mutating{plugin{Surroundings: o, name: MutatingName, kind: "mutating", follower: follower, metrics: newMetrics(o.Metrics)}}
+	return &Mutating{plugin{Surroundings: o, kind: "mutating", follower: follower, metrics: newMetrics(o.Metrics)}}
 }
 
 // Admit asks the webhooks that the request is for, one after the other: each

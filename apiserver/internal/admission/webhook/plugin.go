@@ -16,14 +16,10 @@ import (
 // plugin is what both have in common.
 type plugin struct {
 	condition.Surroundings
-	name     string
 	kind     string // as metrics and audit annotations call it
 	follower *Follower
 	metrics  *metrics
 }
-
-// Name implements admission.Plugin.
-func (p *plugin) Name() string { return p.name }
 
 // Handles implements admission.Plugin.
 func (p *plugin) Handles(admission.Operation) bool { return true }

@@ -21,7 +21,7 @@ var _ admission.Validator = (*Validating)(nil)
 
 // NewValidating returns the plugin for the webhooks that follower knows.
 func NewValidating(follower *Follower, o condition.Surroundings) *Validating {
-	return &Validating{plugin{Surroundings: o, name: ValidatingName, kind: "validating", follower: follower, metrics: newMetrics(o.Metrics)}}
+	return &Validating{plugin{Surroundings: o, kind: "validating", follower: follower, metrics: newMetrics(o.Metrics)}}
 }
 
 // Validate asks all webhooks that the request is for, side by side. Where
