@@ -2,11 +2,31 @@ package kubelet
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podworker"
 )
+
+// cleanups are the rounds in which pods that are gone are seen to.
+type cleanups struct {
+	first  sync.Once // once all sources were heard
+	busy   atomic.Bool
+	rounds sync.WaitGroup // under way: one at the most
+}
+
+// begin has a round done in the background, unless one is under way.
+func (c *cleanups) begin(round func()) {
+	if !c.busy.CompareAndSwap(false, true) {
+		return
+	}
+	c.rounds.Go(func() {
+		defer c.busy.Store(false)
+		round()
+	})
+}
 
 // HandlePodCleanups sees to pods that are gone: their workers end at once, what
 // only the runtime knows of in the background, one round at a time. What they
@@ -16,7 +36,7 @@ func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 	if !k.ready.All() {
 		return
 	}
-	k.firstRound.Do(k.collector.Soon) // for what an earlier kubelet left
+	k.cleanups.first.Do(k.collector.Soon) // for what an earlier kubelet left
 	desired := map[types.UID]bool{}
 	for _, pod := range k.pods.Pods() {
 		desired[pod.UID] = true
@@ -27,13 +47,7 @@ func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 		return desired[uid] || worked
 	})
 	k.probes.Retain(func(uid types.UID) bool { return k.workers.CouldHaveRunningContainers(uid) })
-	if !k.cleaning.CompareAndSwap(false, true) {
-		return
-	}
-	k.background.Go(func() {
-		defer k.cleaning.Store(false)
-		k.cleanUp(ctx)
-	})
+	k.cleanups.begin(func() { k.cleanUp(ctx) })
 }
 
 // forgotten says that nobody wants the pod, and nobody is busy with it.
@@ -44,11 +58,11 @@ func (k *Kubelet) forgotten(uid types.UID) bool {
 
 func (k *Kubelet) cleanUp(ctx context.Context) {
 	for _, mirror := range k.pods.OrphanedMirrors() {
-		k.deleteMirror(mirror)
+		k.mirrors.delete(mirror)
 	}
 	for _, pod := range k.pods.Pods() {
 		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {
-			k.ensureMirror(pod)
+			k.mirrors.ensure(pod)
 		}
 	}
 	running, err := k.runtime.Pods(ctx)

@@ -56,14 +56,7 @@ func ending(pod *core.Pod) bool {
 }
 
 func (k *Kubelet) update(t podworker.UpdateType, pod *core.Pod, start time.Time) {
-	k.workers.Update(podworker.Update{Type: t, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: start})
-}
-
-func (k *Kubelet) mirrorOf(pod *core.Pod) *core.Pod {
-	if podmanager.IsStatic(pod) {
-		return k.pods.Mirror(pod)
-	}
-	return nil
+	k.workers.Update(podworker.Update{Type: t, Pod: pod, MirrorPod: k.mirrors.of(pod), Start: start})
 }
 
 // admit decides beside all pods that are on the node and have not ended.

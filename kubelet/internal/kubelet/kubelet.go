@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,56 +47,63 @@ import (
 	"kctl/proto/rest"
 )
 
-// Kubelet is all rooms of one kubelet.
+// Kubelet is all rooms of one kubelet. build makes them, part after part as they
+// stand here, and Run has each room's loop run; only workers begins with Run.
 type Kubelet struct {
 	config   *config.Config
 	clock    clock.WithTicker
 	logger   *zap.Logger
 	registry *prometheus.Registry
 	metrics  *metrics
-	nodeName string
-	hostIPs  []string
 	hollow   *Hollow // nil of one that runs pods
 
+	// Who and where we are (identify).
+	nodeName string
+	hostIPs  []string
+
+	// Whom we speak to (connect), and what tells of pods there (makeReports).
 	client   *rest.Client // nil without an API server
-	recorder *events.Recorder
-	events   podEvents
+	cri      *cri.Client
+	health   *runtimeHealth
+	statuses *status.Manager
+	events   *podEvents
+	mirrors  *mirrors
 
-	cri     *cri.Client
-	health  *runtimeHealth
-	runtime *podruntime.Manager
-	cgroups *cgroup.Manager
-	objects *objects.Objects
-	volumes *volume.Manager
-	userIDs *userns.Manager
+	// The node as the API has it, and what it is short of (makeNode).
+	node     *node.Manager
+	port     atomic.Int32 // that the server listens on
+	eviction *eviction.Manager
+	usages   *usages // for those who ask the server
 
+	// What acts on pods (makeRuntime).
+	runtime      *podruntime.Manager
+	cgroups      *cgroup.Manager
+	objects      *objects.Objects
+	volumes      *volume.Manager
+	userIDs      *userns.Manager
+	images       *image.Collector
 	surroundings *surroundings.Surroundings // nil without an API server
 
-	mux         *source.Mux
-	ready       *source.Ready
+	// What is known of pods.
 	pods        *podmanager.Manager
 	cache       *podcache.Cache
-	pleg        *pleg.Generator
-	statuses    *status.Manager
-	workers     *podworker.Workers
 	allocations *allocation.Manager
-	loop        *syncloop.Loop
-	collector   *collect.Collector
-	rotator     *rotate.Rotator
-	images      *image.Collector
-	eviction    *eviction.Manager
-	usages      *usages // for those who ask the server
-	node        *node.Manager
-	probes      *probe.Manager
-	shutdown    *shutdown.Manager // nil where pods are left to the system's own shutdown
+	waits       waits
+	actives     actives
 
-	port       atomic.Int32 // that the server listens on
-	starts     atomic.Int32 // pods that are brought to their containers now
-	cleaning   atomic.Bool
-	firstRound sync.Once      // of clean-ups, once all sources were heard
-	background sync.WaitGroup // mirror pods and clean-ups under way
-	waits      waits
-	actives    actives
+	// What decides when something happens to pods (makeLoops).
+	mux      *source.Mux
+	ready    *source.Ready
+	pleg     *pleg.Generator
+	probes   *probe.Manager
+	loop     *syncloop.Loop
+	workers  *podworker.Workers
+	shutdown *shutdown.Manager // nil where pods are left to the system's own shutdown
+
+	// What takes away what pods leave behind (makeLoops).
+	cleanups  cleanups
+	collector *collect.Collector
+	rotator   *rotate.Rotator
 }
 
 // New makes a kubelet. It looks at the machine and reads files, and waits for
@@ -118,6 +124,7 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Lo
 	if err := k.connect(ctx); err != nil {
 		return nil, err
 	}
+	k.makeReports()
 	if err := k.makeNode(logger); err != nil {
 		return nil, err
 	}
@@ -171,7 +178,6 @@ func (k *Kubelet) connect(ctx context.Context) error {
 		if k.client, err = rest.New(cfg); err != nil {
 			return fmt.Errorf("--kubeconfig: %w", err)
 		}
-		k.recorder = events.NewRecorder(k.client, "kubelet", k.nodeName, k.clock, k.logger)
 	}
 	var err error
 	options := cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.observeRuntime}
@@ -182,6 +188,20 @@ func (k *Kubelet) connect(ctx context.Context) error {
 	}
 	k.health = newRuntimeHealth(k.cri, k.clock, k.logger)
 	return nil
+}
+
+// makeReports makes what tells the API of pods, and people of what happens to them.
+func (k *Kubelet) makeReports() {
+	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
+	k.events = &podEvents{pods: k.pods, statuses: k.statuses, clock: k.clock}
+	if k.client != nil {
+		k.events.recorder = events.NewRecorder(k.client, "kubelet", k.nodeName, k.clock, k.logger)
+		k.events.recorder.WaitWhile(k.events.starting)
+	}
+	k.mirrors = &mirrors{client: k.client, pods: k.pods, node: func() *core.Node { return k.node.Node() }, logger: k.logger}
+	k.statuses.OnRest(k.events.rested)
+	k.statuses.OnRunning(k.metrics.observePodStart)
+	k.statuses.OnEnded(k.metrics.observeEnd)
 }
 
 func (k *Kubelet) machine() (node.Machine, error) {
@@ -214,7 +234,7 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
 		Cloud: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
 		Machine: machine, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine, thresholds), Under: k.eviction.Under,
-		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.sink(),
+		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
 		Clock: k.clock, Logger: logger,
 	})
@@ -258,7 +278,6 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
-	k.events = podEvents{k}
 	if k.hollow == nil { // simulated containers ask nobody for names
 		resolver.Warn = func(pod *core.Pod, reason, text string) {
 			k.events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", text)
@@ -302,13 +321,6 @@ func (k *Kubelet) makeLoops() error {
 	})
 	if k.hollow == nil {
 		k.pleg.WatchExits(exitwatch.New(k.cri, k.pleg.Ended, k.clock, k.logger))
-	}
-	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
-	k.statuses.OnRest(k.rested)
-	k.statuses.OnRunning(k.metrics.observePodStart)
-	k.statuses.OnEnded(k.metrics.observeEnd)
-	if k.recorder != nil {
-		k.recorder.WaitWhile(k.starting)
 	}
 	k.loop = syncloop.New(syncloop.Options{
 		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,

@@ -14,6 +14,12 @@ import (
 )
 
 // Run runs the kubelet until ctx ends. Containers are left running.
+//
+// The server begins first, because the node tells others its port; then everything
+// that pods need of this machine, what tells the API of them, and last what brings
+// pods: the sources, and the sync loop. All loops end with ctx, and the workers with
+// what they are doing; what was begun in the background is waited for when nobody
+// is left who could begin more.
 func (k *Kubelet) Run(ctx context.Context) error {
 	defer k.cri.Close()
 	group, ctx := errgroup.WithContext(ctx)
@@ -51,7 +57,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		run("shutdown", k.shutdown.Run)
 	}
 	if k.client != nil {
-		run("events", k.recorder.Run)
+		run("events", k.events.recorder.Run)
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
 		k.runNetwork(run)
@@ -64,8 +70,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	daemon.Ready(k.logger)
 	<-ctx.Done()
 	k.workers.Stop()
-	k.background.Wait()
 	err := group.Wait()
+	k.cleanups.rounds.Wait()
+	k.mirrors.calls.Wait()
 	k.logger.Info("kubelet stopped; containers are left as they are")
 	return err
 }

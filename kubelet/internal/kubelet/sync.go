@@ -54,14 +54,14 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	if err := k.endPredecessors(ctx, pod, runtime); err != nil {
 		return podworker.Outcome{}, err
 	}
-	k.ensureMirror(pod)
+	k.mirrors.ensure(pod)
 	if err := os.MkdirAll(podruntime.PodDir(k.config.RootDir, pod.UID), 0o750); err != nil {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
 	}
 	secrets, missing := k.pullSecrets(ctx, pod)
 	k.probes.AddPod(pod)
-	started := k.countStart()
+	started := k.events.countStart()
 	defer started()
 	result := k.syncRuntime(ctx, pod, runtime, secrets)
 	k.tellMissing(pod, missing, result.Waiting)

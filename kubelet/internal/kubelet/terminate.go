@@ -121,7 +121,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 	k.allocations.Forget(pod.UID)
 	k.statuses.Finish(pod)
 	if job.Removed {
-		k.dropMirror(pod)
+		k.mirrors.drop(pod)
 	}
 	return nil
 }
