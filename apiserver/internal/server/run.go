@@ -56,8 +56,16 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 	return group.Wait()
 }
 
+// allLoops are all that run beside the requests. They begin together; those that need
+// what start does wait for its phases.
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.admission.Run, s.start, s.watchBackend, s.watchdog, s.keepHouse, s.beFound}
+	loops := []housekeeping.Loop{
+		s.resources.Run, s.definitions.Run, s.aggregator.Run, // keep what is served in step with etcd
+		s.rules.Run, s.pods.Run, s.admission.Run, // and what is decided by
+		s.start,
+		s.keepHouse, s.beFound, // once bootstrapped
+		s.watchBackend, s.watchdog,
+	}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.Compactor.Run)
 	}
@@ -81,15 +89,5 @@ func (s *Server) watchBackend(ctx context.Context) error {
 		return ctx.Err()
 	case err := <-s.backend.Failed:
 		return fmt.Errorf("embedded etcd: %w", err)
-	}
-}
-
-// wait waits until done is closed; it reports false if ctx ends before.
-func wait(ctx context.Context, done <-chan struct{}) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-done:
-		return true
 	}
 }

@@ -76,14 +76,7 @@ type Server struct {
 
 	port  int // that is listened on, once it is
 	drain *filters.Drain
-	// ready is closed when all that decisions are based on has been read.
-	ready chan struct{}
-	// bootstrapped is closed when what every cluster has is stored.
-	bootstrapped chan struct{}
-	// stopping ends when the server has been told to stop, and draining when its
-	// streams have to end.
-	stopping, draining context.Context
-	stop, endStreams   context.CancelFunc
+	phases
 }
 
 // Run serves the API by the options, which are complete and valid, until ctx
@@ -106,11 +99,8 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 	s := &Server{
 		options: o, clock: clock, logger: logger,
 		metrics: daemon.NewRegistry(), health: daemon.NewHealth(), ring: trace.NewRing(trace.Capacity),
-		drain: filters.NewDrain(),
-		ready: make(chan struct{}), bootstrapped: make(chan struct{}),
+		drain: filters.NewDrain(), phases: newPhases(),
 	}
-	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.draining, s.endStreams = context.WithCancel(context.Background())
 	certificate, err := s.open(ctx)
 	if err != nil {
 		return nil, err

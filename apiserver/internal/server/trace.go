@@ -1,0 +1,28 @@
+package server
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/proto/relay"
+)
+
+// traceChange notes when pods come by on the watch: new ones, and those that
+// have come to run.
+func (s *Server) traceChange(key facts.Key, old, now *facts.Pod) {
+	if now == nil {
+		return
+	}
+	select {
+	case <-s.pods.Synced():
+	default:
+		return // what was stored before this server started
+	}
+	at := s.clock.Now()
+	if old == nil || old.UID != now.UID {
+		s.ring.Add(key.Namespace, key.Name, string(now.UID), relay.Stamp{Hop: relay.ServerWatched, At: at})
+	}
+	if now.Phase == corev1.PodRunning && (old == nil || old.Phase != corev1.PodRunning) {
+		s.ring.Add(key.Namespace, key.Name, string(now.UID), relay.Stamp{Hop: relay.ServerStatusRunning, At: at})
+	}
+}
