@@ -22,6 +22,12 @@ type defaults []priority.Class
 
 func (d defaults) ByIndex(string) []priority.Class { return d }
 
+func (defaults) Synced() <-chan struct{} {
+	known := make(chan struct{})
+	close(known)
+	return known
+}
+
 func priorityClass(name string, value int32, policy corev1.PreemptionPolicy) *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, PreemptionPolicy: &policy}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/match"
 	"kctl/proto/core"
 )
 
@@ -28,6 +29,8 @@ type Classes interface {
 // after two servers wrote at once, several.
 type Defaults interface {
 	ByIndex(index string) []Class
+	// Synced is closed when all classes are known.
+	Synced() <-chan struct{}
 }
 
 // Class is what Defaults keeps of a class.
@@ -106,7 +109,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 // class is the named class, or the default one, or none at all.
 func (p *Plugin) class(ctx context.Context, name string) (Class, error) {
 	if name == "" {
-		return p.byDefault(), nil
+		return p.byDefault()
 	}
 	found, err := p.classes.Get(ctx, "", name)
 	if apierrors.IsNotFound(err) {
@@ -119,14 +122,17 @@ func (p *Plugin) class(ctx context.Context, name string) (Class, error) {
 }
 
 // byDefault is the default class; of several the one with the lowest value.
-func (p *Plugin) byDefault() Class {
+func (p *Plugin) byDefault() (Class, error) {
+	if err := match.Ready(p.defaults.Synced()); err != nil {
+		return Class{}, err
+	}
 	class := Class{Policy: corev1.PreemptLowerPriority}
 	for i, c := range p.defaults.ByIndex(globalDefault) {
 		if i == 0 || c.Value < class.Value {
 			class = c
 		}
 	}
-	return class
+	return class, nil
 }
 
 // Validate lets no second class be the default.
@@ -140,6 +146,9 @@ func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	}
 	if !class.GlobalDefault {
 		return nil
+	}
+	if err := match.Ready(p.defaults.Synced()); err != nil {
+		return err
 	}
 	for _, c := range p.defaults.ByIndex(globalDefault) {
 		if c.Name != class.Name {
