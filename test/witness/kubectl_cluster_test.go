@@ -1,7 +1,6 @@
 package witness_test
 
 import (
-	"bufio"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -10,21 +9,8 @@ import (
 // watching: get -w, and wait.
 func watching(u user, _ string) {
 	u.run("create", "configmap", "seen", "--from-literal=a=b")
-	name, args := u.command(nil, []string{"get", "configmap", "seen", "-w", "-o", "jsonpath={.data.a}{\"\\n\"}"})
-	cmd := exec.CommandContext(u.Context(), name, args...)
-	cmd.Env = u.c.Env()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		u.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		u.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
-	lines := bufio.NewScanner(out)
+	lines, stop := u.speaks("get", "configmap", "seen", "-w", "-o", "jsonpath={.data.a}{\"\\n\"}")
+	defer stop()
 	for i, want := range []string{"b", "c", "d"} {
 		if !lines.Scan() || lines.Text() != want {
 			u.Fatalf("the watch says %q, want %q; %v", lines.Text(), want, lines.Err())

@@ -1,11 +1,9 @@
 package witness_test
 
 import (
-	"bufio"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -95,24 +93,12 @@ func forwarding(u user, _ string) {
 // serves runs a kubectl that serves on a port of this machine, and asks it.
 func (u user) serves(args []string, path, want string) {
 	u.Helper()
-	name, line := u.command(nil, args)
-	cmd := exec.CommandContext(u.Context(), name, line...)
-	cmd.Env = u.c.Env()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		u.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		u.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
-	said, err := bufio.NewReader(out).ReadString('\n')
-	address := forwarded.FindStringSubmatch(said)
+	lines, stop := u.speaks(args...)
+	defer stop()
+	lines.Scan()
+	address := forwarded.FindStringSubmatch(lines.Text())
 	if address == nil {
-		u.Fatalf("kubectl %s says %q, %v", strings.Join(args, " "), said, err)
+		u.Fatalf("kubectl %s says %q, %v", strings.Join(args, " "), lines.Text(), lines.Err())
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 3 { // each has a connection of its own

@@ -1,6 +1,7 @@
 package witness_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -99,6 +100,26 @@ func (u user) command(before []string, args []string) (string, []string) {
 	}
 	line = append(line, args...)
 	return line[0], line[1:]
+}
+
+// speaks starts a kubectl that goes on by itself, and returns the lines that it says,
+// until stop is called.
+func (u user) speaks(args ...string) (lines *bufio.Scanner, stop func()) {
+	u.Helper()
+	name, line := u.command(nil, args)
+	cmd := exec.CommandContext(u.Context(), name, line...)
+	cmd.Env = u.c.Env()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		u.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		u.Fatal(err)
+	}
+	return bufio.NewScanner(out), func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
 }
 
 func (u user) try(input string, before []string, args ...string) harness.Result {

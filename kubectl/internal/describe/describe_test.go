@@ -2,7 +2,6 @@ package describe
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,32 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"kctl/kubectl/internal/golden"
 	"kctl/proto/core"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
 var now = time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
 
-func golden(t *testing.T, name string, describe func(w *bytes.Buffer) error) {
+// compare compares what describe writes with a golden file.
+func compare(t *testing.T, name string, describe func(w *bytes.Buffer) error) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := describe(&out); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out.String() != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
+	golden.Compare(t, name, out.String())
 }
 
 func read(t *testing.T, name string, into any) {
@@ -60,8 +47,8 @@ func someEvents(t *testing.T) []core.Event {
 func TestPod(t *testing.T) {
 	pod := &core.Pod{}
 	read(t, "pod.yaml", pod)
-	golden(t, "pod", func(w *bytes.Buffer) error { return Pod(w, pod, someEvents(t), now) })
-	golden(t, "pod-bare", func(w *bytes.Buffer) error {
+	compare(t, "pod", func(w *bytes.Buffer) error { return Pod(w, pod, someEvents(t), now) })
+	compare(t, "pod-bare", func(w *bytes.Buffer) error {
 		return Pod(w, &core.Pod{ObjectMeta: pod.ObjectMeta}, []core.Event{}, now)
 	})
 }
@@ -70,7 +57,7 @@ func TestNode(t *testing.T) {
 	node, pod := &core.Node{}, core.Pod{}
 	read(t, "node.yaml", node)
 	read(t, "pod.yaml", &pod)
-	golden(t, "node", func(w *bytes.Buffer) error {
+	compare(t, "node", func(w *bytes.Buffer) error {
 		return Node(w, NodeFacts{Node: node, Pods: []core.Pod{pod}, Events: []core.Event{}}, now)
 	})
 }
@@ -78,8 +65,8 @@ func TestNode(t *testing.T) {
 func TestOthers(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	read(t, "thing.yaml", &object.Object)
-	golden(t, "thing", func(w *bytes.Buffer) error { return Generic(w, object, []core.Event{}, now) })
+	compare(t, "thing", func(w *bytes.Buffer) error { return Generic(w, object, []core.Event{}, now) })
 	secret := &core.Secret{}
 	read(t, "secret.yaml", secret)
-	golden(t, "secret", func(w *bytes.Buffer) error { return Secret(w, secret, now) })
+	compare(t, "secret", func(w *bytes.Buffer) error { return Secret(w, secret, now) })
 }

@@ -3,35 +3,15 @@ package printer
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/kubectl/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
-}
 
 func pod(name string, fields map[string]any) unstructured.Unstructured {
 	content := map[string]any{
@@ -86,7 +66,7 @@ func TestPrinters(t *testing.T) {
 			if err := p.Print(&out, c.obj); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, c.name, out.String())
+			golden.Compare(t, c.name, out.String())
 		})
 	}
 	if one.GetManagedFields() == nil {
@@ -168,7 +148,7 @@ func TestYAMLSeparatesDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "yaml-two", out.String())
+	golden.Compare(t, "yaml-two", out.String())
 }
 
 func someTable(t *testing.T) *metav1.Table {
@@ -209,7 +189,7 @@ func TestTables(t *testing.T) {
 			if err := table.Flush(&out); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, out.String())
+			golden.Compare(t, name, out.String())
 		})
 	}
 }
@@ -243,7 +223,7 @@ func TestTableKeepsItsColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "table-watch", out.String())
+	golden.Compare(t, "table-watch", out.String())
 }
 
 func TestSort(t *testing.T) {

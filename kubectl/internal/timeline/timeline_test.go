@@ -2,20 +2,16 @@ package timeline
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/kubectl/internal/golden"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var zero = time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
 
@@ -51,25 +47,8 @@ func TestPrint(t *testing.T) {
 			if err := line.Print(&out, 40); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, out.String())
+			golden.Compare(t, name, out.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 	}
 }
 
@@ -141,7 +120,7 @@ func TestFromAPIAlone(t *testing.T) {
 	if err := Merge(nil, FromAPI(pod, events)).Print(&out, 40); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "upstream", out.String())
+	golden.Compare(t, "upstream", out.String())
 }
 
 // Where a program stamped its legs, seconds from the API must not be mixed in;
@@ -175,5 +154,5 @@ func TestPrintRow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "rows", out.String())
+	golden.Compare(t, "rows", out.String())
 }

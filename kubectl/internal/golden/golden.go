@@ -1,0 +1,31 @@
+// Package golden compares what a test has written with a file of the test's
+// package, testdata/NAME.golden. Tests call it, and nobody else: `go test -update`
+// writes the files anew, for their difference to be read.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// Compare tells the test where got is not what the file of that name has.
+func Compare(t testing.TB, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
