@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,43 +82,12 @@ func (d *debugging) run(cmd *cobra.Command, args []string, selected *lookup.Sele
 		}
 		names = append([]string{named}, names...)
 	}
-	switch {
-	case d.image == "" && d.copyTo == "":
-		return errors.New("you must specify --image when not using --copy-to.")
-	case len(names) != 1:
-		return frame.UsageError(cmd, "exactly one POD or TYPE/NAME is required for debug")
-	case d.image == "" && len(d.setImage) == 0:
-		return errors.New("you must specify --image, --set-image or command arguments.")
-	case d.tty && !d.stdin:
-		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
-	case len(d.setImage) > 0 && d.copyTo == "":
-		return errors.New("--set-image may only be used with --copy-to.")
-	case d.sameNode && d.copyTo == "":
-		return errors.New("--same-node may only be used with --copy-to.")
-	case d.replace && d.copyTo == "":
-		return errors.New("--replace may only be used with --copy-to.")
-	case d.copyTo != "" && d.target != "":
-		return errors.New("--target is incompatible with --copy-to. Use --share-processes instead.")
-	}
-	if d.image != "" {
-		if err := generate.CheckImage(d.image); err != nil {
-			return err
-		}
-	}
-	if !cmd.Flags().Changed("attach") {
-		d.attach = d.stdin
-	}
-	if err := d.readCustom(); err != nil {
+	if err := d.check(cmd, names); err != nil {
 		return err
 	}
-	var err error
-	if d.rights, err = d.chosen(); err != nil {
+	if err := d.prepare(cmd); err != nil {
 		return err
 	}
-	if d.profile == "legacy" {
-		d.Warn("the profile legacy goes away with Kubernetes 1.39: --profile=general is what comes after it")
-	}
-	d.shareSaid = cmd.Flags().Changed("share-processes")
 	container, err := d.debugger(command)
 	if err != nil {
 		return err
@@ -141,6 +111,51 @@ func (d *debugging) run(cmd *cobra.Command, args []string, selected *lookup.Sele
 		return d.copy(cmd.Context(), pod, container)
 	}
 	return d.ephemeral(cmd.Context(), pod, container)
+}
+
+// check refuses command lines that don't say what to do, or say it twice.
+func (d *debugging) check(cmd *cobra.Command, names []string) error {
+	switch {
+	case d.image == "" && d.copyTo == "":
+		return errors.New("you must specify --image when not using --copy-to.")
+	case len(names) != 1:
+		return frame.UsageError(cmd, "exactly one POD or TYPE/NAME is required for debug")
+	case d.image == "" && len(d.setImage) == 0:
+		return errors.New("you must specify --image, --set-image or command arguments.")
+	case d.tty && !d.stdin:
+		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
+	case len(d.setImage) > 0 && d.copyTo == "":
+		return errors.New("--set-image may only be used with --copy-to.")
+	case d.sameNode && d.copyTo == "":
+		return errors.New("--same-node may only be used with --copy-to.")
+	case d.replace && d.copyTo == "":
+		return errors.New("--replace may only be used with --copy-to.")
+	case d.copyTo != "" && d.target != "":
+		return errors.New("--target is incompatible with --copy-to. Use --share-processes instead.")
+	}
+	if d.image == "" {
+		return nil
+	}
+	return generate.CheckImage(d.image)
+}
+
+// prepare reads what the flags name, and fills in what they leave out.
+func (d *debugging) prepare(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("attach") {
+		d.attach = d.stdin
+	}
+	if err := d.readCustom(); err != nil {
+		return err
+	}
+	var err error
+	if d.rights, err = d.chosen(); err != nil {
+		return err
+	}
+	if d.profile == "legacy" {
+		d.Warn("the profile legacy goes away with Kubernetes 1.39: --profile=general is what comes after it")
+	}
+	d.shareSaid = cmd.Flags().Changed("share-processes")
+	return nil
 }
 
 // tell says what is done, unless --quiet keeps it from that.
@@ -260,35 +275,13 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 	if d.shareSaid || d.profile != "legacy" && pod.Spec.ShareProcessNamespace == nil {
 		pod.Spec.ShareProcessNamespace = &d.shareProc
 	}
-	for _, setting := range d.setImage {
-		name, image, ok := strings.Cut(setting, "=")
-		if !ok {
-			return fmt.Errorf("invalid --set-image %q: expected name=image", setting)
-		}
-		for i := range pod.Spec.Containers {
-			if name == "*" || pod.Spec.Containers[i].Name == name {
-				pod.Spec.Containers[i].Image = image
-			}
-		}
+	if err := d.setImages(pod); err != nil {
+		return err
 	}
-	at := -1
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == container.Name {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
 	switch {
 	case at >= 0:
-		one := &pod.Spec.Containers[at]
-		if d.image != "" {
-			one.Image = d.image
-		}
-		if len(container.Command)+len(container.Args) > 0 {
-			one.Command, one.Args = container.Command, container.Args
-		}
-		one.Stdin, one.TTY = d.stdin, d.tty
-		d.rights.give(one)
-		if err := d.customize(one); err != nil {
+		if err := d.change(&pod.Spec.Containers[at], container); err != nil {
 			return err
 		}
 	case d.image != "":
@@ -309,6 +302,35 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 		}
 	}
 	return d.create(ctx, pod, container.Name)
+}
+
+// setImages changes images as --set-image says.
+func (d *debugging) setImages(pod *core.Pod) error {
+	for _, setting := range d.setImage {
+		name, image, ok := strings.Cut(setting, "=")
+		if !ok {
+			return fmt.Errorf("invalid --set-image %q: expected name=image", setting)
+		}
+		for i := range pod.Spec.Containers {
+			if name == "*" || pod.Spec.Containers[i].Name == name {
+				pod.Spec.Containers[i].Image = image
+			}
+		}
+	}
+	return nil
+}
+
+// change makes of a container that the copied pod has the one to debug with.
+func (d *debugging) change(one *corev1.Container, container corev1.Container) error {
+	if d.image != "" {
+		one.Image = d.image
+	}
+	if len(container.Command)+len(container.Args) > 0 {
+		one.Command, one.Args = container.Command, container.Args
+	}
+	one.Stdin, one.TTY = d.stdin, d.tty
+	d.rights.give(one)
+	return d.customize(one)
 }
 
 func (d *debugging) create(ctx context.Context, pod *core.Pod, container string) error {

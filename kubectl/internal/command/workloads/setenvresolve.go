@@ -61,7 +61,7 @@ func (r *resolving) value(ctx context.Context, from *corev1.EnvVarSource, contai
 	switch {
 	case from.SecretKeyRef != nil:
 		name, key := from.SecretKeyRef.Name, from.SecretKeyRef.Key
-		secret, err := read(ctx, r.CLI, r.secrets, core.Secrets, r.object.GetNamespace(), name)
+		secret, err := read(ctx, r, r.secrets, core.Secrets, name)
 		if err != nil {
 			return "", err
 		}
@@ -71,7 +71,7 @@ func (r *resolving) value(ctx context.Context, from *corev1.EnvVarSource, contai
 		return "", fmt.Errorf("key %s not found in secret %s", key, name)
 	case from.ConfigMapKeyRef != nil:
 		name, key := from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key
-		configMap, err := read(ctx, r.CLI, r.configMaps, core.ConfigMaps, r.object.GetNamespace(), name)
+		configMap, err := read(ctx, r, r.configMaps, core.ConfigMaps, name)
 		if err != nil {
 			return "", err
 		}
@@ -87,17 +87,17 @@ func (r *resolving) value(ctx context.Context, from *corev1.EnvVarSource, contai
 	return "", errors.New("invalid valueFrom")
 }
 
-// read gets an object, once.
-func read[T any](ctx context.Context, c *frame.CLI, known map[string]*T, resource core.Resource, namespace, name string) (*T, error) {
+// read gets an object of the namespace, once.
+func read[T any](ctx context.Context, r *resolving, known map[string]*T, resource core.Resource, name string) (*T, error) {
 	if object := known[name]; object != nil {
 		return object, nil
 	}
-	client, err := c.Server()
+	client, err := r.Server()
 	if err != nil {
 		return nil, err
 	}
 	object := new(T)
-	if err := client.Resource(resource, namespace).Get(ctx, name, object); err != nil {
+	if err := client.Resource(resource, r.object.GetNamespace()).Get(ctx, name, object); err != nil {
 		return nil, err
 	}
 	known[name] = object

@@ -78,7 +78,7 @@ func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
 		if m.volume.Spec.ClaimRef != nil && m.volume.Spec.ClaimRef.UID == m.claim.UID {
 			continue
 		}
-		err := p.patch(ctx, volumes.VolumeResource, m.volume, volumes.BoundByController, "yes", map[string]any{
+		err := p.patch(ctx, volumes.VolumeResource, m.volume, map[string]string{volumes.BoundByController: "yes"}, map[string]any{
 			"claimRef": corev1.ObjectReference{
 				APIVersion: "v1", Kind: volumes.ClaimResource.Kind, Namespace: m.claim.Namespace, Name: m.claim.Name,
 				UID: m.claim.UID, ResourceVersion: m.claim.ResourceVersion,
@@ -93,7 +93,7 @@ func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
 		if claim.Annotations[volumes.SelectedNode] == node {
 			continue
 		}
-		if err := p.patch(ctx, volumes.ClaimResource, claim, volumes.SelectedNode, node, nil); err != nil {
+		if err := p.patch(ctx, volumes.ClaimResource, claim, map[string]string{volumes.SelectedNode: node}, nil); err != nil {
 			return fmt.Errorf("node of claim %s: %w", claim.Name, err)
 		}
 	}
@@ -101,9 +101,9 @@ func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
 }
 
 // patch annotates obj, and changes its specification, if it is still as it was.
-func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotation, value string, spec map[string]any) error {
+func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotations map[string]string, spec map[string]any) error {
 	change := map[string]any{"metadata": map[string]any{
-		"resourceVersion": obj.GetResourceVersion(), "annotations": map[string]string{annotation: value},
+		"resourceVersion": obj.GetResourceVersion(), "annotations": annotations,
 	}}
 	if spec != nil {
 		change["spec"] = spec
