@@ -58,6 +58,14 @@ type Placement struct {
 	Feasible  int
 }
 
+// search is for a node of one pod.
+type search struct {
+	profile *framework.Profile
+	state   *framework.CycleState
+	pod     *framework.PodInfo
+	fit     *framework.FitError // why nodes were refused
+}
+
 // place finds the best node. The error is a *framework.FitError or ErrNoNodes
 // if there is none, and anything else if it could not be told.
 func (p *placer) place(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, stamp stampFunc) (Placement, error) {
@@ -66,20 +74,20 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 		return Placement{}, framework.ErrNoNodes
 	}
 	p.snapshot.Show(state)
-	fit := framework.NewFitError(len(nodes))
+	s := &search{profile: profile, state: state, pod: pod, fit: framework.NewFitError(len(nodes))}
 	began := p.points.clock.Now()
 	outcome, status := profile.RunPreFilter(ctx, state, pod)
 	p.points.observe(profile, "PreFilter", status, began)
 	asked(p.points, profile, "PreFilter", profile.PreFilter)
 	if status.IsRejected() {
-		fit.RefuseAll(status)
-		return Placement{}, fit
+		s.fit.RefuseAll(status)
+		return Placement{}, s.fit
 	}
 	if !status.IsSuccess() {
 		return Placement{}, status.Err()
 	}
-	candidates := p.candidates(outcome, nodes, fit)
-	if fits, err := p.fitsNominated(ctx, profile, state, pod, outcome); err != nil {
+	candidates := p.candidates(outcome, nodes, s.fit)
+	if fits, err := p.fitsNominated(ctx, s, outcome); err != nil {
 		return Placement{}, err
 	} else if fits {
 		stamp(relay.SchedulerFiltered)
@@ -87,7 +95,7 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 		return Placement{Node: p.nominations.Of(pod.Pod.UID), Evaluated: 1, Feasible: 1}, nil
 	}
 	began = p.points.clock.Now()
-	evaluated, err := p.filter(ctx, profile, state, pod, candidates, fit)
+	evaluated, err := p.filter(ctx, s, candidates)
 	if err != nil {
 		p.points.observe(profile, "Filter", framework.AsError(err), began)
 		return Placement{}, err
@@ -95,11 +103,11 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 	p.points.observe(profile, "Filter", nil, began)
 	stamp(relay.SchedulerFiltered)
 	if len(p.feasible) == 0 {
-		return Placement{}, fit
+		return Placement{}, s.fit
 	}
 	best := p.feasible[0]
 	if len(p.feasible) > 1 {
-		if best, err = p.score(ctx, profile, state, pod); err != nil {
+		if best, err = p.score(ctx, s); err != nil {
 			return Placement{}, err
 		}
 	}
@@ -129,25 +137,23 @@ func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framewo
 
 // fitsNominated reports whether the pod fits on its nominated node: other pods
 // left it for this one, so no other node is looked at.
-func (p *placer) fitsNominated(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, outcome framework.PreFilterOutcome) (bool, error) {
-	name := p.nominations.Of(pod.Pod.UID)
+func (p *placer) fitsNominated(ctx context.Context, s *search, outcome framework.PreFilterOutcome) (bool, error) {
+	name := p.nominations.Of(s.pod.Pod.UID)
 	if name == "" {
 		return false, nil
 	}
 	node, known := p.snapshot.Node(name)
-	if !known || outcome.LeavesOut(name) || !p.inquire(profile, profile.ActiveFilters(state), state, pod).ask(ctx, node, 0).IsSuccess() {
+	if !known || outcome.LeavesOut(name) || !p.inquire(s, s.profile.ActiveFilters(s.state)).ask(ctx, node, 0).IsSuccess() {
 		return false, nil
 	}
-	left, err := p.extenders.Filter(ctx, pod.Pod, []*framework.NodeInfo{node}, func(*framework.NodeInfo, *framework.Status) {})
+	left, err := p.extenders.Filter(ctx, s.pod.Pod, []*framework.NodeInfo{node}, func(*framework.NodeInfo, *framework.Status) {})
 	return len(left) > 0, err
 }
 
 // inquiry asks filters for one pod.
 type inquiry struct {
-	profile     *framework.Profile
+	search
 	filters     []framework.Filter
-	state       *framework.CycleState
-	pod         *framework.PodInfo
 	nominations *nominate.Nominations
 	// known is what they said for pods that are alike, by place, of nodes of these
 	// generations; nil for nothing.
@@ -155,8 +161,8 @@ type inquiry struct {
 	generations []int64
 }
 
-func (p *placer) inquire(profile *framework.Profile, filters []framework.Filter, state *framework.CycleState, pod *framework.PodInfo) *inquiry {
-	return &inquiry{profile: profile, filters: filters, state: state, pod: pod, nominations: p.nominations}
+func (p *placer) inquire(s *search, filters []framework.Filter) *inquiry {
+	return &inquiry{search: *s, filters: filters, nominations: p.nominations}
 }
 
 // ask asks about a node, on which the pods that are nominated to it before this
@@ -178,18 +184,18 @@ func (q *inquiry) ask(ctx context.Context, node *framework.NodeInfo, place int) 
 }
 
 // filter collects feasible nodes until there are enough of them to score.
-func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo, fit *framework.FitError) (evaluated int, err error) {
+func (p *placer) filter(ctx context.Context, s *search, nodes []*framework.NodeInfo) (evaluated int, err error) {
 	p.feasible, p.places = nil, p.places[:0]
 	if len(nodes) == 0 {
 		return 0, nil
 	}
-	filters := profile.ActiveFilters(state)
-	asked(p.points, profile, "Filter", filters)
-	enough := enoughNodes(len(nodes), profile.PercentageOfNodesToScore)
+	filters := s.profile.ActiveFilters(s.state)
+	asked(p.points, s.profile, "Filter", filters)
+	enough := enoughNodes(len(nodes), s.profile.PercentageOfNodesToScore)
 	next := p.start % len(nodes)
-	inquiry := p.inquire(profile, filters, state, pod)
-	if p.remembering = p.recalls(state, nodes); p.remembering {
-		inquiry.known = recall(&p.verdicts, profile, filters, pod, len(nodes))
+	inquiry := p.inquire(s, filters)
+	if p.remembering = p.recalls(s.state, nodes); p.remembering {
+		inquiry.known = recall(&p.verdicts, s.profile, filters, s.pod, len(nodes))
 		inquiry.generations = p.snapshot.Generations()
 	}
 	for evaluated < len(nodes) && len(p.places) < enough {
@@ -203,13 +209,13 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 		case status.IsSuccess():
 			p.places = append(p.places, place)
 		case status.IsRejected():
-			fit.RefuseNode(node, status)
+			s.fit.RefuseNode(node, status)
 		default:
 			return evaluated, status.Err()
 		}
 	}
 	p.start = next
-	p.feasible, err = p.extenders.Filter(ctx, pod.Pod, p.gather(nodes), fit.RefuseNode)
+	p.feasible, err = p.extenders.Filter(ctx, s.pod.Pod, p.gather(nodes), s.fit.RefuseNode)
 	return evaluated, err
 }
 

@@ -21,24 +21,24 @@ type worth struct {
 }
 
 // score returns the best of the feasible nodes; among equals, any.
-func (p *placer) score(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo) (*framework.NodeInfo, error) {
+func (p *placer) score(ctx context.Context, s *search) (*framework.NodeInfo, error) {
 	began := p.points.clock.Now()
-	status := profile.RunPreScore(ctx, state, pod, p.feasible)
-	p.points.observe(profile, "PreScore", status, began)
-	asked(p.points, profile, "PreScore", profile.PreScore)
-	active := profile.ActiveScores(state)
-	asked(p.points, profile, "Score", active)
+	status := s.profile.RunPreScore(ctx, s.state, s.pod, p.feasible)
+	p.points.observe(s.profile, "PreScore", status, began)
+	asked(p.points, s.profile, "PreScore", s.profile.PreScore)
+	active := s.profile.ActiveScores(s.state)
+	asked(p.points, s.profile, "Score", active)
 	if !status.IsSuccess() {
 		return nil, status.Err()
 	}
 	began = p.points.clock.Now()
-	status = p.runScore(ctx, profile, active, state, pod)
-	p.points.observe(profile, "Score", status, began)
+	status = p.runScore(ctx, s, active)
+	p.points.observe(s.profile, "Score", status, began)
 	if !status.IsSuccess() {
 		return nil, status.Err()
 	}
 	totals := p.scores.Totals
-	p.extenders.Prioritize(ctx, pod.Pod, p.feasible, func(extended map[string]int64, weight int64) {
+	p.extenders.Prioritize(ctx, s.pod.Pod, p.feasible, func(extended map[string]int64, weight int64) {
 		for i, node := range p.feasible {
 			totals[i] += extended[node.Name()] * weight
 		}
@@ -48,16 +48,16 @@ func (p *placer) score(ctx context.Context, profile *framework.Profile, state *f
 
 // runScore has plugins score the feasible nodes, those that sign pods only where
 // they were not asked for a pod that is alike.
-func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugins []framework.WeightedScore, state *framework.CycleState, pod *framework.PodInfo) *framework.Status {
+func (p *placer) runScore(ctx context.Context, s *search, plugins []framework.WeightedScore) *framework.Status {
 	if !p.remembering {
-		return p.scores.Run(ctx, plugins, state, pod, p.feasible)
+		return p.scores.Run(ctx, plugins, s.state, s.pod, p.feasible)
 	}
 	w := &p.worth
 	w.part(plugins)
-	if status := p.scores.Run(ctx, w.others, state, pod, p.feasible); !status.IsSuccess() {
+	if status := p.scores.Run(ctx, w.others, s.state, s.pod, p.feasible); !status.IsSuccess() {
 		return status
 	}
-	known, generations := recall(&w.known, profile, w.signers, pod, len(p.snapshot.Turns())), p.snapshot.Generations()
+	known, generations := recall(&w.known, s.profile, w.signers, s.pod, len(p.snapshot.Turns())), p.snapshot.Generations()
 	w.news, w.at = w.news[:0], w.at[:0]
 	for i, node := range p.feasible {
 		if remembered := &known[p.places[i]]; remembered.generation == generations[p.places[i]] {
@@ -67,7 +67,7 @@ func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugi
 		}
 	}
 	defer func() { clear(w.news) }() // what follows is shorter, and would keep nodes of old
-	status := w.scores.Run(ctx, w.signing, state, pod, w.news)
+	status := w.scores.Run(ctx, w.signing, s.state, s.pod, w.news)
 	if !status.IsSuccess() {
 		return status
 	}
