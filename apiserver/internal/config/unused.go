@@ -23,7 +23,7 @@ var unused = []daemon.Unused{
 	{Flag: "shutdown-watch-termination-grace-period", Why: "watches are ended when the others have been told to go elsewhere, after --shutdown-delay-duration"},
 	{Flag: "storage-initialization-timeout", Why: "the start waits for etcd until it is told to stop"},
 	{Flag: "storage-backend", Values: []string{"etcd3", ""}},
-	{Flag: "storage-media-type", Values: []string{"application/json"}, Why: "objects are stored as JSON, which kube-apiserver reads; what it has stored as protobuf is read"},
+	{Flag: "storage-media-type", Values: []string{"application/json", ""}, Why: "objects are stored as JSON, which kube-apiserver reads; what it has stored as protobuf is read"},
 
 	// What is not to be had.
 	{Flag: "admission-control", Values: daemon.Off, Why: "--enable-admission-plugins and --disable-admission-plugins took its place"},

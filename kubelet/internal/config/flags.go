@@ -20,7 +20,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig for the API server; without it only static pods run")
 	fs.StringVar(&c.File, "config", c.File, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
 	fs.StringVar(&c.Dir, "config-dir", c.Dir, "directory of files *.conf with KubeletConfigurations that are merged into --config, in the order of their names")
-	fs.StringToStringVar(&c.FeatureGates, "feature-gates", c.FeatureGates, "upstream's feature gates, as they are: name=true|false,…")
+	daemon.PairsVar(fs, &c.FeatureGates, "feature-gates", "", "upstream's feature gates, as they are: name=true|false,…")
 	c.addCertificateFlags(fs)
 	c.addSourceFlags(fs)
 	c.addNodeFlags(fs)

@@ -107,7 +107,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WriteConfigTo, "write-config-to", o.WriteConfigTo, "write the configuration in effect to this file, and end")
 	fs.DurationVar(&o.FlushAfter, "pod-max-in-unschedulable-pods-duration", o.FlushAfter, "how long a pod can be left without an attempt")
 	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling, "have those recorded who wait for locks and channels; with --config, the file says so")
-	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
+	daemon.PairsVar(fs, &o.FeatureGates, "feature-gates", "", "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory for the self-signed certificate that is served without --tls-cert-file (default: in memory)")
 	o.TLS.AddFlags(fs)
 	o.TLS.AddHTTP2Flag(fs)
