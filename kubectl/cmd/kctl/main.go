@@ -10,5 +10,5 @@ import (
 )
 
 func main() {
-	os.Exit(command.Main(os.Args[1:], frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(command.Main(os.Args, frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

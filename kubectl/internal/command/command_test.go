@@ -42,7 +42,7 @@ func kctl(t *testing.T, host, stdin string, args ...string) *call {
 	if host != "" {
 		args = append([]string{"--server", host}, args...)
 	}
-	c.code = run(context.Background(), args, frame.Streams{In: strings.NewReader(stdin), Out: &c.out, Err: &c.err}, clock.RealClock{})
+	c.code = run(context.Background(), frame.New(frame.Streams{In: strings.NewReader(stdin), Out: &c.out, Err: &c.err}, clock.RealClock{}), args)
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,13 +15,13 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// pluginPrefix is what the names of programs begin with that add verbs to kctl:
-// kctl-NAME on the PATH is `kctl NAME`.
-const pluginPrefix = "kctl-"
+// pluginPrefixes are what the names of programs begin with that add verbs to kctl:
+// kctl-NAME on the PATH is `kctl NAME`, and so is kubectl-NAME where there is no such one.
+var pluginPrefixes = []string{"kctl-", "kubectl-"}
 
 // plugin finds the program of a verb that kctl itself does not have. Of
-// `kctl a b c`, kctl-a-b-c is asked for first, then kctl-a-b, then kctl-a; what
-// is left over are its arguments.
+// `kctl a b c`, kctl-a-b-c is asked for first, then kubectl-a-b-c, then kctl-a-b, and so
+// on; what is left over are its arguments.
 func plugin(args []string) (path string, rest []string, found bool) {
 	words := args
 	for i, arg := range args {
@@ -30,12 +31,14 @@ func plugin(args []string) (path string, rest []string, found bool) {
 		}
 	}
 	for n := len(words); n > 0; n-- {
-		name := pluginPrefix + strings.ReplaceAll(strings.Join(words[:n], "-"), "_", "-")
-		if strings.ContainsRune(name, os.PathSeparator) {
+		verb := strings.ReplaceAll(strings.Join(words[:n], "-"), "_", "-")
+		if strings.ContainsRune(verb, os.PathSeparator) {
 			continue
 		}
-		if path, err := exec.LookPath(name); err == nil {
-			return path, args[n:], true
+		for _, prefix := range pluginPrefixes {
+			if path, err := exec.LookPath(prefix + verb); err == nil {
+				return path, args[n:], true
+			}
 		}
 	}
 	return "", nil, false
@@ -76,7 +79,7 @@ func newPlugin(c *frame.CLI) *cobra.Command {
 					path = name
 				}
 				fmt.Fprintln(c.Out, path)
-				verb := strings.Split(strings.TrimPrefix(name, pluginPrefix), "-")[0]
+				verb := strings.Split(name, "-")[1]
 				if known, _, err := cmd.Root().Find([]string{verb}); err == nil && known != cmd.Root() {
 					c.Warn("%s overshadows nothing: kctl has the verb %q itself", name, verb)
 				}
@@ -93,6 +96,10 @@ func newPlugin(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
+func isPlugin(name string) bool {
+	return slices.ContainsFunc(pluginPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
 // plugins are the programs on the PATH that are plugins.
 func plugins() []string {
 	var found []string
@@ -103,7 +110,7 @@ func plugins() []string {
 		}
 		for _, entry := range entries {
 			path := filepath.Join(dir, entry.Name())
-			if info, err := os.Stat(path); err == nil && strings.HasPrefix(entry.Name(), pluginPrefix) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			if info, err := os.Stat(path); err == nil && isPlugin(entry.Name()) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				found = append(found, path)
 			}
 		}

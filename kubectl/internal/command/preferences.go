@@ -28,8 +28,12 @@ func prefer(c *frame.CLI, root *cobra.Command, args []string) ([]string, error) 
 	if err != nil {
 		return nil, preferencesError(err)
 	}
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		return preferencesError(preferences.Fill(cmd, options))
+	before := root.PersistentPreRunE
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := preferences.Fill(cmd, options); err != nil {
+			return preferencesError(err)
+		}
+		return before(cmd, args)
 	}
 	return resolved, nil
 }

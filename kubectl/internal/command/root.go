@@ -2,9 +2,11 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -25,16 +27,21 @@ import (
 	"kctl/kubectl/internal/preferences"
 )
 
-// Main runs a command line and returns the exit code.
+// Main runs a command line, which begins with the program's name, and returns the exit
+// code. Called kubectl, kctl is that where the two differ by default.
 func Main(args []string, streams frame.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return run(ctx, args, streams, clock.RealClock{})
+	c := frame.New(streams, clock.RealClock{})
+	if name := filepath.Base(args[0]); name == frame.Kubectl {
+		c.Name = name
+	}
+	return run(ctx, c, args[1:])
 }
 
-func run(ctx context.Context, args []string, streams frame.Streams, clock clock.WithTicker) int {
-	c := frame.New(streams, clock)
+func run(ctx context.Context, c *frame.CLI, args []string) int {
 	root := newRoot(c)
+	profile := addProfile(root)
 	args, err := prefer(c, root, args)
 	if err == nil {
 		err = runPlugin(root, args)
@@ -43,11 +50,11 @@ func run(ctx context.Context, args []string, streams frame.Streams, clock clock.
 		return c.Report(ctx, root, err)
 	}
 	root.SetArgs(args)
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.Err)
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
 	called, err := root.ExecuteContextC(ctx)
-	return c.Report(ctx, called, err)
+	return c.Report(ctx, called, errors.Join(err, profile.end()))
 }
 
 // The groups of verbs in the help.
@@ -61,7 +68,7 @@ const (
 
 func newRoot(c *frame.CLI) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "kctl",
+		Use:   c.Name,
 		Short: "kctl runs pods and shows every hop of their way",
 		Long:  "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nWhat kubectl has and kctl does not is refused by name.",
 		Example: "  kctl up                                # a cluster on this machine, as root\n" +
@@ -83,6 +90,8 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	root.PersistentFlags().StringVar(&c.KubercFile, preferences.Flag, "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
 	root.PersistentFlags().IntVarP(&c.Verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
 	root.PersistentFlags().BoolVar(&c.Strict, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
+	root.PersistentFlags().BoolVar(&c.MatchVersion, "match-server-version", false, "Require server version to match client version")
+	root.PersistentFlags().Duration("log-flush-frequency", 0, "It has no effect: nothing that kctl says is held back.")
 	root.SetFlagErrorFunc(frame.FlagError)
 	for _, g := range []cobra.Group{
 		{ID: groupPods, Title: "Pods:"},

@@ -116,8 +116,8 @@ func TestSilenceIsSaid(t *testing.T) {
 	})
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out bytes.Buffer
-	code := run(context.Background(), []string{"--cache-dir", t.TempDir(), "--server", host, "get", "pod", "x", "-o", "name"},
-		frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
+	c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
+	code := run(context.Background(), c, []string{"--cache-dir", t.TempDir(), "--server", host, "get", "pod", "x", "-o", "name"})
 	if code != 0 || out.String() != "pod/x\n" {
 		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
 	}
@@ -180,7 +180,7 @@ func interruptAt(t *testing.T, host, word string, wants ...string) {
 	if word == "POST" {
 		args = append(args, "-v", "9") // shows the request before it is sent
 	}
-	code := run(ctx, args, frame.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: said}, clock.RealClock{})
+	code := run(ctx, frame.New(frame.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: said}, clock.RealClock{}), args)
 	if code != frame.ExitInterrupted {
 		t.Errorf("exit code %d, want %d", code, frame.ExitInterrupted)
 	}

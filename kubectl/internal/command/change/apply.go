@@ -39,6 +39,9 @@ type applying struct {
 	done []*unstructured.Unstructured // for -o, which prints one document for all
 }
 
+// clientSideManager is who applies where the client works out what changes.
+const clientSideManager = "kubectl-client-side-apply"
+
 func newApply(c *frame.CLI) *cobra.Command {
 	a := &applying{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
@@ -62,7 +65,7 @@ func newApply(c *frame.CLI) *cobra.Command {
 	}
 	a.AddFiles(cmd.Flags(), "that contains the configuration to apply")
 	a.AddLabels(cmd.Flags())
-	a.Add(cmd)
+	a.Add(cmd, clientSideManager)
 	a.AddValidation(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&a.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
@@ -284,10 +287,8 @@ func (a *applying) applyServerSide(ctx context.Context, t lookup.Target) (*unstr
 	if err != nil {
 		return nil, "", fmt.Errorf("encoding the object: %w", err)
 	}
-	if a.Manager == send.FieldManager {
-		// kubectl's own, so that the fields that one of the two applied are not
-		// in the way of the other.
-		a.Manager = "kubectl"
+	if a.Manager == clientSideManager {
+		a.Manager = send.FieldManager
 	}
 	force := ""
 	if a.forceConflicts {

@@ -77,9 +77,9 @@ func newDiff(c *frame.CLI) *cobra.Command {
 
 func (d *diffing) run(ctx context.Context, managed bool) error {
 	if d.Manager == "" {
-		d.Manager = "kubectl-client-side-apply"
+		d.Manager = clientSideManager
 		if d.serverSide {
-			d.Manager = "kubectl" // who applies so
+			d.Manager = send.FieldManager // who applies so
 		}
 	}
 	targets, err := lookup.Targets(ctx, d.applying.Sender.CLI, &d.Selection, nil, "")

@@ -58,7 +58,7 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 	e.AddFiles(fs, "to use to edit the resource")
 	e.Printing.Add(fs)
 	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
-	fs.StringVar(&e.Manager, "field-manager", "kubectl-client-side-apply", "Name of the manager used to track field ownership.")
+	fs.StringVar(&e.Manager, "field-manager", clientSideManager, "Name of the manager used to track field ownership.")
 	return cmd
 }
 

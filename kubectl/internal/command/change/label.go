@@ -45,7 +45,7 @@ func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
 	m.AddLabels(fs)
 	m.AddFields(fs)
 	m.AddAllNamespaces(fs)
-	m.Add(cmd)
+	m.Add(cmd, "kubectl-"+verb)
 	fs.BoolVar(&m.All, "all", false, "Select all resources, in the namespace of the specified resource types")
 	fs.BoolVar(&m.overwrite, "overwrite", false, "If true, allow "+field+" to be overwritten, otherwise reject updates that overwrite existing ones.")
 	fs.BoolVar(&m.list, "list", false, "If true, display the "+field+" for a given resource.")

@@ -38,7 +38,7 @@ func newPatch(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	p.AddFiles(fs, "identifying the resource to update")
-	p.Add(cmd)
+	p.Add(cmd, "kubectl-patch")
 	fs.StringVar(&p.kind, "type", "strategic", "The type of patch being provided; one of [json merge strategic]")
 	fs.StringVarP(&p.text, "patch", "p", "", "The patch to be applied to the resource JSON file.")
 	fs.StringVar(&p.file, "patch-file", "", "A file containing a patch to be applied to the resource.")

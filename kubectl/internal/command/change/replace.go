@@ -53,7 +53,7 @@ func newReplace(c *frame.CLI) *cobra.Command {
 	fs := cmd.Flags()
 	r.AddFiles(fs, "to use to replace the resource.")
 	r.raw.Add(cmd, http.MethodPut, "PUT to")
-	r.Add(cmd)
+	r.Add(cmd, "kubectl-replace")
 	r.AddValidation(cmd)
 	r.AddSaveConfig(fs)
 	fs.BoolVar(&r.force, "force", false, "If true, delete the objects and create them anew.")

@@ -50,7 +50,7 @@ func New(c *frame.CLI) *cobra.Command {
 	k.raw.Add(cmd, http.MethodPost, "POST to")
 	cmd.Flags().BoolVar(&k.edit, "edit", false, "Edit the API resource before creating")
 	cmd.Flags().BoolVar(&k.crlf, "windows-line-endings", false, "Only relevant if --edit=true. Defaults to the line ending native to your platform.")
-	k.Add(cmd)
+	k.Add(cmd, "kubectl-create")
 	k.AddValidation(cmd)
 	k.AddSaveConfig(cmd.Flags())
 	cmd.AddCommand(newCreateNamespace(c), newCreateConfigMap(c), newCreateSecret(c), newCreateServiceAccount(c), newCreateToken(c),

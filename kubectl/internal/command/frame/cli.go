@@ -1,13 +1,16 @@
 package frame
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"sync/atomic"
 
 	"golang.org/x/term"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/discover"
@@ -22,6 +25,8 @@ import (
 // when a verb first needs it, so that verbs that don't work without one.
 type CLI struct {
 	Streams
+	// Name is what the program is called: kctl, or Kubectl.
+	Name      string
 	Flags     kubeconfig.Flags
 	Verbosity int
 	Clock     clock.WithTicker
@@ -30,6 +35,8 @@ type CLI struct {
 	// Strict makes the warnings of servers, which heard counts, errors.
 	Strict bool
 	heard  *atomic.Int32
+	// MatchVersion has servers of another version than kctl's own refused.
+	MatchVersion bool
 
 	loaded     *kubeconfig.Target
 	client     *rest.Client
@@ -37,9 +44,12 @@ type CLI struct {
 	documents  map[apischema.GroupVersion]*schema.Document
 }
 
+// Kubectl is the name under which kctl stands in kubectl's place.
+const Kubectl = "kubectl"
+
 // New is a command line that has not asked anything yet.
 func New(streams Streams, clock clock.WithTicker) *CLI {
-	return &CLI{Streams: streams, Clock: clock, heard: &atomic.Int32{}}
+	return &CLI{Streams: streams, Name: "kctl", Clock: clock, heard: &atomic.Int32{}}
 }
 
 // Kubeconfig is the server, user and namespace that the flags and files say.
@@ -77,8 +87,26 @@ func (c *CLI) Server() (*rest.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.MatchVersion {
+		if err := matchVersion(client); err != nil {
+			return nil, err
+		}
+	}
 	c.client = client
 	return client, nil
+}
+
+// matchVersion refuses a server of another version than ours. It takes no longer than
+// --request-timeout.
+func matchVersion(client *rest.Client) error {
+	var there version.Info
+	if err := client.Do(context.Background(), http.MethodGet, "/version", nil, &there); err != nil {
+		return err
+	}
+	if ours := release.Version().GitVersion; there.GitVersion != ours {
+		return fmt.Errorf("server version (%s) differs from client version (%s)", there.GitVersion, ours)
+	}
+	return nil
 }
 
 // Discovery is what the server serves.

@@ -37,7 +37,7 @@ func newTaint(c *frame.CLI) *cobra.Command {
 		Example: "  kctl taint node node-1 dedicated=batch:NoSchedule\n  kctl taint node node-1 dedicated:NoSchedule-\n  kctl taint node -l tier=gpu dedicated=gpu:NoExecute",
 		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, args) },
 	}
-	t.Add(cmd)
+	t.Add(cmd, "kubectl-taint")
 	t.AddLabels(cmd.Flags())
 	cmd.Flags().BoolVar(&t.overwrite, "overwrite", false, "If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
 	cmd.Flags().BoolVar(&t.All, "all", false, "Select all nodes in the cluster")

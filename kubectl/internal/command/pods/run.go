@@ -51,7 +51,7 @@ func newRun(c *frame.CLI) *cobra.Command {
 			return r.run(cmd, args)
 		},
 	}
-	r.Add(cmd)
+	r.Add(cmd, "kubectl-run")
 	r.AddSaveConfig(cmd.Flags())
 	r.addPodFlags(cmd)
 	r.addAttachFlags(cmd)
@@ -89,7 +89,7 @@ func (r *running) addAttachFlags(cmd *cobra.Command) {
 	fs.BoolVar(&r.force, "force", false, "If true, --rm removes the pod at once.")
 	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
 	fs.BoolVarP(&r.quiet, "quiet", "q", false, "If true, suppress prompt messages and the progress.")
-	fs.BoolVar(&r.wait, "wait", true, "If true, wait until the pod is ready or has completed.")
+	fs.BoolVar(&r.wait, "wait", r.Name != frame.Kubectl, "If true, wait until the pod is ready or has completed.")
 	fs.DurationVar(&r.timeout, "timeout", 5*time.Minute, "How long to wait for the pod; zero waits for ever.")
 	fs.DurationVar(&r.podTimeout, "pod-running-timeout", time.Minute, "The length of time to wait until the pod is running, when attaching to it.")
 }

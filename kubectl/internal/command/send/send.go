@@ -22,8 +22,10 @@ import (
 // under it.
 const MaxConflicts = 5
 
-// FieldManager is whose changes the server notes as kctl's.
-const FieldManager = "kctl"
+// FieldManager is whose changes the server notes those of verbs without --field-manager
+// as. Names of managers are kubectl's, verb by verb: whose fields are whose decides what
+// a later apply may change, and people change between the two.
+const FieldManager = "kubectl"
 
 // Sender is what verbs that create objects share.
 type Sender struct {
@@ -38,11 +40,11 @@ type Sender struct {
 	stamps relay.Recorder
 }
 
-// Add adds the flags of all verbs that send something.
-func (s *Sender) Add(cmd *cobra.Command) {
+// Add adds the flags of all verbs that send something, as whom they do unless told.
+func (s *Sender) Add(cmd *cobra.Command, manager string) {
 	s.Printing.Add(cmd.Flags())
 	s.DryRun.Add(cmd)
-	cmd.Flags().StringVar(&s.Manager, "field-manager", FieldManager, "Name of the manager used to track field ownership.")
+	cmd.Flags().StringVar(&s.Manager, "field-manager", manager, "Name of the manager used to track field ownership.")
 }
 
 // AddValidation adds --validate.
@@ -58,7 +60,7 @@ func (s *Sender) AddSaveConfig(fs *pflag.FlagSet) {
 
 // AddCreate adds the flags of the verbs that make one object of their others.
 func (s *Sender) AddCreate(cmd *cobra.Command) {
-	s.Add(cmd)
+	s.Add(cmd, "kubectl-create")
 	s.AddValidation(cmd)
 	s.AddSaveConfig(cmd.Flags())
 }

@@ -15,10 +15,14 @@ import (
 	"kctl/proto/release"
 )
 
+// kustomizeVersion is that of kustomize whose library makes kustomizations (api v0.21.2).
+const kustomizeVersion = "v5.8.2"
+
 // versions is what `kctl version -o` prints. It is no API object, but printed
 // as one.
 type versions struct {
 	ClientVersion *version.Info `json:"clientVersion,omitempty"`
+	Kustomize     string        `json:"kustomizeVersion,omitempty"`
 	ServerVersion *version.Info `json:"serverVersion,omitempty"`
 }
 
@@ -37,7 +41,7 @@ func NewVersion(c *frame.CLI) *cobra.Command {
 				return errors.New("--output must be 'yaml' or 'json'")
 			}
 			own := release.Version()
-			both := &versions{ClientVersion: &own}
+			both := &versions{ClientVersion: &own, Kustomize: kustomizeVersion}
 			var failed error
 			if !clientOnly {
 				both.ServerVersion, failed = serverVersion(c, cmd)
@@ -73,7 +77,7 @@ func printVersions(c *frame.CLI, v *versions, format string) error {
 		}
 		return p.Print(c.Out, v)
 	}
-	fmt.Fprintf(c.Out, "Client Version: %s\n", v.ClientVersion.GitVersion)
+	fmt.Fprintf(c.Out, "Client Version: %s\nKustomize Version: %s\n", v.ClientVersion.GitVersion, v.Kustomize)
 	if v.ServerVersion != nil {
 		fmt.Fprintf(c.Out, "Server Version: %s\n", v.ServerVersion.GitVersion)
 	}

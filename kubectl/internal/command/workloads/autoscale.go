@@ -44,7 +44,7 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	selected.AddFiles(fs, "identifying the resource to autoscale.")
-	a.Add(cmd)
+	a.Add(cmd, "kubectl-autoscale")
 	a.AddSaveConfig(fs)
 	fs.Int32Var(&a.Low, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler.")
 	fs.Int32Var(&a.High, "max", -1, "The upper limit for the number of pods that can be set by the autoscaler. Required.")

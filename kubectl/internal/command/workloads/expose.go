@@ -39,7 +39,7 @@ func newExpose(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	e.AddFiles(fs, "identifying the resource to expose a service")
-	e.Add(cmd)
+	e.Add(cmd, "kubectl-expose")
 	fs.StringVar(&e.name, "name", "", "The name for the newly created object.")
 	fs.StringVar(&e.port, "port", "", "The port that the service should serve on. Copied from the resource being exposed, if unspecified")
 	fs.StringVar(&e.protocol, "protocol", "", "The network protocol for the service to be created. Default is 'TCP'.")

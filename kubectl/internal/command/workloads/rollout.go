@@ -93,7 +93,7 @@ func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Comman
 	}
 	r.add(cmd)
 	r.Printing.Add(cmd.Flags())
-	cmd.Flags().StringVar(&r.Manager, "field-manager", send.FieldManager, "Name of the manager used to track field ownership.")
+	cmd.Flags().StringVar(&r.Manager, "field-manager", "kubectl-rollout", "Name of the manager used to track field ownership.")
 	return cmd
 }
 
@@ -130,7 +130,7 @@ func newRolloutRestart(c *frame.CLI) *cobra.Command {
 	}
 	r.add(cmd)
 	r.Printing.Add(cmd.Flags())
-	cmd.Flags().StringVar(&r.Manager, "field-manager", send.FieldManager, "Name of the manager used to track field ownership.")
+	cmd.Flags().StringVar(&r.Manager, "field-manager", "kubectl-rollout", "Name of the manager used to track field ownership.")
 	return cmd
 }
 

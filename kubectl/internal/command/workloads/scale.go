@@ -37,7 +37,7 @@ func newScale(c *frame.CLI) *cobra.Command {
 	fs := cmd.Flags()
 	s.AddFiles(fs, "identifying the resource to set a new size")
 	s.AddLabels(fs)
-	s.Add(cmd)
+	s.Add(cmd, send.FieldManager)
 	fs.BoolVar(&s.All, "all", false, "Select all resources in the namespace of the specified resource types")
 	fs.Int64Var(&s.replicas, "replicas", -1, "The new desired number of replicas. Required.")
 	fs.Int64Var(&s.current, "current-replicas", -1, "Precondition for current size. Requires that the current size of the resource match this value in order to scale. -1 (default) for no condition.")

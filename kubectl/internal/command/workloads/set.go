@@ -41,7 +41,7 @@ func (s *setting) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	s.AddFiles(fs, "the resource to update")
 	s.AddLabels(fs)
-	s.Sender.Add(cmd)
+	s.Sender.Add(cmd, "kubectl-set")
 	fs.BoolVar(&s.All, "all", false, "If true, select all resources in the namespace of the specified resource types")
 	fs.BoolVar(&s.local, "local", false, "If true, the command will run locally, without contacting the API server.")
 }
