@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,20 @@ func TestServe(t *testing.T) {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("%s: %q does not contain %q", path, body, want)
 		}
+	}
+	var conns []net.Conn
+	for range NewConnections(zap.NewNop()).Strangers + 1 {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	if !answers(conns[len(conns)-1], "") || answers(conns[0], "") {
+		t.Error("connections have no bounds")
+	}
+	for _, conn := range conns {
+		_ = conn.Close()
 	}
 	cancel()
 	if err := <-done; err != nil {

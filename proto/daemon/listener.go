@@ -105,8 +105,11 @@ func (l *Listener) Serve(ctx context.Context) error {
 	if l.OnListen != nil {
 		l.OnListen(listener.Addr())
 	}
+	connections := NewConnections(l.Logger)
+	listener = connections.Bound(listener)
 	server := &http.Server{
 		Handler:           l.Handler,
+		ConnContext:       connections.Context,
 		TLSConfig:         l.TLS,
 		Protocols:         Protocols(l.TLS),
 		ReadHeaderTimeout: 30 * time.Second,

@@ -13,6 +13,7 @@ import (
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/relay"
 )
 
@@ -44,6 +45,9 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 			return
 		}
 		attempts.WithLabelValues("success").Inc()
+		if user.Username != core.UserAnonymous {
+			daemon.OwnConnection(c.Request.Context(), user.Username)
+		}
 		authn.RemoveTokens(c.Request.Header)
 		for _, names := range headers {
 			names.Remove(c.Request.Header)

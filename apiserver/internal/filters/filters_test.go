@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/trace"
+	"kctl/proto/daemon"
 	"kctl/proto/relay"
 )
 
@@ -157,6 +160,43 @@ type authenticator struct {
 
 func (a authenticator) Authenticate(*http.Request) (*request.User, bool, error) {
 	return a.user, a.user != nil, a.err
+}
+
+// TestAuthenticationOwnsConnections: what strangers open can't close the
+// connection of somebody who is known.
+func TestAuthenticationOwnsConnections(t *testing.T) {
+	connections := daemon.NewConnections(zap.NewNop())
+	connections.Strangers = 1
+	jane := authenticator{user: &request.User{Username: "jane"}}
+	nobody := authenticator{user: &request.User{Username: "system:anonymous"}}
+	for name, test := range map[string]struct {
+		who  authenticator
+		open bool
+	}{"somebody": {jane, true}, "anonymous": {nobody, false}, "refused": {authenticator{}, false}} {
+		server := httptest.NewUnstartedServer(chain(ok, Authenticate(test.who, nil, prometheus.NewRegistry(), clk, zap.NewNop())))
+		server.Listener, server.Config.ConnContext = connections.Bound(server.Listener), connections.Context
+		server.Start()
+		defer server.Close()
+		answered := func(conn net.Conn) bool {
+			_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			return err == nil && func() error { _, err := conn.Read(make([]byte, 4096)); return err }() == nil
+		}
+		var conns []net.Conn
+		for range 2 {
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if !answered(conn) {
+				t.Fatalf("%s: no answer", name)
+			}
+			conns = append(conns, conn)
+		}
+		if answered(conns[0]) != test.open {
+			t.Errorf("%s: the first connection is open: %t", name, !test.open)
+		}
+	}
 }
 
 func TestAuthenticate(t *testing.T) {

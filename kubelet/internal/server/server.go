@@ -233,6 +233,9 @@ func (s *Server) admit(c *gin.Context) {
 		s.refuse(c, http.StatusUnauthorized, auth.ErrUnauthenticated)
 		return
 	}
+	if user.Username != core.UserAnonymous {
+		daemon.OwnConnection(c.Request.Context(), user.Username)
+	}
 	err = s.Authorizer.Authorize(c.Request.Context(), user, c.Request.Method, c.Request.URL.Path)
 	var denied *auth.Denied
 	switch {

@@ -45,7 +45,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case len(r.TLS.VerifiedChains) > 0:
-		if debug && !g.may(w, r, certificateUser(r.TLS.PeerCertificates[0])) {
+		user := certificateUser(r.TLS.PeerCertificates[0])
+		daemon.OwnConnection(r.Context(), user.Username)
+		if debug && !g.may(w, r, user) {
 			return
 		}
 	case hasToken:
@@ -58,6 +60,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "the API server does not know that token", http.StatusUnauthorized)
 			return
 		}
+		daemon.OwnConnection(r.Context(), user.Username)
 		if !g.may(w, r, user) {
 			return
 		}

@@ -105,7 +105,10 @@ type Server struct {
 // ended, and requests under way finished, for as long as one may take. It closes
 // the listener.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	connections := daemon.NewConnections(s.Logger)
+	listener = connections.Bound(listener)
 	server := &http.Server{
+		ConnContext:       connections.Context,
 		Handler:           withStack(handler),
 		TLSConfig:         s.TLS,
 		Protocols:         daemon.Protocols(s.TLS),

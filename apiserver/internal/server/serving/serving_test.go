@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,10 +15,12 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/filters"
+	"kctl/proto/daemon"
 )
 
 // A server that is told to stop goes on serving for the shutdown delay, then ends
@@ -94,6 +97,65 @@ func TestDrain(t *testing.T) {
 	}
 	if err := get(trusting(t, certificate), address+"/quick"); err == nil {
 		t.Error("the port is open afterwards")
+	}
+}
+
+// TestBounds: more strangers than there may be leave room for those who are known,
+// and for each other.
+func TestBounds(t *testing.T) {
+	o := config.Defaults()
+	o.DataDir, o.CertDir, o.SecurePort = t.TempDir(), t.TempDir(), 0
+	security, certificate, err := TLS(o, clock.RealClock{}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := Listen(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	server := &Server{Flags: o, TLS: security, Stopping: func() {}, EndStreams: func() {}, Drain: filters.NewDrain(), Clock: clock.RealClock{}, Logger: zap.NewNop()}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- server.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			daemon.OwnConnection(r.Context(), "jane")
+			_, _ = io.WriteString(w, "done"+r.RemoteAddr)
+		}))
+	}()
+	client := trusting(t, certificate)
+	whence := func() string {
+		answer, err := client.Get("https://" + listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	jane := whence()
+	var strangers []net.Conn
+	for range daemon.NewConnections(zap.NewNop()).Strangers + 1 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		strangers = append(strangers, conn)
+	}
+	if _, err := strangers[0].Read(make([]byte, 1)); err == nil {
+		t.Error("the oldest of too many strangers is still there")
+	}
+	if again := whence(); again != jane {
+		t.Errorf("who was connected from %s is so from %s", jane, again)
+	}
+	for _, conn := range strangers {
+		_ = conn.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.uber.org/zap/zaptest"
+)
+
+// bounded is a server of so many connections that believes what callers say of
+// themselves, and how to connect to it.
+func bounded(t *testing.T, most, strangers int) (dial func(user string) net.Conn) {
+	t.Helper()
+	connections := NewConnections(zaptest.NewLogger(t))
+	connections.Most, connections.Strangers = most, strangers
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user := r.Header.Get("User"); user != "" {
+			OwnConnection(r.Context(), user)
+		}
+	}))
+	server.Listener = connections.Bound(server.Listener)
+	server.Config.ConnContext = connections.Context
+	server.Start()
+	t.Cleanup(server.Close)
+	return func(user string) net.Conn {
+		conn, err := new(net.Dialer).DialContext(context.WithoutCancel(t.Context()), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if !answers(conn, user) {
+			t.Fatalf("a new connection of %q has no answer", user)
+		}
+		return conn
+	}
+}
+
+// answers asks over a connection.
+func answers(conn net.Conn, user string) bool {
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nUser: "+user+"\r\n\r\n"); err != nil {
+		return false
+	}
+	_, err := conn.Read(make([]byte, 512))
+	return err == nil
+}
+
+func TestStrangersHaveSoManyConnections(t *testing.T) {
+	dial := bounded(t, 100, 3)
+	known := dial("jane")
+	first := dial("")
+	others := []net.Conn{dial(""), dial(""), dial("")}
+	if answers(first, "") {
+		t.Error("the oldest of too many strangers is still there")
+	}
+	for i, conn := range append(others, known) {
+		if !answers(conn, "") {
+			t.Errorf("connection %d is gone", i)
+		}
+	}
+	if err := others[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	dial("jane")
+	if !answers(others[1], "") {
+		t.Error("one that had left was counted")
+	}
+}
+
+func TestWhoHasTheMostConnectionsLosesOne(t *testing.T) {
+	dial := bounded(t, 5, 5)
+	jane := dial("jane")
+	greedy := []net.Conn{dial("greedy"), dial("greedy"), dial("greedy"), dial("greedy")}
+	john := dial("john")
+	if answers(greedy[0], "greedy") {
+		t.Error("the oldest of who has the most is still there")
+	}
+	for i, conn := range append(greedy[1:], jane, john) {
+		if !answers(conn, "") {
+			t.Errorf("connection %d is gone", i)
+		}
+	}
+}
+
+// What is not served within bounds has no owners.
+func TestOwnersWithoutBounds(t *testing.T) {
+	OwnConnection(t.Context(), "jane")
+}
