@@ -48,7 +48,7 @@ func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, au
 			return nil
 		}
 	}
-	return fmt.Errorf("audience %q not found in pod spec volume", asked)
+	return fmt.Errorf("%s is not authorized to request tokens for audience %q", a.User.Username, asked)
 }
 
 func projects(v *corev1.Volume, audience string) bool {

@@ -35,9 +35,9 @@ func TestAudiencesByRight(t *testing.T) {
 	}
 	for _, test := range []struct{ account, audience, want string }{
 		{"web", "registry", ""},
-		{"web", "bank", `audience "bank" not found in pod spec volume`},
-		{"other", "registry", `audience "registry" not found in pod spec volume`},
-		{"web", "", `audience "" not found in pod spec volume`},
+		{"web", "bank", `system:node:n1 is not authorized to request tokens for audience "bank"`},
+		{"other", "registry", `system:node:n1 is not authorized to request tokens for audience "registry"`},
+		{"web", "", `system:node:n1 is not authorized to request tokens for audience ""`},
 	} {
 		a := &admission.Attributes{
 			Operation: admission.Create, Resource: core.ServiceAccounts, Subresource: "token", Namespace: "shop", Name: test.account,

@@ -32,7 +32,9 @@ func admitNode(node string, a *admission.Attributes) error {
 	}
 	switch a.Operation {
 	case admission.Create:
-		return forbiddenLabels(node, a.Object.GetLabels(), nil)
+		if forbidden := forbiddenLabels(a.Object.GetLabels(), nil); forbidden != "" {
+			return fmt.Errorf("node %q is not allowed to set the following labels: %s", node, forbidden)
+		}
 	case admission.Update:
 		now, old := a.Object.(*core.Node), a.OldObject.(*core.Node)
 		if !equality.Semantic.DeepEqual(now.Spec.Taints, old.Spec.Taints) {
@@ -44,12 +46,15 @@ func admitNode(node string, a *admission.Attributes) error {
 		if !equality.Semantic.DeepEqual(now.OwnerReferences, old.OwnerReferences) {
 			return fmt.Errorf("node %q is not allowed to modify ownerReferences", node)
 		}
-		return forbiddenLabels(node, now.Labels, old.Labels)
+		if forbidden := forbiddenLabels(now.Labels, old.Labels); forbidden != "" {
+			return fmt.Errorf("is not allowed to modify labels: %s", forbidden)
+		}
 	}
 	return nil
 }
 
-func forbiddenLabels(node string, now, old map[string]string) error {
+// forbiddenLabels are those that differ and are not a kubelet's to set.
+func forbiddenLabels(now, old map[string]string) string {
 	var forbidden []string
 	changed := func(key string) {
 		if !kubeletMaySet(key) {
@@ -66,11 +71,8 @@ func forbiddenLabels(node string, now, old map[string]string) error {
 			changed(key)
 		}
 	}
-	if len(forbidden) == 0 {
-		return nil
-	}
 	sort.Strings(forbidden)
-	return fmt.Errorf("is not allowed to modify labels: %s", strings.Join(forbidden, ", "))
+	return strings.Join(forbidden, ", ")
 }
 
 func kubeletMaySet(key string) bool {

@@ -26,6 +26,9 @@ func validateReport(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	}
 	if name := now.NominatedNodeName; name != "" && name != was.NominatedNodeName {
 		errs = append(errs, check.Messages(at.Child("nominatedNodeName"), name, check.NameIsSubdomain(name, false))...)
+		if old.Spec.NodeName != "" {
+			errs = append(errs, field.Forbidden(at.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
+		}
 	}
 	errs = append(errs, notNegative(now.ObservedGeneration, at.Child("observedGeneration"))...)
 	errs = append(errs, validateConditions(now.Conditions, at.Child("conditions"))...)

@@ -37,6 +37,14 @@ func TestStatusOfPods(t *testing.T) {
 			t.Errorf("%s:\n got: %s\nwant: %s", status, got, want)
 		}
 	}
+	bound := core.Pod{Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{NominatedNodeName: "n2"}}
+	const isBound = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
+	if errs := validateStatus(&bound, &core.Pod{Spec: bound.Spec}); len(errs) != 1 || errs[0].Error() != isBound {
+		t.Errorf("a node for a pod that has one: %v", errs)
+	}
+	if errs := validateStatus(&bound, &bound); len(errs) > 0 {
+		t.Errorf("a node that was there before: %v", errs)
+	}
 	stored := core.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "01.2.3.4"}}}}
 	if errs := validateStatus(&stored, &stored); len(errs) > 0 {
 		t.Errorf("what was there before: %v", errs)
