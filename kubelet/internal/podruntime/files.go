@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,11 +28,6 @@ const (
 		"fe00::2\tip6-allrouters\n"
 )
 
-// hostsFile is the pod's /etc/hosts on the node.
-func (m *Manager) hostsFile(pod *core.Pod) string {
-	return filepath.Join(PodDir(m.RootDir, pod.UID), "etc-hosts")
-}
-
 // hostsMount mounts the pod's hosts file, unless the container mounts
 // something of its own there. The file must be there before the container is
 // created, or the runtime makes a directory in its place.
@@ -41,7 +37,7 @@ func (m *Manager) hostsMount(pod *core.Pod, c *core.Container) (*Mount, error) {
 			return nil, nil
 		}
 	}
-	path := m.hostsFile(pod)
+	path := HostsFile(m.RootDir, pod.UID)
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("making the pod's directory: %w", err)
 	}
@@ -68,17 +64,29 @@ func (s *podSync) writeHosts() error {
 	}
 	s.files.Lock()
 	defer s.files.Unlock()
-	path := s.hostsFile(s.pod)
+	path := HostsFile(s.RootDir, s.pod.UID)
 	if _, err := os.Stat(path); err != nil {
 		return nil // no container mounts it
 	}
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+	if holds(path, content) {
 		return nil
 	}
 	if err := overwrite(path, content); err != nil {
 		return fmt.Errorf("writing the pod's hosts file: %w", err)
 	}
 	return nil
+}
+
+// holds tells whether a file has that content. Containers write to it, too: no
+// more of it is read than belongs there.
+func holds(path string, content []byte) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	has, err := io.ReadAll(io.LimitReader(f, int64(len(content))+1))
+	return err == nil && bytes.Equal(has, content)
 }
 
 // overwrite changes what is in a file that others have mounted. Room for it is
@@ -135,7 +143,7 @@ func (m *Manager) terminationMount(pod *core.Pod, c *core.Container) (*Mount, er
 	if c.TerminationMessagePath == "" {
 		return nil, nil
 	}
-	dir := filepath.Join(PodDir(m.RootDir, pod.UID), "containers", c.Name)
+	dir := MessageDir(m.RootDir, pod.UID, c.Name)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("making the container's directory: %w", err)
 	}

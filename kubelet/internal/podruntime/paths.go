@@ -23,3 +23,14 @@ func LogPath(container string, restartCount int32) string {
 func PodDir(rootDir string, uid types.UID) string {
 	return filepath.Join(rootDir, "pods", string(uid))
 }
+
+// HostsFile is the file that a pod's containers see as /etc/hosts.
+func HostsFile(rootDir string, uid types.UID) string {
+	return filepath.Join(PodDir(rootDir, uid), "etc-hosts")
+}
+
+// MessageDir is where the files are that a container writes its termination
+// messages to, one for each time that it was started.
+func MessageDir(rootDir string, uid types.UID, container string) string {
+	return filepath.Join(PodDir(rootDir, uid), "containers", container)
+}

@@ -1,0 +1,44 @@
+package podruntime
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+// A container can make its hosts file as large as it likes: it is written anew,
+// and not read.
+func TestHostsFileThatAContainerMadeLarge(t *testing.T) {
+	m := &Manager{Config: Config{RootDir: t.TempDir()}}
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}}
+	s := &podSync{Manager: m, pod: pod, ips: known([]string{"10.0.0.2"})}
+	if _, err := m.hostsMount(pod, &core.Container{}); err != nil {
+		t.Fatal(err)
+	}
+	path := HostsFile(m.RootDir, "u")
+	if filepath.Dir(path) != PodDir(m.RootDir, "u") {
+		t.Errorf("the hosts file is %s", path)
+	}
+	for _, size := range []int64{0, 8 << 40, 1} {
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.writeHosts(); err != nil {
+			t.Fatal(err)
+		}
+		want, err := m.hosts(pod, []string{"10.0.0.2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() != int64(len(want)) {
+			t.Fatalf("of %d bytes are left %v, %v; want %d", size, info, err, len(want))
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != string(want) {
+			t.Errorf("hosts = %q, %v", got, err)
+		}
+	}
+}
