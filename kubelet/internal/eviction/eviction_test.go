@@ -324,6 +324,8 @@ func TestMeter(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(filepath.Join(dir, "logs", "p", "main", "0.log"), 64<<10)
+	write(filepath.Join(dir, "messages", "main", "0"), 4<<20)
+	write(filepath.Join(dir, "hosts"), 8<<20)
 	labels := map[string]string{"io.kubernetes.pod.uid": "p", "io.kubernetes.container.name": "main"}
 	meter := Meter{
 		Stats: func(context.Context) ([]*runtimeapi.ContainerStats, error) {
@@ -333,9 +335,11 @@ func TestMeter(t *testing.T) {
 				WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 2 << 20}},
 			}, {Attributes: &runtimeapi.ContainerAttributes{Labels: map[string]string{"io.kubernetes.pod.uid": "another"}}}}, nil
 		},
-		VolumeDir: func(pod *core.Pod, volume string) string { return filepath.Join(dir, string(pod.UID), volume) },
-		LogDir:    func(pod *core.Pod) string { return filepath.Join(dir, "logs", string(pod.UID)) },
-		Processes: func(*core.Pod) int { return 3 },
+		VolumeDir:  func(pod *core.Pod, volume string) string { return filepath.Join(dir, string(pod.UID), volume) },
+		LogDir:     func(pod *core.Pod) string { return filepath.Join(dir, "logs", string(pod.UID)) },
+		HostsFile:  func(*core.Pod) string { return filepath.Join(dir, "hosts") },
+		MessageDir: func(_ *core.Pod, c string) string { return filepath.Join(dir, "messages", c) },
+		Processes:  func(*core.Pod) int { return 3 },
 	}
 	pod := newPod("p", 0, "", "")
 	pod.Spec.Volumes = []corev1.Volume{
@@ -352,10 +356,10 @@ func TestMeter(t *testing.T) {
 	if u.Memory != 7 || u.Processes != 3 || u.Volumes["scratch"] < 1<<20 || u.Volumes["scratch"] > 1<<20+256<<10 {
 		t.Errorf("%+v", u)
 	}
-	if main := u.Containers["main"]; main.Memory != 7 || main.Disk < 2<<20+64<<10 || main.Disk > 2<<20+512<<10 {
+	if main := u.Containers["main"]; main.Memory != 7 || main.Disk < 6<<20+64<<10 || main.Disk > 6<<20+512<<10 {
 		t.Errorf("%+v", main)
 	}
-	if u.Disk < 3<<20+64<<10 || u.Inodes < 5 {
+	if u.Disk < 15<<20+64<<10 || u.Inodes < 7 {
 		t.Errorf("%+v", u)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -37,7 +38,11 @@ type Meter struct {
 	// VolumeDir is where an emptyDir is, LogDir where a pod's logs are.
 	VolumeDir func(pod *core.Pod, volume string) string
 	LogDir    func(pod *core.Pod) string
-	Processes func(pod *core.Pod) int
+	// HostsFile is what a pod has mounted as /etc/hosts, and MessageDir where a
+	// container's termination messages are: its containers may write there.
+	HostsFile  func(pod *core.Pod) string
+	MessageDir func(pod *core.Pod, container string) string
+	Processes  func(pod *core.Pod) int
 }
 
 // Measure measures pods. Walking through what they have on disk costs, and is
@@ -104,9 +109,19 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 	bytes, inodes := measure(logs, true)
 	usage.Disk += bytes
 	usage.Inodes += inodes
+	var hosts unix.Stat_t
+	if err := unix.Lstat(m.HostsFile(pod), &hosts); err == nil {
+		usage.Disk += hosts.Blocks * 512
+		usage.Inodes++
+	} else {
+		unknown = append(unknown, ignoreGone(err))
+	}
 	for name, share := range usage.Containers {
 		share.Logs, share.LogInodes = measure(filepath.Join(logs, name), false) // as upstream counts them
-		share.Disk += share.Logs
+		bytes, inodes := measure(m.MessageDir(pod, name), false)
+		share.Disk += share.Logs + bytes
+		usage.Disk += bytes
+		usage.Inodes += inodes
 		usage.Containers[name] = share
 	}
 	return errors.Join(unknown...)

@@ -34,7 +34,9 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 		LogDir: func(pod *core.Pod) string {
 			return podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
 		},
-		Processes: func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
+		HostsFile:  func(pod *core.Pod) string { return podruntime.HostsFile(k.config.RootDir, pod.UID) },
+		MessageDir: func(pod *core.Pod, c string) string { return podruntime.MessageDir(k.config.RootDir, pod.UID, c) },
+		Processes:  func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
 	}
 	k.usages = &usages{measure: meter.Measure, pods: k.running, clock: k.clock}
 	k.eviction = eviction.New(eviction.Options{
