@@ -110,6 +110,43 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestOnlyMountableSecrets: an account's word holds for what webhooks make of a pod,
+// and for containers that it gets later.
+func TestOnlyMountableSecrets(t *testing.T) {
+	const refused = ` is not allowed because service account strict does not reference that `
+	variable := []corev1.EnvVar{{Name: "v", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}}
+	from := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+	for name, test := range map[string]struct {
+		change func(*core.PodSpec)
+		later  bool
+		want   string
+	}{
+		"variable":           {func(s *core.PodSpec) { s.Containers = []core.Container{{Name: "c", Env: variable}} }, false, `container c with envVar v referencing secret.secretName="s"` + refused + "secret"},
+		"variables of init":  {func(s *core.PodSpec) { s.InitContainers = []core.Container{{Name: "c", EnvFrom: from}} }, false, `init container c with envFrom referencing secret.secretName="s"` + refused + "secret"},
+		"pull secret":        {func(s *core.PodSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} }, false, `imagePullSecrets[0].name="s"` + refused + "imagePullSecret"},
+		"ephemeral variable": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(variable, nil) }, true, `ephemeral container e with envVar v referencing secret.secretName="s"` + refused + "secret"},
+		"ephemeral":          {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(nil, from) }, true, `ephemeral container e with envFrom referencing secret.secretName="s"` + refused + "secret"},
+		"ephemeral, nothing": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(nil, nil) }, true, ""},
+		"what it had before": {func(s *core.PodSpec) { s.Containers = []core.Container{{Name: "c", Env: variable}} }, true, ""},
+	} {
+		p := pod(func(p *core.Pod) { p.Spec.ServiceAccountName = "strict" })
+		test.change(&p.Spec)
+		a := create(core.Pods, p)
+		if test.later {
+			a.Operation, a.Subresource, a.OldObject = admission.Update, "ephemeralcontainers", pod()
+		}
+		want := test.want
+		if want != "" {
+			want = `pods "web" is forbidden: ` + want
+		}
+		check(t, name, chain(t).Validate(t.Context(), a), want)
+	}
+}
+
+func ephemeral(variables []corev1.EnvVar, sources []corev1.EnvFromSource) []corev1.EphemeralContainer {
+	return []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Env: variables, EnvFrom: sources}}}
+}
+
 func check(t *testing.T, name string, err error, want string) {
 	t.Helper()
 	switch {

@@ -3,60 +3,102 @@ package serviceaccount
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kctl/proto/core"
 )
 
+// enforceMountable is the annotation of accounts whose pods get only the secrets
+// that the account lists.
+const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
+
+// mountable are the secrets that an account lists.
+type mountable struct {
+	account string
+	listed  map[string]bool
+}
+
+func mountableOf(account *core.ServiceAccount) *mountable {
+	m := &mountable{account.Name, map[string]bool{}}
+	for _, ref := range account.Secrets {
+		m.listed[ref.Name] = true
+	}
+	return m
+}
+
+func (m *mountable) refuse(what, name, kind string) error {
+	return fmt.Errorf("%s=%q is not allowed because service account %s does not reference that %s", what, name, m.account, kind)
+}
+
 // onlyMountable refuses secrets that an account which says so does not list.
 func onlyMountable(account *core.ServiceAccount, pod *core.Pod) error {
-	mountable, pull := map[string]bool{}, map[string]bool{}
-	for _, ref := range account.Secrets {
-		mountable[ref.Name] = true
+	m := mountableOf(account)
+	for i := range pod.Spec.Volumes {
+		if err := m.volume(&pod.Spec.Volumes[i]); err != nil {
+			return err
+		}
 	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if err := m.environment("init container "+c.Name, c.Env, c.EnvFrom); err != nil {
+			return err
+		}
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if err := m.environment("container "+c.Name, c.Env, c.EnvFrom); err != nil {
+			return err
+		}
+	}
+	pull := map[string]bool{}
 	for _, ref := range account.ImagePullSecrets {
 		pull[ref.Name] = true
 	}
-	refuse := func(what, name string) error {
-		return fmt.Errorf("%s=%q is not allowed because service account %s does not reference that secret", what, name, account.Name)
-	}
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.Secret != nil && !mountable[v.Secret.SecretName] {
-			return refuse("volume with secret.secretName", v.Secret.SecretName)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, source := range v.Projected.Sources {
-			if source.Secret != nil && !mountable[source.Secret.Name] {
-				return refuse("projected volume with secret.name", source.Secret.Name)
-			}
-		}
-	}
-	for _, group := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range group {
-			if name, ok := unlisted(&group[i], mountable); ok {
-				return refuse(fmt.Sprintf("container %s with secret", group[i].Name), name)
-			}
-		}
-	}
-	for _, ref := range pod.Spec.ImagePullSecrets {
+	for i, ref := range pod.Spec.ImagePullSecrets {
 		if !pull[ref.Name] {
-			return refuse("imagePullSecrets[].name", ref.Name)
+			return m.refuse(fmt.Sprintf("imagePullSecrets[%d].name", i), ref.Name, "imagePullSecret")
 		}
 	}
 	return nil
 }
 
-func unlisted(c *core.Container, mountable map[string]bool) (string, bool) {
-	for _, env := range c.Env {
-		if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil && !mountable[env.ValueFrom.SecretKeyRef.Name] {
-			return env.ValueFrom.SecretKeyRef.Name, true
+// onlyMountableEphemeral does so for the containers that are added to a pod.
+func onlyMountableEphemeral(account *core.ServiceAccount, pod *core.Pod) error {
+	m := mountableOf(account)
+	for i := range pod.Spec.EphemeralContainers {
+		c := &pod.Spec.EphemeralContainers[i]
+		if err := m.environment("ephemeral container "+c.Name, c.Env, c.EnvFrom); err != nil {
+			return err
 		}
 	}
-	for _, from := range c.EnvFrom {
-		if from.SecretRef != nil && !mountable[from.SecretRef.Name] {
-			return from.SecretRef.Name, true
+	return nil
+}
+
+func (m *mountable) volume(v *corev1.Volume) error {
+	if v.Secret != nil && !m.listed[v.Secret.SecretName] {
+		return m.refuse("volume with secret.secretName", v.Secret.SecretName, "secret")
+	}
+	if v.Projected == nil {
+		return nil
+	}
+	for _, source := range v.Projected.Sources {
+		if source.Secret != nil && !m.listed[source.Secret.Name] {
+			return m.refuse("projected volume with secret.name", source.Secret.Name, "secret")
 		}
 	}
-	return "", false
+	return nil
+}
+
+func (m *mountable) environment(container string, variables []corev1.EnvVar, sources []corev1.EnvFromSource) error {
+	for _, v := range variables {
+		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil && !m.listed[v.ValueFrom.SecretKeyRef.Name] {
+			return m.refuse(fmt.Sprintf("%s with envVar %s referencing secret.secretName", container, v.Name), v.ValueFrom.SecretKeyRef.Name, "secret")
+		}
+	}
+	for _, from := range sources {
+		if from.SecretRef != nil && !m.listed[from.SecretRef.Name] {
+			return m.refuse(container+" with envFrom referencing secret.secretName", from.SecretRef.Name, "secret")
+		}
+	}
+	return nil
 }

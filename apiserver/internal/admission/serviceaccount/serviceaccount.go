@@ -46,13 +46,15 @@ type Plugin struct {
 // New returns the plugin.
 func New(accounts Accounts, clock clock.Clock) *Plugin { return &Plugin{accounts, clock} }
 
-// Handles creates.
-func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+// Handles creates, and updates, by which pods get ephemeral containers.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
 
 // Admit completes the pod.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
-	if !ok || a.Subresource != "" {
+	if !ok || a.Subresource != "" || a.Operation != admission.Create {
 		return nil
 	}
 	if _, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; mirror {
@@ -62,11 +64,11 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		pod.Spec.ServiceAccountName = defaultAccount
 	}
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	account, err := p.find(ctx, a.Namespace, pod.Spec.ServiceAccountName)
+	account, err := p.accountOf(ctx, a.Namespace, pod)
 	if err != nil {
-		return fmt.Errorf("error looking up service account %s/%s: %w", a.Namespace, pod.Spec.ServiceAccountName, err)
+		return err
 	}
-	if account.Annotations["kubernetes.io/enforce-mountable-secrets"] == "true" {
+	if account.Annotations[enforceMountable] == "true" {
 		if err := onlyMountable(account, pod); err != nil {
 			return err
 		}
@@ -78,6 +80,39 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, account.ImagePullSecrets...)
 	}
 	return nil
+}
+
+// Validate refuses what the pod's account does not let it have: what webhooks
+// have made of it, and ephemeral containers.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok {
+		return nil
+	}
+	only := onlyMountable
+	switch {
+	case a.Operation == admission.Update && a.Subresource == "ephemeralcontainers":
+		only = onlyMountableEphemeral
+	case a.Operation != admission.Create || a.Subresource != "":
+		return nil
+	default:
+		if _, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; mirror {
+			return refuseForMirror(pod)
+		}
+	}
+	account, err := p.accountOf(ctx, a.Namespace, pod)
+	if err != nil || account.Annotations[enforceMountable] != "true" {
+		return err
+	}
+	return only(account, pod)
+}
+
+func (p *Plugin) accountOf(ctx context.Context, namespace string, pod *core.Pod) (*core.ServiceAccount, error) {
+	account, err := p.find(ctx, namespace, pod.Spec.ServiceAccountName)
+	if err != nil {
+		return nil, fmt.Errorf("error looking up service account %s/%s: %w", namespace, pod.Spec.ServiceAccountName, err)
+	}
+	return account, nil
 }
 
 func refuseForMirror(pod *core.Pod) error {
