@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -113,6 +116,7 @@ func newEngine() *gin.Engine {
 	e := gin.New()
 	e.HandleMethodNotAllowed = true
 	e.UseRawPath = false
+	e.RedirectTrailingSlash = false // it answers before anybody is asked who they are
 	return e
 }
 
@@ -141,7 +145,9 @@ func (s *Server) routes(e *gin.Engine) {
 		e.GET(daemon.SLIsPath, gin.WrapH(s.Health.SLIs()))
 	}
 	s.tellOf(e)
+	e.GET("/logs", func(c *gin.Context) { c.Redirect(http.StatusMovedPermanently, "/logs/") })
 	e.GET("/logs/*file", s.nodeLogs())
+	e.NoRoute(withoutSlash)
 	debug := gin.WrapH(daemon.Debug(s.Log, s.Logger))
 	if s.Profiling {
 		e.GET("/debug/pprof/*profile", debug)
@@ -162,6 +168,20 @@ func (s *Server) routes(e *gin.Engine) {
 	e.POST("/checkpoint/:namespace/:pod/:container", s.checkpoint)
 	e.POST("/run/:namespace/:pod/:container", s.run)
 	e.POST("/run/:namespace/:pod/:container/:last", s.run)
+}
+
+// withoutSlash sends those on, of what is not there, who wrote a slash too much.
+func withoutSlash(c *gin.Context) {
+	trimmed, had := strings.CutSuffix(c.Request.URL.Path, "/")
+	if !had || trimmed == "" {
+		return
+	}
+	code := http.StatusMovedPermanently
+	if c.Request.Method != http.MethodGet {
+		code = http.StatusTemporaryRedirect // by the same method
+	}
+	to := url.URL{Path: path.Clean(trimmed), RawQuery: c.Request.URL.RawQuery} // "//host" would be elsewhere
+	c.Redirect(code, to.String())
 }
 
 // tellOf adds what the program tells of itself; /statusz names what there is.

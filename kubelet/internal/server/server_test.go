@@ -36,7 +36,9 @@ func TestNothingIsOpen(t *testing.T) {
 	if len(routes) < 20 {
 		t.Fatalf("only %d routes", len(routes))
 	}
-	paths := map[string]string{"/none": "GET", "/": "GET", "/pods/../exec": "POST"}
+	paths := map[string]string{
+		"/none": "GET", "/": "GET", "/pods/../exec": "POST", "/logs": "GET", "/stats/summary/": "GET", "/exec/ns/p/c/": "POST", "/debug/pprof": "GET", "/run/ns/p/c/": "POST",
+	}
 	for _, r := range routes {
 		paths[strings.NewReplacer(":namespace", "ns", ":pod", "p", ":container", "c", ":last", "c", ":uid", "uid-1", ":check", "ping", "*file", "0.log", "*profile", "heap").Replace(r.Path)] = r.Method
 	}
@@ -74,6 +76,10 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/containerLogs/ns/p/c", 405, ""},
 		{"GET", "/pods", 200, `"name":"p"`},
 		{"GET", "/runningpods/", 200, `"image":"img"`},
+		{"GET", "/containerLogs/ns/p/c/?tailLines=1", 200, "two\n"},
+		{"GET", "/logs", 200, "0.log"},
+		{"GET", "//elsewhere.test/", 404, ""},
+		{"GET", "/", 404, ""},
 		{"POST", "/configz", 405, ""},
 		{"GET", "/configz", 200, `{"kubeletconfig":{"kind":"KubeletConfiguration"}}`},
 		{"GET", "/healthz", 200, "ok"},
