@@ -24,12 +24,12 @@ const nodeGrace = 40 * time.Second
 // house runs loops on stores in memory, inside a synctest bubble: its clock
 // stands still while anybody works, and jumps when all wait.
 type house struct {
-	nodes, leases, pods *registrytest.Store
+	nodes, leases, pods, events *registrytest.Store
 }
 
 func run(t *testing.T, make func(*Dependencies) (Loop, error), objects ...core.Object) *house {
 	t.Helper()
-	h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods)}
+	h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods), events: registrytest.New(core.Events)}
 	for _, obj := range objects {
 		switch obj.(type) {
 		case *core.Node:
@@ -40,7 +40,7 @@ func run(t *testing.T, make func(*Dependencies) (Loop, error), objects ...core.O
 			h.pods.Put(obj)
 		}
 	}
-	start(t, make, h.pods, h.nodes, h.leases)
+	start(t, make, h.pods, h.nodes, h.leases, h.events)
 	return h
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/facts"
@@ -26,6 +27,8 @@ const nodeStartupGrace = time.Minute
 // nodeFacts are what the loops know of a node.
 type nodeFacts struct {
 	name, zone    string
+	uid           types.UID
+	created       metav1.Time
 	conditions    map[corev1.NodeConditionType]corev1.ConditionStatus
 	heartbeat     metav1.Time // of the Ready condition
 	unschedulable bool
@@ -35,7 +38,7 @@ type nodeFacts struct {
 func nodeFactsOf(obj core.Object) nodeFacts {
 	node := obj.(*core.Node)
 	n := nodeFacts{
-		name: node.Name, zone: zoneOf(node.Labels), unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
+		name: node.Name, zone: zoneOf(node.Labels), uid: node.UID, created: node.CreationTimestamp, unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
 		conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{},
 	}
 	for _, c := range node.Status.Conditions {
@@ -62,6 +65,7 @@ type nodes struct {
 	clock  clock.Clock
 	logger *zap.Logger
 	grace  time.Duration
+	told   nodeNews
 
 	mu sync.Mutex
 	// heard is when a sign of life was last seen, by this server's clock, so
@@ -70,7 +74,7 @@ type nodes struct {
 }
 
 func newNodes(d *Dependencies) (Loop, error) {
-	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}}
+	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}, told: nodeNews{waiting: map[string][]*core.Event{}}}
 	var err error
 	if n.nodes, n.store, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
 		return nil, err
@@ -87,13 +91,15 @@ func newNodes(d *Dependencies) (Loop, error) {
 	if n.podAPI, err = d.Of(core.Pods); err != nil {
 		return nil, err
 	}
+	if n.told.events, err = d.Of(core.Events); err != nil {
+		return nil, err
+	}
 	w := newWorker("node-lifecycle-controller", d, n.sync)
 	n.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
+		n.notice(key, old, now)
 		if now == nil {
 			n.forget(key.Name)
-			return
-		}
-		if old == nil || !old.heartbeat.Equal(&now.heartbeat) {
+		} else if old == nil || !old.heartbeat.Equal(&now.heartbeat) {
 			n.hear(key.Name)
 		}
 		w.add(key)
@@ -125,8 +131,14 @@ func (n *nodes) silence(node string) time.Duration {
 	return n.clock.Since(n.heard[node])
 }
 
-// sync looks at one node, and asks to look again when it would be lost.
+// sync looks at one node, and tells people if it has come or gone.
 func (n *nodes) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	defer n.tell(ctx, key.Name)
+	return n.look(ctx, key)
+}
+
+// look looks at one node, and asks to look again when it would be lost.
+func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
 	if !ok {
 		return 0, nil

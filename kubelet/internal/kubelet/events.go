@@ -97,6 +97,16 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 	return obj
 }
 
+// tellStart tells of the node that its kubelet has begun, and that all pods together
+// are held to what is for pods.
+func (k *Kubelet) tellStart() {
+	node := k.node.Node()
+	k.sink().Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
+	if k.config.CgroupsPerQOS {
+		k.sink().Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+	}
+}
+
 // nodeWarning tells people of trouble that is the node's and no pod's.
 func (k *Kubelet) nodeWarning(reason, message string) {
 	k.events.Eventf(k.node.Node(), corev1.EventTypeWarning, reason, "%s", message)

@@ -58,6 +58,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	}
 	if k.client != nil {
 		run("events", k.events.recorder.Run)
+		k.tellStart()
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
 		k.runNetwork(run)

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
@@ -36,9 +37,12 @@ func (k *Kubelet) mayRun() []*core.Pod {
 }
 
 func (k *Kubelet) shutdownChanged() {
+	what := "cancellation"
 	if k.shutdown.ShuttingDown() {
+		what = "event"
 		k.metrics.shutdownStart.Set(float64(k.clock.Now().Unix()))
 	}
+	k.sink().Eventf(k.node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
 	k.node.Kick()
 }
 

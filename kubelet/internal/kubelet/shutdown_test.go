@@ -70,6 +70,9 @@ func TestPodsEndBeforeTheMachineDoes(t *testing.T) {
 	logind.Announce(false)
 	logind.Await("a lock again", true)
 	b.api.wait("the node to be ready again", func() bool { return ready().Status == corev1.ConditionTrue })
+	b.waitEvent("node-1", "Starting", "Starting kubelet.")
+	b.waitEvent("node-1", "Shutdown", "Shutdown manager detected shutdown event")
+	b.waitEvent("node-1", "Shutdown", "Shutdown manager detected shutdown cancellation")
 	b.create(hollowPod("next", nil))
 	b.waitPhase("next", corev1.PodRunning)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -94,6 +93,7 @@ type Manager struct {
 
 	mu       sync.RWMutex
 	node     *core.Node // newest known; before registration as we would make it
+	cordoned bool       // as people were told
 	deleted  bool
 	reported time.Time
 }
@@ -158,6 +158,7 @@ func (m *Manager) take(node *core.Node) {
 		return // the watch was faster than the answer to our own request
 	}
 	m.node, m.deleted = node, false
+	m.tellSchedulable(node)
 }
 
 // revision orders two states of one object; resource versions are numbers that
@@ -256,6 +257,7 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 		return node, nil
 	}
 	err := m.nodes.Create(ctx, object, node)
+	created := err == nil
 	if apierrors.IsAlreadyExists(err) {
 		node, err = m.takeOver(ctx)
 	}
@@ -264,7 +266,7 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 	}
 	m.take(node)
 	m.config.Logger.Info("node registered", zap.String("node", node.Name), zap.String("uid", string(node.UID)))
-	m.config.Events.Eventf(node, corev1.EventTypeNormal, "RegisteredNode", "Node %s registered by its kubelet", node.Name)
+	m.tellRegistered(node, &object.Status, created)
 	return node, nil
 }
 
@@ -314,35 +316,12 @@ func (m *Manager) send(ctx context.Context, node *core.Node, status corev1.NodeS
 		}
 		return errors.Join(errNotSent, err)
 	}
-	m.tell(node, &status)
+	m.tell(node, &node.Status, &status)
 	m.take(patched)
 	m.reported = m.config.Clock.Now()
 	return nil
 }
 
 var errNotSent = errors.New("patch node status")
-
-// tell makes an event of each of our conditions that is another now: it is called as
-// the condition's reason is, as upstream's are.
-func (m *Manager) tell(node *core.Node, status *corev1.NodeStatus) {
-	for _, c := range status.Conditions {
-		reason, ours := strings.CutPrefix(c.Reason, "Kubelet")
-		if !ours || statusOf(&node.Status, c.Type) == c.Status {
-			continue
-		}
-		m.config.Logger.Info("node condition changed", zap.String("node", node.Name), zap.String("condition", string(c.Type)),
-			zap.String("status", string(c.Status)), zap.String("message", c.Message))
-		m.config.Events.Eventf(node, corev1.EventTypeNormal, "Node"+reason, "Node %s status is now: Node%s", node.Name, reason)
-	}
-}
-
-func statusOf(status *corev1.NodeStatus, condition corev1.NodeConditionType) corev1.ConditionStatus {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == condition {
-			return status.Conditions[i].Status
-		}
-	}
-	return corev1.ConditionUnknown
-}
 
 func equalStatus(a, b corev1.NodeStatus) bool { return equality.Semantic.DeepEqual(&a, &b) }

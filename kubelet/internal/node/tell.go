@@ -1,0 +1,65 @@
+package node
+
+import (
+	"strings"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// tell makes an event of each of our conditions that is another now: it is called as
+// the condition's reason is, as upstream's are. And it tells that the machine was
+// started anew.
+func (m *Manager) tell(node *core.Node, before, now *corev1.NodeStatus) {
+	if boot := before.NodeInfo.BootID; boot != "" && boot != now.NodeInfo.BootID {
+		m.config.Events.Eventf(node, corev1.EventTypeWarning, "Rebooted", "Node %s has been rebooted, boot id: %s", node.Name, now.NodeInfo.BootID)
+	}
+	for _, c := range now.Conditions {
+		reason, ours := strings.CutPrefix(c.Reason, "Kubelet")
+		if !ours || statusOf(before, c.Type) == c.Status {
+			continue
+		}
+		m.config.Logger.Info("node condition changed", zap.String("node", node.Name), zap.String("condition", string(c.Type)),
+			zap.String("status", string(c.Status)), zap.String("message", c.Message))
+		m.tellStatus(node, "Node"+reason)
+	}
+}
+
+func (m *Manager) tellStatus(node *core.Node, reason string) {
+	m.config.Events.Eventf(node, corev1.EventTypeNormal, reason, "Node %s status is now: %s", node.Name, reason)
+}
+
+// tellRegistered tells of every pressure that the node is free of, or not, whatever
+// was known before, and of readiness where that is news.
+func (m *Manager) tellRegistered(node *core.Node, now *corev1.NodeStatus, created bool) {
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: statusOf(now, corev1.NodeReady)}
+	if created {
+		ready.Status = corev1.ConditionFalse
+	}
+	m.tell(node, &corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}, now)
+}
+
+// tellSchedulable tells that the node was cordoned, or may be used again. The caller
+// holds m.mu.
+func (m *Manager) tellSchedulable(node *core.Node) {
+	if m.cordoned == node.Spec.Unschedulable {
+		return
+	}
+	m.cordoned = node.Spec.Unschedulable
+	if m.cordoned {
+		m.tellStatus(node, "NodeNotSchedulable")
+	} else {
+		m.tellStatus(node, "NodeSchedulable")
+	}
+}
+
+func statusOf(status *corev1.NodeStatus, condition corev1.NodeConditionType) corev1.ConditionStatus {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == condition {
+			return status.Conditions[i].Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
