@@ -91,7 +91,7 @@ type Request struct {
 	FieldPath string // of the container, for events: spec.containers{name}
 	Image     string // as the container's spec has it
 	Policy    corev1.PullPolicy
-	Secrets   []*core.Secret
+	Secrets   func() []*core.Secret // of the pod, for when it is pulled; may be nil
 	Sandbox   *runtimeapi.PodSandboxConfig
 	Handler   string // the runtime handler that will run it
 }

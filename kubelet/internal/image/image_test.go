@@ -78,7 +78,7 @@ func setUp(parallel int) (*Manager, *registry, *eventLog, *clocktesting.FakeCloc
 func request(image string, policy corev1.PullPolicy, secrets ...*core.Secret) Request {
 	return Request{
 		Pod:   &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}},
-		Image: image, Policy: policy, Secrets: secrets,
+		Image: image, Policy: policy, Secrets: func() []*core.Secret { return secrets },
 	}
 }
 

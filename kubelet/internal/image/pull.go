@@ -13,6 +13,7 @@ import (
 
 	"kctl/kubelet/internal/credential"
 	"kctl/kubelet/internal/cri"
+	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
@@ -61,7 +62,11 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 // credentials are those that fit the image, of the pod's secrets and of the node.
 // The error is of what can't be had; others may do.
 func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]*runtimeapi.AuthConfig, error) {
-	all, err := credential.OfSecrets(name, r.Secrets)
+	var secrets []*core.Secret
+	if r.Secrets != nil {
+		secrets = r.Secrets()
+	}
+	all, err := credential.OfSecrets(name, secrets)
 	if m.Node == nil {
 		return all, err
 	}

@@ -40,6 +40,7 @@ type testAPI struct {
 	changed  chan struct{} // closed at the next change
 	away     bool
 	refuses  func(r *http.Request, body []byte) bool // writes that fail; nil for none
+	read     map[string]bool                         // paths of what was got
 	answered int                                     // requests since it was away last
 	stamps   []relay.Stamp
 }
@@ -52,7 +53,7 @@ type change struct {
 }
 
 func newTestAPI(t testing.TB) *testAPI {
-	a := &testAPI{t: t, objects: map[string]map[string]any{}, changed: make(chan struct{})}
+	a := &testAPI{t: t, objects: map[string]map[string]any{}, read: map[string]bool{}, changed: make(chan struct{})}
 	a.server = httptest.NewTLSServer(a)
 	t.Cleanup(func() {
 		a.server.CloseClientConnections()
@@ -105,6 +106,9 @@ func (a *testAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
 		a.watch(w, r)
 	case r.Method == http.MethodGet:
+		a.mu.Lock()
+		a.read[path] = true
+		a.mu.Unlock()
 		a.get(w, r)
 	case r.Method == http.MethodPost:
 		a.create(w, r)

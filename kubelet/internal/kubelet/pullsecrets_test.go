@@ -51,9 +51,10 @@ func TestPullSecretsAreAskedForTogether(t *testing.T) {
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "one"}, {Name: ""}, {Name: "none"}, {Name: "two"}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	secrets, missing := k.pullSecrets(ctx, pod)
-	if len(secrets) != 2 || secrets[0].Name != "one" || secrets[1].Name != "two" || !slices.Equal(missing, []string{"none"}) {
-		t.Fatalf("got %d secrets, missing %q", len(secrets), missing)
+	k.objects.Register(pod)
+	secrets := k.pullSecrets(ctx, pod)
+	if found := secrets.found; len(found) != 2 || found[0].Name != "one" || found[1].Name != "two" || !slices.Equal(secrets.missing, []string{"none"}) {
+		t.Fatalf("got %+v", secrets)
 	}
 	for len(asked) > 0 {
 		<-asked

@@ -59,12 +59,13 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		k.events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
 	}
-	secrets, missing := k.pullSecrets(ctx, pod)
+	k.objects.Register(pod) // so that what it is told is kept until the next sync
+	pull := sync.OnceValue(func() pullSecrets { return k.pullSecrets(ctx, pod) })
 	k.probes.AddPod(pod)
 	started := k.events.countStart()
 	defer started()
-	result := k.syncRuntime(ctx, pod, runtime, secrets)
-	k.tellMissing(pod, missing, result.Waiting)
+	result := k.syncRuntime(ctx, pod, runtime, func() []*core.Secret { return pull().found })
+	k.tellMissing(pod, pull, result.Waiting)
 	if result.Err == nil {
 		result.Err = settle()
 	}
@@ -73,7 +74,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 }
 
 // syncRuntime brings the pod on in the runtime, and has its volumes mounted.
-func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *podruntime.PodStatus, secrets []*core.Secret) podruntime.SyncResult {
+func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *podruntime.PodStatus, secrets func() []*core.Secret) podruntime.SyncResult {
 	mounted := false
 	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
 		PullSecrets: secrets,
@@ -202,14 +203,19 @@ func (k *Kubelet) mountFailed(pod *core.Pod, err error) {
 	k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
 }
 
-// pullSecrets are those of the pod's that exist, and the names of the others,
-// without which images may be had, too. They are asked for side by side: each that
-// the node may not have takes its time.
-func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets []*core.Secret, missing []string) {
+// pullSecrets are those of a pod's that can be had, and the names of the others,
+// without which images may be had, too.
+type pullSecrets struct {
+	found   []*core.Secret
+	missing []string
+}
+
+// pullSecrets asks for the pod's, side by side: each that the node may not have takes
+// its time.
+func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets pullSecrets) {
 	if podmanager.IsStatic(pod) {
-		return nil, nil
+		return secrets
 	}
-	k.objects.Register(pod) // so that what it is told is kept until the next sync
 	found := make([]*core.Secret, len(pod.Spec.ImagePullSecrets))
 	var asking sync.WaitGroup
 	for i, ref := range pod.Spec.ImagePullSecrets {
@@ -226,24 +232,24 @@ func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets []*co
 	for i, ref := range pod.Spec.ImagePullSecrets {
 		switch {
 		case found[i] != nil:
-			secrets = append(secrets, found[i])
+			secrets.found = append(secrets.found, found[i])
 		case ref.Name != "":
-			missing = append(missing, ref.Name)
+			secrets.missing = append(secrets.missing, ref.Name)
 		}
 	}
-	return secrets, missing
+	return secrets
 }
 
 // tellMissing says that there were no such pull secrets, if a pull failed.
-func (k *Kubelet) tellMissing(pod *core.Pod, secrets []string, waiting map[string]podruntime.Waiting) {
-	if len(secrets) == 0 {
-		return
-	}
+func (k *Kubelet) tellMissing(pod *core.Pod, pull func() pullSecrets, waiting map[string]podruntime.Waiting) {
 	for _, why := range waiting {
-		if why.Reason == image.ReasonErrPull {
-			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
-				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(secrets, ", "))
-			return
+		if why.Reason != image.ReasonErrPull {
+			continue
 		}
+		if missing := pull().missing; len(missing) > 0 {
+			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
+				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(missing, ", "))
+		}
+		return
 	}
 }

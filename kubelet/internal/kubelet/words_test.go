@@ -86,6 +86,23 @@ func TestMissingPullSecretsAreToldWithAPullThatFails(t *testing.T) {
 	b.waitEvent("web", "Failed", "rpc error: code = NotFound desc = no such image")
 }
 
+// Pull secrets, which the node may have to wait for, hold up no pod whose images are there.
+func TestPullSecretsWaitForAPull(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	b.create(hollowPod("first", nil))
+	b.waitPhase("first", corev1.PodRunning)
+	pod := hollowPod("web", nil)
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "one"}}
+	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+	b.create(pod)
+	b.waitPhase("web", corev1.PodRunning)
+	b.api.mu.Lock()
+	defer b.api.mu.Unlock()
+	if b.api.read["/api/v1/namespaces/default/secrets/one"] {
+		t.Error("a pull secret was asked for though nothing was pulled")
+	}
+}
+
 // What events of a resize say is what upstream's do.
 func TestWordsOfAResize(t *testing.T) {
 	pod := shellPod("web", forever)

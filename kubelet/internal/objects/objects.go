@@ -147,11 +147,11 @@ func (o *Objects) Unregister(uid types.UID) {
 	o.certificates.forget(uid)
 }
 
-// Prefetch asks for everything that pod refers to, side by side, and returns
+// Prefetch asks for everything that pod's containers need, side by side, and returns
 // when all answers are there or ctx ends. What fails here fails again, and is
 // reported, where it is needed.
 func (o *Objects) Prefetch(ctx context.Context, pod *core.Pod) {
-	r := referencesOf(pod)
+	r := contentOf(pod)
 	var group sync.WaitGroup
 	for name := range r.secrets {
 		group.Go(func() { _, _ = o.secrets.Get(ctx, name) })

@@ -17,13 +17,19 @@ type references struct {
 // referencesOf finds every secret and config map that the pod's volumes,
 // environments and image pulls are taken from.
 func referencesOf(pod *core.Pod) references {
+	r := contentOf(pod)
+	for _, pull := range pod.Spec.ImagePullSecrets {
+		add(r.secrets, pod.Namespace, pull.Name)
+	}
+	return r
+}
+
+// contentOf is what its containers can't be without: all but the pull secrets.
+func contentOf(pod *core.Pod) references {
 	r := references{secrets: map[types.NamespacedName]bool{}, configMaps: map[types.NamespacedName]bool{}}
 	secret := func(name string) { add(r.secrets, pod.Namespace, name) }
 	configMap := func(name string) { add(r.configMaps, pod.Namespace, name) }
 
-	for _, pull := range pod.Spec.ImagePullSecrets {
-		secret(pull.Name)
-	}
 	for _, volume := range pod.Spec.Volumes {
 		switch {
 		case volume.Secret != nil:

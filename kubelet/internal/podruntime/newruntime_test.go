@@ -31,7 +31,7 @@ func TestImagesAreVolumes(t *testing.T) {
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)},
 	}
 	mounted := func(subPath string) SyncOptions {
-		return SyncOptions{PullSecrets: []*core.Secret{secret}, Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
+		return SyncOptions{PullSecrets: func() []*core.Secret { return []*core.Secret{secret} }, Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
 			return []Mount{{ContainerPath: "/data", ImageVolume: "data", ImageSubPath: subPath, ReadOnly: true}}, nil
 		}}
 	}

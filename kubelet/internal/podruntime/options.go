@@ -11,8 +11,9 @@ import (
 
 // SyncOptions is what SyncPod needs besides the pod and its status.
 type SyncOptions struct {
-	// PullSecrets are the pod's image pull secrets that exist.
-	PullSecrets []*core.Secret
+	// PullSecrets returns the pod's image pull secrets that exist; it is called when an
+	// image is pulled. May be nil.
+	PullSecrets func() []*core.Secret
 	// Prepare, if set, runs beside RunPodSandbox: what must be done before the
 	// first container can be created but needs no sandbox (volumes). If it
 	// fails, no container is created and SyncPod returns its error.

@@ -36,7 +36,7 @@ func TestImagesArePulled(t *testing.T) {
 		Type: corev1.SecretTypeDockerConfigJson,
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)},
 	}
-	r = b.sync(t, pod, SyncOptions{PullSecrets: []*core.Secret{secret}})
+	r = b.sync(t, pod, SyncOptions{PullSecrets: func() []*core.Secret { return []*core.Secret{secret} }})
 	if r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("with the secret: %+v", r)
 	}
@@ -52,7 +52,7 @@ func TestImagesArePulled(t *testing.T) {
 	}
 
 	pod = newPod("missing", core.Container{Name: "main", Image: registry.Reference("team/none:1")})
-	r = b.sync(t, pod, SyncOptions{PullSecrets: []*core.Secret{secret}})
+	r = b.sync(t, pod, SyncOptions{PullSecrets: func() []*core.Secret { return []*core.Secret{secret} }})
 	if w := r.Waiting["main"]; w.Reason != image.ReasonErrPull || !strings.Contains(w.Message, "not found") {
 		t.Errorf("an image that does not exist: %+v", w)
 	}
