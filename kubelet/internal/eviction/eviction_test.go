@@ -367,7 +367,7 @@ func TestMeter(t *testing.T) {
 func TestMachine(t *testing.T) {
 	dir := t.TempDir()
 	machine := Machine{
-		RootDir: dir, Memory: func() (map[string]int64, error) { return map[string]int64{"MemAvailable": 1, "MemTotal": 2}, nil },
+		RootDir: dir, Memory: func() (int64, int64, error) { return 1, 2, nil },
 		ImageFS: func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 			return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir}}}}, nil
 		},

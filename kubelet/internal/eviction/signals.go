@@ -19,8 +19,8 @@ type Observation struct {
 // Machine looks at the machine that the kubelet runs on.
 type Machine struct {
 	RootDir string // on the node's file system
-	// Memory gives the values of /proc/meminfo, in bytes.
-	Memory func() (map[string]int64, error)
+	// Memory gives how many bytes of memory are left, and how many there are.
+	Memory func() (available, capacity int64, err error)
 	// ImageFS says where the runtime keeps images.
 	ImageFS func(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 }
@@ -28,13 +28,11 @@ type Machine struct {
 // Observe reads all signals. What a file system does not count (inodes, on
 // some) is left out. While the runtime is away, so is its file system.
 func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
-	memory, err := m.Memory()
+	available, capacity, err := m.Memory()
 	if err != nil {
 		return nil, err
 	}
-	// MemAvailable is the kernel's own estimate of what can be had without
-	// swapping: as upstream's, it leaves out what is cached and can go.
-	seen := map[Signal]Observation{MemoryAvailable: {memory["MemAvailable"], memory["MemTotal"]}}
+	seen := map[Signal]Observation{MemoryAvailable: {available, capacity}}
 	if err := observeDisk(seen, m.RootDir, NodeFSAvailable, NodeFSInodesFree); err != nil {
 		return nil, err
 	}

@@ -83,6 +83,25 @@ func Memory() (map[string]int64, error) {
 	return values, nil
 }
 
+// inUse is what of the machine's memory is used, and what of that is not just files
+// that nobody has read lately, in bytes: as the root control group counts it, of
+// either version, by which upstream's kubelet goes. The kernel's own is not in it.
+func inUse(memory map[string]int64) (used, workingSet int64) {
+	used = memory["AnonPages"] + memory["Cached"] + memory["Buffers"] + memory["SwapCached"]
+	return used, max(0, used-memory["Inactive(file)"])
+}
+
+// MemoryLeft is how much of the machine's memory its working set leaves, and how much
+// it has, in bytes.
+func MemoryLeft() (available, capacity int64, err error) {
+	memory, err := Memory()
+	if err != nil {
+		return 0, 0, err
+	}
+	_, workingSet := inUse(memory)
+	return max(0, memory["MemTotal"]-workingSet), memory["MemTotal"], nil
+}
+
 func hugePages() map[corev1.ResourceName]int64 {
 	pages := map[corev1.ResourceName]int64{}
 	dirs, _ := filepath.Glob("/sys/kernel/mm/hugepages/hugepages-*kB")

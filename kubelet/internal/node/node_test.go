@@ -147,11 +147,20 @@ func TestUsageIsRead(t *testing.T) {
 	if err != nil || u.At != now || u.CPU == 0 || u.WorkingSet == 0 || u.WorkingSet > u.Memory || u.DiskCapacity < u.DiskAvailable || u.Inodes < u.InodesFree {
 		t.Errorf("%+v, %v", u, err)
 	}
+	if memory, _ := Memory(); u.Available+u.WorkingSet != uint64(memory["MemTotal"]) {
+		t.Errorf("%d bytes are left, %d worked with, of %d", u.Available, u.WorkingSet, memory["MemTotal"])
+	}
+	if used, workingSet := inUse(map[string]int64{"AnonPages": 1, "Cached": 20, "Buffers": 300, "SwapCached": 4000, "Inactive(file)": 21, "MemFree": 7}); used != 4321 || workingSet != 4300 {
+		t.Errorf("%d bytes used, %d worked with", used, workingSet)
+	}
+	if u.DiskUsed+u.DiskAvailable > u.DiskCapacity {
+		t.Errorf("%d bytes used and %d available of %d", u.DiskUsed, u.DiskAvailable, u.DiskCapacity)
+	}
 	if u.Processes == 0 || u.MaxProcesses < u.Processes || u.Booted.After(now) || u.Booted.IsZero() || u.SwapFree > u.Swap {
 		t.Errorf("%+v", u)
 	}
 	table, routes := filepath.Join(t.TempDir(), "dev"), filepath.Join(t.TempDir(), "route")
-	text := "Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0:  10 1 2 0 0 0 0 0 30 1 4 0 0 0 0 0\n broken: 1\n"
+	text := "Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\nvethab: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0:  10 1 2 0 0 0 0 0 30 1 4 0 0 0 0 0\n broken: 1\n"
 	ways := "Iface\tDestination\tGateway\neth0\t000200C0\t00000000\t1\t0\t0\t0\t00FFFFFF\neth0\t00000000\t010200C0\t3\t0\t0\t0\t00000000\n"
 	if err := errors.Join(os.WriteFile(table, []byte(text), 0o600), os.WriteFile(routes, []byte(ways), 0o600)); err != nil {
 		t.Fatal(err)

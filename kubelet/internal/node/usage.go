@@ -21,11 +21,12 @@ type Usage struct {
 	PageFaults, MajorPageFaults uint64
 	// Disk is the file system of the kubelet's root.
 	DiskCapacity, DiskAvailable uint64 // bytes
+	DiskUsed                    uint64 // what is neither available nor kept for root
 	Inodes, InodesFree          uint64
 	Swap, SwapFree              uint64 // bytes
 	Processes, MaxProcesses     uint64 // the kernel's tasks, threads included
 	Booted                      time.Time
-	Interfaces                  []Interface // loopback is none; first the one that leads to the world
+	Interfaces                  []Interface // those that hosts have; first the one that leads to the world
 }
 
 // Interface is what a network interface of the machine has carried.
@@ -64,9 +65,9 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 	if err != nil {
 		return u, err
 	}
-	u.Memory = uint64(max(0, memory["MemTotal"]-memory["MemFree"]))
-	u.WorkingSet = u.Memory - min(u.Memory, uint64(memory["Inactive(file)"]))
-	u.Available, u.RSS = uint64(memory["MemAvailable"]), uint64(memory["AnonPages"])
+	used, workingSet := inUse(memory)
+	u.Memory, u.WorkingSet, u.RSS = uint64(used), uint64(workingSet), uint64(memory["AnonPages"])
+	u.Available = uint64(max(0, memory["MemTotal"]-workingSet))
 	if faults, err := os.ReadFile("/proc/vmstat"); err == nil {
 		u.PageFaults, u.MajorPageFaults = uint64(max(0, valueOf(faults, "pgfault"))), uint64(max(0, valueOf(faults, "pgmajfault")))
 	}
@@ -81,6 +82,7 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 		return u, fmt.Errorf("file system of %s: %w", rootDir, err)
 	}
 	size := uint64(fs.Bsize)
+	u.DiskUsed = (fs.Blocks - fs.Bfree) * size
 	u.DiskCapacity, u.DiskAvailable, u.Inodes, u.InodesFree = fs.Blocks*size, fs.Bavail*size, fs.Files, fs.Ffree
 	return u, nil
 }

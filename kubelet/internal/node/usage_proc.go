@@ -35,6 +35,9 @@ func tasks() (now, most uint64) {
 	return now, most
 }
 
+// notTheMachines are how interfaces begin that lead to its pods, or nowhere.
+var notTheMachines = []string{"lo", "veth", "docker", "nerdctl"}
+
 // interfaces reads a table as the kernel writes it in /proc/net/dev: of each
 // interface eight columns of what was received, and eight of what was sent. The
 // interface that leads to the rest of the world, by the machine's routes as in
@@ -48,7 +51,7 @@ func interfaces(devices, routes string) []Interface {
 	for line := range strings.Lines(string(data)) {
 		name, figures, ok := strings.Cut(strings.TrimSpace(line), ":")
 		fields := strings.Fields(figures)
-		if !ok || name == "lo" || len(fields) < 16 {
+		if !ok || len(fields) < 16 || slices.ContainsFunc(notTheMachines, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			continue
 		}
 		column := func(i int) uint64 { n, _ := strconv.ParseUint(fields[i], 10, 64); return n }

@@ -113,14 +113,14 @@ func (r *rate) since(now node.Usage) *uint64 {
 // addNode adds what the machine uses.
 func addNode(n *stats.NodeStats, u node.Usage) {
 	now := metav1.NewTime(u.At)
-	used, inodes := u.DiskCapacity-min(u.DiskCapacity, u.DiskAvailable), u.Inodes-min(u.Inodes, u.InodesFree)
+	inodes := u.Inodes - min(u.Inodes, u.InodesFree)
 	n.CPU = &stats.CPUStats{Time: now, UsageCoreNanoSeconds: &u.CPU}
 	n.Memory = &stats.MemoryStats{
 		Time: now, UsageBytes: &u.Memory, WorkingSetBytes: &u.WorkingSet, AvailableBytes: &u.Available,
 		RSSBytes: &u.RSS, PageFaults: &u.PageFaults, MajorPageFaults: &u.MajorPageFaults,
 	}
 	n.Fs = &stats.FsStats{
-		Time: now, CapacityBytes: &u.DiskCapacity, AvailableBytes: &u.DiskAvailable, UsedBytes: &used,
+		Time: now, CapacityBytes: &u.DiskCapacity, AvailableBytes: &u.DiskAvailable, UsedBytes: &u.DiskUsed,
 		Inodes: &u.Inodes, InodesFree: &u.InodesFree, InodesUsed: &inodes,
 	}
 	most, processes, swapped := int64(u.MaxProcesses), int64(u.Processes), u.Swap-min(u.Swap, u.SwapFree)
