@@ -275,9 +275,12 @@ func TestGroupsAreResized(t *testing.T) {
 		t.Fatal(err)
 	}
 	for used := int64(0); used < 32<<20 && t.Context().Err() == nil; { // tail keeps a line until it has seen its end
-		if used, err = m.memoryUsed(large); err != nil {
+		if used, err = m.memoryUsed(podGroup(large)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if all, err := m.MemoryUsed(); err != nil || all < 32<<20 {
+		t.Errorf("all pods use %d, %v", all, err)
 	}
 	err = m.Settle(small, large)
 	if err == nil || !strings.Contains(err.Error(), "memory limit (16777216) below current usage (") {

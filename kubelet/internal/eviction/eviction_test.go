@@ -31,6 +31,7 @@ func TestThresholds(t *testing.T) {
 	want := []Threshold{
 		{Signal: MemoryAvailable, Least: Amount{Quantity: 100 << 20}, Reclaim: Amount{Quantity: 10 << 20}},
 		{Signal: MemoryAvailable, Least: Amount{Quantity: 1 << 30}, Reclaim: Amount{Quantity: 10 << 20}, Grace: 90 * time.Second},
+		{Signal: PodsMemoryAvailable, Least: Amount{Quantity: 100 << 20}, Reclaim: Amount{Quantity: 10 << 20}},
 		{Signal: PIDAvailable, Least: Amount{Part: 0.05}},
 	}
 	if err != nil || !slices.Equal(thresholds, want) {
@@ -40,11 +41,12 @@ func TestThresholds(t *testing.T) {
 	if reserve.Memory().String() != "100Mi" || reserve.StorageEphemeral().Value() != 100 {
 		t.Errorf("reserve %v", reserve)
 	}
-	if defaults, err := (Settings{Hard: DefaultHard()}).Thresholds(); err != nil || len(defaults) != 5 {
+	if defaults, err := (Settings{Hard: DefaultHard()}).Thresholds(); err != nil || len(defaults) != 6 {
 		t.Errorf("defaults %v, %v", defaults, err)
 	}
 	for want, settings := range map[string]Settings{
 		"not known":               {Hard: map[string]string{"disk": "1Gi"}},
+		"not known; there are":    {Hard: map[string]string{"allocatableMemory.available": "1Gi"}},
 		"neither a quantity":      {Hard: map[string]string{"memory.available": "much"}},
 		"neither":                 {Hard: map[string]string{"memory.available": "-1Gi"}},
 		"not a percentage":        {Hard: map[string]string{"memory.available": "NaN%"}},
@@ -367,7 +369,7 @@ func TestMeter(t *testing.T) {
 func TestMachine(t *testing.T) {
 	dir := t.TempDir()
 	machine := Machine{
-		RootDir: dir, Memory: func() (int64, int64, error) { return 1, 2, nil },
+		RootDir: dir, Memory: func() (int64, int64, error) { return 1, 2, nil }, PodsMemory: func() (int64, int64, error) { return 1, 1, nil },
 		ImageFS: func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 			return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir}}}}, nil
 		},

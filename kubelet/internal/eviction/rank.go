@@ -55,13 +55,13 @@ func rank(signal Signal, pods []*core.Pod, usages map[types.UID]*Usage) []*core.
 
 // requestable is what containers request of what a signal is about.
 var requestable = map[Signal]corev1.ResourceName{
-	MemoryAvailable: corev1.ResourceMemory,
+	MemoryAvailable: corev1.ResourceMemory, PodsMemoryAvailable: corev1.ResourceMemory,
 	NodeFSAvailable: corev1.ResourceEphemeralStorage, ImageFSAvailable: corev1.ResourceEphemeralStorage,
 }
 
 func (u *Usage) of(signal Signal) int64 {
 	switch signal {
-	case MemoryAvailable:
+	case MemoryAvailable, PodsMemoryAvailable:
 		return u.Memory
 	case PIDAvailable:
 		return u.Processes
@@ -93,7 +93,7 @@ func blame(t Threshold, seen Observation, pod *core.Pod, usage *Usage) string {
 }
 
 func (s Share) of(signal Signal) int64 {
-	if signal == MemoryAvailable {
+	if requestable[signal] == corev1.ResourceMemory {
 		return s.Memory
 	}
 	return s.Disk

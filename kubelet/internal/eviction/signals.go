@@ -21,6 +21,8 @@ type Machine struct {
 	RootDir string // on the node's file system
 	// Memory gives how many bytes of memory are left, and how many there are.
 	Memory func() (available, capacity int64, err error)
+	// PodsMemory gives the same of what is for pods; nil where nothing bounds them together.
+	PodsMemory func() (available, capacity int64, err error)
 	// ImageFS says where the runtime keeps images.
 	ImageFS func(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 }
@@ -33,6 +35,14 @@ func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 		return nil, err
 	}
 	seen := map[Signal]Observation{MemoryAvailable: {available, capacity}}
+	if m.PodsMemory != nil {
+		if available, capacity, err = m.PodsMemory(); err != nil {
+			return nil, err
+		}
+		if capacity > 0 {
+			seen[PodsMemoryAvailable] = Observation{available, capacity}
+		}
+	}
 	if err := observeDisk(seen, m.RootDir, NodeFSAvailable, NodeFSInodesFree); err != nil {
 		return nil, err
 	}

@@ -27,20 +27,25 @@ const (
 	PIDAvailable      Signal = "pid.available"
 )
 
+// PodsMemoryAvailable is what all pods together have left of the memory that is for
+// pods. Its thresholds are the hard ones of MemoryAvailable (Kubernetes docs, "Reserve
+// Compute Resources for System Daemons"); configurations don't name it.
+const PodsMemoryAvailable Signal = "allocatableMemory.available"
+
 // signals are all there are, in the order in which they are seen to: what kills
 // a node first.
-var signals = []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, NodeFSInodesFree, ImageFSInodesFree, PIDAvailable}
+var signals = []Signal{MemoryAvailable, PodsMemoryAvailable, NodeFSAvailable, ImageFSAvailable, NodeFSInodesFree, ImageFSInodesFree, PIDAvailable}
 
 // conditions are what the node says while it is short.
 var conditions = map[Signal]corev1.NodeConditionType{
-	MemoryAvailable: corev1.NodeMemoryPressure, PIDAvailable: corev1.NodePIDPressure,
+	MemoryAvailable: corev1.NodeMemoryPressure, PodsMemoryAvailable: corev1.NodeMemoryPressure, PIDAvailable: corev1.NodePIDPressure,
 	NodeFSAvailable: corev1.NodeDiskPressure, NodeFSInodesFree: corev1.NodeDiskPressure,
 	ImageFSAvailable: corev1.NodeDiskPressure, ImageFSInodesFree: corev1.NodeDiskPressure,
 }
 
 // resources are what evicted pods are told that the node was low on.
 var resources = map[Signal]string{
-	MemoryAvailable: "memory", PIDAvailable: "pids",
+	MemoryAvailable: "memory", PodsMemoryAvailable: "memory", PIDAvailable: "pids",
 	NodeFSAvailable: "ephemeral-storage", ImageFSAvailable: "ephemeral-storage",
 	NodeFSInodesFree: "inodes", ImageFSInodesFree: "inodes",
 }
@@ -117,6 +122,10 @@ func (s Settings) Thresholds() ([]Threshold, error) {
 			}
 			if t.Least.Part != 1 && t.Least != (Amount{}) {
 				thresholds = append(thresholds, t)
+				if t.Signal == MemoryAvailable && t.Grace == 0 {
+					t.Signal = PodsMemoryAvailable
+					thresholds = append(thresholds, t)
+				}
 			}
 		}
 	}
@@ -139,8 +148,9 @@ func (s Settings) Thresholds() ([]Threshold, error) {
 }
 
 func (s Settings) threshold(signal, value string) (Threshold, error) {
-	if _, ok := conditions[Signal(signal)]; !ok {
-		return Threshold{}, fmt.Errorf("the signal is not known; there are %v", signals)
+	configurable := slices.DeleteFunc(slices.Clone(signals), func(s Signal) bool { return s == PodsMemoryAvailable })
+	if !slices.Contains(configurable, Signal(signal)) {
+		return Threshold{}, fmt.Errorf("the signal is not known; there are %v", configurable)
 	}
 	least, err := parseAmount(value)
 	if err != nil {

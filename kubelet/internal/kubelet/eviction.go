@@ -26,6 +26,9 @@ const evictionWait = 30 * time.Second
 
 func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 	machine := eviction.Machine{RootDir: k.config.RootDir, Memory: node.MemoryLeft, ImageFS: k.cri.ImageFsInfo}
+	if k.config.CgroupsPerQOS {
+		machine.PodsMemory = k.podsMemory
+	}
 	meter := eviction.Meter{
 		Stats: func(ctx context.Context) ([]*runtimeapi.ContainerStats, error) {
 			return k.cri.ListContainerStats(ctx, nil)

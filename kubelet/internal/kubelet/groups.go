@@ -15,7 +15,7 @@ import (
 // container runtime says it has: two drivers on one machine would each move
 // what the other made. The configuration counts where the runtime says nothing
 // (KEP-4033).
-func (k *Kubelet) makeGroups(ctx context.Context, allocatable corev1.ResourceList) error {
+func (k *Kubelet) makeGroups(ctx context.Context) error {
 	driver, err := k.cri.CgroupDriver(ctx)
 	if err != nil {
 		return fmt.Errorf("asking the container runtime for its cgroup driver: %w", err)
@@ -27,7 +27,29 @@ func (k *Kubelet) makeGroups(ctx context.Context, allocatable corev1.ResourceLis
 	}
 	k.cgroups, err = cgroup.New(cgroup.Options{
 		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
-		Allocatable: allocatable, PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.observeGroup,
+		Allocatable: boundOfPods(k.node.Node().Status.Capacity, sumOf(k.config.SystemReserved, k.config.KubeReserved)), PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.observeGroup,
 	})
 	return err
+}
+
+// boundOfPods is what all pods together can't go beyond: what nobody has reserved.
+// Eviction thresholds are within it, so that pods are evicted before the kernel ends
+// them.
+func boundOfPods(capacity, reserved corev1.ResourceList) corev1.ResourceList {
+	bound := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		left := capacity[name].DeepCopy()
+		left.Sub(reserved[name])
+		if left.Sign() > 0 {
+			bound[name] = left
+		}
+	}
+	return bound
+}
+
+// podsMemory is how much memory pods have left before they meet their bound.
+func (k *Kubelet) podsMemory() (available, capacity int64, err error) {
+	used, err := k.cgroups.MemoryUsed()
+	capacity = k.cgroups.Allocatable.Memory().Value()
+	return max(0, capacity-used), capacity, err
 }

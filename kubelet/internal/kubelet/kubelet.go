@@ -253,7 +253,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	allocatable := func() corev1.ResourceList { return k.node.Node().Status.Allocatable }
-	err := k.makeGroups(ctx, allocatable())
+	err := k.makeGroups(ctx)
 	if err != nil {
 		return err
 	}
@@ -349,8 +349,12 @@ func (k *Kubelet) runtimeError() error {
 // reserved is what of the machine is not for pods: what was asked to be kept,
 // and what must be free before the node counts as short of it.
 func (k *Kubelet) reserved(machine node.Machine, thresholds []eviction.Threshold) corev1.ResourceList {
+	return sumOf(k.config.SystemReserved, k.config.KubeReserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage))
+}
+
+func sumOf(lists ...corev1.ResourceList) corev1.ResourceList {
 	sum := corev1.ResourceList{}
-	for _, list := range []corev1.ResourceList{k.config.SystemReserved, k.config.KubeReserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)} {
+	for _, list := range lists {
 		for name, quantity := range list {
 			total := sum[name]
 			total.Add(quantity)

@@ -1,0 +1,23 @@
+package kubelet
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// What is for pods but has to be left, by eviction thresholds, is within their bound:
+// the kernel would end them before they were evicted.
+func TestBoundOfPods(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	bound := boundOfPods(list("2", "1Gi"), sumOf(list("100m", "100Mi"), list("400m", "156Mi")))
+	if bound.Cpu().String() != "1500m" || bound.Memory().String() != "768Mi" {
+		t.Errorf("%v", bound)
+	}
+	if bound := boundOfPods(list("2", "1Gi"), list("3", "1Gi")); len(bound) != 0 {
+		t.Errorf("with all of it reserved %v", bound)
+	}
+}
