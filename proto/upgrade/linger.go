@@ -14,14 +14,17 @@ import (
 // Closing what is hijacked from it tells the client so, and takes what it still
 // says until it hangs up, too: a connection that is closed while something
 // arrives is reset, and the client may lose what was sent to it last. Once ctx
-// has ended there is little time for that.
-func Linger(ctx context.Context, w http.ResponseWriter) http.ResponseWriter {
-	return lingerer{w, ctx}
+// has ended there is little time for that. The context that it returns is ctx until
+// the connection is closed, or the client has left.
+func Linger(ctx context.Context, w http.ResponseWriter) (context.Context, http.ResponseWriter) {
+	ctx, left := context.WithCancel(ctx)
+	return ctx, lingerer{w, ctx, left}
 }
 
 type lingerer struct {
 	http.ResponseWriter
-	ctx context.Context // of the request
+	ctx  context.Context // of the request
+	left context.CancelFunc
 }
 
 // Unwrap is what http.ResponseController looks for.
@@ -33,12 +36,14 @@ func (w lingerer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &lingering{Conn: c, ctx: w.ctx}, buffer, nil
+	watch(c, w.ctx.Done(), w.left)
+	return &lingering{Conn: c, ctx: w.ctx, left: w.left}, buffer, nil
 }
 
 type lingering struct {
 	net.Conn
 	ctx  context.Context
+	left context.CancelFunc
 	once sync.Once
 }
 
@@ -49,6 +54,7 @@ func (c *lingering) Close() error {
 		if c.ctx.Err() != nil {
 			wait = farewell
 		}
+		c.left()
 		// No deadline: others set those.
 		late := time.AfterFunc(wait, func() { _ = c.Conn.Close() })
 		defer late.Stop()

@@ -78,7 +78,9 @@ func (w writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return hijacked{c, w.both.setClient(early{c, buffer.Reader})}, buffer, nil
+	end := w.both.setClient(early{c, buffer.Reader})
+	watch(c, w.both.closed, w.both.end)
+	return hijacked{c, end}, buffer, nil
 }
 
 // early is a connection of which something was read already.

@@ -48,12 +48,13 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 	}
 	front := wsstream.NewConn(channelProtocols(wanted))
 	front.SetIdleTimeout(streamIdle)
-	_, channels, err := front.Open(upgrade.Linger(r.Context(), w), r)
+	ctx, w := upgrade.Linger(r.Context(), w)
+	_, channels, err := front.Open(w, r)
 	if err != nil {
 		return nil // the client has been told, or is gone
 	}
 	defer front.Close()
-	join(r.Context(), channels, streams)
+	join(ctx, channels, streams)
 	_ = backend.Close() // before the client, which may take its time to hang up
 	return nil
 }

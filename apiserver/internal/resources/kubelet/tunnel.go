@@ -26,6 +26,7 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 		return passOn(w, r, refused)
 	}
 	defer backend.Close()
+	ctx, w := upgrade.Linger(r.Context(), w)
 	websocket.Server{
 		Handshake: func(config *websocket.Config, _ *http.Request) error {
 			config.Protocol = []string{portforward.WebsocketsSPDYTunnelingPortForwardV1}
@@ -33,9 +34,9 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 		},
 		Handler: func(socket *websocket.Conn) {
 			socket.PayloadType = websocket.BinaryFrame
-			upgrade.Carry(r.Context(), tunnelled{socket}, backend)
+			upgrade.Carry(ctx, tunnelled{socket}, backend)
 		},
-	}.ServeHTTP(upgrade.Linger(r.Context(), w), r)
+	}.ServeHTTP(w, r)
 	return nil
 }
 

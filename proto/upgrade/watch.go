@@ -1,0 +1,66 @@
+package upgrade
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookEvery is a variable for tests, which have no patience.
+var lookEvery = Patience
+
+// watch calls gone once the other side of a connection has been away for Patience,
+// until done is closed. Reading tells so, too, but nobody reads one while what it said before is not
+// taken from him: of a client that is killed while a container leaves its input alone
+// nobody would hear.
+func watch(c net.Conn, done <-chan struct{}, gone func()) {
+	raw := rawOf(c)
+	if raw == nil {
+		return // it is no socket
+	}
+	go func() {
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		for away := false; ; {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			before := away
+			if away = hasLeft(raw); before && away {
+				gone()
+				return
+			}
+		}
+	}()
+}
+
+func rawOf(c net.Conn) syscall.RawConn {
+	for {
+		inner, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		c = inner.NetConn()
+	}
+	if socket, ok := c.(syscall.Conn); ok {
+		if raw, err := socket.SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
+}
+
+// hasLeft says that the other side will say no more, or that the connection is broken
+// or closed.
+func hasLeft(raw syscall.RawConn) (left bool) {
+	err := raw.Control(func(fd uintptr) {
+		one := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(one, 0)
+		left = err == nil && n > 0
+	})
+	return left || err != nil
+}

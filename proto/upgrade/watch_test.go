@@ -1,0 +1,104 @@
+package upgrade
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+	"time"
+)
+
+func init() { lookEvery = 10 * time.Millisecond }
+
+// TestAClientThatIsKilledIsMissed: it goes on talking to a backend that takes nothing,
+// until nothing more goes, and is killed then: what it said last is in nobody's way for ever.
+func TestAClientThatIsKilledIsMissed(t *testing.T) {
+	t.Parallel()                  // it waits for Patience to be over
+	silent := make(chan struct{}) // until the test is over
+	backend := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, buffer, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		fmt.Fprint(buffer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_ = buffer.Flush()
+		<-silent
+	}))
+	defer backend.Close()
+	defer close(silent)
+	to, err := url.Parse(backend.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxied := make(chan struct{})
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(proxied)
+		proxy := &httputil.ReverseProxy{Transport: backend.Client().Transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+		Serve(proxy, w, r)
+	}))
+	defer front.Close()
+	client, _, err := dial(front.URL[len("http://"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, client)
+	select {
+	case <-proxied:
+	case <-time.After(4 * Patience):
+		t.Fatal("the proxy waits for the backend to take what a client said that is gone")
+	}
+}
+
+// TestWhoEndsItHearsThatTheClientIsGone: as above, for those who are no proxies.
+func TestWhoEndsItHearsThatTheClientIsGone(t *testing.T) {
+	heard := make(chan struct{})
+	front := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, w := Linger(r.Context(), w)
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		<-ctx.Done()
+		close(heard)
+	}))
+	defer front.Close()
+	plain, err := net.Dial("tcp", front.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := tls.Client(plain, &tls.Config{InsecureSkipVerify: true})
+	fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	kill(t, plain)
+	select {
+	case <-heard:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody heard that the client is gone")
+	}
+}
+
+// kill says something until nobody takes it, and breaks the connection off, as the
+// kernel does once it has given up on what a killed program said.
+func kill(t *testing.T, c net.Conn) {
+	t.Helper()
+	words := make([]byte, 1<<20)
+	for {
+		if err := c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(words); err != nil {
+			break
+		}
+	}
+	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+}
