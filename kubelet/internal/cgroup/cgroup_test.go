@@ -274,13 +274,16 @@ func TestGroupsAreResized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for used := int64(0); used < 32<<20 && t.Context().Err() == nil; { // tail keeps a line until it has seen its end
-		if used, err = m.memoryUsed(podGroup(large)); err != nil {
+	for used := (Usage{}); used.WorkingSet < 32<<20 && t.Context().Err() == nil; { // tail keeps a line until it has seen its end
+		if used, err = m.Usage(large); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if all, err := m.MemoryUsed(); err != nil || all < 32<<20 {
-		t.Errorf("all pods use %d, %v", all, err)
+	if all, err := m.UsageOfPods(); err != nil || all.WorkingSet < 32<<20 || all.Memory < all.WorkingSet || all.RSS == 0 || all.CPU == 0 {
+		t.Errorf("all pods use %+v, %v", all, err)
+	}
+	if one, err := m.Usage(large); err != nil || one.Limit != 64<<20 {
+		t.Errorf("the pod's limit is %d, %v", one.Limit, err)
 	}
 	err = m.Settle(small, large)
 	if err == nil || !strings.Contains(err.Error(), "memory limit (16777216) below current usage (") {

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/cgroup"
 )
@@ -49,7 +50,24 @@ func boundOfPods(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 
 // podsMemory is how much memory pods have left before they meet their bound.
 func (k *Kubelet) podsMemory() (available, capacity int64, err error) {
-	used, err := k.cgroups.MemoryUsed()
+	used, err := k.cgroups.UsageOfPods()
 	capacity = k.cgroups.Allocatable.Memory().Value()
-	return max(0, capacity-used), capacity, err
+	return max(0, capacity-int64(used.WorkingSet)), capacity, err
+}
+
+// groupUsage is what a pod's group uses, or with no uid what all pods do together.
+func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
+	if !k.config.CgroupsPerQOS {
+		return usage, false
+	}
+	if uid == "" {
+		usage, err := k.cgroups.UsageOfPods()
+		return usage, err == nil
+	}
+	pod, known := k.pods.ByUID(uid)
+	if !known {
+		return usage, false
+	}
+	usage, err := k.cgroups.Usage(pod)
+	return usage, err == nil // it may be gone
 }

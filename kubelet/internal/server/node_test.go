@@ -26,6 +26,7 @@ import (
 	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/cri"
 	machine "kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
@@ -101,7 +102,11 @@ func (n *oneNode) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) 
 }
 
 func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	ended := map[string]string{kubelettypes.KubernetesPodUIDLabel: "uid-0", kubelettypes.KubernetesPodNameLabel: "ended"}
 	return []*runtimeapi.ContainerStats{{
+		Attributes:    &runtimeapi.ContainerAttributes{Id: "id-0", Labels: ended},
+		WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 1}},
+	}, {
 		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
@@ -203,6 +208,9 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 				DiskCapacity: 100, DiskAvailable: 50,
 				Interfaces: []machine.Interface{{Name: "eth0", RxBytes: 11}},
 			}, nil
+		},
+		Groups: func(uid types.UID) (cgroup.Usage, bool) {
+			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100}, uid == "" || uid == "uid-1"
 		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
 			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]uint64{"scratch": 20}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/proto/core"
 )
 
@@ -23,7 +25,7 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 		return
 	}
 	f := figures{}
-	f.addContainers(all)
+	f.addContainers(all, s.Groups, s.Clock.Now())
 	f.addStarts(all, s.Status)
 	failed := 0
 	if s.Usage != nil {
@@ -100,9 +102,11 @@ func (f figures) addStarts(all []*runtimeapi.ContainerStats, status func(types.U
 	}
 }
 
-// addContainers adds what containers use, and what their pods do by that.
-func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
+// addContainers adds what containers use, and what their pods do: by that, or by their
+// control groups where they have some.
+func (f figures) addContainers(all []*runtimeapi.ContainerStats, groups func(types.UID) (cgroup.Usage, bool), now time.Time) {
 	type sum struct {
+		uid                              string
 		cpu, memory, swap                uint64
 		cpuTime, memoryTime, swapTime    int64
 		cpuKnown, memoryKnown, swapKnown bool
@@ -116,6 +120,7 @@ func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
 		pod := fmt.Sprintf("namespace=%q,pod=%q}", labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel])
 		of := fmt.Sprintf("{container=%q,%s", labels[kubelettypes.KubernetesContainerNameLabel], pod)
 		total := pods["{"+pod]
+		total.uid = labels[kubelettypes.KubernetesPodUIDLabel]
 		if u := one.GetCpu().GetUsageCoreNanoSeconds(); u != nil {
 			f.add("container_cpu_usage_seconds_total", of, seconds(u.GetValue()), one.GetCpu().GetTimestamp()/1e6)
 			total.cpu, total.cpuTime, total.cpuKnown = total.cpu+u.GetValue(), max(total.cpuTime, one.GetCpu().GetTimestamp()), true
@@ -134,6 +139,11 @@ func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
 		pods["{"+pod] = total
 	}
 	for of, total := range pods {
+		if groups != nil && total.cpuKnown && total.memoryKnown {
+			if whole, known := groups(types.UID(total.uid)); known {
+				total.cpu, total.memory, total.cpuTime, total.memoryTime = whole.CPU, whole.WorkingSet, now.UnixNano(), now.UnixNano()
+			}
+		}
 		if total.cpuKnown {
 			f.add("pod_cpu_usage_seconds_total", of, seconds(total.cpu), total.cpuTime/1e6)
 		}

@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
@@ -80,6 +81,9 @@ type Config struct {
 	// PodUsage is what pods use of the disk, and how many processes they are, as
 	// it was measured last; may be nil.
 	PodUsage func(ctx context.Context) map[types.UID]PodUsage
+	// Groups is what a pod's control group uses, or with no uid that of all pods; false
+	// where there is none. May be nil.
+	Groups func(uid types.UID) (cgroup.Usage, bool)
 	// ProbeMetrics are served at /metrics/probes, and Capacity is the machine's; both
 	// may be nil.
 	ProbeMetrics *prometheus.Registry

@@ -25,6 +25,7 @@ func (s *Server) summary(c *gin.Context) {
 	}
 	summary := summaryOf(s.NodeName, all)
 	s.addStarts(summary)
+	s.addGroups(summary)
 	var usage node.Usage
 	if s.Usage != nil {
 		var err error
@@ -47,7 +48,7 @@ func (s *Server) summary(c *gin.Context) {
 // cpuAndMemory leaves out all that those did not ask for who want to know little
 // and often.
 func cpuAndMemory(all *stats.Summary) *stats.Summary {
-	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU, Memory: all.Node.Memory}}
+	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU, Memory: all.Node.Memory, SystemContainers: all.Node.SystemContainers}}
 	little.Pods = make([]stats.PodStats, len(all.Pods))
 	for i, pod := range all.Pods {
 		little.Pods[i] = stats.PodStats{PodRef: pod.PodRef, StartTime: pod.StartTime, CPU: pod.CPU, Memory: pod.Memory}
@@ -136,8 +137,8 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
 	for _, one := range all {
 		labels := one.GetAttributes().GetLabels()
 		uid := labels[kubelettypes.KubernetesPodUIDLabel]
-		if uid == "" {
-			continue // not of a pod of ours
+		if uid == "" || ended(one) {
+			continue // not of a pod of ours, or nothing is used any more
 		}
 		i, known := index[uid]
 		if !known {
@@ -155,6 +156,10 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
 	}
 	return summary
 }
+
+// ended says that a container is none that runs: of those the runtime measures only
+// what they wrote.
+func ended(one *runtimeapi.ContainerStats) bool { return one.GetCpu() == nil && one.GetMemory() == nil }
 
 func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 	result := stats.ContainerStats{Name: one.GetAttributes().GetLabels()[kubelettypes.KubernetesContainerNameLabel]}

@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/node"
 	"kctl/proto/core"
 )
@@ -40,6 +41,44 @@ func (s *Server) addStarts(summary *stats.Summary) {
 			pod.Containers[at].StartTime = started(&status, pod.Containers[at].Name)
 		}
 	}
+}
+
+// addGroups has what pods use counted by their control groups, where they have some: the
+// sandbox is in it, and a limit of the whole. All pods together are a part of the system.
+func (s *Server) addGroups(summary *stats.Summary) {
+	if s.Groups == nil {
+		return
+	}
+	now := metav1.NewTime(s.Clock.Now())
+	for i := range summary.Pods {
+		pod := &summary.Pods[i]
+		if usage, known := s.Groups(types.UID(pod.PodRef.UID)); known {
+			pod.CPU, pod.Memory = groupStats(now, usage, pod.CPU, pod.Memory)
+		}
+	}
+	if usage, known := s.Groups(""); known {
+		all := stats.ContainerStats{Name: stats.SystemContainerPods}
+		all.CPU, all.Memory = groupStats(now, usage, nil, nil)
+		summary.Node.SystemContainers = append(summary.Node.SystemContainers, all)
+	}
+}
+
+// groupStats keeps of what was measured by containers what a group does not tell.
+func groupStats(now metav1.Time, usage cgroup.Usage, cpu *stats.CPUStats, memory *stats.MemoryStats) (*stats.CPUStats, *stats.MemoryStats) {
+	c, m := stats.CPUStats{Time: now, UsageCoreNanoSeconds: &usage.CPU}, stats.MemoryStats{
+		Time: now, UsageBytes: &usage.Memory, WorkingSetBytes: &usage.WorkingSet, RSSBytes: &usage.RSS,
+	}
+	if cpu != nil {
+		c.UsageNanoCores = cpu.UsageNanoCores
+	}
+	if memory != nil {
+		m.PageFaults, m.MajorPageFaults = memory.PageFaults, memory.MajorPageFaults
+	}
+	if usage.Limit > 0 {
+		left := usage.Limit - min(usage.Limit, usage.WorkingSet)
+		m.AvailableBytes = &left
+	}
+	return &c, &m
 }
 
 // addPods adds to the pods of a summary what is not the containers': their
