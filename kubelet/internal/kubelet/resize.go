@@ -177,3 +177,7 @@ func (r podResources) Actual(container string) (corev1.ResourceRequirements, boo
 func (r podResources) Applied(container string, resources corev1.ResourceRequirements) {
 	r.allocations.Applied(r.pod, container, resources)
 }
+
+func (r podResources) PodMemoryInUse() error {
+	return r.cgroups.MemoryInUse(r.pod, r.allocations.Before(r.pod))
+}

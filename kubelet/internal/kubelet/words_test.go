@@ -103,6 +103,37 @@ func TestPullSecretsWaitForAPull(t *testing.T) {
 	}
 }
 
+// Memory that is used is not taken away, and all limits that it would be are named.
+func TestEveryLimitThatIsInUseIsNamed(t *testing.T) {
+	b, _ := newHollowBed(t, nil) // every container uses 16Mi
+	pod := hollowPod("web", nil)
+	limit := func(memory string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}
+	}
+	pod.Spec.Containers[0].Resources = limit("64Mi")
+	for _, name := range []string{"second", "roomy"} {
+		other := *pod.Spec.Containers[0].DeepCopy()
+		other.Name = name
+		pod.Spec.Containers = append(pod.Spec.Containers, other)
+	}
+	b.create(pod)
+	b.waitPhase("web", corev1.PodRunning)
+	patch := []byte(`{"metadata":{"generation":2},"spec":{"containers":[{"name":"main","resources":{"limits":{"memory":"8Mi"}}},
+		{"name":"second","resources":{"limits":{"memory":"4Mi"}}},{"name":"roomy","resources":{"limits":{"memory":"32Mi"}}}]}}`)
+	if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "web", types.StrategicMergePatchType, patch, nil); err != nil {
+		t.Fatal(err)
+	}
+	const want = `cannot decrease memory limits: [attempting to set container "main" memory limit (8388608) below current usage (16777216), ` +
+		`attempting to set container "second" memory limit (4194304) below current usage (16777216)]`
+	b.api.wait("the pod to say why it is not resized", func() bool {
+		c := condition(&b.api.pod("web").Status, corev1.PodResizeInProgress)
+		return c != nil && c.Message == want
+	})
+	if actual, _ := b.kubelet.allocations.Actual(b.api.pod("web").UID, "roomy"); actual.Limits.Memory().String() != "64Mi" {
+		t.Errorf("another container has %v", actual.Limits)
+	}
+}
+
 // What events of a resize say is what upstream's do.
 func TestWordsOfAResize(t *testing.T) {
 	pod := shellPod("web", forever)

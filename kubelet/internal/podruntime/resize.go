@@ -17,6 +17,9 @@ import (
 type Resources interface {
 	Actual(container string) (r corev1.ResourceRequirements, known bool)
 	Applied(container string, r corev1.ResourceRequirements)
+	// PodMemoryInUse says that the pod's memory limit, if it is to be lower, leaves no
+	// room for what the pod uses.
+	PodMemoryInUse() error
 }
 
 // resizable are the resources that can change while a container runs.
@@ -76,6 +79,13 @@ func (e *ResizeError) Unwrap() error { return e.Err }
 // resizeContainers changes the resources of running containers, and tells
 // whether all of it could be done.
 func (s *podSync) resizeContainers(resizes []containerResize) bool {
+	if len(resizes) == 0 {
+		return true
+	}
+	if err := s.memoryInUse(resizes); err != nil {
+		s.fail(&ResizeError{err})
+		return false
+	}
 	var g errgroup.Group
 	for _, r := range resizes {
 		g.Go(func() error {
@@ -93,22 +103,32 @@ func (s *podSync) resizeContainers(resizes []containerResize) bool {
 	return true
 }
 
-// resizeContainer leaves a container alone that uses more memory by now than it is
-// to have: the kernel would end it for that, or refuse (KEP-1287, "Memory Limit
-// Decreases").
-func (s *podSync) resizeContainer(r containerResize) error {
-	ctx := context.WithoutCancel(s.ctx)
-	wanted := s.containerResources(s.pod, r.Container)
-	if s.lessMemory(r.Container.Name, wanted.GetMemoryLimitInBytes()) {
-		stats, err := s.runtime.ContainerStats(ctx, r.ID.ID)
+// memoryInUse names every limit that is to be lower than what is used by now. All is
+// left as it is then: the kernel would end containers for that, or refuse (KEP-1287,
+// "Memory Limit Decreases").
+func (s *podSync) memoryInUse(resizes []containerResize) error {
+	var inUse []error
+	if s.options.Resources != nil {
+		inUse = append(inUse, s.options.Resources.PodMemoryInUse())
+	}
+	for _, r := range resizes {
+		limit := s.containerResources(s.pod, r.Container).GetMemoryLimitInBytes()
+		if !s.lessMemory(r.Container.Name, limit) {
+			continue
+		}
+		stats, err := s.runtime.ContainerStats(s.ctx, r.ID.ID)
 		if err != nil {
 			return fmt.Errorf("asking how much memory container %s uses: %w", r.Container.Name, err)
 		}
-		if err := cgroup.MemoryInUse(fmt.Sprintf("container %q", r.Container.Name), wanted.GetMemoryLimitInBytes(), int64(stats.GetMemory().GetWorkingSetBytes().GetValue())); err != nil {
-			return err
-		}
+		used := int64(stats.GetMemory().GetWorkingSetBytes().GetValue())
+		inUse = append(inUse, cgroup.MemoryInUse(fmt.Sprintf("container %q", r.Container.Name), limit, used))
 	}
-	if err := s.runtime.UpdateContainerResources(ctx, r.ID.ID, wanted); err != nil {
+	return cgroup.CannotDecrease(inUse...)
+}
+
+func (s *podSync) resizeContainer(r containerResize) error {
+	wanted := s.containerResources(s.pod, r.Container)
+	if err := s.runtime.UpdateContainerResources(context.WithoutCancel(s.ctx), r.ID.ID, wanted); err != nil {
 		return fmt.Errorf("resizing container %s: %w", r.Container.Name, err)
 	}
 	return nil
