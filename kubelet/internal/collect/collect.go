@@ -40,7 +40,7 @@ type Groups interface {
 	Destroy(uid types.UID, class corev1.PodQOSClass) error
 }
 
-// Options are what a Collector works on. All are needed.
+// Options are what a Collector works on. All but Failed are needed.
 type Options struct {
 	Runtime     Runtime
 	Directories Directories
@@ -51,7 +51,9 @@ type Options struct {
 	Known func(uid types.UID) bool
 	// Ready tells whether every source has been heard, so that Known can be
 	// trusted.
-	Ready  func() bool
+	Ready func() bool
+	// Failed tells people that containers can't be removed, if it is not nil.
+	Failed func(reason, message string)
 	Clock  clock.WithTicker
 	Logger *zap.Logger
 }
@@ -101,7 +103,9 @@ func (c *Collector) Collect(ctx context.Context) error {
 	// Known is asked after the listing: a pod that comes in between is kept.
 	pods, err := c.Runtime.Pods(ctx)
 	if err != nil {
-		return fmt.Errorf("listing pods to collect: %w", err)
+		err = fmt.Errorf("listing pods to collect: %w", err)
+		c.tell(ctx, err)
+		return err
 	}
 	inRuntime, ended := map[types.UID]bool{}, map[types.UID]bool{}
 	var failed []error
@@ -113,10 +117,17 @@ func (c *Collector) Collect(ctx context.Context) error {
 		inRuntime[pod.UID] = left || err != nil
 		ended[pod.UID] = !left
 	}
+	c.tell(ctx, errors.Join(failed...))
 	gone := func(uid types.UID) bool { return !inRuntime[uid] && !c.Known(uid) }
 	// Of what has ended and can't be removed nobody writes the logs any more.
 	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && !c.Known(uid) }
 	return errors.Join(append(failed, c.logs(silent), c.groups(gone), c.directories(ctx, gone))...)
+}
+
+func (c *Collector) tell(ctx context.Context, err error) {
+	if err != nil && c.Failed != nil && ctx.Err() == nil {
+		c.Failed("ContainerGCFailed", err.Error())
+	}
 }
 
 // pod removes what can go of one pod, and tells whether there is anything that is to stay.

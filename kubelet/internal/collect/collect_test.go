@@ -88,6 +88,7 @@ type world struct {
 	dirs    []types.UID
 	groups  map[types.UID]corev1.PodQOSClass
 	fail    error
+	told    []string
 }
 
 func (w *world) Pods(context.Context) ([]*podruntime.RunningPod, error) { return w.pods, w.fail }
@@ -119,9 +120,10 @@ func (g groups) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 func newCollector(w *world, logs string, ready bool) *Collector {
 	return New(Options{
 		Runtime: w, Directories: directories{w}, Groups: groups{w}, PodLogsDir: logs,
-		Known: func(uid types.UID) bool { return strings.HasPrefix(string(uid), "known") },
-		Ready: func() bool { return ready },
-		Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Known:  func(uid types.UID) bool { return strings.HasPrefix(string(uid), "known") },
+		Ready:  func() bool { return ready },
+		Failed: func(reason, message string) { w.told = append(w.told, reason+": "+message) },
+		Clock:  clock.RealClock{}, Logger: zap.NewNop(),
 	})
 }
 
@@ -154,6 +156,9 @@ func TestCollect(t *testing.T) {
 	err := newCollector(w, logs, true).Collect(t.Context())
 	if err == nil || err.Error() != "stuck" {
 		t.Errorf("err = %v, want what failed", err)
+	}
+	if !slices.Equal(w.told, []string{"ContainerGCFailed: stuck"}) {
+		t.Errorf("told %q", w.told)
 	}
 	want := []string{"directory forgotten", "directory gone", "group gone BestEffort", "runtime gone: 2", "runtime known: 1"}
 	slices.Sort(w.removed)

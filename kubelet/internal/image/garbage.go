@@ -91,11 +91,15 @@ func disk(path string) (size, free uint64, err error) {
 func (c *Collector) Run(ctx context.Context) error {
 	ticker := c.Clock.NewTicker(collectEvery)
 	defer ticker.Stop()
-	for {
-		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
+	for failed := false; ; {
+		err := c.Collect(ctx)
+		if err != nil && ctx.Err() == nil {
 			c.Logger.Warn("images could not be collected", zap.Error(err))
-			c.Failed("ImageGCFailed", err.Error())
+			if failed { // once may be chance, as right after the runtime's start
+				c.Failed("ImageGCFailed", err.Error())
+			}
 		}
+		failed = err != nil
 		select {
 		case <-ctx.Done():
 			return nil
@@ -128,10 +132,14 @@ func (c *Collector) Collect(ctx context.Context) error {
 		return err
 	}
 	path, size, free, err := c.space(ctx)
-	if err != nil || size == 0 {
+	if err != nil {
 		return err
 	}
-	inUse := 100 - int(free*100/size)
+	if size == 0 {
+		c.Failed("InvalidDiskCapacity", errNoCapacity.Error())
+		return errNoCapacity
+	}
+	inUse := 100 - int(min(free, size)*100/size)
 	if inUse < c.Thresholds.High {
 		return nil
 	}
@@ -139,10 +147,29 @@ func (c *Collector) Collect(ctx context.Context) error {
 	c.Logger.Info("images are removed: their disk is getting full", zap.String("path", path), zap.Int("percentInUse", inUse), zap.Int64("bytesToFree", wanted))
 	freed, err := c.free(ctx, unused, wanted)
 	if err == nil && freed < wanted {
-		c.Failed("FreeDiskSpaceFailed", fmt.Sprintf("Failed to garbage collect required amount of images. Attempted to free %d bytes, but only found %d bytes eligible to free.", wanted, freed))
+		err = fmt.Errorf("Insufficient free disk space on the node's image filesystem (%d%% of %s used). "+
+			"Failed to free sufficient space by deleting unused images (freed %d bytes). "+
+			"Investigate disk usage, as it could be used by active images, logs, volumes, or other data.", inUse, inUnits(size), freed)
+		c.Failed("FreeDiskSpaceFailed", err.Error())
 	}
 	return err
 }
+
+var errNoCapacity = errors.New("invalid capacity 0 on image filesystem")
+
+// inUnits is a size for people.
+func inUnits(bytes uint64) string {
+	if bytes < 1<<10 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	size, unit := float64(bytes)/(1<<10), 0
+	for ; size >= 1<<10 && unit < len(units)-1; unit++ {
+		size /= 1 << 10
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}
+
+var units = []string{"KiB", "MiB", "GiB", "TiB"}
 
 // FreeAll removes every image that nobody uses, however young: what a node
 // does that is short of disk.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
@@ -65,16 +67,17 @@ func collector(thresholds Thresholds, images ...string) (*Collector, *store, *te
 	return NewCollector(CollectorOptions{
 		Store: s, Thresholds: thresholds, Disk: s.disk, Clock: clock, Logger: zap.NewNop(),
 		Volumes: func() []string { return s.volumes },
-		Failed:  func(reason, _ string) { s.complaints = append(s.complaints, reason) },
+		Failed:  func(reason, message string) { s.complaints = append(s.complaints, reason+": "+message) },
 	}), s, clock
 }
 
 func TestAFullDisk(t *testing.T) {
 	c, s, clock := collector(Thresholds{High: 80, Low: 60, MinAge: time.Minute}, "a", "b", "pinned", "running")
 	s.containers = []string{"running"}
+	short := false // of what could go
 	collect := func(want ...string) {
 		t.Helper()
-		if err := c.Collect(t.Context()); err != nil {
+		if err := c.Collect(t.Context()); (err != nil) != short {
 			t.Fatal(err)
 		}
 		if !slices.Equal(s.names(), want) {
@@ -82,9 +85,10 @@ func TestAFullDisk(t *testing.T) {
 		}
 	}
 	collect("pause", "a", "b", "pinned", "running") // half full
-	s.other = 35
+	s.other, short = 35, true // from here on more is wanted than can go
 	collect("pause", "a", "b", "pinned", "running") // full, but all are young
-	if !slices.Equal(s.complaints, []string{"FreeDiskSpaceFailed"}) {
+	if !slices.Equal(s.complaints, []string{"FreeDiskSpaceFailed: Insufficient free disk space on the node's image filesystem (85% of 100 B used). " +
+		"Failed to free sufficient space by deleting unused images (freed 0 bytes). Investigate disk usage, as it could be used by active images, logs, volumes, or other data."}) {
 		t.Errorf("complaints %v", s.complaints)
 	}
 	clock.Step(2 * time.Minute)
@@ -97,6 +101,31 @@ func TestAFullDisk(t *testing.T) {
 	collect("pause", "pinned", "running") // nothing that can go
 	if len(s.complaints) != 1 {
 		t.Errorf("complaints %v", s.complaints)
+	}
+}
+
+// A disk of no size is told of, and that nothing works only when it goes on.
+func TestCollectionsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s, _ := collector(Thresholds{High: 80, Low: 60})
+		c.Clock, c.Disk = clock.RealClock{}, func(string) (size, free uint64, err error) { return 0, 0, nil }
+		ctx, cancel := context.WithTimeout(t.Context(), collectEvery+time.Second)
+		defer cancel()
+		if err := c.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		const why = ": invalid capacity 0 on image filesystem"
+		if !slices.Equal(s.complaints, []string{"InvalidDiskCapacity" + why, "InvalidDiskCapacity" + why, "ImageGCFailed" + why}) {
+			t.Errorf("complaints %q", s.complaints)
+		}
+	})
+}
+
+func TestSizesForPeople(t *testing.T) {
+	for bytes, want := range map[uint64]string{1023: "1023 B", 1536: "1.5 KiB", 5 << 20: "5.0 MiB", 270553174016: "252.0 GiB", 1 << 52: "4096.0 TiB"} {
+		if got := inUnits(bytes); got != want {
+			t.Errorf("%d: %s, want %s", bytes, got, want)
+		}
 	}
 }
 

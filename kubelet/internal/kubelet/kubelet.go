@@ -328,7 +328,7 @@ func (k *Kubelet) makeLoops() error {
 	})
 	k.collector = collect.New(collect.Options{
 		Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
-		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Clock: k.clock, Logger: k.logger,
+		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 	k.rotator = rotate.New(rotate.Options{
 		Runtime: k.runtime, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.Logs.MaxSize.Value(),
