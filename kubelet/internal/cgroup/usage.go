@@ -2,8 +2,6 @@ package cgroup
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/fscommon"
@@ -72,21 +70,11 @@ func memoryOf(dir string) (u Usage, err error) {
 	if u.Limit > unlimited {
 		u.Limit = 0
 	}
-	text, err := cgroups.ReadFile(dir, "memory.stat")
+	stat, err := keyed(dir, "memory.stat")
 	if err != nil {
-		return u, fmt.Errorf("asking how memory is used: %w", err)
+		return u, err
 	}
-	inactive := uint64(0)
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, _ := strconv.ParseUint(value, 10, 64)
-		switch key {
-		case of.inactive:
-			inactive = n
-		case of.rss:
-			u.RSS = n
-		}
-	}
-	u.WorkingSet = u.Memory - min(u.Memory, inactive)
+	u.RSS = stat[of.rss]
+	u.WorkingSet = u.Memory - min(u.Memory, stat[of.inactive])
 	return u, nil
 }

@@ -85,7 +85,7 @@ func TestAFullDisk(t *testing.T) {
 		}
 	}
 	collect("pause", "a", "b", "pinned", "running") // half full
-	s.other, short = 35, true // from here on more is wanted than can go
+	s.other, short = 35, true                       // from here on more is wanted than can go
 	collect("pause", "a", "b", "pinned", "running") // full, but all are young
 	if !slices.Equal(s.complaints, []string{"FreeDiskSpaceFailed: Insufficient free disk space on the node's image filesystem (85% of 100 B used). " +
 		"Failed to free sufficient space by deleting unused images (freed 0 bytes). Investigate disk usage, as it could be used by active images, logs, volumes, or other data."}) {

@@ -71,3 +71,13 @@ func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
 	usage, err := k.cgroups.Usage(pod)
 	return usage, err == nil // it may be gone
 }
+
+// containerUsage is what the group of a pod's container tells.
+func (k *Kubelet) containerUsage(uid types.UID, id string) (usage cgroup.ContainerUsage, known bool) {
+	pod, known := k.pods.ByUID(uid)
+	if !known || !k.config.CgroupsPerQOS {
+		return usage, false
+	}
+	usage, err := k.cgroups.ContainerUsage(pod, id)
+	return usage, err == nil // it may be gone
+}

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/node"
 	"kctl/proto/core"
 )
@@ -86,12 +87,32 @@ func (s *Server) addContainer(f figures, one *runtimeapi.ContainerStats) {
 	tell("container_memory_failures_total", of("failure_type", "pgmajfault", "scope", "container"), memory.GetMajorPageFaults(), memory.GetTimestamp())
 	tell("container_memory_swap", of(), one.GetSwap().GetSwapUsageBytes(), one.GetSwap().GetTimestamp())
 	tell("container_fs_usage_bytes", of("device", ""), layer.GetUsedBytes(), layer.GetTimestamp())
+	if s.ContainerGroup != nil && !ended(one) {
+		if usage, known := s.ContainerGroup(types.UID(uid), id); known {
+			f.addGroup(usage, s.Clock.Now().UnixMilli(), of)
+		}
+	}
 	if at := started(&status, name); !at.IsZero() {
 		f.plain("container_start_time_seconds", of(), fmt.Sprint(at.Unix()))
 	}
 	if owner, ok := s.Pods.ByName(namespace, pod); ok && string(owner.UID) == uid {
 		addLimits(f, owner, name, of())
 	}
+}
+
+// addGroup adds what a container's group tells.
+func (f figures) addGroup(u cgroup.ContainerUsage, ms int64, of func(more ...string) string) {
+	f.add("container_cpu_user_seconds_total", of(), seconds(u.User), ms)
+	f.add("container_cpu_system_seconds_total", of(), seconds(u.System), ms)
+	if u.Periods > 0 { // it has a limit
+		f.add("container_cpu_cfs_periods_total", of(), fmt.Sprint(u.Periods), ms)
+		f.add("container_cpu_cfs_throttled_periods_total", of(), fmt.Sprint(u.Throttled), ms)
+		f.add("container_cpu_cfs_throttled_seconds_total", of(), seconds(u.ThrottledTime), ms)
+	}
+	f.add("container_memory_cache", of(), fmt.Sprint(u.Cache), ms)
+	f.add("container_memory_mapped_file", of(), fmt.Sprint(u.Mapped), ms)
+	f.add("container_memory_max_usage_bytes", of(), fmt.Sprint(u.Peak), ms)
+	f.add("container_threads", of(), fmt.Sprint(u.Tasks), ms)
 }
 
 // addLimits adds what the container may use, as its spec has it.

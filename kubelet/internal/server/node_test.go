@@ -212,6 +212,9 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		Groups: func(uid types.UID) (cgroup.Usage, bool) {
 			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100}, uid == "" || uid == "uid-1"
 		},
+		ContainerGroup: func(_ types.UID, id string) (cgroup.ContainerUsage, bool) {
+			return cgroup.ContainerUsage{User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Cache: 11, Mapped: 12, Peak: 13, Tasks: 14}, id == "id-1"
+		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
 			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]uint64{"scratch": 20}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
 		},

@@ -84,6 +84,9 @@ type Config struct {
 	// Groups is what a pod's control group uses, or with no uid that of all pods; false
 	// where there is none. May be nil.
 	Groups func(uid types.UID) (cgroup.Usage, bool)
+	// ContainerGroup is what the group of a pod's container tells, by the container's
+	// id; false where there is none. May be nil.
+	ContainerGroup func(pod types.UID, id string) (cgroup.ContainerUsage, bool)
 	// ProbeMetrics are served at /metrics/probes, and Capacity is the machine's; both
 	// may be nil.
 	ProbeMetrics *prometheus.Registry

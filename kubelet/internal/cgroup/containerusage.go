@@ -1,0 +1,96 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/fscommon"
+
+	"kctl/proto/core"
+)
+
+// ContainerUsage is what a container's group tells that container runtimes do not.
+type ContainerUsage struct {
+	User, System        uint64 // nanoseconds of all cores
+	Periods, Throttled  uint64 // periods in which it ran, and in which it was held to its limit
+	ThrottledTime       uint64 // nanoseconds
+	Cache, Mapped, Peak uint64 // bytes of memory: files, those of them that are mapped, and the most that was used
+	Tasks               uint64 // threads included
+}
+
+// tick is what cgroup v1 counts the use of processors in (USER_HZ), in nanoseconds.
+const tick = 1e9 / 100
+
+// ContainerUsage reads it of a container that runs in a pod's group, by its id: the
+// runtime names the group after that, with a prefix and a suffix of its own.
+func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, err error) {
+	g, err := m.group(podGroup(pod), nil)
+	if err != nil {
+		return u, err
+	}
+	name, err := childOf(g.Path("memory"), id)
+	if err != nil {
+		return u, err
+	}
+	at := func(controller string) string { return filepath.Join(g.Path(controller), name) }
+	var failed []error
+	read := func(dir, file string) map[string]uint64 {
+		values, err := keyed(dir, file)
+		failed = append(failed, err)
+		return values
+	}
+	cpu, memory := read(at("cpu"), "cpu.stat"), read(at("memory"), "memory.stat")
+	u.Periods, u.Throttled = cpu["nr_periods"], cpu["nr_throttled"]
+	peak := "memory.peak"
+	if cgroups.IsCgroup2UnifiedMode() {
+		u.User, u.System, u.ThrottledTime = cpu["user_usec"]*1000, cpu["system_usec"]*1000, cpu["throttled_usec"]*1000
+		u.Cache, u.Mapped = memory["file"], memory["file_mapped"]
+	} else {
+		used := read(at("cpuacct"), "cpuacct.stat")
+		u.User, u.System, u.ThrottledTime = used["user"]*tick, used["system"]*tick, cpu["throttled_time"]
+		u.Cache, u.Mapped, peak = memory["total_cache"], memory["total_mapped_file"], "memory.max_usage_in_bytes"
+	}
+	if u.Peak, err = fscommon.GetCgroupParamUint(at("memory"), peak); err != nil && !errors.Is(err, fs.ErrNotExist) { // Linux before 5.19
+		failed = append(failed, err)
+	}
+	if u.Tasks, err = fscommon.GetCgroupParamUint(at("pids"), "pids.current"); err != nil {
+		failed = append(failed, err)
+	}
+	return u, errors.Join(failed...)
+}
+
+// childOf is the name of a container's group in a pod's.
+func childOf(dir, id string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("looking for a container's control group: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && strings.Contains(e.Name(), id) {
+			return e.Name(), nil
+		}
+	}
+	return "", fmt.Errorf("looking for a container's control group: %s has none of container %s", dir, id)
+}
+
+// keyed reads a file of lines with a name and a number each.
+func keyed(dir, file string) (map[string]uint64, error) {
+	text, err := cgroups.ReadFile(dir, file)
+	if err != nil {
+		return nil, fmt.Errorf("asking what a control group uses: %w", err)
+	}
+	values := map[string]uint64{}
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+			values[key] = n
+		}
+	}
+	return values, nil
+}
