@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
@@ -46,9 +47,15 @@ type backend struct {
 	carrier *carrier
 }
 
+// goodbye is how long the end of streams may take to be written. Behind what a
+// container does not take it never is.
+const goodbye = time.Second
+
 // Close ends the streams and the connection. SPDY's own goodbye leaves that open
 // for as long as there are streams to which the kubelet has not answered.
 func (b *backend) Close() error {
+	late := time.AfterFunc(goodbye, func() { _ = b.carrier.Close() })
+	defer late.Stop()
 	return errors.Join(b.Connection.Close(), b.carrier.Close())
 }
 
