@@ -101,9 +101,9 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 // are held to what is for pods.
 func (k *Kubelet) tellStart() {
 	node := k.node.Node()
-	k.sink().Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
+	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	if k.config.CgroupsPerQOS {
-		k.sink().Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
 	}
 }
 

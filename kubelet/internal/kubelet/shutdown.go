@@ -42,7 +42,7 @@ func (k *Kubelet) shutdownChanged() {
 		what = "event"
 		k.metrics.shutdownStart.Set(float64(k.clock.Now().Unix()))
 	}
-	k.sink().Eventf(k.node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
+	k.events.Eventf(k.node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
 	k.node.Kick()
 }
 
