@@ -38,6 +38,8 @@ func TestHealth(t *testing.T) {
 	}{
 		{"/readyz", nil, 200, "ok"},
 		{"/readyz?verbose", nil, 200, "[+]ping ok\n[+]store ok\nreadyz check passed\n"},
+		{"/readyz?verbose", Remark("one is lost"), 200, "[+]ping ok\n[+]store ok, but one is lost\nreadyz check passed\n"},
+		{"/readyz", Remark("one is lost"), 200, "ok"},
 		{"/readyz", errors.New("no connection"), 500, "[+]ping ok\n[-]store failed: no connection\nreadyz check failed\n"},
 		{"/livez", errors.New("no connection"), 200, "ok"},
 		{"/readyz?exclude=store", errors.New("no connection"), 200, "ok"},

@@ -11,11 +11,18 @@ import (
 )
 
 // Check is one condition of a program's health; it returns why it does not
-// hold.
+// hold, or a Remark.
 type Check struct {
 	Name string
 	Func func(ctx context.Context) error
 }
+
+// Remark is the error of a check that holds all the same: what should be looked at, told
+// with ?verbose.
+type Remark string
+
+// Error implements error.
+func (r Remark) Error() string { return string(r) }
 
 // Health answers /healthz, /livez and /readyz from named checks, in upstream's
 // format (API docs, "Kubernetes API health endpoints"): "ok", or a line a
@@ -78,7 +85,7 @@ func (h *Health) Check(ctx context.Context, endpoint string, except ...string) e
 		if slices.Contains(except, c.Name) {
 			continue
 		}
-		if err := c.Func(ctx); err != nil {
+		if err := c.Func(ctx); err != nil && !errors.As(err, new(Remark)) {
 			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 		}
 	}
@@ -122,13 +129,18 @@ func (h *Health) run(ctx context.Context, endpoint string, checks []Check, exclu
 			continue
 		}
 		err := c.Func(ctx)
-		h.told.count(endpoint, c.Name, err == nil)
-		if err != nil {
+		remark := Remark("")
+		holds := err == nil || errors.As(err, &remark)
+		h.told.count(endpoint, c.Name, holds)
+		switch {
+		case !holds:
 			healthy = false
 			fmt.Fprintf(&b, "[-]%s failed: %v\n", c.Name, err)
-			continue
+		case remark != "":
+			fmt.Fprintf(&b, "[+]%s ok, but %s\n", c.Name, remark)
+		default:
+			fmt.Fprintf(&b, "[+]%s ok\n", c.Name)
 		}
-		fmt.Fprintf(&b, "[+]%s ok\n", c.Name)
 	}
 	return b.String(), healthy
 }

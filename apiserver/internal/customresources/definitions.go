@@ -151,14 +151,13 @@ func (d *Definitions) refresh(item registry.Encoded, before *snapshot) *entry {
 }
 
 // Lookup is what is served under a group, version and plural name; ok is false
-// where that is nothing. It waits until the definitions have been read.
+// where that is nothing. It waits until the definitions have been read; those that were read
+// before they were held back are served.
 func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error) {
-	if err := d.options.Store.WaitReady(ctx); err != nil {
-		return registry.Served{}, "", true, err
-	}
+	unread := d.options.Store.WaitReady(ctx)
 	e := d.snapshot().served[gvr]
 	if e == nil {
-		return registry.Served{}, "", false, nil
+		return registry.Served{}, "", unread != nil, unread
 	}
 	served, err = e.stored.served(e, gvr.Version)
 	v, _ := e.version(gvr.Version)

@@ -96,7 +96,7 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 		},
 		Validate: func(ctx context.Context, obj, old core.Object) error {
 			if operation == admission.Update && obj != nil && old == nil {
-				if err := c.authorizeCreate(ctx); err != nil {
+				if err := c.authorizeAs(ctx, "create"); err != nil {
 					return err
 				}
 			}
@@ -109,14 +109,14 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 	}
 }
 
-// authorizeCreate refuses to create by another verb what who asks may not
-// create.
-func (c *call) authorizeCreate(ctx context.Context) error {
+// authorizeAs refuses what who asks may not do by another verb: to create by an update,
+// or to delete what can't be read.
+func (c *call) authorizeAs(ctx context.Context, verb string) error {
 	if c.Authorizer == nil {
 		return nil
 	}
 	info := *request.InfoFrom(ctx)
-	info.Verb = "create"
+	info.Verb = verb
 	attributes := &authz.Attributes{User: request.UserFrom(ctx), Info: info}
 	decision, reason, err := c.Authorizer.Authorize(ctx, attributes)
 	if err != nil || decision == authz.Allow {

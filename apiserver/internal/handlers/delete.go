@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/bounds"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
@@ -31,9 +33,23 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
+	if ptr.Deref(options.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
+		audit.Annotate(c.ctx, "apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
+		if err := c.authorizeAs(c.ctx, "unsafe-delete-ignore-read-errors"); err != nil {
+			return err
+		}
+	}
 	e, gone, err := c.store.Delete(c.ctx, c.namespace, c.name, c.admit(admission.Delete, options, options.DryRun), options)
 	if err != nil {
 		return err
+	}
+	if e.JSON == nil {
+		return c.respondObject(http.StatusOK, &metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status:   metav1.StatusSuccess,
+			Code:     http.StatusOK,
+			Details:  &metav1.StatusDetails{Name: c.name, Kind: c.resource.Kind},
+		})
 	}
 	if !gone || c.store.Info().AnswersDeleted {
 		return c.respond(http.StatusOK, e)

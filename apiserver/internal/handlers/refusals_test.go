@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 		{"a list in no time", "GET", collection + "?timeoutSeconds=soon", "", nil, 400, metav1.StatusReasonBadRequest, "invalid syntax"},
 		{"a watch that goes on", "GET", collection + "?watch=1&continue=x", "", nil, 422, metav1.StatusReasonInvalid, "resourceVersionMatch is forbidden when continue is provided"},
 		{"an exact watch", "GET", collection + "?watch=1&sendInitialEvents=true&resourceVersionMatch=Exact", "", nil, 422, metav1.StatusReasonInvalid, "supported values: \"NotOlderThan\""},
-		{"unsafe deletion", "DELETE", collection + "/a?ignoreStoreReadErrorWithClusterBreakingPotential=true", "", nil, 409, metav1.StatusReasonConflict, "ignoreStoreReadErrorWithClusterBreakingPotential"},
+		{"unsafe deletion", "DELETE", collection + "/a?ignoreStoreReadErrorWithClusterBreakingPotential=true", "", nil, 409, metav1.StatusReasonConflict, "unsafe deletion is not allowed because the object is decodable from storage"},
 		{"unsafe deletion of all", "DELETE", collection + "?ignoreStoreReadErrorWithClusterBreakingPotential=true", "", nil, 422, metav1.StatusReasonInvalid, "is not allowed with DELETECOLLECTION"},
 		{"deletion of another", "DELETE", collection + "/a", `{"preconditions":{"uid":"x"}}`, nil, 409, metav1.StatusReasonConflict, "the UID in the precondition (x) does not match the UID in record"},
 		{"deletion of an older one", "DELETE", collection + "/a", `{"preconditions":{"resourceVersion":"1"}}`, nil, 409, metav1.StatusReasonConflict, "the ResourceVersion in the precondition (1) does not match"},

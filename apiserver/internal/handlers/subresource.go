@@ -25,7 +25,7 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 		return apierrors.NewBadRequest("dryRun is not supported")
 	}
 	if c.gin.Request.Method == http.MethodGet && c.intoPod() {
-		if err := c.authorizeCreate(c.ctx); err != nil {
+		if err := c.authorizeAs(c.ctx, "create"); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,10 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {
 		o.GracePeriodSeconds = ptr.To(int64(1))
 	}
+	if ptr.Deref(o.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
+		err := s.deleteUnreadable(ctx, s.key(namespace, name), name, dryRun(o.DryRun))
+		return Encoded{}, err == nil, s.statusOf(err, "delete", name)
+	}
 	d := &deletion[T]{store: s, key: s.key(namespace, name), name: name, admit: admit, options: o, asked: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
 	if e, ok := s.cache.Get(d.key); ok {
 		d.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
@@ -109,10 +113,6 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 }
 
 func (d *deletion[T]) checkPreconditions(obj T) error {
-	if broken := d.options.IgnoreStoreReadErrorWithClusterBreakingPotential; broken != nil && *broken {
-		return apierrors.NewConflict(d.store.groupResource(), d.name,
-			errors.New("ignoreStoreReadErrorWithClusterBreakingPotential: unsafe deletion is not allowed because the object is decodable from storage"))
-	}
 	asked := d.options.Preconditions
 	if d.told && asked != nil { // the version that was meant is no more since
 		asked = &metav1.Preconditions{UID: asked.UID}

@@ -42,6 +42,10 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 		return tooLarge(0, s.cache.Revision())
 	case errors.Is(err, storage.ErrCompacted):
 		return apierrors.NewResourceExpired(err.Error())
+	case errors.Is(err, cache.ErrHeldBack):
+		return apierrors.NewTooManyRequests(fmt.Sprintf("storage is (re)initializing: %s: %v", s.strategy.Resource.Name, err), 1)
+	case errors.Is(err, storage.ErrUnreadable) && verb == "list":
+		return s.notReadable(err)
 	case errors.Is(err, cache.ErrNotReady):
 		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are not read from etcd yet", 1)
 	case errors.Is(err, context.Canceled):

@@ -18,14 +18,29 @@ func (s *Store[T]) Get(ctx context.Context, namespace, name, resourceVersion str
 	if err != nil {
 		return Encoded{}, err
 	}
-	if err := at.wait(ctx, s.cache); err != nil {
+	e, err := s.read(ctx, s.key(namespace, name), at)
+	if err != nil {
 		return Encoded{}, s.statusOf(err, "get", name)
 	}
-	e, ok := s.cache.Get(s.key(namespace, name))
-	if !ok {
-		return Encoded{}, apierrors.NewNotFound(s.groupResource(), name)
-	}
 	return Encoded{JSON: e.Value, Revision: e.Revision}, nil
+}
+
+// read reads one object from the cache, or from etcd while the cache is held back.
+func (s *Store[T]) read(ctx context.Context, key string, at freshness) (*cache.Entry, error) {
+	err := at.wait(ctx, s.cache)
+	if errors.Is(err, cache.ErrHeldBack) {
+		return s.cache.GetStored(ctx, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := s.cache.Get(key); ok {
+		return e, nil
+	}
+	if s.cache.Ready() != nil { // held back since, and not told of the object any more
+		return s.cache.GetStored(ctx, key)
+	}
+	return nil, storage.ErrNotFound
 }
 
 // List implements Resource.
@@ -53,7 +68,11 @@ func (s *Store[T]) List(ctx context.Context, namespace string, o ListOptions) (L
 }
 
 func (s *Store[T]) readPage(ctx context.Context, page cache.Page, plan listPlan) (cache.List, error) {
-	if err := plan.freshness.wait(ctx, s.cache); err != nil {
+	err := plan.freshness.wait(ctx, s.cache)
+	if errors.Is(err, cache.ErrHeldBack) && (plan.exact || plan.freshness.current) {
+		return s.cache.ListStored(ctx, page, plan.freshness.revision) // of what else there is
+	}
+	if err != nil {
 		return cache.List{}, err
 	}
 	if plan.exact {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -157,7 +158,8 @@ func (s *Store[T]) Changed() int64 { return s.cache.Changed() }
 // Run keeps the store's cache in step with storage until ctx ends.
 func (s *Store[T]) Run(ctx context.Context) error { return s.cache.Run(ctx) }
 
-// Ready tells why the store cannot answer yet; nil once it can.
+// Ready tells why the store cannot answer yet, or (cache.ErrHeldBack) no more; nil once
+// it can.
 func (s *Store[T]) Ready() error {
 	if err := s.cache.Ready(); err != nil {
 		return fmt.Errorf("%s: %w", s.strategy.Resource.Name, err)
@@ -165,11 +167,12 @@ func (s *Store[T]) Ready() error {
 	return nil
 }
 
-// WaitReady waits until the store can answer.
+// WaitReady waits until the store can answer. That it is held back is an error of kind
+// cache.ErrHeldBack.
 func (s *Store[T]) WaitReady(ctx context.Context) error {
 	for {
 		err := s.cache.WaitReady(ctx)
-		if err == nil || ctx.Err() != nil {
+		if !errors.Is(err, cache.ErrNotReady) {
 			return err
 		}
 	}

@@ -54,6 +54,7 @@ import (
 	"kctl/apiserver/internal/resources/storage"
 	"kctl/apiserver/internal/resources/storagemigration"
 	"kctl/apiserver/internal/resources/volume"
+	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
 
@@ -211,19 +212,25 @@ func (s *Set) Run(ctx context.Context) error {
 	return running.Wait()
 }
 
-// Ready tells which stores cannot answer yet; nil once all can.
+// Ready tells which stores cannot answer yet; nil once all can that are not held back.
 func (s *Set) Ready() error {
 	var errs []error
 	for _, store := range s.runners() {
-		errs = append(errs, store.Ready())
+		if err := store.Ready(); !errors.Is(err, cache.ErrHeldBack) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// WaitReady waits until every store can answer.
+// HeldBack is where in etcd the resources are, custom ones among them, that are held
+// back, because something stored of them cannot be read: "secrets", "example.com/widgets".
+func (s *Set) HeldBack() []string { return s.options.Feed.HeldBack() }
+
+// WaitReady waits until every store can answer that is not held back.
 func (s *Set) WaitReady(ctx context.Context) error {
 	for _, store := range s.runners() {
-		if err := store.WaitReady(ctx); err != nil {
+		if err := store.WaitReady(ctx); err != nil && !errors.Is(err, cache.ErrHeldBack) {
 			return err
 		}
 	}

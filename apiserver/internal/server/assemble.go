@@ -14,6 +14,7 @@ import (
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/authorization"
 	"kctl/apiserver/internal/server/equivalent"
+	"kctl/apiserver/internal/storage/measured"
 )
 
 // assemble makes the rooms and introduces them to each other.
@@ -25,6 +26,7 @@ func (s *Server) assemble(certificate string) error {
 	}
 	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
+	s.metrics.MustRegister(measured.HeldBack(s.resources.HeldBack))
 	s.definitions = s.newDefinitions()
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err

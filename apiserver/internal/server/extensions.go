@@ -65,7 +65,7 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 
 // unavailable is the answer where a custom resource should be served and can't.
 func unavailable(err error) *apierrors.StatusError {
-	if errors.Is(err, cache.ErrNotReady) {
+	if errors.Is(err, cache.ErrNotReady) || errors.Is(err, cache.ErrHeldBack) {
 		return apierrors.NewServiceUnavailable("definitions of custom resources are not read yet")
 	}
 	return apierrors.NewInternalError(err)

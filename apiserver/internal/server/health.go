@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"kctl/proto/daemon"
 )
@@ -49,7 +50,7 @@ func (s *Server) watchHealth() {
 	s.health.Add("log", func(context.Context) error { return nil }, everywhere...)
 	s.health.Add(etcdCheck, s.backend.Check, everywhere...)
 	s.health.Add("etcd-readiness", s.backend.Check, daemon.Readyz)
-	s.health.Add("storage", func(context.Context) error { return s.resources.Ready() }, daemon.Readyz)
+	s.health.Add("storage", s.checkStorage, daemon.Readyz)
 	addHook := func(name string, done <-chan struct{}) {
 		finished := closed(done, "not finished")
 		s.health.Add(name, finished, daemon.Healthz, daemon.Readyz)
@@ -68,6 +69,18 @@ func (s *Server) watchHealth() {
 		}
 		return nil
 	}, daemon.Readyz)
+}
+
+// checkStorage is whether all resources have been read. One that is held back by an object
+// takes no server out of service: every other one has the same etcd.
+func (s *Server) checkStorage(context.Context) error {
+	if err := s.resources.Ready(); err != nil {
+		return err
+	}
+	if held := s.resources.HeldBack(); len(held) > 0 {
+		return daemon.Remark("held back, because a stored value cannot be read: " + strings.Join(held, ", "))
+	}
+	return nil
 }
 
 // inTime is a check that holds for the time that a start may take, whatever it

@@ -23,6 +23,19 @@ type Object struct {
 	// because it would be stored in another form today. Readers of the store say
 	// so, watches don't.
 	Stale bool
+	// Unreadable is why the value can't be read, which is empty then: the key that it was
+	// sealed with is lost, or it is broken. Who reads one object is given it as an error.
+	Unreadable error
+}
+
+// Unreadable is the first of objects that can't be read, as an error; nil where all can.
+func Unreadable(objects []Object) error {
+	for _, o := range objects {
+		if o.Unreadable != nil {
+			return o.Unreadable
+		}
+	}
+	return nil
 }
 
 // EventType says what happened to a key.
@@ -65,9 +78,8 @@ var (
 	// ErrUnavailable: the store gave no answer. Whether a write happened is not
 	// known.
 	ErrUnavailable = errors.New("store does not answer")
-	// ErrUnclaimed: the value cannot be opened, and is of no resource that this server
-	// has: of a definition that was not read yet, or is gone.
-	ErrUnclaimed = errors.New("of no resource that is served")
+	// ErrUnreadable: what is stored cannot be opened, or is no object.
+	ErrUnreadable = errors.New("stored value cannot be read")
 	// ErrTooLarge: the value is larger than the store takes.
 	ErrTooLarge = errors.New("value too large")
 )
@@ -100,21 +112,23 @@ type Writer interface {
 
 // Reader reads the store itself, past any cache.
 type Reader interface {
-	// Get returns the object as it is stored now, or ErrNotFound.
+	// Get returns the object as it is stored now, or ErrNotFound, or ErrUnreadable together
+	// with the revision.
 	Get(ctx context.Context, key string) (Object, error)
 	// List returns the objects under prefix at one revision, in key order, at
 	// most limit (0 for all) after the key `after` ("" for the first); revision
 	// 0 means now. It also returns the revision read at and how many keys are
-	// left.
+	// left. What can't be read is among them, and says why.
 	List(ctx context.Context, prefix, after string, limit int64, revision int64) (objects []Object, at int64, remaining int64, err error)
 	// Watch delivers the changes under prefix after revision, in order, until
-	// ctx ends or an error; then the channel is closed and Err tells why.
+	// ctx ends or an error; then the channel is closed and Err tells why. What can't
+	// be read says so.
 	Watch(ctx context.Context, prefix string, revision int64) (Watch, error)
 	// Changes delivers what happened under prefix after one revision, up to and
 	// with another that the store has reached, to whoever ranges over it, once and
 	// without delay; it ends with ctx, or with an error. That is ErrCompacted where
-	// the store has dropped what comes next, and ErrUnavailable where it gave no
-	// answer or others took their turn for too long.
+	// the store has dropped what comes next, ErrUnreadable where that can't be read, and
+	// ErrUnavailable where the store gave no answer or others took their turn for too long.
 	Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[Change, error], error)
 	// Revision is the store's current revision: at least that of every write
 	// that was answered before the call.

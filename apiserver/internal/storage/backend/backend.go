@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 
 // backend stores in the etcd that store names.
 func (o Options) backend(store etcd.Options) *Backend {
-	store.Transformer, store.Clock, store.Logger = o.Transformer, o.Clock, o.Logger
+	store.Transformer, store.Clock = o.Transformer, o.Clock
 	return &Backend{
 		Storage:   measured.Store{Interface: etcd.NewStore(store), Metrics: o.Metrics, Clock: o.Clock},
 		Client:    store.Client,

@@ -134,7 +134,7 @@ func TestEtcdStopsAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	store := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	store := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}})
 	b := start(t, store, clock.RealClock{})
 	first := b.create("ns/a", "red")
 	b.current()

@@ -50,8 +50,8 @@ type Cache struct {
 	recent   *ring
 	changed  int64 // revision of the last change of an entry, or of the list
 	watchers audience
-	ready    chan struct{} // closed after the first list
-	isReady  bool
+
+	readiness atomic.Pointer[readiness] // written under mu
 
 	// woken are the watchers to wake when mu is free again. It is used under the
 	// feed's mu.
@@ -63,10 +63,12 @@ type Cache struct {
 	// list. It is written under mu and read without.
 	applied atomic.Int64
 
-	// A cache that comes to a feed under way is read by itself. What the feed
-	// brings meanwhile is kept in missed. Guarded by the feed's mu.
+	// A cache that comes to a feed under way, or is held back, is read by itself. What the
+	// feed brings meanwhile is kept in missed. Guarded by the feed's mu.
 	loading bool
 	missed  []storage.Event
+	heldBy  string        // the key that it is held back by
+	again   chan struct{} // it is worth to try and read it now
 }
 
 // New returns a cache that is empty and not ready until Run runs, and its feed
@@ -78,8 +80,9 @@ func New(o Options) *Cache {
 		entries:  btree.New(64, func(a, b *Entry) bool { return a.Key < b.Key }),
 		recent:   &ring{},
 		watchers: newAudience(),
-		ready:    make(chan struct{}),
+		again:    make(chan struct{}, 1),
 	}
+	c.readiness.Store(&readiness{known: make(chan struct{})})
 	if c.feed == nil {
 		c.feed = NewFeed(FeedOptions{Storage: o.Storage, Prefix: o.Prefix, Clock: o.Clock, Logger: o.Logger})
 	}
@@ -87,20 +90,15 @@ func New(o Options) *Cache {
 	return c
 }
 
-// Ready reports whether the cache has read its resource; ErrNotReady if not.
-func (c *Cache) Ready() error {
-	select {
-	case <-c.ready:
-		return nil
-	default:
-		return ErrNotReady
-	}
-}
-
 // Revision is up to where the cache has every change. Read under mu it is what
 // the entries are at: the feed counts a revision only when its changes have
-// been applied.
-func (c *Cache) Revision() int64 { return max(c.applied.Load(), c.feed.revision.Load()) }
+// been applied, and goes on without a cache that is held back.
+func (c *Cache) Revision() int64 {
+	if c.Ready() != nil {
+		return c.applied.Load()
+	}
+	return max(c.applied.Load(), c.feed.revision.Load())
+}
 
 // Changed is the revision of the last change of an entry, or of the list.
 func (c *Cache) Changed() int64 {

@@ -8,7 +8,7 @@
 // has handed out.
 //
 // How its parts share the work: feed.go keeps all caches in step with etcd,
-// follow.go brings a later one in, state.go applies changes to it, ring.go
-// remembers the recent ones, fresh.go lets readers wait for a revision,
-// list.go reads, watcher.go serves one watch.
+// follow.go brings a later one in, held.go keeps one back that cannot be read,
+// state.go applies changes to it, ring.go remembers the recent ones, fresh.go
+// lets readers wait for a revision, list.go reads, watcher.go serves one watch.
 package cache

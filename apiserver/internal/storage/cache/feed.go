@@ -138,6 +138,11 @@ func (f *Feed) replace(objects []storage.Object, revision int64) {
 	for prefix, caches := range f.caches {
 		own := part(objects, prefix)
 		for _, c := range caches {
+			if err := storage.Unreadable(own); err != nil {
+				c.holdBack(err)
+				c.tryAgain()
+				continue
+			}
 			c.loading, c.missed = false, nil
 			c.normalize(own)
 			c.replace(own, revision)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"kctl/apiserver/internal/storage"
 )
@@ -22,30 +23,47 @@ func (c *Cache) Run(ctx context.Context) error {
 		defer c.mu.Unlock()
 		c.endWatchers()
 	}()
-	if c.options.Feed == nil {
-		return c.feed.Run(ctx)
+	if c.options.Feed != nil {
+		return c.keepLoaded(ctx)
 	}
-	if err := c.load(ctx); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return ctx.Err()
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return c.feed.Run(ctx) })
+	running.Go(func() error { return c.keepLoaded(ctx) })
+	return running.Wait()
 }
 
-// load reads a cache that came to a feed under way, until that has succeeded.
+// keepLoaded reads the cache by itself whenever the feed goes on without it.
+func (c *Cache) keepLoaded(ctx context.Context) error {
+	for {
+		if err := c.load(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-c.again:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// load reads a cache that came to a feed under way or was held back, until that has
+// succeeded.
 func (c *Cache) load(ctx context.Context) error {
-	for failures := 1; c.feed.isLoading(c); failures++ {
+	for failures := 1; c.feed.begin(c); failures++ {
 		objects, revision, _, err := c.options.Storage.List(ctx, c.options.Prefix, "", 0, 0)
 		if err == nil {
-			c.normalize(objects) // takes its time, and is not for the feed to wait for
-			if err = c.feed.adopt(c, objects, revision); err == nil {
-				return nil
-			}
+			err = c.adopt(objects, revision)
+		}
+		if err == nil {
+			return nil
 		}
 		delay := feedBackoff.Delay(failures)
-		c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("after", delay), zap.Error(err))
+		if !errors.Is(err, storage.ErrUnreadable) { // which has been told of
+			c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("after", delay), zap.Error(err))
+		}
 		select {
 		case <-c.options.Clock.After(delay):
+		case <-c.again:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -53,10 +71,32 @@ func (c *Cache) load(ctx context.Context) error {
 	return nil
 }
 
-func (f *Feed) isLoading(c *Cache) bool {
+// begin is whether the cache is to be read by itself. What will be read is not older
+// than what the feed has brought.
+func (f *Feed) begin(c *Cache) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	c.missed = nil
 	return c.loading
+}
+
+func (c *Cache) adopt(objects []storage.Object, revision int64) error {
+	if err := storage.Unreadable(objects); err != nil {
+		return c.feed.withhold(c, err)
+	}
+	c.normalize(objects) // takes its time, and is not for the feed to wait for
+	return c.feed.adopt(c, objects, revision)
+}
+
+// withhold holds the cache back, unless the feed has read everything meanwhile.
+func (f *Feed) withhold(c *Cache, why error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !c.loading {
+		return nil
+	}
+	c.holdBack(why)
+	return why
 }
 
 var errTooMuchMissed = errors.New("more changed meanwhile than is kept")
@@ -71,17 +111,17 @@ func (f *Feed) adopt(c *Cache, objects []storage.Object, revision int64) error {
 		return nil // the feed has read everything meanwhile
 	}
 	if len(c.missed) > maxMissed {
-		c.missed = nil
 		return errTooMuchMissed
 	}
+	missed := c.missed
+	c.loading, c.missed = false, nil
 	c.replace(objects, revision)
-	for i, e := range c.missed {
+	for i, e := range missed {
 		if e.Object.Revision > revision {
-			c.apply(c.missed[i:])
+			c.take(missed[i:])
 			break
 		}
 	}
-	c.loading, c.missed = false, nil
 	return nil
 }
 
@@ -89,10 +129,16 @@ func (f *Feed) adopt(c *Cache, objects []storage.Object, revision int64) error {
 // feed's mu is held.
 func (c *Cache) take(events []storage.Event) {
 	if !c.loading {
-		c.apply(events)
+		if err := c.apply(events); err != nil {
+			c.holdBack(err)
+			c.tryAgain()
+		}
 		return
 	}
 	if len(c.missed) <= maxMissed {
 		c.missed = append(c.missed, events...)
+	}
+	if c.isHeldBy(events) {
+		c.tryAgain()
 	}
 }

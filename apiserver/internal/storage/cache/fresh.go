@@ -32,23 +32,6 @@ type waiter struct {
 	reached  chan struct{}
 }
 
-// WaitReady waits until the cache has read its resource.
-func (c *Cache) WaitReady(ctx context.Context) error {
-	select {
-	case <-c.ready:
-		return nil
-	default:
-	}
-	select {
-	case <-c.ready:
-		return nil
-	case <-c.options.Clock.After(freshDeadline):
-		return ErrNotReady
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // WaitCurrent waits until the cache has everything that was written before the
 // call, by whomever.
 func (c *Cache) WaitCurrent(ctx context.Context) error {

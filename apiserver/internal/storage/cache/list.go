@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"strings"
+
+	"kctl/apiserver/internal/storage"
 )
 
 // Page asks for a part of a collection.
@@ -119,7 +121,7 @@ func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error
 		return c.page(p, candidates, revision), nil
 	}
 	c.mu.RUnlock()
-	return c.listStored(ctx, p, revision)
+	return c.ListStored(ctx, p, revision)
 }
 
 // beyond comes after every key: in UTF-8 there is no such byte.
@@ -136,10 +138,23 @@ func (c *Cache) kept(ctx context.Context, revision int64) error {
 	return err
 }
 
+// GetStored reads one object from etcd; its errors are those of storage.Reader.
+func (c *Cache) GetStored(ctx context.Context, key string) (*Entry, error) {
+	object, err := c.options.Storage.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	one := []storage.Object{object}
+	c.normalize(one)
+	return c.newEntry(one[0]), nil
+}
+
 // storedPage is how many objects a selective read asks of etcd at once.
 const storedPage = 500
 
-func (c *Cache) listStored(ctx context.Context, p Page, revision int64) (List, error) {
+// ListStored reads a page from etcd as it was at revision, or (0) is now. Its error is of
+// kind storage.ErrUnreadable where an object of it can't be read.
+func (c *Cache) ListStored(ctx context.Context, p Page, revision int64) (List, error) {
 	list := List{Revision: revision}
 	all := p.everything()
 	after := p.After
@@ -148,10 +163,15 @@ func (c *Cache) listStored(ctx context.Context, p Page, revision int64) (List, e
 		if !all {
 			ask = storedPage
 		}
-		objects, _, remaining, err := c.options.Storage.List(ctx, p.Prefix, after, ask, revision)
+		objects, at, remaining, err := c.options.Storage.List(ctx, p.Prefix, after, ask, list.Revision)
+		if err == nil {
+			err = storage.Unreadable(objects)
+		}
 		if err != nil {
 			return List{}, err
 		}
+		c.normalize(objects)
+		list.Revision = at
 		for i, object := range objects {
 			after = object.Key
 			e := c.newEntry(object)

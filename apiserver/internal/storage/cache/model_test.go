@@ -219,7 +219,7 @@ func TestFeedAgreesWithEtcd(t *testing.T) {
 		t.Skip("the temporary directory's path is too long for a socket: " + dir)
 	}
 	client := overSocket(t, embedded.Socket)
-	store := &breakable{Interface: etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}, Logger: zap.NewNop()})}
+	store := &breakable{Interface: etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}})}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	m := &model{}

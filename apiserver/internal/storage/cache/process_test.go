@@ -8,7 +8,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage/etcd"
@@ -35,7 +34,7 @@ func startProcess(t *testing.T) *etcd.Store {
 		}
 		_ = process.Wait() // it was killed
 	})
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + address}, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + address}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +44,7 @@ func startProcess(t *testing.T) *etcd.Store {
 	if _, err := client.Get(ctx, "ready", clientv3.WithSerializable()); err != nil {
 		t.Fatalf("etcd does not answer: %v", err)
 	}
-	return etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	return etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}})
 }
 
 func freeAddress(t *testing.T) string {

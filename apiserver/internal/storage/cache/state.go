@@ -1,7 +1,8 @@
 package cache
 
 import (
-	"go.uber.org/zap"
+	"errors"
+	"fmt"
 
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
@@ -35,17 +36,22 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	c.endWatchers()
 	// A store that was put back from a backup may be at an older revision.
 	c.applied.Store(revision)
-	if !c.isReady {
-		c.isReady = true
-		close(c.ready)
+	if errors.Is(c.Ready(), ErrHeldBack) {
+		c.options.Logger.Info("resource read again, which was held back")
 	}
+	c.setReady(nil)
 }
 
-// apply takes events in the order in which etcd sent them.
-func (c *Cache) apply(events []storage.Event) {
+// apply takes events in the order in which etcd sent them, or none where one can't be
+// read.
+func (c *Cache) apply(events []storage.Event) error {
 	changes := make([]*change, 0, len(events))
 	for _, e := range events {
-		if ch := c.prepare(e); ch != nil {
+		ch, err := c.prepare(e)
+		if err != nil {
+			return err
+		}
+		if ch != nil {
 			changes = append(changes, ch)
 		}
 	}
@@ -60,28 +66,28 @@ func (c *Cache) apply(events []storage.Event) {
 	c.applied.Store(events[len(events)-1].Object.Revision)
 	c.mu.Unlock()
 	c.wake()
+	return nil
 }
 
 // prepare does what needs no lock. Progress makes no change.
-func (c *Cache) prepare(e storage.Event) *change {
-	if e.Type == storage.Progress {
-		return nil
+func (c *Cache) prepare(e storage.Event) (*change, error) {
+	if e.Type == storage.Progress || e.Object.Unreadable != nil {
+		return nil, e.Object.Unreadable
 	}
 	ch := &change{revision: e.Object.Revision, at: c.options.Clock.Now()}
 	if e.Type == storage.Deleted {
 		ch.kind = Deleted
 		ch.entry = &Entry{Key: e.Object.Key}
-		return ch
+		return ch, nil
 	}
 	ch.kind = Added
 	if e.Type == storage.Modified {
 		ch.kind = Modified
 	}
 	if err := c.complete(ch, e.Object); err != nil {
-		c.options.Logger.Error("stored object cannot be read", zap.String("key", e.Object.Key), zap.Error(err))
-		return nil
+		return nil, &storage.KeyError{Op: "read", Key: e.Object.Key, Err: fmt.Errorf("%w: %w", storage.ErrUnreadable, err)}
 	}
-	return ch
+	return ch, nil
 }
 
 // complete gives ch its entry, with the object's resourceVersion in place.

@@ -78,6 +78,10 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 			return nil, tooOld{since: o.Since, oldest: oldest}
 		}
 	}
+	if err := c.Ready(); err != nil { // nothing would come
+		w.leave()
+		return nil, err
+	}
 	context.AfterFunc(ctx, w.leave)
 	return w, nil
 }

@@ -3,17 +3,15 @@ package encrypt
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
-
-	"kctl/apiserver/internal/storage"
 )
 
 const (
@@ -109,8 +107,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestUnclaimed: what belongs to custom resources is read before it is known to, and
-// what nobody can open is told from what somebody should.
+// TestUnclaimed: what belongs to custom resources can't be opened before it is known to,
+// which is no failure.
 func TestUnclaimed(t *testing.T) {
 	const custom = "/registry/x.io/widgets/default/w"
 	rules := providers("identity: {}") + "- resources: [widgets.x.io]\n  providers:\n  - " + keysOf("secretbox", "a", key32) + "\n"
@@ -121,16 +119,20 @@ func TestUnclaimed(t *testing.T) {
 		t.Fatalf("%q, %v", sealed, err)
 	}
 	started := mustTransformer(t, rules)
+	if plain, _, err := started.Open(t.Context(), custom, sealed); err == nil {
+		t.Errorf("before it is claimed: %q", plain)
+	}
+	if n := testutil.ToFloat64(started.metrics.failures.WithLabelValues("from_storage")); n != 0 {
+		t.Errorf("counted as %v failures", n)
+	}
+	started.Claim("/registry/x.io/widgets/", "x.io", "widgets")
 	if plain, _, err := started.Open(t.Context(), custom, sealed); err != nil || string(plain) != "text" {
-		t.Errorf("before it is claimed: %q, %v", plain, err)
+		t.Errorf("once it is claimed: %q, %v", plain, err)
 	}
 	lost := mustTransformer(t, strings.Replace(rules, key32, other, 1))
-	if _, _, err := lost.Open(t.Context(), custom, sealed); !errors.Is(err, storage.ErrUnclaimed) {
-		t.Errorf("sealed by a key that is lost: %v", err)
-	}
 	lost.Claim("/registry/x.io/widgets/", "x.io", "widgets")
-	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || errors.Is(err, storage.ErrUnclaimed) {
-		t.Errorf("the same, once it is claimed: %v", err)
+	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || testutil.ToFloat64(lost.metrics.failures.WithLabelValues("from_storage")) != 1 {
+		t.Errorf("with a key that is lost: %v", err)
 	}
 	all := mustTransformer(t, "- resources: ['*.*']\n  providers:\n  - "+keysOf("secretbox", "a", key32)+"\n")
 	if plain, _, err := all.Open(t.Context(), "/registry/ranges/x", []byte("text")); err != nil || string(plain) != "text" {

@@ -11,8 +11,6 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
-
-	"kctl/apiserver/internal/storage"
 )
 
 // sealedPrefix begins every value that is not stored as it is.
@@ -172,33 +170,17 @@ func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byt
 func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error) {
 	providers, claimed := t.providersOf(key)
 	sealed := bytes.HasPrefix(stored, []byte(sealedPrefix))
-	if len(providers) == 0 && !sealed {
+	if !sealed && (len(providers) == 0 || !claimed) {
 		return stored, false, nil
 	}
 	plain, stale, err = open(ctx, providers, key, stored, sealed)
-	if err != nil && !claimed {
-		plain, stale, err = t.openUnclaimed(ctx, key, stored, sealed)
-	}
 	if err != nil {
-		t.metrics.failures.WithLabelValues("from_storage").Inc()
+		if claimed { // nobody waits for others: their definition is gone, or not read yet
+			t.metrics.failures.WithLabelValues("from_storage").Inc()
+		}
 		return nil, false, fmt.Errorf("decrypt: %w", err)
 	}
 	return plain, stale, nil
-}
-
-// openUnclaimed opens what is under a key of nobody: all that is stored is read before
-// it is known which custom resources there are, and so which rule is theirs. What
-// nobody can open must not keep all the rest from being read.
-func (t *Transformer) openUnclaimed(ctx context.Context, key string, stored []byte, sealed bool) ([]byte, bool, error) {
-	if !sealed {
-		return stored, false, nil
-	}
-	for _, r := range t.present.Load().rules {
-		if plain, stale, err := open(ctx, r.providers, key, stored, sealed); err == nil {
-			return plain, stale, nil
-		}
-	}
-	return nil, false, storage.ErrUnclaimed
 }
 
 func open(ctx context.Context, providers []provider, key string, stored []byte, sealed bool) ([]byte, bool, error) {

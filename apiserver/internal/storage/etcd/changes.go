@@ -3,7 +3,6 @@ package etcd
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -106,9 +105,6 @@ func (w *watch) hand(answer *pb.WatchResponse, until int64, yield func(storage.C
 			continue
 		}
 		change, err := w.change(e)
-		if err != nil && !errors.Is(err, errSealed) && !errors.Is(err, storage.ErrCompacted) {
-			continue // as if it were not there
-		}
 		if !yield(change, err) || err != nil {
 			return false
 		}
@@ -119,18 +115,18 @@ func (w *watch) hand(answer *pb.WatchResponse, until int64, yield func(storage.C
 // change is what etcd says happened. A changed object that can't be read as it was
 // before, because its key is retired or it was broken then, is as good as new.
 func (w *watch) change(e *mvccpb.Event) (change storage.Change, err error) {
-	if change.Event, err = w.event(e); err != nil || change.Type == storage.Added {
+	change.Event = w.event(e)
+	if err := change.Object.Unreadable; err != nil || change.Type == storage.Added {
 		return change, err
 	}
 	if e.PrevKv == nil {
 		return change, failed("changes", string(e.Kv.Key), storage.ErrCompacted)
 	}
-	before, err := w.object(e.PrevKv)
-	switch {
-	case err == nil:
+	switch before := w.object(e.PrevKv); {
+	case before.Unreadable == nil:
 		change.Before = before
 	case change.Type == storage.Deleted:
-		return change, err
+		return change, before.Unreadable
 	}
 	return change, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -23,8 +22,7 @@ var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 // Transformer changes values on their way into etcd and back.
 type Transformer interface {
 	Seal(ctx context.Context, key string, plain []byte) (stored []byte, err error)
-	// Open undoes Seal. stale: Seal would store the value otherwise today. Of what
-	// can't be opened, that nobody waits for is storage.ErrUnclaimed.
+	// Open undoes Seal. stale: Seal would store the value otherwise today.
 	Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error)
 }
 
@@ -37,10 +35,6 @@ func (asStored) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, 
 	return stored, false, nil
 }
 
-// errSealed marks values that could not be opened. They are no broken values:
-// whoever reads many must not pass them over, because the key may come back.
-var errSealed = errors.New("value cannot be opened")
-
 // decode makes an object of a stored key: JSON with resourceVersion in place.
 func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Object, error) {
 	value, stale, err := asJSON(ctx, t, kv)
@@ -49,7 +43,7 @@ func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Ob
 	}
 	value, err = raw.SetResourceVersion(value, kv.ModRevision)
 	if err != nil {
-		return storage.Object{}, fmt.Errorf("set resourceVersion: %w", err)
+		return storage.Object{}, fmt.Errorf("%w: set resourceVersion: %w", storage.ErrUnreadable, err)
 	}
 	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision, Stale: stale}, nil
 }
@@ -57,16 +51,18 @@ func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Ob
 // asJSON is the JSON that was stored.
 func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
 	value, stale, err = t.Open(ctx, string(kv.Key), kv.Value)
-	if errors.Is(err, storage.ErrUnclaimed) {
-		return nil, false, err // who reads many is not waiting for it
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errSealed, err)
-	}
-	if bytes.HasPrefix(value, envelope) {
+	if err == nil && bytes.HasPrefix(value, envelope) {
 		value, err = fromProtobuf(value)
 	}
-	return value, stale, err
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", storage.ErrUnreadable, err)
+	}
+	return value, stale, nil
+}
+
+// unreadable stands for a stored key whose value can't be read.
+func unreadable(op string, kv *mvccpb.KeyValue, err error) storage.Object {
+	return storage.Object{Key: string(kv.Key), Revision: kv.ModRevision, Unreadable: failed(op, string(kv.Key), err)}
 }
 
 // fromProtobuf turns a value that upstream stored into the JSON of the same

@@ -7,7 +7,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage/etcd"
@@ -31,7 +30,7 @@ func TestValuesLargerThanAMessageTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	s := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t)})
+	s := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}})
 	ctx := t.Context()
 	value := fmt.Appendf(nil, `{"kind":"ConfigMap","data":{"a":%q}}`, bytes.Repeat([]byte("x"), size))
 	var before int64

@@ -32,7 +32,7 @@ func TestProgressOfAnOldEtcd(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := NewStore(Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	s := NewStore(Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Clock: clock.RealClock{}})
 	s.progress = &progressSupport{old: true}
 	ctx := t.Context()
 	put := func(key string) storage.Object {

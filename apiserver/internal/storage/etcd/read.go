@@ -2,10 +2,8 @@ package etcd
 
 import (
 	"context"
-	"errors"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -30,9 +28,9 @@ func (s *Store) Get(ctx context.Context, key string) (storage.Object, error) {
 	}
 	object, err := decode(ctx, s.transformer, answer.Kvs[0])
 	if err != nil {
-		return storage.Object{}, failed("get", key, err)
+		object = unreadable("get", answer.Kvs[0], err)
 	}
-	return object, nil
+	return object, object.Unreadable
 }
 
 // List implements storage.Reader.
@@ -62,13 +60,8 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 		}
 		for _, kv := range answer.Kvs {
 			object, err := decode(ctx, s.transformer, kv)
-			if errors.Is(err, errSealed) {
-				return nil, 0, 0, failed("list", string(kv.Key), err)
-			}
 			if err != nil {
-				// One broken value must not hide all the others.
-				s.logger.Error("stored object cannot be read", zap.ByteString("key", kv.Key), zap.Error(err))
-				continue
+				object = unreadable("list", kv, err) // one that is broken must not hide all the others
 			}
 			objects = append(objects, object)
 		}

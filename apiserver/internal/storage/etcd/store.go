@@ -10,7 +10,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -31,7 +30,6 @@ type Options struct {
 	// Transformer changes what is stored; nil stores values as they are.
 	Transformer Transformer
 	Clock       clock.WithTicker
-	Logger      *zap.Logger
 }
 
 // Direct are etcd's own calls: transactions without the copies that the client
@@ -50,7 +48,6 @@ type Store struct {
 	revisions   *revisions
 	progress    *progressSupport
 	histories   chan struct{} // holds one for each that is read
-	logger      *zap.Logger
 }
 
 var _ storage.Interface = (*Store)(nil)
@@ -67,7 +64,6 @@ func NewStore(o Options) *Store {
 			known:  o.CurrentRevision != nil,
 		},
 		histories: make(chan struct{}, maxHistories),
-		logger:    o.Logger,
 	}
 	if s.direct == nil {
 		s.direct = &Direct{KV: clientv3.RetryKVClient(o.Client), Watches: pb.NewWatchClient(o.Client.ActiveConnection())}

@@ -220,7 +220,7 @@ func TestABrokenValueHidesNoOther(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), Clock: clock.RealClock{}})
 	if _, err := embedded.Client().Put(t.Context(), "/r/broken", "k8s\x00nonsense"); err != nil {
 		t.Fatal(err)
 	}
@@ -228,8 +228,12 @@ func TestABrokenValueHidesNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _, _, err := s.List(t.Context(), "/r/", "", 0, 0)
-	if err != nil || len(got) != 1 || got[0].Key != "/r/good" {
+	if err != nil || len(got) != 2 || got[0].Key != "/r/broken" || !errors.Is(got[0].Unreadable, storage.ErrUnreadable) || got[1].Key != "/r/good" || got[1].Unreadable != nil {
 		t.Errorf("got %v, %v", got, err)
+	}
+	one, err := s.Get(t.Context(), "/r/broken")
+	if !errors.Is(err, storage.ErrUnreadable) || one.Revision != got[0].Revision {
+		t.Errorf("by itself %v, %v", one, err)
 	}
 }
 
@@ -265,7 +269,7 @@ func TestRevisionCoversEveryWriteBefore(t *testing.T) {
 	}()
 	for name, current := range map[string]func() (int64, error){"asked": nil, "in process": embedded.Revision} {
 		t.Run(name, func(t *testing.T) {
-			s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: current, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+			s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: current, Clock: clock.RealClock{}})
 			var wg sync.WaitGroup
 			for worker := range 8 {
 				wg.Go(func() {
@@ -324,7 +328,7 @@ func TestEmbeddedKeepsItsData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+		s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Clock: clock.RealClock{}})
 		if _, err := s.Create(t.Context(), fmt.Sprintf("/r/%d", i), object("x"), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -32,7 +31,6 @@ type watch struct {
 	ctx         context.Context // ends the stream
 	events      chan []storage.Event
 	err         error // set before events is closed
-	logger      *zap.Logger
 
 	// everything is watched, of an etcd whose word on progress cannot be taken.
 	everything bool
@@ -78,7 +76,6 @@ func (s *Store) open(ctx context.Context, prefix string) (*watch, error) {
 		prefix:      prefix,
 		ctx:         ctx,
 		events:      make(chan []storage.Event, 16),
-		logger:      s.logger,
 	}, nil
 }
 
@@ -178,11 +175,7 @@ func refusal(answer *pb.WatchResponse) error {
 
 // deliver hands an answer on; false where the watch is at its end.
 func (w *watch) deliver(answer *pb.WatchResponse) bool {
-	events, err := w.convert(answer)
-	if err != nil {
-		w.err = err
-		return false
-	}
+	events := w.convert(answer)
 	if len(events) == 0 {
 		return true
 	}
@@ -195,12 +188,12 @@ func (w *watch) deliver(answer *pb.WatchResponse) bool {
 	}
 }
 
-func (w *watch) convert(answer *pb.WatchResponse) ([]storage.Event, error) {
+func (w *watch) convert(answer *pb.WatchResponse) []storage.Event {
 	if answer.Created {
-		return nil, nil
+		return nil
 	}
 	if len(answer.Events) == 0 {
-		return []storage.Event{progressTo(answer.Header.Revision)}, nil
+		return []storage.Event{progressTo(answer.Header.Revision)}
 	}
 	events := make([]storage.Event, 0, len(answer.Events))
 	for i, e := range answer.Events {
@@ -210,44 +203,28 @@ func (w *watch) convert(answer *pb.WatchResponse) ([]storage.Event, error) {
 			}
 			continue
 		}
-		event, err := w.event(e)
-		if errors.Is(err, errSealed) {
-			return nil, err
-		}
-		if err != nil {
-			continue // as if it were not there
-		}
-		events = append(events, event)
+		events = append(events, w.event(e))
 	}
-	return events, nil
+	return events
 }
 
-// event is what etcd says happened; an error where the object cannot be read,
-// which is logged unless it is the fault of a key.
-func (w *watch) event(e *mvccpb.Event) (storage.Event, error) {
-	if e.Type == mvccpb.Event_DELETE {
-		return storage.Event{Type: storage.Deleted, Object: storage.Object{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision}}, nil
+// event is what etcd says happened.
+func (w *watch) event(e *mvccpb.Event) storage.Event {
+	switch {
+	case e.Type == mvccpb.Event_DELETE:
+		return storage.Event{Type: storage.Deleted, Object: storage.Object{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision}}
+	case e.Kv.CreateRevision == e.Kv.ModRevision:
+		return storage.Event{Type: storage.Added, Object: w.object(e.Kv)}
 	}
-	object, err := w.object(e.Kv)
-	if err != nil {
-		return storage.Event{}, err
-	}
-	if e.Kv.CreateRevision == e.Kv.ModRevision {
-		return storage.Event{Type: storage.Added, Object: object}, nil
-	}
-	return storage.Event{Type: storage.Modified, Object: object}, nil
+	return storage.Event{Type: storage.Modified, Object: w.object(e.Kv)}
 }
 
-func (w *watch) object(kv *mvccpb.KeyValue) (storage.Object, error) {
+func (w *watch) object(kv *mvccpb.KeyValue) storage.Object {
 	value, _, err := asJSON(w.ctx, w.transformer, kv)
-	if errors.Is(err, errSealed) {
-		return storage.Object{}, failed("watch", string(kv.Key), err)
-	}
 	if err != nil {
-		w.logger.Error("stored object cannot be read", zap.ByteString("key", kv.Key), zap.Error(err))
-		return storage.Object{}, err
+		return unreadable("watch", kv, err)
 	}
-	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision}, nil
+	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision}
 }
 
 // progressTo says that everything up to revision has been delivered.

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage/etcd"
@@ -23,7 +22,6 @@ func Start(t testing.TB) *etcd.Store {
 // stop it before.
 func StartIn(t testing.TB, dir string) (*etcd.Store, *etcd.Embedded) {
 	t.Helper()
-	logger := zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel))
 	embedded, err := etcd.StartEmbedded(t.Context(), dir, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +36,6 @@ func StartIn(t testing.TB, dir string) (*etcd.Store, *etcd.Embedded) {
 		Direct:          embedded.Direct(),
 		CurrentRevision: embedded.Revision,
 		Clock:           clock.RealClock{},
-		Logger:          logger,
 	})
 	return store, embedded
 }

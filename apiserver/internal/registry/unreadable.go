@@ -1,0 +1,55 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/storage"
+)
+
+// deleteUnreadable deletes what can't be read, and nothing else (KEP-3926). Nobody can be
+// asked about it, and nothing keeps it: what it has in it is not known.
+func (s *Store[T]) deleteUnreadable(ctx context.Context, key, name string, dry bool) error {
+	for range updateAttempts {
+		object, err := s.storage.Get(ctx, key)
+		if err == nil {
+			_, err = s.decode(object.Value)
+		}
+		switch {
+		case err == nil:
+			return apierrors.NewConflict(s.groupResource(), name, fmt.Errorf(
+				"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage", key))
+		case object.Revision == 0:
+			return err
+		case dry:
+			return nil
+		}
+		_, err = s.storage.Delete(ctx, key, object.Revision)
+		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrUnreadable) {
+			return err
+		}
+	}
+	return s.conflict(name)
+}
+
+// notReadable is upstream's answer to a list of which something can't be read.
+func (s *Store[T]) notReadable(err error) error {
+	cause := metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Message: err.Error()}
+	if of := (*storage.KeyError)(nil); errors.As(err, &of) {
+		cause.Field = of.Key
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusInternalServerError,
+		Reason:  metav1.StatusReasonStoreReadError,
+		Message: fmt.Sprintf("failed to read one or more %s from the storage: %v", s.groupResource(), err),
+		Details: &metav1.StatusDetails{
+			Name: "list", Group: s.strategy.Resource.Group, Kind: s.strategy.Resource.Name, Causes: []metav1.StatusCause{cause},
+		},
+	}}
+}
