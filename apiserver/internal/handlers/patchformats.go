@@ -52,6 +52,9 @@ func jsonPatcher(body []byte) (patcher, error) {
 		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
 	return patcher{doubled: doubled, apply: func(before []byte) ([]byte, error) {
+		if err := checkOperations(operations, body, before); err != nil {
+			return nil, err
+		}
 		after, err := applyJSONPatch(patch, before)
 		if err != nil {
 			return nil, unprocessable(err)

@@ -27,6 +27,9 @@ import (
 // such object yet; with force, the manager takes over what others own. Errors
 // are status errors; a conflict names the fields and their managers.
 func (t *Tracker) Apply(old core.Object, applied *unstructured.Unstructured, by Manager, force bool) (core.Object, error) {
+	if err := t.checkSteps(applied.Object); err != nil {
+		return nil, err
+	}
 	fieldManager, err := t.fieldManager(by.Subresource)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

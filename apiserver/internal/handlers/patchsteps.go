@@ -1,0 +1,75 @@
+package handlers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// maxPatchSteps bounds the work of one JSON patch, to two seconds: enough for 10,000
+// operations on lists of 10,000 elements. For each element that is put into a list or
+// taken out of it, but at its end, the library copies the list.
+const maxPatchSteps = 200_000_000
+
+// checkOperations refuses a patch that is too much work. Which list an operation is about
+// is not known before those before it are done: each may be about the longest.
+func checkOperations(operations []jsonPatchOp, body, before []byte) error {
+	moving := 0
+	for _, op := range operations {
+		if op.moves() {
+			moving++
+		}
+	}
+	if moving*(moving+(len(before)+len(body))/2) <= maxPatchSteps { // an element has two bytes at least
+		return nil
+	}
+	var object any
+	if err := json.Unmarshal(before, &object); err != nil {
+		return fmt.Errorf("decode what is to be patched: %w", err)
+	}
+	longest := longestList(object)
+	for _, op := range operations {
+		longest = max(longest, longestList(op.Value))
+	}
+	if steps := moving * (moving + longest); steps > maxPatchSteps {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the lists that the JSON patch is to be applied to are too long for so many operations (%d steps, at most %d are taken); replace the list as a whole", steps, maxPatchSteps))
+	}
+	return nil
+}
+
+// moves: the elements of a list may have to move for the operation.
+func (op jsonPatchOp) moves() bool {
+	switch op.Op {
+	case "add", "copy", "remove":
+		return inList(op.Path)
+	case "move":
+		return inList(op.From) || inList(op.Path)
+	}
+	return false
+}
+
+// inList: the pointer may be that of an element which is there.
+func inList(pointer string) bool {
+	_, err := strconv.Atoi(pointer[strings.LastIndexByte(pointer, '/')+1:])
+	return err == nil
+}
+
+// longestList is the length of the longest list in a value.
+func longestList(value any) int {
+	longest := 0
+	switch value := value.(type) {
+	case []any:
+		longest = len(value)
+		for _, element := range value {
+			longest = max(longest, longestList(element))
+		}
+	case map[string]any:
+		for _, field := range value {
+			longest = max(longest, longestList(field))
+		}
+	}
+	return longest
+}

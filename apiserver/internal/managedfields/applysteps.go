@@ -1,0 +1,53 @@
+package managedfields
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/shape"
+)
+
+// maxApplySteps bounds the work of one apply, to a few seconds. The library looks for the
+// place of each field and element among its siblings, and moves those behind it, elements
+// at several times the cost. A map of 60,000 fields is as much, which is more than an etcd as it
+// comes stores with their owners, and so is a list of 20,000 elements with owners.
+const (
+	maxApplySteps = 60_000 * 60_000
+	elementSteps  = 9
+)
+
+// checkSteps refuses what is too much work to apply.
+func (t *Tracker) checkSteps(applied map[string]any) error {
+	if steps := applySteps(applied, t.options.Shape()); steps > maxApplySteps {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("too many fields are applied in one map or list (%d steps, at most %d are taken); an update has no such bound", steps, maxApplySteps))
+	}
+	return nil
+}
+
+// applySteps are those of all parts that have owners of their own.
+func applySteps(value any, s *shape.Shape) int {
+	if s == nil {
+		return 0 // whoever applies it says that it is not known
+	}
+	steps := 0
+	switch value := value.(type) {
+	case map[string]any:
+		if s.Kind != shape.Struct && s.Kind != shape.Map && s.Kind != shape.Deduced {
+			return 0
+		}
+		for name, field := range value {
+			steps += applySteps(field, s.Field([]byte(name)))
+		}
+		return steps + len(value)*len(value)
+	case []any:
+		if s.Kind != shape.Set && s.Kind != shape.Keyed {
+			return 0
+		}
+		for _, element := range value {
+			steps += applySteps(element, s.Element)
+		}
+		return steps + elementSteps*len(value)*len(value)
+	}
+	return 0
+}
