@@ -1,9 +1,8 @@
 package reviews
 
 import (
-	"reflect"
-
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,10 +77,12 @@ func validateLocal(obj *authorizationv1.LocalSubjectAccessReview) field.ErrorLis
 	return errs
 }
 
-// validateMetadata: a question has no name. A namespace does no harm.
+// validateMetadata: a question has no name. A namespace does no harm, and what only an
+// object has that was made is not heard.
 func validateMetadata(m metav1.ObjectMeta) field.ErrorList {
 	m.Namespace, m.ManagedFields = "", nil
-	if reflect.DeepEqual(m, metav1.ObjectMeta{}) {
+	m.UID, m.SelfLink, m.CreationTimestamp, m.DeletionTimestamp, m.DeletionGracePeriodSeconds = "", "", metav1.Time{}, nil, nil
+	if equality.Semantic.DeepEqual(m, metav1.ObjectMeta{}) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, "must be empty")}

@@ -4,6 +4,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -40,12 +41,13 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, at *field.Path) fie
 		errs = append(errs, field.Forbidden(at.Child("name"), why), field.Forbidden(at.Child("selector"), why))
 	case ref.Name != "":
 		errs = append(errs, check.Messages(at.Child("name"), ref.Name, path.IsValidPathSegmentName(ref.Name))...)
-	case ref.Selector != nil:
-		errs = append(errs, selector(ref.Selector, at.Child("selector"))...)
-	default:
+	case ref.Selector == nil:
 		errs = append(errs, field.Required(at, "one of name or selector must be specified"))
 	}
-	if ref.ParameterNotFoundAction == nil {
+	if ref.Selector != nil {
+		errs = append(errs, selector(ref.Selector, at.Child("selector"))...)
+	}
+	if ptr.Deref(ref.ParameterNotFoundAction, "") == "" {
 		return append(errs, field.Required(at.Child("parameterNotFoundAction"), ""))
 	}
 	return append(errs, supported(ref.ParameterNotFoundAction, notFound, at.Child("parameterNotFoundAction"))...)

@@ -2,7 +2,6 @@ package admissionregistration
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -47,10 +46,7 @@ func validateMutable(rules []admissionregistrationv1.NamedRuleWithOperations, at
 	var errs field.ErrorList
 	for _, rule := range rules {
 		for i := range rule.Operations {
-			// Those that nobody knows are told of with the rule.
-			if slices.Contains(operations, rule.Operations[i]) {
-				errs = append(errs, supported(&rule.Operations[i], mutable, at)...)
-			}
+			errs = append(errs, supported(&rule.Operations[i], mutable, at)...)
 		}
 	}
 	return errs

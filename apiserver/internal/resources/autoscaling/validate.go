@@ -1,9 +1,9 @@
 package autoscaling
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -36,9 +36,7 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to 1"))
 	}
 	errs = append(errs, validateReference(s.ScaleTargetRef, at.Child("scaleTargetRef"))...)
-	if ref := s.ScaleTargetRef; !strings.Contains(ref.APIVersion, "/") && ref.Kind != "ReplicationController" {
-		errs = append(errs, field.Invalid(at.Child("scaleTargetRef", "apiVersion"), ref.APIVersion, "apiVersion must specify API group"))
-	}
+	errs = append(errs, validateTargetVersion(s.ScaleTargetRef, at.Child("scaleTargetRef", "apiVersion"))...)
 	for i := range s.Metrics {
 		errs = append(errs, validateMetric(&s.Metrics[i], at.Child("metrics").Index(i))...)
 	}
@@ -47,6 +45,18 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 		errs = append(errs, validateRules(b.ScaleDown, at.Child("behavior", "scaleDown"))...)
 	}
 	return errs
+}
+
+// validateTargetVersion: what is scaled is of a group, but for the one kind that has none.
+func validateTargetVersion(ref autoscalingv2.CrossVersionObjectReference, at *field.Path) field.ErrorList {
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err == nil && version.Group == "" && ref.Kind != "ReplicationController" {
+		err = errors.New("apiVersion must specify API group")
+	}
+	if err == nil {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, ref.APIVersion, err.Error())}
 }
 
 // wakes reports whether a metric can tell that pods are wanted while there are

@@ -156,7 +156,7 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
-			return validateClaim(&t.Spec.Spec, at)
+			return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(&t.Spec.Spec, at)...)
 		},
 		Update: registry.Change[*resourcev1.ResourceClaimTemplate]{Validate: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return append(check.Same(t.Spec, old.Spec, specPath), validateClaim(&t.Spec.Spec, at)...)

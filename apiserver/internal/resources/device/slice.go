@@ -106,6 +106,7 @@ func validateDevice(d *resourcev1.Device, ownNodes bool, at *field.Path) field.E
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
 		errs = append(errs, shortName(string(name), at.Child("capacity"))...)
+		errs = append(errs, validatePolicy(d.Capacity[name].RequestPolicy, ptr.Deref(d.AllowMultipleAllocations, false), at.Child("capacity").Key(string(name)).Child("requestPolicy"))...)
 	}
 	if len(d.Taints) > resourcev1.DeviceTaintsMaxLength {
 		errs = append(errs, field.TooMany(at.Child("taints"), len(d.Taints), resourcev1.DeviceTaintsMaxLength))
@@ -156,6 +157,25 @@ func validateAttribute(a resourcev1.DeviceAttribute, at *field.Path) field.Error
 	}
 	if _, err := semver.Parse(*a.VersionValue); err != nil {
 		return field.ErrorList{field.Invalid(at.Child("version"), *a.VersionValue, "must be a string compatible with semver.org spec 2.0.0")}
+	}
+	return nil
+}
+
+// validatePolicy checks which parts of a capacity may be asked for: only what several
+// share has parts.
+func validatePolicy(p *resourcev1.CapacityRequestPolicy, shared bool, at *field.Path) field.ErrorList {
+	switch {
+	case p == nil:
+	case !shared:
+		return field.ErrorList{field.Forbidden(at, "allowMultipleAllocations must be true")}
+	case len(p.ValidValues) > 0 && p.ValidRange != nil:
+		return field.ErrorList{field.Forbidden(at, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)}
+	case p.Default == nil && len(p.ValidValues) > 0:
+		return field.ErrorList{field.Required(at.Child("default"), "required when validValues is defined")}
+	case p.Default == nil && p.ValidRange != nil:
+		return field.ErrorList{field.Required(at.Child("default"), "required when validRange is defined")}
+	case p.ValidRange != nil && p.ValidRange.Min == nil:
+		return field.ErrorList{field.Required(at.Child("validRange", "min"), "required when validRange is defined")}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorL
 	names := sets.New[string]()
 	for i := range s.Devices.Requests {
 		r, path := &s.Devices.Requests[i], requests.Index(i)
-		errs = append(errs, uniqueName(r.Name, names, path.Child("name"), path)...)
+		errs = append(errs, uniqueName(r.Name, *r, names, path.Child("name"), path)...)
 		switch {
 		case r.Exactly == nil && len(r.FirstAvailable) == 0:
 			errs = append(errs, field.Required(path, "exactly one of `exactly` or `firstAvailable` is required"))
@@ -40,10 +40,13 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorL
 		if n := len(r.FirstAvailable); n > resourcev1.FirstAvailableDeviceRequestMaxSize {
 			errs = append(errs, field.TooMany(path.Child("firstAvailable"), n, resourcev1.FirstAvailableDeviceRequestMaxSize))
 		}
+		if r.Exactly != nil {
+			continue
+		}
 		parts := sets.New[string]()
 		for k := range r.FirstAvailable {
 			sub, subPath := &r.FirstAvailable[k], path.Child("firstAvailable").Index(k)
-			errs = append(errs, uniqueName(sub.Name, parts, subPath.Child("name"), subPath)...)
+			errs = append(errs, uniqueName(sub.Name, *sub, parts, subPath.Child("name"), subPath)...)
 			names.Insert(r.Name + "/" + sub.Name)
 			errs = append(errs, validateRequest(sub.DeviceClassName, sub.Selectors, sub.AllocationMode, sub.Count, subPath)...)
 			errs = append(errs, validateTolerations(sub.Tolerations, subPath.Child("tolerations"))...)
@@ -75,13 +78,10 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorL
 	return errs
 }
 
-func uniqueName(name string, seen sets.Set[string], at, item *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(at, "")}
-	}
+func uniqueName(name string, of any, seen sets.Set[string], at, item *field.Path) field.ErrorList {
 	errs := check.Label(name, at)
 	if seen.Has(name) {
-		errs = append(errs, field.Duplicate(item, name))
+		errs = append(errs, field.Duplicate(item, of))
 	}
 	seen.Insert(name)
 	return errs

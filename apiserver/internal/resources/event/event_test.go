@@ -29,10 +29,11 @@ func TestValidate(t *testing.T) {
 		"{metadata: {namespace: default}, involvedObject: {kind: Node}}":          "",
 		"{metadata: {namespace: a}, involvedObject: {kind: Node}}":                `involvedObject.namespace: Invalid value: "": does not match event.namespace`,
 		"{metadata: {namespace: a}, involvedObject: {namespace: a}, " + new + "}": "",
+		"{metadata: {namespace: a}, involvedObject: {namespace: b}, " + new + "}": "",
 		"{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000000Z', reportingComponent: k, reportingInstance: n, reason: R, type: Normal}": "action: Required value",
 	} {
 		got := ""
-		if err := validate(fromYAML(t, text)).ToAggregate(); err != nil {
+		if err := validate(fromYAML(t, text), "reportingComponent").ToAggregate(); err != nil {
 			got = err.Error()
 		}
 		if want == "" && got != "" || !strings.HasPrefix(got, want) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
@@ -32,9 +31,9 @@ func Strategy(clock clock.PassiveClock, ttl time.Duration) registry.Strategy[*co
 		StoragePrefix: "events",
 		New:           func() *core.Event { return new(core.Event) },
 		ValidateName:  check.NameIsSegment,
-		Validate:      func(_ context.Context, e *core.Event) field.ErrorList { return validate(e) },
+		Validate:      func(_ context.Context, e *core.Event) field.ErrorList { return validate(e, "reportingComponent") },
 		Update: registry.Change[*core.Event]{
-			Validate: func(_ context.Context, e, _ *core.Event) field.ErrorList { return validate(e) },
+			Validate: func(_ context.Context, e, _ *core.Event) field.ErrorList { return validate(e, "reportingComponent") },
 		},
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
@@ -65,29 +64,29 @@ func selectable(e *core.Event) fields.Set {
 	}
 }
 
-// validate checks that an event lies in the namespace of what it is about;
-// events about objects without one lie in default (or kube-system).
-func validate(e *core.Event) field.ErrorList {
+// validate checks that an event lies in the namespace of what it is about, unless it is of
+// the newer form, which carries an eventTime; events about objects without one lie in
+// default (or kube-system). component is what the version calls who reports it.
+func validate(e *core.Event, component string) field.ErrorList {
 	var errs field.ErrorList
 	about := e.InvolvedObject.Namespace
 	where := field.NewPath("involvedObject", "namespace")
 	switch {
 	case about == "" && e.Namespace != "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem,
-		about != "" && about != e.Namespace:
+		about != "" && about != e.Namespace && e.EventTime.IsZero():
 		errs = append(errs, field.Invalid(where, about, "does not match event.namespace"))
 	}
 	errs = append(errs, check.Subdomain(e.Namespace, field.NewPath("namespace"))...)
 	if e.EventTime.IsZero() {
 		return errs
 	}
-	return append(errs, validateReported(e)...)
+	return append(errs, validateReported(e, field.NewPath(component))...)
 }
 
 // validateReported checks what events of the newer form, which carry an
 // eventTime, must say beside.
-func validateReported(e *core.Event) field.ErrorList {
+func validateReported(e *core.Event, component *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	component := field.NewPath("reportingComponent")
 	if e.ReportingController == "" {
 		errs = append(errs, field.Required(component, ""))
 	}
@@ -108,9 +107,6 @@ func validateReported(e *core.Event) field.ErrorList {
 		if len(f.value) > f.max {
 			errs = append(errs, field.Invalid(field.NewPath(f.name), "", fmt.Sprintf("can have at most %d characters", f.max)))
 		}
-	}
-	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
-		errs = append(errs, field.Invalid(field.NewPath("type"), "", fmt.Sprintf("has invalid value: %s", e.Type)))
 	}
 	return errs
 }

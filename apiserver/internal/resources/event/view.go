@@ -76,9 +76,11 @@ func validateNew(e *eventsv1.Event) field.ErrorList {
 	if e.UID != "" || e.ResourceVersion != "" {
 		return nil // it is there already, and may have been made in the core group
 	}
-	var errs field.ErrorList
+	stored := new(core.Event)
+	take(e, stored)
+	errs := validate(stored, "reportingController")
 	if e.Name != "" {
-		errs = check.Messages(field.NewPath("metadata", "name"), e.Name, check.NameIsSubdomain(e.Name, false))
+		errs = append(errs, check.Messages(field.NewPath("metadata", "name"), e.Name, check.NameIsSubdomain(e.Name, false))...)
 	}
 	if s := e.Series; s != nil {
 		if s.Count < minSeries {
@@ -90,6 +92,9 @@ func validateNew(e *eventsv1.Event) field.ErrorList {
 	}
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
+	}
+	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+		errs = append(errs, field.Invalid(field.NewPath("type"), "", fmt.Sprintf("has invalid value: %s", e.Type)))
 	}
 	for _, f := range []struct {
 		name string

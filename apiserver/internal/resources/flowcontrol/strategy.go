@@ -162,8 +162,12 @@ func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList 
 // validateUnknown is about a level of no type that there is.
 func validateUnknown(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 	var errs field.ErrorList
+	if l.Spec.Exempt != nil {
+		errs = append(errs, field.Forbidden(specPath.Child("exempt"), ""))
+	}
 	if l.Spec.Limited != nil {
 		errs = append(errs, field.Forbidden(specPath.Child("limited"), ""))
+		errs = append(errs, validateLimited(l.Spec.Limited, specPath.Child("limited"))...)
 	}
 	at := specPath.Child("type")
 	if l.Spec.Type == "" {
@@ -203,6 +207,9 @@ func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *fie
 			errs = append(errs, validateQueuing(l.LimitResponse.Queuing, response.Child("queuing"))...)
 		}
 	default:
+		if l.LimitResponse.Queuing != nil {
+			errs = append(errs, field.Forbidden(response.Child("queuing"), ""))
+		}
 		errs = append(errs, check.Supported(l.LimitResponse.Type, response.Child("type"),
 			flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject)...)
 	}

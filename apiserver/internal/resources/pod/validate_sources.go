@@ -4,9 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -34,31 +31,7 @@ func validateClaimTemplate(t *corev1.PersistentVolumeClaimTemplate, at *field.Pa
 	if t == nil {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	meta := at.Child("metadata")
-	errs := metav1validation.ValidateLabels(t.Labels, meta.Child("labels").Upstream())
-	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, meta.Child("annotations").Upstream())...)
-	errs = append(errs, forbiddenMetadata(&t.ObjectMeta, meta)...)
-	return append(errs, claim.ValidateSpec(&t.Spec, at.Child("spec"))...)
-}
-
-// forbiddenMetadata: a template has labels and annotations only.
-func forbiddenMetadata(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, of := range []struct {
-		name string
-		set  bool
-	}{
-		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""}, {"selfLink", m.SelfLink != ""},
-		{"uid", m.UID != ""}, {"resourceVersion", m.ResourceVersion != ""}, {"generation", m.Generation != 0},
-		{"creationTimestamp", !m.CreationTimestamp.IsZero()}, {"deletionTimestamp", m.DeletionTimestamp != nil},
-		{"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil}, {"ownerReferences", len(m.OwnerReferences) > 0},
-		{"finalizers", len(m.Finalizers) > 0}, {"managedFields", len(m.ManagedFields) > 0},
-	} {
-		if of.set {
-			errs = append(errs, field.Forbidden(at.Child(of.name), "cannot be set"))
-		}
-	}
-	return errs
+	return append(check.TemplateMetadata(&t.ObjectMeta, at.Child("metadata")), claim.ValidateSpec(&t.Spec, at.Child("spec"))...)
 }
 
 // validateClaimNames checks the names of the claims that are to be made for a

@@ -82,7 +82,10 @@ func validate(c *schedulingv1.PriorityClass) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highest)))
 	}
 	policies := sets.New(corev1.PreemptLowerPriority, corev1.PreemptNever)
-	if policy := ptr.Deref(c.PreemptionPolicy, ""); !policies.Has(policy) {
+	switch policy := ptr.Deref(c.PreemptionPolicy, ""); {
+	case policy == "":
+		errs = append(errs, field.Required(field.NewPath("preemptionPolicy"), ""))
+	case !policies.Has(policy):
 		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), policy, sets.List(policies)))
 	}
 	return errs

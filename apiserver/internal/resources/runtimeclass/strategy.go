@@ -65,7 +65,7 @@ func validate(c *nodev1.RuntimeClass) field.ErrorList {
 		errs = check.Messages(field.NewPath("handler"), c.Handler, check.NameIsLabel(c.Handler, false))
 	}
 	if c.Overhead != nil {
-		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "podFixed"))...)
+		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "limits"))...)
 	}
 	if s := c.Scheduling; s != nil {
 		at := field.NewPath("scheduling")

@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 		"{handler: Run_C}": `handler: Invalid value: "Run_C": a lowercase RFC 1123 label`,
 		"{}":               "handler: Required value",
 		"{handler: runc, overhead: {podFixed: {cpu: 100m, memory: 1Mi}}}":                                      "",
-		"{handler: runc, overhead: {podFixed: {cpu: -1}}}":                                                     `overhead.podFixed[cpu]: Invalid value: "-1": must be greater than or equal to 0`,
+		"{handler: runc, overhead: {podFixed: {cpu: -1}}}":                                                     `overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0`,
 		"{handler: runc, scheduling: {nodeSelector: {'a b': c}}}":                                              "scheduling.nodeSelector: Invalid value",
 		"{handler: runc, scheduling: {tolerations: [{key: a, operator: Exists}, {key: a, operator: Exists}]}}": "scheduling.tolerations[1]: Duplicate value",
 		"{handler: runc, scheduling: {tolerations: [{operator: Equal}]}}":                                      "scheduling.tolerations[0].operator: Invalid value",

@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -62,11 +63,11 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 		Update: registry.Change[*networkingv1.IPAddress]{Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
 			return append(check.Same(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
 		}},
-		ValidateName: func(name string, _ bool) []string {
-			if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
-				return []string{"must be a valid IP address in canonical form"}
+		ValidateName: func(name string, _ bool) (problems []string) {
+			for _, problem := range validation.IsValidIP(nil, name) {
+				problems = append(problems, problem.Detail)
 			}
-			return check.NameIsSegment(name, false)
+			return problems
 		},
 	}
 }
@@ -80,11 +81,19 @@ func validateParent(ip *networkingv1.IPAddress) field.ErrorList {
 		return field.ErrorList{field.Required(parentPath, "")}
 	}
 	var errs field.ErrorList
-	if p.Resource == "" {
-		errs = append(errs, field.Required(parentPath.Child("resource"), ""))
+	if p.Group != "" {
+		errs = append(errs, check.Messages(parentPath.Child("group"), p.Group, check.NameIsSubdomain(p.Group, false))...)
 	}
-	if p.Name == "" {
-		errs = append(errs, field.Required(parentPath.Child("name"), ""))
+	for _, part := range []struct {
+		name, value string
+		required    bool
+	}{{"resource", p.Resource, true}, {"name", p.Name, true}, {"namespace", p.Namespace, false}} {
+		switch at := parentPath.Child(part.name); {
+		case part.value != "":
+			errs = append(errs, check.Messages(at, part.value, check.NameIsSegment(part.value, false))...)
+		case part.required:
+			errs = append(errs, field.Required(at, ""))
+		}
 	}
 	return errs
 }

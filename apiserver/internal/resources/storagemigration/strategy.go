@@ -5,12 +5,14 @@ package storagemigration
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	migrationv1 "k8s.io/api/storagemigration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -36,13 +38,10 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Singular:     "storageversionmigration",
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
-			if m.Spec.Resource.Resource == "" {
-				return field.ErrorList{field.Required(spec.Child("resource", "resource"), "resource is required")}
-			}
-			return nil
+			return validate(m.Spec.Resource, spec.Child("resource"))
 		},
 		Update: registry.Change[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
-			return check.Same(m.Spec, old.Spec, spec)
+			return append(validate(m.Spec.Resource, spec.Child("resource")), check.Same(m.Spec, old.Spec, spec)...)
 		}},
 		Status: &registry.Change[*migrationv1.StorageVersionMigration]{
 			KeepsMetadata: true,
@@ -68,4 +67,18 @@ func state(conditions []metav1.Condition) string {
 		}
 	}
 	return "Unknown"
+}
+
+// validate checks that a resource may be one.
+func validate(r metav1.GroupResource, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if r.Resource == "" {
+		errs = append(errs, field.Required(at.Child("resource"), "resource is required to be set"))
+	} else if problems := validation.IsDNS1035Label(r.Resource); len(problems) > 0 {
+		errs = append(errs, field.Invalid(at.Child("resource"), r.Resource, strings.Join(problems, ",")))
+	}
+	if problems := validation.IsDNS1123Subdomain(r.Group); r.Group != "" && len(problems) > 0 {
+		errs = append(errs, field.Invalid(at.Child("group"), r.Group, strings.Join(problems, ",")))
+	}
+	return errs
 }

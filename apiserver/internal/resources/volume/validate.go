@@ -1,6 +1,9 @@
 package volume
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,14 +32,13 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if len(s.Capacity) == 0 {
 		errs = append(errs, field.Required(capacity, ""))
 	}
-	storage, ok := s.Capacity[corev1.ResourceStorage]
-	if !ok || len(s.Capacity) > 1 {
+	if _, ok := s.Capacity[corev1.ResourceStorage]; !ok || len(s.Capacity) > 1 {
 		errs = append(errs, field.NotSupported(capacity, s.Capacity, []corev1.ResourceName{corev1.ResourceStorage}))
 	}
-	if ok {
-		at := capacity.Key(string(corev1.ResourceStorage))
-		errs = append(errs, quantity(storage, at)...)
-		errs = append(errs, claim.Positive(storage, at)...)
+	for _, name := range slices.Sorted(maps.Keys(s.Capacity)) {
+		at := capacity.Key(string(name))
+		errs = append(errs, quantity(s.Capacity[name], at)...)
+		errs = append(errs, claim.Positive(s.Capacity[name], at)...)
 	}
 	errs = append(errs, check.Supported(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)

@@ -1,0 +1,31 @@
+package check
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+
+	"kctl/apiserver/internal/field"
+)
+
+// TemplateMetadata refuses what the metadata of a template may not have: all but labels
+// and annotations.
+func TemplateMetadata(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
+	errs := apivalidation.ValidateAnnotations(m.Annotations, at.Child("annotations").Upstream())
+	errs = append(errs, metav1validation.ValidateLabels(m.Labels, at.Child("labels").Upstream())...)
+	for _, of := range []struct {
+		name string
+		set  bool
+	}{
+		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""}, {"selfLink", m.SelfLink != ""},
+		{"uID", m.UID != ""}, {"resourceVersion", m.ResourceVersion != ""}, {"generation", m.Generation != 0},
+		{"creationTimestamp", !m.CreationTimestamp.IsZero()}, {"deletionTimestamp", m.DeletionTimestamp != nil},
+		{"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil}, {"ownerReferences", len(m.OwnerReferences) > 0},
+		{"finalizers", len(m.Finalizers) > 0}, {"managedFields", len(m.ManagedFields) > 0},
+	} {
+		if of.set {
+			errs = append(errs, field.Forbidden(at.Child(of.name), "cannot be set"))
+		}
+	}
+	return errs
+}
