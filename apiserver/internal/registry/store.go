@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"time"
@@ -270,6 +271,19 @@ func (s *Store[T]) key(namespace, name string) string {
 		return s.prefix + namespace + "/" + name
 	}
 	return s.prefix + name
+}
+
+// Names are those of all objects, as the cache has them now, with the namespace and a
+// slash before those that are in one.
+func (s *Store[T]) Names() iter.Seq[string] {
+	list := s.cache.List(cache.Page{Selection: cache.Selection{Prefix: s.prefix}})
+	return func(yield func(string) bool) {
+		for _, e := range list.Entries {
+			if !yield(e.Key[len(s.prefix):]) {
+				return
+			}
+		}
+	}
 }
 
 // Count returns how many objects there are, in a namespace or ("") in all, but

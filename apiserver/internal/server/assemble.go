@@ -26,8 +26,8 @@ func (s *Server) assemble(certificate string) error {
 	}
 	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
-	s.metrics.MustRegister(measured.HeldBack(s.resources.HeldBack))
 	s.definitions = s.newDefinitions()
+	s.metrics.MustRegister(measured.HeldBack(s.resources.HeldBack), s.resources, s.resources.Services)
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err
 	}

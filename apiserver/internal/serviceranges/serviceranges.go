@@ -50,7 +50,7 @@ func Gives(r netip.Prefix, addr netip.Addr) bool {
 		return false
 	}
 	n := offset(r, addr)
-	return n >= 1 && n <= size(r)
+	return n >= 1 && n <= Size(r)
 }
 
 // First is the first address that the range gives.
@@ -61,7 +61,7 @@ func First(r netip.Prefix) netip.Addr { return at(r, 1) }
 // kept for services that do, from anywhere among them, and only then these.
 func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
-		all, kept := size(r), kept(r)
+		all, kept := Size(r), kept(r)
 		for _, band := range []struct{ behind, count uint64 }{{kept, all - kept}, {0, kept}} {
 			if band.count == 0 {
 				continue
@@ -79,8 +79,8 @@ func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 	}
 }
 
-// size is how many addresses a range gives.
-func size(r netip.Prefix) uint64 {
+// Size is how many addresses a range gives.
+func Size(r netip.Prefix) uint64 {
 	bits := r.Addr().BitLen() - r.Bits()
 	if bits > widest {
 		return 0

@@ -124,6 +124,8 @@ type addresses struct {
 	own    []netip.Prefix
 	ranges *registry.Store[*networkingv1.ServiceCIDR]
 	held   *registry.Store[*networkingv1.IPAddress]
+
+	metrics *metrics
 }
 
 // families are those that services can be of.
@@ -174,9 +176,11 @@ func (a *addresses) take(ctx context.Context, s *corev1.Service, family corev1.I
 		for addr := range serviceranges.Addresses(r) {
 			err := a.hold(ctx, s, addr, dry)
 			if !errors.Is(err, errTaken) {
+				a.count(err, r, given, dry)
 				return addr.String(), err
 			}
 		}
+		a.count(errFull, r, given, dry)
 	}
 	return "", errFull
 }
@@ -186,13 +190,21 @@ func (a *addresses) takeThis(ctx context.Context, s *corev1.Service, ranges []ne
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return serviceranges.Gives(r, addr) }) {
-		return a.hold(ctx, s, addr, dry)
+	if i := slices.IndexFunc(ranges, func(r netip.Prefix) bool { return serviceranges.Gives(r, addr) }); i >= 0 {
+		err := a.hold(ctx, s, addr, dry)
+		a.count(err, ranges[i], named, dry)
+		return err
 	}
 	if dry && len(ranges) > 0 { // in upstream's words for a dry run
 		return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", wanted, ranges[0])
 	}
 	return errNotOfAny
+}
+
+func (a *addresses) count(err error, r netip.Prefix, scope string, dry bool) {
+	if !dry {
+		count(a.metrics.addresses, a.metrics.addressErrors, err, r.String(), scope)
+	}
 }
 
 // hold writes down that the service has the address. Only one writer can. What

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +33,9 @@ type nodePorts struct {
 	storage storage.Interface
 	key     string
 	span    utilnet.PortRange
+	metrics *metrics
+	// allocated is how many were given when this server changed that last; -1 before.
+	allocated atomic.Int64
 }
 
 // take gives the wanted port, or any where it is 0.
@@ -57,6 +62,9 @@ func (n *nodePorts) take(ctx context.Context, wanted int32, dry bool) (int32, er
 		bits.SetBit(bits, offset, 1)
 		return nil
 	})
+	if !dry {
+		count(n.metrics.ports, n.metrics.portErrors, err, scopeOf(wanted != 0))
+	}
 	return given, err
 }
 
@@ -118,9 +126,20 @@ func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) 
 		} else {
 			_, err = n.storage.Update(ctx, n.key, stored.Revision, value, 0)
 		}
+		if err == nil {
+			n.allocated.Store(int64(ones(bits)))
+		}
 		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrExists) && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 	}
 	return errors.New("others were always faster")
+}
+
+// ones is how many bits are set.
+func ones(set *big.Int) (n int) {
+	for _, word := range set.Bits() {
+		n += bits.OnesCount(uint(word))
+	}
+	return n
 }

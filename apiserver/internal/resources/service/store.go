@@ -30,11 +30,12 @@ type Ranges struct {
 }
 
 // Store is the store of services: it gives each its address and its node ports
-// before it is stored, and takes them back when it is gone.
+// before it is stored, and takes them back when it is gone. It is a prometheus.Collector.
 type Store struct {
 	*registry.Store[*corev1.Service]
 	addresses *addresses
 	ports     *nodePorts
+	metrics   *metrics
 	logger    *zap.Logger
 }
 
@@ -45,10 +46,14 @@ func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Sto
 	if prefix == "" {
 		prefix = "/registry"
 	}
+	m := newMetrics()
+	ports := &nodePorts{storage: o.Storage, key: prefix + "/ranges/servicenodeports", span: ranges.NodePorts, metrics: m}
+	ports.allocated.Store(-1)
 	return &Store{
 		Store:     registry.NewStore(Strategy(o.Clock), o),
-		addresses: &addresses{own: ranges.Addresses, ranges: cidrs, held: held},
-		ports:     &nodePorts{storage: o.Storage, key: prefix + "/ranges/servicenodeports", span: ranges.NodePorts},
+		addresses: &addresses{own: ranges.Addresses, ranges: cidrs, held: held, metrics: m},
+		ports:     ports,
+		metrics:   m,
 		logger:    o.Logger,
 	}
 }
