@@ -60,6 +60,13 @@ func newMembers() members {
 	return members{map[schema.GroupKind]discover.Resource{}, map[string]bool{}}
 }
 
+// resources are those of the kinds, in the order of the kinds' names.
+func (m members) resources() []discover.Resource {
+	return slices.SortedFunc(maps.Values(m.kinds), func(x, y discover.Resource) int {
+		return strings.Compare(x.GVK().GroupKind().String(), y.GVK().GroupKind().String())
+	})
+}
+
 // id is the set's, by which members are known: of the parent's identity.
 func (s *applySet) id() string {
 	parent := strings.Join([]string{s.parent.ObjectName, s.parent.Namespace, s.parent.Kind, s.parent.Group}, ".")
@@ -306,12 +313,31 @@ func (a *applying) writeSet(ctx context.Context, where members) error {
 // pruneSet deletes the members that were not applied, and has the parent forget where
 // they were.
 func (a *applying) pruneSet(ctx context.Context) error {
-	s := &a.set
-	client, err := a.Server()
+	left, err := a.leftOver(ctx)
 	if err != nil {
 		return err
 	}
-	for _, resource := range s.before.kinds {
+	for _, t := range left {
+		if err := a.pruneOne(ctx, t); err != nil {
+			return err
+		}
+	}
+	if err := a.writeSet(ctx, a.set.after); err != nil {
+		return fmt.Errorf("apply and prune succeeded, but ApplySet update failed: %w", err)
+	}
+	return nil
+}
+
+// leftOver are the members that were not applied, kind by kind in the order of their
+// names. Where one kind can't be listed, nothing is deleted.
+func (a *applying) leftOver(ctx context.Context) ([]lookup.Target, error) {
+	s := &a.set
+	client, err := a.Server()
+	if err != nil {
+		return nil, err
+	}
+	var out []lookup.Target
+	for _, resource := range s.before.resources() {
 		namespaces := []string{""}
 		if resource.Namespaced {
 			namespaces = slices.Sorted(maps.Keys(s.before.namespaces))
@@ -320,20 +346,14 @@ func (a *applying) pruneSet(ctx context.Context) error {
 			t := lookup.Target{Resource: resource, Namespace: namespace}
 			found, err := lookup.List(ctx, t.In(client), lookup.ChunkSize, rest.LabelSelector(setMember+"="+s.id()))
 			if err != nil {
-				return fmt.Errorf("listing %s objects for pruning: %w", resource.GVK(), err)
+				return nil, fmt.Errorf("listing %s objects for pruning: %w", resource.GVK(), err)
 			}
 			for i := range found.Items {
-				if t.ObjectName = found.Items[i].GetName(); a.pruned.uids[found.Items[i].GetUID()] {
-					continue
-				}
-				if err := a.pruneOne(ctx, t); err != nil {
-					return err
+				if t.ObjectName = found.Items[i].GetName(); !a.pruned.uids[found.Items[i].GetUID()] {
+					out = append(out, t)
 				}
 			}
 		}
 	}
-	if err := a.writeSet(ctx, s.after); err != nil {
-		return fmt.Errorf("apply and prune succeeded, but ApplySet update failed: %w", err)
-	}
-	return nil
+	return out, nil
 }

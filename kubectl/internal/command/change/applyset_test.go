@@ -1,0 +1,29 @@
+package change
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kctl/kubectl/internal/discover"
+)
+
+// What a set has too much goes in the same order each time: whoever reads the output, or
+// stops at an error, can rely on it.
+func TestSetsArePrunedInOrder(t *testing.T) {
+	m, want := newMembers(), []string{"ConfigMap", "Deployment.apps", "Ingress.networking.k8s.io", "Job.batch", "Pod", "Role.rbac.authorization.k8s.io", "Secret", "Service"}
+	for _, name := range want {
+		var r discover.Resource
+		r.Kind, r.Group, _ = strings.Cut(name, ".")
+		m.kinds[r.GVK().GroupKind()] = r
+	}
+	for range 5 {
+		var got []string
+		for _, r := range m.resources() {
+			got = append(got, r.GVK().GroupKind().String())
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+}
