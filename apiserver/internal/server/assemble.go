@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
@@ -14,7 +15,6 @@ import (
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/authorization"
 	"kctl/apiserver/internal/server/equivalent"
-	"kctl/apiserver/internal/storage/measured"
 )
 
 // assemble makes the rooms and introduces them to each other.
@@ -27,7 +27,7 @@ func (s *Server) assemble(certificate string) error {
 	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
 	s.definitions = s.newDefinitions()
-	s.metrics.MustRegister(measured.HeldBack(s.resources.HeldBack), s.resources, s.resources.Services)
+	s.metrics.MustRegister(s.heldBack(), s.resources, s.resources.Services)
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err
 	}
@@ -113,4 +113,12 @@ func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 
 func (s *Server) newPods() *facts.Mirror[facts.Pod] {
 	return facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
+}
+
+// heldBack counts the resources that are held back (checkStorage names them).
+func (s *Server) heldBack() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "apiserver_storage_held_back_resources",
+		Help: "Number of resources that can be neither listed nor watched, because something stored of them cannot be read.",
+	}, func() float64 { return float64(len(s.resources.HeldBack())) })
 }

@@ -38,7 +38,7 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 		}
 	}
 	get("/readyz?verbose", 200, "[+]storage ok, but held back, because a stored value cannot be read: apiextensions.k8s.io/customresourcedefinitions, secrets\n")
-	get("/metrics", 200, `apiserver_storage_held_back{resource="secrets"} 1`)
+	get("/metrics", 200, "\napiserver_storage_held_back_resources 2\n")
 	get(secrets, 500, `"StorageReadError"`)
 	get(secrets+"?watch=1", 429, "secrets: held back: ")
 	get(secrets+"/good", 200, `"good"`)
