@@ -3,8 +3,9 @@
 // and whoever writes a binding must own every rule of the role or be allowed to
 // "bind" it (Kubernetes docs, "Privilege escalation prevention").
 //
-// It stands at the end of the admission chain and can't be switched off. The
-// server's own loops, which act for no user, are not held up.
+// It stands at the end of the mutating half of the admission chain and can't be switched
+// off: who may not grant something is told so, whatever else is wrong with it, as upstream
+// does it. The server's own loops, which act for no user, are not held up.
 package escalation
 
 import (
@@ -37,8 +38,8 @@ func (Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// Validate implements admission.Validator.
-func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+// Admit implements admission.Mutator. It changes nothing.
+func (p Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Resource.Group != core.Roles.Group || a.User == nil || authz.IsMaster(a.User) {
 		return nil
 	}

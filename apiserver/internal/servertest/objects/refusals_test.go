@@ -76,6 +76,14 @@ func TestRefusalsInFull(t *testing.T) {
 		{"jane", "POST", rbac + "/clusterroles", `{"metadata":{"name":"e"},"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}}`,
 			`clusterroles.rbac.authorization.k8s.io "e" is forbidden: must have cluster-admin privileges to use the aggregationRule`},
 		{"jane", "POST", rbac + "/clusterrolebindings", binding("e", "ClusterRole", "gone", jane), `clusterrolebindings.rbac.authorization.k8s.io "gone" not found`},
+		{"jane", "PUT", rbac + "/clusterrolebindings/roler", binding("roler", "ClusterRole", "cluster-admin", jane),
+			`clusterrolebindings.rbac.authorization.k8s.io "roler" is forbidden: user "jane" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:` +
+				"\n" + `{APIGroups:["*"], Resources:["*"], Verbs:["*"]}` + "\n" + `{NonResourceURLs:["*"], Verbs:["*"]}`},
+		{"jane", "POST", rbac + "/clusterroles", role("%", `{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}`),
+			`clusterroles.rbac.authorization.k8s.io "%" is forbidden: user "jane" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:` +
+				"\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`},
+		{"", "PUT", rbac + "/clusterrolebindings/roler", binding("roler", "ClusterRole", "cluster-admin", jane),
+			`ClusterRoleBinding.rbac.authorization.k8s.io "roler" is invalid: roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}: field is immutable`},
 		{"", "POST", rbac + "/clusterroles", `{"metadata":{"name":"e"},"rules":[{}]}`, `ClusterRole.rbac.authorization.k8s.io "e" is invalid: [rules[0].apiGroups: Required value: resource rules must supply at least one api group, ` +
 			`rules[0].resources: Required value: resource rules must supply at least one resource, rules[0].verbs: Required value]`},
 	} {
