@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"k8s.io/utils/clock"
 
@@ -105,7 +104,7 @@ func connect(o Options) (*Backend, error) {
 			// lives, by a ping for nearly every answer.
 			grpc.WithStaticStreamWindowSize(etcdStreamWindow), grpc.WithStaticConnWindowSize(etcdConnWindow),
 		},
-		Logger: o.Logger.Named("etcd-client").WithOptions(zap.IncreaseLevel(zapcore.WarnLevel)),
+		Logger: etcd.ClientLogger(o.Logger),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %v: %w", o.Flags.EtcdServers, err)

@@ -26,7 +26,6 @@ import (
 	"go.etcd.io/etcd/server/v3/features"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 
 	"kctl/apiserver/internal/storage"
@@ -154,7 +153,7 @@ func closeListener(listener net.Listener) error {
 // templates along: a seventh of the program (docs/decisions/0011-small-binary.md).
 func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 	const name = "kctl"
-	logger = e.quiet(logger.Named("etcd"))
+	logger = quiet(logger.Named("etcd"), expectedWarnings, &e.silent)
 	// The addresses are names only: nobody listens on them.
 	peers := types.URLs{{Scheme: "http", Host: "localhost:2380"}}
 	clients := types.URLs{{Scheme: "http", Host: "localhost:2379"}}
@@ -180,38 +179,6 @@ func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 		ServerFeatureGate: features.NewDefaultServerFeatureGate(name, logger),
 		Metrics:           "basic", Logger: logger,
 	}
-}
-
-// expectedWarnings are what etcd says of each member that is alone behind a
-// unix socket.
-var expectedWarnings = map[string]bool{
-	"simple token is not cryptographically signed": true,
-	// Of a new member that has not stored its first entry yet; it tries again.
-	"Failed to detect schema version":  true,
-	"failed to update storage version": true,
-}
-
-// quiet lets through what etcd warns of, apart from what is as it should be.
-func (e *Embedded) quiet(logger *zap.Logger) *zap.Logger {
-	return logger.WithOptions(zap.IncreaseLevel(zapcore.WarnLevel), zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return &quietCore{Core: core, silent: &e.silent}
-	}))
-}
-
-type quietCore struct {
-	zapcore.Core
-	silent *atomic.Bool
-}
-
-func (c *quietCore) With(fields []zapcore.Field) zapcore.Core {
-	return &quietCore{Core: c.Core.With(fields), silent: c.silent}
-}
-
-func (c *quietCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.silent.Load() || expectedWarnings[entry.Message] {
-		return checked
-	}
-	return c.Core.Check(entry, checked)
 }
 
 // Client calls the server without a network between. It ends with Stop.
