@@ -2,14 +2,19 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func layout(t *testing.T) Layout {
@@ -105,6 +110,33 @@ func TestSettingsStay(t *testing.T) {
 	slices.Sort(ports)
 	if len(slices.Compact(ports)) != 5 {
 		t.Errorf("a port is used twice: %+v", first)
+	}
+}
+
+// Where loopback is down, up says so before it makes anything.
+func TestLoopbackIsDown(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, to make a network namespace")
+	}
+	if err := loopbackUp(); err != nil {
+		t.Error(err)
+	}
+	dir := filepath.Join(t.TempDir(), "cluster")
+	said := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with this function
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			said <- err
+			return
+		}
+		_, err := Up(t.Context(), UpOptions{Dir: dir, Port: 7443, Without: Parts}, &Lines{Out: os.Stderr})
+		said <- err
+	}()
+	if err := <-said; err == nil || !strings.Contains(err.Error(), "`ip link set lo up`") {
+		t.Errorf("up says %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("up has made %s: %v", dir, err)
 	}
 }
 

@@ -125,6 +125,21 @@ func (l Layout) available(o UpOptions) error {
 	return nil
 }
 
+// loopbackUp: over it the programs reach each other, and without it nothing but
+// their time-outs would tell.
+func loopbackUp() error {
+	links, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("list this machine's interfaces: %w", err)
+	}
+	for _, link := range links {
+		if link.Flags&net.FlagLoopback != 0 && link.Flags&net.FlagUp != 0 {
+			return nil
+		}
+	}
+	return errors.New("this machine's loopback interface is down, over which the programs reach each other: `ip link set lo up`")
+}
+
 func (s *settings) agrees(o UpOptions) error {
 	if o.PortSet && o.Port != s.Port {
 		return fmt.Errorf("this cluster's port is %d and stays so; `kctl down` it first to have %d", s.Port, o.Port)

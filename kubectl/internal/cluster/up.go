@@ -81,7 +81,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("kctl up needs root: it starts a container runtime and makes network links")
 	}
-	if err := l.available(o); err != nil {
+	if err := errors.Join(loopbackUp(), l.available(o)); err != nil {
 		return nil, err
 	}
 	// Others than root read what is made here, the users of containers too. What they
