@@ -41,14 +41,25 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d removed", count), nil
 }
 
+// What a runtime may take to end pods: down and reset end, too, where it hangs. Each
+// takes it about a quarter of a second on two cores, and whatever else these do.
+const (
+	endWithin     = 2 * time.Minute
+	endEachWithin = 2 * time.Second
+)
+
 // removeSandboxes stops and removes every sandbox of the runtime at a socket.
 func removeSandboxes(ctx context.Context, socket string, between func() error) (int, error) {
 	runtime := runtimeAt(socket)
 	defer runtime.close()
-	list, err := runtime.sandboxes(ctx)
+	asked, cancel := context.WithTimeout(ctx, endWithin)
+	list, err := runtime.sandboxes(asked)
+	cancel()
 	if err != nil {
 		return 0, fmt.Errorf("list sandboxes: %w", err)
 	}
+	ctx, cancel = context.WithTimeout(ctx, endWithin+time.Duration(len(list))*endEachWithin)
+	defer cancel()
 	stopped := forEachSandbox(list, func(s sandbox) error { return runtime.end(ctx, "StopPodSandbox", s.id) })
 	killed := between()
 	removed := forEachSandbox(list, func(s sandbox) error {

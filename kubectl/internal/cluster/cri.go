@@ -60,7 +60,7 @@ func (r *runtimeService) call(ctx context.Context, method string, message []byte
 	request.Header.Set("Te", "trailers")
 	response, err := r.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", method, err)
+		return nil, fmt.Errorf("%s: %w", method, errors.Unwrap(err)) // without the URL, which is made up
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -119,6 +120,11 @@ func TestRuntimeCalls(t *testing.T) {
 	}
 	if err := runtime.end(ctx, "RemovePodSandbox", "id-one"); err == nil || !strings.Contains(err.Error(), "not implemented") {
 		t.Errorf("of a call that is not there: %v", err)
+	}
+	late, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
+	defer cancel()
+	if err := runtime.end(late, "StopPodSandbox", "id-two"); err == nil || err.Error() != "StopPodSandbox: context deadline exceeded" {
+		t.Errorf("of a runtime that has no time left: %v", err)
 	}
 	fake.mu.Lock()
 	fake.conditions[1] = &runtimeapi.RuntimeCondition{Type: "NetworkReady", Reason: "NoPlugin", Message: "cni is missing"}

@@ -15,11 +15,7 @@ type DownOptions struct {
 	KeepData bool // keep the store, the certificates and the kubeconfigs
 }
 
-const (
-	stopGrace = 10 * time.Second
-	// cleanUpWithin bounds the whole of what happens to pods, so that down ends.
-	cleanUpWithin = 2 * time.Minute
-)
+const stopGrace = 10 * time.Second
 
 // Down takes the cluster away: its pods, its programs, and everything that
 // they made outside of its directory; then the directory.
@@ -57,11 +53,7 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 		}
 	}
 	stopProgram(Kubelet) // first, or it would start the pods again
-	step("pods", func() (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, cleanUpWithin)
-		defer cancel()
-		return l.removePods(ctx)
-	})
+	step("pods", func() (string, error) { return l.removePods(ctx) })
 	for _, name := range []string{Scheduler, Apiserver, Containerd, Registry} {
 		stopProgram(name)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,6 +124,9 @@ func (l Layout) await(ctx context.Context, p program, ended func() bool) error {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) { // not the program's fault
 				return ctx.Err()
+			}
+			if failed := (*url.Error)(nil); errors.As(waitingFor, &failed) {
+				waitingFor = failed.Err // of the other kctl says no more than that its server can't be reached
 			}
 			return fmt.Errorf("%s is not ready: %w; the end of %s:\n%s", p.name, waitingFor, l.Log(p.name), l.tail(p.name))
 		}

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,6 +131,20 @@ func TestAwaitInterrupted(t *testing.T) {
 	cancel()
 	p := program{name: "slow", ready: func(context.Context) error { return errors.New("not yet") }}
 	if err := layout(t).await(ctx, p, func() bool { return false }); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not ready") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a program does not answer is told as that program's, with its log: of an
+// *url.Error kctl says that the server can't be reached, and no more.
+func TestAwaitSaysWhatItWaitedFor(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	p := program{name: "slow", ready: func(context.Context) error {
+		return fmt.Errorf("node: %w", &url.Error{Op: "Get", URL: "https://127.0.0.1:1", Err: errors.New("refused")})
+	}}
+	err := layout(t).await(ctx, p, func() bool { return false })
+	if failed := (*url.Error)(nil); err == nil || errors.As(err, &failed) || !strings.HasPrefix(err.Error(), "slow is not ready: refused; the end of ") {
 		t.Errorf("got %v", err)
 	}
 }
