@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 )
@@ -26,4 +27,32 @@ func ParseNodeIPs(flag string) ([]string, error) {
 		all = append(all, ip.String())
 	}
 	return all, nil
+}
+
+// OwnAddress is the address by which others reach this machine: the one that packets
+// leave it from, or else the first IPv4 one that is not loopback, or else loopback.
+func OwnAddress() (netip.Addr, error) {
+	// Connecting a datagram socket sends nothing; it only looks up the route. To list
+	// interfaces would take a netlink socket, which not every service may have.
+	for _, documentation := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
+		conn, err := net.Dial("udp", documentation)
+		if err != nil {
+			continue
+		}
+		local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+		conn.Close()
+		if local.IsGlobalUnicast() {
+			return local, nil
+		}
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("addresses of this machine: %w", err)
+	}
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() && prefix.Addr().IsGlobalUnicast() {
+			return prefix.Addr(), nil
+		}
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"net"
 	"slices"
 	"testing"
 )
@@ -29,4 +30,16 @@ func TestParseNodeIPs(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %v", flag, got, err, want)
 		}
 	}
+}
+
+func TestOwnAddressIsTheMachines(t *testing.T) {
+	own, err := OwnAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0")) // by nobody else's
+	if err != nil || own.IsUnspecified() {
+		t.Fatalf("%s: %v", own, err)
+	}
+	listener.Close()
 }

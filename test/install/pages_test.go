@@ -89,6 +89,7 @@ func (m *machine) types(dir string, page *harness.Page, under string, blocks int
 
 func (p *pages) installs(m *machine) {
 	m.types("/root", p.install, "The control plane", 1)
+	m.eventually("sh", "-c", endpoints+" | grep -qx 192.0.2.11")
 	m.types("/root", p.install, "A node", 1)
 	// How full the disk is, is not this machine's business.
 	m.sh("echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >/etc/default/kctl-kubelet")

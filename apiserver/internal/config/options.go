@@ -172,7 +172,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 func (o *Options) addServing(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on")
-	fs.StringVar(&o.AdvertiseAddress, "advertise-address", o.AdvertiseAddress, "IP address by which pods and other machines reach this server, for the endpoints of the service kubernetes (default: --bind-address, or, where that is 0.0.0.0 or ::, the address of this machine's default route; none where it is loopback)")
+	fs.StringVar(&o.AdvertiseAddress, "advertise-address", o.AdvertiseAddress, "IP address by which pods and other machines reach this server, for the endpoints of the service kubernetes (default: --bind-address, or, where that is 0.0.0.0 or ::, the one that packets leave this machine from; none where it is loopback)")
 	fs.StringVar(&o.ExternalHostname, "external-hostname", o.ExternalHostname, "name by which others reach this server, in URLs that it tells (default: its address)")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "port to serve HTTPS on; 0 takes any free one and writes it to <data-dir>/apiserver.port")
 	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "serving certificate; without it a self-signed one is made in --cert-dir")

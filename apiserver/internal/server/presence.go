@@ -1,17 +1,19 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"strconv"
 
 	"go.uber.org/zap"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/presence"
+	"kctl/proto/core"
 )
 
 // beFound keeps this server among the endpoints of the service kubernetes until
@@ -61,18 +63,14 @@ func (s *Server) external(listening string) string {
 
 // reachedAt is where others reach the server, if they can.
 func (s *Server) reachedAt() (netip.AddrPort, bool) {
-	ip := net.ParseIP(s.options.AdvertiseAddress)
-	if ip == nil {
-		ip = net.ParseIP(s.options.BindAddress)
-	}
-	if ip.IsUnspecified() {
-		found, err := utilnet.ResolveBindAddress(ip)
+	addr, err := netip.ParseAddr(cmp.Or(s.options.AdvertiseAddress, s.options.BindAddress))
+	if err == nil && addr.IsUnspecified() {
+		if addr, err = core.OwnAddress(); err == nil && addr.IsLoopback() {
+			err = errors.New("this machine has loopback alone")
+		}
 		if err != nil {
 			s.logger.Warn("this server is not among the endpoints of service kubernetes; name its address with --advertise-address", zap.Error(err))
-			return netip.AddrPort{}, false
 		}
-		ip = found
 	}
-	addr, ok := netip.AddrFromSlice(ip)
-	return netip.AddrPortFrom(addr.Unmap(), uint16(s.port)), ok && !ip.IsLoopback()
+	return netip.AddrPortFrom(addr.Unmap(), uint16(s.port)), err == nil && !addr.IsLoopback()
 }

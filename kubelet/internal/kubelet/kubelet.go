@@ -149,7 +149,7 @@ func (k *Kubelet) identify() error {
 			return fmt.Errorf("--node-ip: %w", err)
 		}
 	} else {
-		ip, err := node.Address()
+		ip, err := core.OwnAddress()
 		if err != nil {
 			return err
 		}

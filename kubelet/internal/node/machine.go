@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -131,26 +130,4 @@ func osImage() string {
 		}
 	}
 	return runtime.GOOS
-}
-
-// Address is the machine's own address, by which others reach it: that of the
-// interface with the default route, or else of the first that is not loopback.
-func Address() (net.IP, error) {
-	// Connecting a datagram socket sends nothing; it only looks up the route.
-	if conn, err := net.Dial("udp", "192.0.2.1:9"); err == nil {
-		defer conn.Close()
-		if local, ok := conn.LocalAddr().(*net.UDPAddr); ok && !local.IP.IsLoopback() {
-			return local.IP, nil
-		}
-	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("addresses of the machine: %w", err)
-	}
-	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
-			return n.IP, nil
-		}
-	}
-	return net.IPv4(127, 0, 0, 1), nil
 }
