@@ -2,6 +2,8 @@ package compose_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,6 +60,20 @@ func TestAnyOneMayBeLost(t *testing.T) {
 	})
 	t.Run("a process that dies is started again", func(t *testing.T) {
 		e.dies(t, "apiserver-1")
+		w.more(t)
+	})
+	t.Run("certificates are renewed", func(t *testing.T) {
+		before := e.served(t)
+		page := harness.OpenPage(t, "docs/operations.md")
+		page.Take(t, "Renewing certificates") // with systemd
+		e.must("bash", "-euo", "pipefail", "-c", "cd "+filepath.Join(harness.Root(), folder)+"\n"+page.Take(t, "Renewing certificates"))
+		harness.Eventually(t, time.Minute, func() error {
+			if e.served(t) == before {
+				return errors.New("an API server shows the old certificate")
+			}
+			return nil
+		})
+		e.allHealthy()
 		w.more(t)
 	})
 	w.check(t)
@@ -184,6 +200,21 @@ func (e *engine) admin(host string) (kubeconfig string) {
 	e.t.Helper()
 	return e.compose("run", "--rm", "-T", "pki", "kubeconfig", "--dir=/etc/kctl",
 		"--user=kubernetes-admin", "--group=system:masters", "--server=https://"+host+":6443")
+}
+
+// served is the number of the certificate that the balancer leads to.
+func (e *engine) served(t *testing.T) string {
+	t.Helper()
+	raw, err := e.dial(t.Context(), "tcp", "127.0.0.1:6443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+	if err := conn.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
 // clientset is a client that is in the engine's network.

@@ -3,6 +3,7 @@ package certificates
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -290,6 +291,45 @@ func TestRenewKeepsKeysAndNames(t *testing.T) {
 	}
 	if changes, err := again.Renew([]string{"apiserver"}, later); err != nil || len(changes) != 1 {
 		t.Errorf("renew one: %v, %v", changes, err)
+	}
+}
+
+// What ends is told before it does, with what is to be done: of authorities, too, and
+// of kubeconfigs that are none of the directory's own.
+func TestCheckSaysWhatToDoAboutTheEnd(t *testing.T) {
+	d := made(t)
+	kubelet, err := d.Mint(User("kubelet", "system:node:n"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kubelet", "alice"} {
+		if err := os.WriteFile(d.Kubeconfig(name), kubelet, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d = controlPlane(d.Dir)
+	d.RenewBefore = 11 * 365 * 24 * time.Hour // the authorities', too
+	findings, err := d.Check(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		want := fmt.Sprintf("; `kctl pki renew %s --dir %s` renews it", strings.TrimSuffix(f.Name, ".kubeconfig"), d.Dir)
+		switch f.Name {
+		case "ca", "etcd/ca", "front-proxy-ca":
+			want = "; authorities are not renewed: "
+		case "kubelet.kubeconfig":
+			want = "; the kubelet renews it while it runs"
+		case "alice.kubeconfig":
+			want = "; `kctl pki kubeconfig` makes another"
+		}
+		if !f.Soon || len(f.Problems) != 1 || !strings.Contains(f.Problems[0], want) {
+			t.Errorf("%s: %q, want %q", f.Name, f.Problems, want)
+		}
+	}
+	// Not so soon that nothing could be made anew.
+	if _, err := d.Make(time.Now()); err != nil {
+		t.Errorf("an authority that ends one day: %v", err)
 	}
 }
 

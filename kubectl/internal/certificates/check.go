@@ -62,7 +62,7 @@ func (d *Directory) finding(s *state) Finding {
 
 // take takes over what was found wrong.
 func (f *Finding) take(s *state) {
-	f.Soon = s.has(expired)
+	f.Soon = s.has(expired) || s.has(ending)
 	for _, p := range s.problems {
 		f.Problems = append(f.Problems, p.Detail)
 	}
@@ -98,6 +98,9 @@ func (d *Directory) otherKubeconfigs(now time.Time) ([]Finding, error) {
 	return findings, nil
 }
 
+// kubeletKubeconfig is that of a machine that joined.
+const kubeletKubeconfig = "kubelet.kubeconfig"
+
 func (d *Directory) otherKubeconfig(file string, now time.Time) *Finding {
 	f := &Finding{Name: filepath.Base(file), File: file}
 	config, err := rest.LoadKubeconfig(file)
@@ -123,7 +126,10 @@ func (d *Directory) otherKubeconfig(file string, now time.Time) *Finding {
 		return f
 	}
 	f.describe(s.cert)
-	at := files{f.File, keyFile}
+	at := files{f.File, keyFile, "`kctl pki kubeconfig` makes another"}
+	if f.Name == kubeletKubeconfig {
+		at.remedy = "the kubelet renews it while it runs"
+	}
 	at.judgeKey(s)
 	at.judgeContent(s, now, d.RenewBefore)
 	authority := d.read(Entry{Name: Authority}, nil, now)

@@ -30,6 +30,7 @@ const (
 	missing  kind = iota + 1 // nothing is there
 	half                     // a certificate or a key without the other
 	expired                  // or ends soon
+	ending                   // an authority that ends soon: it is not renewed
 	unnamed                  // the certificate does not say all the names that it should
 	exposed                  // others may read the key
 	unusable                 // nobody can tell what was meant: people have to look
@@ -61,7 +62,7 @@ func (d *Directory) read(e Entry, authority *state, now time.Time) *state {
 		return s
 	}
 	s.pair = pair
-	f := files{d.file(e), d.keyFile(e)}
+	f := files{d.file(e), d.keyFile(e), d.remedy(e)}
 	switch {
 	case len(pair.Cert) == 0 && len(pair.Key) == 0:
 		s.add(missing, "%s is not there", f.cert)
@@ -116,8 +117,16 @@ func parse(certPEM []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// files are where a certificate and its key are.
-type files struct{ cert, key string }
+// files are where a certificate and its key are, and what is to be done when it ends.
+type files struct{ cert, key, remedy string }
+
+// remedy is what is to be done when an entry ends.
+func (d *Directory) remedy(e Entry) string {
+	if e.Authority == "" {
+		return "authorities are not renewed: `kctl pki init` makes another, and all that it signs, once everything of this one is moved away"
+	}
+	return fmt.Sprintf("`kctl pki renew %s --dir %s` renews it", e.Name, d.Dir)
+}
 
 func (f files) judgeKey(s *state) {
 	if len(s.pair.Key) == 0 {
@@ -164,9 +173,13 @@ func (f files) judgeContent(s *state, now time.Time, renewBefore time.Duration) 
 	case now.Before(s.cert.NotBefore):
 		s.add(unusable, "%s is not valid before %s: is this machine's clock right?", file, s.cert.NotBefore.UTC().Format(time.RFC3339))
 	case !now.Before(s.cert.NotAfter):
-		s.add(expired, "%s expired at %s; `kctl pki renew` renews it", file, s.cert.NotAfter.UTC().Format(time.RFC3339))
-	case now.Add(renewBefore).After(s.cert.NotAfter) && s.entry.Authority != "":
-		s.add(expired, "%s expires at %s; `kctl pki renew` renews it", file, s.cert.NotAfter.UTC().Format(time.RFC3339))
+		s.add(expired, "%s expired at %s; %s", file, s.cert.NotAfter.UTC().Format(time.RFC3339), f.remedy)
+	case now.Add(renewBefore).After(s.cert.NotAfter):
+		kind := expired
+		if s.entry.Authority == "" {
+			kind = ending
+		}
+		s.add(kind, "%s expires at %s; %s", file, s.cert.NotAfter.UTC().Format(time.RFC3339), f.remedy)
 	}
 	has := pki.SubjectOf(s.cert)
 	if lacks := lacking(has, want); len(lacks) > 0 {

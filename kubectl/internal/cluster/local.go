@@ -1,6 +1,11 @@
 package cluster
 
-import "path/filepath"
+import (
+	"net/netip"
+	"path/filepath"
+
+	"kctl/kubectl/internal/certificates"
+)
 
 // Local is a cluster of `kctl up`, as a kubeconfig leads to it.
 type Local struct {
@@ -14,13 +19,36 @@ func Of(kubeconfig string) *Local {
 	if kubeconfig == "" {
 		return nil
 	}
-	l, err := newLayout(filepath.Dir(kubeconfig))
-	if err != nil {
-		return nil
-	}
-	s, err := loadSettings(l)
-	if err != nil {
+	l, s := in(filepath.Dir(kubeconfig))
+	if s == nil {
 		return nil
 	}
 	return &Local{Dir: l.Dir, Scheduler: s.scheduler()}
+}
+
+// in is the cluster in a directory; its settings are nil where there is none.
+func in(dir string) (Layout, *settings) {
+	l, err := newLayout(dir)
+	if err != nil {
+		return l, nil
+	}
+	s, err := loadSettings(l)
+	if err != nil {
+		return l, nil
+	}
+	return l, s
+}
+
+// Certificates are those of the cluster in a directory, of which nothing new is asked;
+// nil where none of `kctl up` is there.
+func Certificates(dir string) *certificates.Directory {
+	l, s := in(dir)
+	if s == nil {
+		return nil
+	}
+	d := certificatesOf(l, s, netip.Addr{})
+	for i := range d.Entries {
+		d.Entries[i].Subject.DNSNames, d.Entries[i].Subject.IPs = nil, nil
+	}
+	return d
 }

@@ -53,6 +53,41 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 	}
 }
 
+// All that up has made is looked at, and can be renewed, by who knows no more than
+// the directory.
+func TestCertificatesOfACluster(t *testing.T) {
+	l := layout(t)
+	if d := Certificates(l.Dir); d != nil {
+		t.Errorf("an empty directory has %+v", d)
+	}
+	s, err := chooseSettings(l, UpOptions{NodeName: "node-1", Port: 7443, Address: "192.0.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := certificatesOf(l, s, netip.MustParseAddr("10.9.0.1")).Make(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := fingerprint(t, l, "kubelet-server")
+	d := Certificates(l.Dir)
+	changes, err := d.Renew(nil, time.Now())
+	if want := len(made) - 3; err != nil || len(changes) != want { // two authorities, and the key of service accounts
+		t.Errorf("renewed %v, %v, want %d", changes, err, want)
+	}
+	if fingerprint(t, l, "kubelet-server") == before {
+		t.Error("the kubelet's serving certificate is the old one")
+	}
+	findings, err := d.Check(time.Now().Add(certificates.Lasts - renewBefore + time.Hour))
+	for _, f := range findings {
+		if certificate := f.Authority != f.Subject; err != nil || (len(f.Problems) == 1) != certificate || f.Soon != certificate {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+	if len(findings) != len(made)-1 {
+		t.Errorf("%d are looked at, of %d", len(findings), len(made)-1)
+	}
+}
+
 // TestReachableByPods: what pods and other machines connect to has certificates
 // for it.
 func TestReachableByPods(t *testing.T) {

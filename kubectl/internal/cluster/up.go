@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"kctl/kubectl/internal/certificates"
 	"kctl/kubectl/internal/images"
 )
 
@@ -97,8 +98,8 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 		if s, err = chooseSettings(l, o); err != nil {
 			return "", err
 		}
-		_, err = certificatesOf(l, s, service).Make(time.Now())
-		return l.path("pki"), err
+		changes, err := certificatesOf(l, s, service).Make(time.Now())
+		return l.path("pki") + renewed(changes), err
 	})
 	if err != nil {
 		return nil, err
@@ -110,6 +111,20 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 		Kubeconfig: l.Kubeconfig("admin"), Server: s.server(),
 		Images: []string{images.Host + "/demo"},
 	}, nil
+}
+
+// renewed is a word on how many certificates were.
+func renewed(changes []certificates.Change) string {
+	count := 0
+	for _, change := range changes {
+		if strings.HasPrefix(change.Done, certificates.Renewed) {
+			count++
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d renewed", count)
 }
 
 // prepare makes the directories and takes the lock that keeps two commands

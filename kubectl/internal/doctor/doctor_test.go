@@ -286,6 +286,13 @@ func TestAdviceForKctlUp(t *testing.T) {
 	if got := find(t, s.Checks(t.Context()), "connection"); !strings.Contains(got.Advice, "`kctl up --dir /srv/two`") || strings.Contains(got.Advice, "systemctl") {
 		t.Errorf("%+v", got)
 	}
+	old := newPatient(t)
+	old.lasts = -time.Minute
+	s = old.server(t)
+	s.Up = "/srv/two"
+	if got := find(t, s.Checks(t.Context()), "server-certificate"); got.Advice != "`kctl pki renew apiserver --dir /srv/two`" {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestRequestsAndTokens(t *testing.T) {

@@ -41,6 +41,14 @@ func (s *Server) service(name string) string {
 	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }
 
+// renew says how a certificate of the control plane is renewed.
+func (s *Server) renew(name string) string {
+	if s.Up != "" {
+		return fmt.Sprintf("`kctl pki renew %s --dir %s`", name, s.Up)
+	}
+	return fmt.Sprintf("`kctl pki renew %s` on the control plane", name)
+}
+
 // Checks looks at the server and, through it, at the cluster. Where a step
 // fails that others need, these are left out.
 func (s *Server) Checks(ctx context.Context) []Check {
@@ -83,7 +91,7 @@ func (s *Server) clientCertificate() []Check {
 	if err != nil {
 		return []Check{fail(name, "get a new kubeconfig: `kctl pki kubeconfig` on the control plane", "certificate and key in the kubeconfig don't belong together: %v", err)}
 	}
-	return []Check{s.lasts(name, pair.Leaf, "renew it (`kctl pki renew`), or get a new kubeconfig (`kctl pki kubeconfig`)")}
+	return []Check{s.lasts(name, pair.Leaf, s.renew("admin")+" renews that of admin.kubeconfig, `kctl pki kubeconfig` makes another kubeconfig")}
 }
 
 // lasts says how long a certificate is still good.
@@ -126,7 +134,7 @@ func (s *Server) connection(ctx context.Context) ([]Check, bool) {
 		return []Check{fail(name, "is it the API server's port?", "%s: %v", address, err)}, false
 	}
 	chain := conn.ConnectionState().PeerCertificates
-	checks := []Check{ok(name, "%s answers", address), s.lasts("server-certificate", chain[0], "`kctl pki renew apiserver` on the control plane")}
+	checks := []Check{ok(name, "%s answers", address), s.lasts("server-certificate", chain[0], s.renew("apiserver"))}
 	trusted := s.trusted(chain, u.Hostname())
 	return append(checks, trusted), trusted.Result != Fail && checks[1].Result != Fail
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -160,9 +161,12 @@ func printChecks(out io.Writer, checks []doctor.Check) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	var given []string
 	for _, check := range checks {
-		if check.Result != doctor.OK && check.Advice != "" {
-			fmt.Fprintf(out, "\n%s: %s\n", check.Name, check.Advice)
+		advice := check.Name + ": " + check.Advice
+		if check.Result != doctor.OK && check.Advice != "" && !slices.Contains(given, advice) {
+			fmt.Fprintf(out, "\n%s\n", advice)
+			given = append(given, advice)
 		}
 	}
 	return nil

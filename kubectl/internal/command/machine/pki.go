@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"kctl/kubectl/internal/certificates"
+	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/core"
 	"kctl/proto/pki"
 )
 
@@ -82,7 +84,7 @@ and pki/sa.{key,pub} to it, and run this there.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "dir", configDir, "where the files are")
-	f.StringVar(&o.advertise, "advertise-address", "", "address of this machine's API server (default: that of the interface with the default route)")
+	f.StringVar(&o.advertise, "advertise-address", "", "address of this machine's API server (default: the one that packets leave from)")
 	f.StringSliceVar(&o.hosts, "hosts", nil, "more names and addresses that API servers are reached by: load balancers, other API servers")
 	f.StringSliceVar(&o.etcdHosts, "etcd-hosts", nil, "names and addresses that etcd's members are reached by, beside this machine's")
 	f.StringVarP(&o.server, "server", "s", "", "URL of the API server, for kubeconfigs (default https://ADVERTISE-ADDRESS:6443)")
@@ -94,7 +96,14 @@ and pki/sa.{key,pub} to it, and run this there.`,
 }
 
 func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error) {
-	advertise := cmp.Or(o.advertise, ownAddress())
+	advertise := o.advertise
+	if advertise == "" {
+		own, err := core.OwnAddress()
+		if err != nil {
+			return nil, fmt.Errorf("%w; name it by --advertise-address", err)
+		}
+		advertise = own.String()
+	}
 	if net.ParseIP(advertise) == nil {
 		return nil, fmt.Errorf("--advertise-address=%s: not an IP address", advertise)
 	}
@@ -130,17 +139,6 @@ func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error
 	}, nil
 }
 
-// ownAddress is this machine's as others see it: that of the interface with the
-// default route. Nothing is sent to find out.
-func ownAddress() string {
-	conn, err := net.Dial("udp", "192.0.2.1:9") // a documentation address (RFC 5737)
-	if err != nil {
-		return "127.0.0.1"
-	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).IP.String()
-}
-
 func printChanges(out io.Writer, changes []certificates.Change) {
 	for _, change := range changes {
 		fmt.Fprintf(out, "%s: %s\n", change.File, change.Done)
@@ -149,6 +147,9 @@ func printChanges(out io.Writer, changes []certificates.Change) {
 
 // existing is a directory of which nothing new is asked.
 func existing(dir string) *certificates.Directory {
+	if d := cluster.Certificates(dir); d != nil {
+		return d
+	}
 	return &certificates.Directory{Dir: dir, Entries: certificates.ControlPlane(nil, nil)}
 }
 
@@ -160,7 +161,10 @@ func newPKIRenew(c *frame.CLI) *cobra.Command {
 		Long: `Give certificates a new validity, with the keys, holders and names that they
 have. Authorities stay. Programs that run take the new files up by themselves.`,
 		Example: `  kctl pki renew all
-  kctl pki renew apiserver etcd/server`,
+  kctl pki renew apiserver etcd/server
+
+  # Those of kctl up
+  kctl pki renew all --dir /var/lib/kctl`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("name the certificates to renew, or all; `kctl pki check` lists them")
