@@ -2,8 +2,6 @@ package compose_test
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,20 +61,11 @@ func TestAnyOneMayBeLost(t *testing.T) {
 		w.more(t)
 	})
 	t.Run("certificates are renewed", func(t *testing.T) {
-		before := e.served(t)
-		page := harness.OpenPage(t, "docs/operations.md")
-		page.Take(t, "Renewing certificates") // with systemd
-		e.must("bash", "-euo", "pipefail", "-c", "cd "+filepath.Join(harness.Root(), folder)+"\n"+page.Take(t, "Renewing certificates"))
-		harness.Eventually(t, time.Minute, func() error {
-			if e.served(t) == before {
-				return errors.New("an API server shows the old certificate")
-			}
-			return nil
-		})
-		e.allHealthy()
+		e.renews(t)
 		w.more(t)
 	})
 	w.check(t)
+	t.Run("all is lost", func(t *testing.T) { e.restores(t, client) })
 }
 
 // startControlPlane brings everything up by a Compose, and has it taken down
@@ -100,29 +89,6 @@ func startControlPlane(t *testing.T, program []string, up func(*engine), setting
 	up(e)
 	e.allHealthy()
 	return e
-}
-
-// asDocumented brings everything up by the commands of docs/operations.md.
-func (e *engine) asDocumented() {
-	e.t.Helper()
-	const under = "A control plane in containers"
-	settings, admin := filepath.Join(harness.Root(), folder, ".env"), filepath.Join(harness.Root(), folder, "admin.kubeconfig")
-	for _, file := range []string{settings, admin} {
-		if _, err := os.Stat(file); err == nil {
-			e.t.Fatalf("%s is in the way: the test writes it, and removes it", file)
-		}
-		e.t.Cleanup(func() { _ = os.Remove(file) })
-	}
-	page := harness.OpenPage(e.t, "docs/operations.md")
-	script := "cd " + harness.Root() + "\n"
-	for range 3 {
-		script += page.Take(e.t, under)
-	}
-	e.must("bash", "-euo", "pipefail", "-c", script)
-	kubeconfig, err := os.ReadFile(admin)
-	if err != nil || !strings.Contains(string(kubeconfig), "https://cp.example.org:6443") {
-		e.t.Errorf("the kubeconfig: %v\n%s", err, kubeconfig)
-	}
 }
 
 // loaded brings everything up from images that were made before.
@@ -200,21 +166,6 @@ func (e *engine) admin(host string) (kubeconfig string) {
 	e.t.Helper()
 	return e.compose("run", "--rm", "-T", "pki", "kubeconfig", "--dir=/etc/kctl",
 		"--user=kubernetes-admin", "--group=system:masters", "--server=https://"+host+":6443")
-}
-
-// served is the number of the certificate that the balancer leads to.
-func (e *engine) served(t *testing.T) string {
-	t.Helper()
-	raw, err := e.dial(t.Context(), "tcp", "127.0.0.1:6443")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
-	if err := conn.HandshakeContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
 // clientset is a client that is in the engine's network.

@@ -27,7 +27,8 @@ type engine struct {
 	dir       string
 	namespace string // file
 	env       []string
-	program   []string // which Compose: "docker-compose", or "docker compose"
+	program   []string      // which Compose: "docker-compose", or "docker compose"
+	page      *harness.Page // that documents it, where it is followed
 }
 
 const folder = "deploy/compose"

@@ -155,6 +155,7 @@ func (p *pages) operates(m *machine) {
 	m.sh("test -s /root/heap")
 	m.types("/root", p.operations, "Metrics", 1)
 	m.sh("cd /etc/prometheus/kctl && grep -q BEGIN prometheus.crt && grep -q BEGIN prometheus.key && grep -q BEGIN ca.crt")
+	m.sh("! find /root/alice.kubeconfig /root/prometheus.kubeconfig /root/admin.key /etc/prometheus/kctl/prometheus.key -perm /077 | grep .")
 	m.types("/opt/newer", p.install, "Upgrade and removal", 1)
 	if got := m.do("dpkg-query", "--show", "--showformat=${Version}", "kctl-control-plane"); got != "99.0.0" {
 		m.t.Errorf("after the upgrade there is version %s", got)

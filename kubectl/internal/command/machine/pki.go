@@ -272,7 +272,7 @@ func newPKIKubeconfig(c *frame.CLI) *cobra.Command {
 		Long: `Make a kubeconfig with a certificate for somebody. There is no taking back a
 certificate: give it no longer life than is needed, and no group that need not be.`,
 		Example: `  # Someone who may look for a day, once a binding says so
-  kctl pki kubeconfig --user alice --group developers --expires 24h > alice.kubeconfig
+  kctl pki kubeconfig --user alice --group developers --expires 24h --out alice.kubeconfig
 
   # For upstream's controller manager
   kctl pki kubeconfig --user system:kube-controller-manager --expires 8760h --out controller-manager.kubeconfig`,
