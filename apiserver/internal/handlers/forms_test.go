@@ -95,6 +95,14 @@ func TestFormsOut(t *testing.T) {
 		if a := s.do("GET", collection+"/a?pretty=true", ""); !bytes.Contains(a.body, []byte("\n  \"metadata\": {")) {
 			t.Errorf("got %s", a.body)
 		}
+		for tool, want := range map[string]bool{"curl/8.5.0": true, "Mozilla/5.0 (X11)": true, "kubectl/v1.37.0": false} {
+			if a := s.do("GET", collection+"/a", "", "User-Agent", tool); bytes.Contains(a.body, []byte("\n  \"metadata\": {")) != want {
+				t.Errorf("%s: got %s", tool, a.body)
+			}
+		}
+		if a := s.do("GET", collection+"/a?pretty=false", "", "User-Agent", "curl/8.5.0"); bytes.Contains(a.body, []byte("\n ")) {
+			t.Errorf("got %s", a.body)
+		}
 	})
 	t.Run("preference", func(t *testing.T) {
 		a := s.do("GET", collection+"/a", "", "Accept", "application/yaml;q=0.5, application/json;q=0.9")

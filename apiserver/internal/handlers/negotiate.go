@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,9 +40,23 @@ func (c *call) negotiate(stream bool) (form, error) {
 	if err != nil {
 		return form{}, err
 	}
-	pretty, _ := strconv.ParseBool(c.gin.Query("pretty"))
-	f.pretty = pretty && !stream
+	f.pretty = !stream && readByPeople(c.gin.Request)
 	return f, nil
+}
+
+// readByPeople tells whether the answer should be laid out: ?pretty says so, and without
+// it tools that people look at answers with are known by their names, as upstream knows
+// them.
+func readByPeople(r *http.Request) bool {
+	if asked := r.URL.RawQuery; strings.Contains(asked, "pretty") {
+		if said := r.URL.Query().Get("pretty"); said != "" {
+			pretty, _ := strconv.ParseBool(said)
+			return pretty
+		}
+	}
+	return slices.ContainsFunc([]string{"curl/", "Wget/", "Mozilla/5.0"}, func(tool string) bool {
+		return strings.HasPrefix(r.UserAgent(), tool)
+	})
 }
 
 // mediaType is that of an answer that has no other forms: neither a

@@ -64,6 +64,9 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 	if o.ClientCAFile != "" || o.RequestHeader.ClientCAFile != "" {
 		// Asked for, and judged by authentication, which can answer in words.
 		c.ClientAuth = tls.RequestClientCert
+		if err := nameAuthorities(c, o, clock); err != nil {
+			return nil, "", err
+		}
 	}
 	return c, cert, nil
 }

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -21,6 +22,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/filters"
 	"kctl/proto/daemon"
+	"kctl/proto/pki"
 )
 
 // A server that is told to stop goes on serving for the shutdown delay, then ends
@@ -185,4 +187,52 @@ func get(client *http.Client, url string) error {
 		return fmt.Errorf("%s %q: %w", answer.Status, text, err)
 	}
 	return nil
+}
+
+// Clients that have several certificates choose by whose are taken, also when the file of
+// authorities is replaced.
+func TestAuthoritiesAreNamed(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Now())
+	o := config.Defaults()
+	o.CertDir, o.ClientCAFile = t.TempDir(), filepath.Join(t.TempDir(), "ca.crt")
+	put := func(name string) {
+		authority, err := pki.NewCA(name, clock.Now(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(o.ClientCAFile, authority.Cert, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("before")
+	c, _, err := TLS(o, clock, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"before", "after"} {
+		put(name)
+		clock.Step(time.Minute)
+		here, there := net.Pipe()
+		server := tls.Server(here, c)
+		go func() { _ = server.HandshakeContext(t.Context()) }()
+		var named [][]byte
+		client := tls.Client(there, &tls.Config{
+			InsecureSkipVerify: true, //nolint:gosec // whom it speaks to is not what is asked here
+			NextProtos:         []string{"h2"},
+			GetClientCertificate: func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				named = asked.AcceptableCAs
+				return &tls.Certificate{}, nil
+			},
+		})
+		if err := client.HandshakeContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(named) != 1 || !bytes.Contains(named[0], []byte(name)) {
+			t.Errorf("named: %q, want %s", named, name)
+		}
+		if protocol := client.ConnectionState().NegotiatedProtocol; protocol != "h2" {
+			t.Errorf("speaks %q", protocol)
+		}
+		_ = there.Close()
+	}
 }
