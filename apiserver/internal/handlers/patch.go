@@ -109,6 +109,9 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 		return nil, err
 	}
 	obj, strict, err := c.decodePatched(after, fieldValidation)
+	if err != nil && patch.keepsKind && !c.jsonOnly {
+		err = unrestorable(after, c.store.New(), err)
+	}
 	if err == nil {
 		err = c.checkReadable(obj)
 	}
@@ -242,6 +245,20 @@ var (
 	patchTypes         = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
 	jsonOnlyPatchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 )
+
+// unrestorable is in upstream's words why the result of a strategic merge patch is no
+// such object: there it is made of fields and not of text.
+func unrestorable(text []byte, object core.Object, otherwise error) error {
+	var status apierrors.APIStatus
+	var fields map[string]any
+	if errors.As(otherwise, &status) || kjson.UnmarshalCaseSensitivePreserveInts(text, &fields) != nil {
+		return otherwise
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, object); err != nil {
+		return err
+	}
+	return otherwise
+}
 
 // invalidPatch says that what a patch makes is no such object. The object
 // itself is not shown: it may hold secrets.

@@ -44,6 +44,7 @@ func TestPatchAnswers(t *testing.T) {
 		{"no key", "PATCH", deployment, byKeys, `{"spec":{"template":{"spec":{"containers":[{"image":"x"}]}}}}`, 500, []string{`"message":"map: map[image:x] does not contain declared merge key: name","code":500`}},
 		{"a directive that is none", "PATCH", deployment, byKeys, `{"spec":{"$patch":"bogus"}}`, 500, []string{`"message":"unknown patch type: bogus in map: map[$patch:bogus]","code":500`}},
 		{"another order", "PATCH", deployment, byKeys, `{"metadata":{"$setElementOrder/finalizers":["a.b/c","d.e/f"],"finalizers":["d.e/f","a.b/c"]}}`, 500, []string{`doesn't match $setElementOrder list`}},
+		{"text where a map is", "PATCH", deployment, byKeys, `{"metadata":{"labels":"invalid"}}`, 422, []string{"patch: Invalid value: cannot restore map from string"}},
 		{"keys that are not kept", "PATCH", deployment, byKeys, `{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate","rollingUpdate":{}}}}`, 400, []string{`"message":"invalid patch format of retainKeys","reason":"BadRequest"`}},
 		{"applied twice in what is no deployment", "PATCH", deployment + "?fieldManager=m", applyIt, `{"kind":"Other","kind":"Other"}`, 400, []string{"invalid object type"}},
 
