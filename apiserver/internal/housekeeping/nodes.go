@@ -56,6 +56,8 @@ func nodeFactsOf(obj core.Object) nodeFacts {
 //	Ready=True    → no taint
 //	Ready=False   → node.kubernetes.io/not-ready      NoSchedule, NoExecute
 //	Ready=Unknown → node.kubernetes.io/unreachable    NoSchedule, NoExecute
+//
+// NoExecute, which evicts pods, comes as fast as outages allow.
 type nodes struct {
 	nodes  *facts.Mirror[nodeFacts]
 	leases *facts.Mirror[metav1.MicroTime]
@@ -66,6 +68,8 @@ type nodes struct {
 	logger *zap.Logger
 	grace  time.Duration
 	told   nodeNews
+	fallen *outages
+	worker *worker
 
 	mu sync.Mutex
 	// heard is when a sign of life was last seen, by this server's clock, so
@@ -74,7 +78,7 @@ type nodes struct {
 }
 
 func newNodes(d *Dependencies) (Loop, error) {
-	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}, told: nodeNews{waiting: map[string][]*core.Event{}}}
+	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}, told: nodeNews{waiting: map[string][]*core.Event{}}, fallen: newOutages(d.Clock)}
 	var err error
 	if n.nodes, n.store, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
 		return nil, err
@@ -94,7 +98,7 @@ func newNodes(d *Dependencies) (Loop, error) {
 	if n.told.events, err = d.Of(core.Events); err != nil {
 		return nil, err
 	}
-	w := newWorker("node-lifecycle-controller", d, n.sync)
+	n.worker = newWorker("node-lifecycle-controller", d, n.sync)
 	n.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
 		n.notice(key, old, now)
 		if now == nil {
@@ -102,14 +106,34 @@ func newNodes(d *Dependencies) (Loop, error) {
 		} else if old == nil || !old.heartbeat.Equal(&now.heartbeat) {
 			n.hear(key.Name)
 		}
-		w.add(key)
+		n.count(key.Name, n.fallen.note(key.Name, now))
+		n.worker.add(key)
 	})
 	n.leases.OnChange(func(key facts.Key, old, now *metav1.MicroTime) {
 		if key.Namespace == core.NamespaceNodeLease && now != nil && old != nil && !old.Equal(now) {
 			n.hear(key.Name)
 		}
 	})
-	return together(n.nodes.Run, n.leases.Run, after(w.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()), after(n.expose(d.Metrics), n.nodes.Synced())), nil
+	return together(n.nodes.Run, n.leases.Run, after(n.worker.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()), after(n.expose(d.Metrics), n.nodes.Synced())), nil
+}
+
+// count looks at all nodes anew where none is ready any longer, or one is again. Nobody
+// was heard of meanwhile: each is waited for as if it had just been.
+func (n *nodes) count(node string, turned bool) {
+	if !turned {
+		return
+	}
+	if n.fallen.everywhere() {
+		n.logger.Info("no node is ready: until one is, no pod is evicted for its node's sake", zap.String("node", node))
+	} else {
+		n.logger.Info("a node is ready: pods of those that are not may be evicted", zap.String("node", node))
+	}
+	for _, name := range n.fallen.names() {
+		if !n.fallen.everywhere() {
+			n.hear(name)
+		}
+		n.worker.add(facts.Key{Name: name})
+	}
 }
 
 func (n *nodes) hear(node string) {
@@ -158,8 +182,16 @@ func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) 
 			return 0, err
 		}
 		ready = corev1.ConditionUnknown
+		n.count(key.Name, n.fallen.set(key.Name, &nodeHealth{zone: node.zone}))
 	}
-	if err := n.taint(ctx, node, ready); err != nil {
+	evict := false
+	if ready != corev1.ConditionTrue {
+		var wait time.Duration
+		if wait, evict = n.evicts(node); wait > 0 {
+			again = min(again, wait)
+		}
+	}
+	if err := n.taint(ctx, node, ready, evict); err != nil {
 		return 0, err
 	}
 	if ready != corev1.ConditionTrue {
@@ -168,6 +200,18 @@ func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) 
 		}
 	}
 	return again, nil
+}
+
+// evicts tells whether a node that is not ready has its pods evicted, and if not yet, when
+// to look again. Once it has, another reason makes no difference.
+func (n *nodes) evicts(node nodeFacts) (again time.Duration, evict bool) {
+	given := slices.ContainsFunc(noExecute(node.taints), func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+	})
+	if given && !n.fallen.everywhere() {
+		return 0, true
+	}
+	return n.fallen.giveUp(node.name)
 }
 
 // lost are the conditions that a silent kubelet no longer vouches for.
@@ -213,19 +257,24 @@ var ownTaints = []string{
 	corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnschedulable,
 }
 
-// wantedTaints follow from a node's conditions.
-func wantedTaints(node nodeFacts, ready corev1.ConditionStatus) map[corev1.Taint]bool {
+// wantedTaints follow from a node's conditions; evict has the pods of one that is not
+// ready evicted.
+func wantedTaints(node nodeFacts, ready corev1.ConditionStatus, evict bool) map[corev1.Taint]bool {
 	wanted := map[corev1.Taint]bool{}
 	add := func(key string, effects ...corev1.TaintEffect) {
 		for _, effect := range effects {
 			wanted[corev1.Taint{Key: key, Effect: effect}] = true
 		}
 	}
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
+	if evict {
+		effects = append(effects, corev1.TaintEffectNoExecute)
+	}
 	switch ready {
 	case corev1.ConditionFalse:
-		add(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+		add(corev1.TaintNodeNotReady, effects...)
 	case corev1.ConditionUnknown:
-		add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+		add(corev1.TaintNodeUnreachable, effects...)
 	}
 	for condition, key := range map[corev1.NodeConditionType]string{
 		corev1.NodeMemoryPressure:     corev1.TaintNodeMemoryPressure,
@@ -244,8 +293,8 @@ func wantedTaints(node nodeFacts, ready corev1.ConditionStatus) map[corev1.Taint
 }
 
 // taint sets and removes what differs from the wanted taints.
-func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.ConditionStatus) error {
-	wanted := wantedTaints(node, ready)
+func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.ConditionStatus, evict bool) error {
+	wanted := wantedTaints(node, ready, evict)
 	now := metav1.NewTime(n.clock.Now())
 	if equality.Semantic.DeepEqual(node.taints, mergeTaints(node.taints, wanted, now)) {
 		return nil

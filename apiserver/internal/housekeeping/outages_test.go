@@ -1,0 +1,111 @@
+package housekeeping
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// tell has a kubelet say how its node is.
+func (h *house) tell(name string, ready corev1.ConditionStatus) {
+	n := h.nodes.Peek("", name).(*core.Node)
+	n.Status = node(name, ready).Status
+	h.nodes.Put(n)
+	synctest.Wait()
+}
+
+// givenUp are the nodes from which pods are evicted.
+func (h *house) givenUp(t *testing.T, names ...string) (given []string) {
+	for _, name := range names {
+		if _, taints := h.ready(t, name); slices.ContainsFunc(taints, func(taint string) bool {
+			return taint == "node.kubernetes.io/unreachable:NoExecute" || taint == "node.kubernetes.io/not-ready:NoExecute"
+		}) {
+			given = append(given, name)
+		}
+	}
+	return given
+}
+
+// When no node is heard of it is the network that has failed, not the nodes: no pod is
+// evicted, nor from the node that was given up before the others fell silent.
+func TestNobodyIsHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := run(t, newNodes, node("n1", corev1.ConditionTrue), node("n2", corev1.ConditionTrue), node("n3", corev1.ConditionTrue))
+		h.tell("n1", corev1.ConditionFalse)
+		if given := h.givenUp(t, "n1"); given != nil {
+			t.Errorf("given up before it was seen whether others go, too: %v", given)
+		}
+		pass(outageWait)
+		if given := h.givenUp(t, "n1", "n2", "n3"); !slices.Equal(given, []string{"n1"}) {
+			t.Fatalf("given up: %v", given)
+		}
+		pass(nodeGrace)
+		if given := h.givenUp(t, "n1", "n2", "n3"); given != nil {
+			t.Errorf("given up while nobody is heard of: %v", given)
+		}
+		if ready, taints := h.ready(t, "n3"); ready.Status != corev1.ConditionUnknown || !slices.Equal(taints, []string{"node.kubernetes.io/unreachable:NoSchedule"}) {
+			t.Errorf("%v %v", ready.Status, taints)
+		}
+		pass(time.Hour)
+		if given := h.givenUp(t, "n1", "n2", "n3"); given != nil {
+			t.Errorf("given up after an hour: %v", given)
+		}
+		h.tell("n2", corev1.ConditionTrue)
+		pass(time.Second)
+		if given := h.givenUp(t, "n1", "n2", "n3"); len(given) != 1 || given[0] == "n2" {
+			t.Errorf("given up at once when one is back: %v", given)
+		}
+		pass(giveUpEvery)
+		if given := h.givenUp(t, "n1", "n2", "n3"); !slices.Equal(given, []string{"n1", "n3"}) {
+			t.Errorf("given up when one is back: %v", given)
+		}
+	})
+}
+
+// Of a small zone of which most is not ready no more nodes are given up, of a large one
+// few; a zone that is gone as a whole is given up at the pace of any.
+func TestPaceOfAZone(t *testing.T) {
+	for _, test := range []struct {
+		nodes, sick int
+		want        time.Duration
+	}{
+		{1, 1, giveUpEvery}, {3, 1, giveUpEvery}, {3, 2, giveUpEvery}, {4, 3, 0}, {20, 10, giveUpEvery}, {20, 11, 0}, {20, 20, giveUpEvery},
+		{50, 40, 0}, {51, 40, slowlyEvery}, {51, 20, giveUpEvery},
+	} {
+		if got := (&zoneHealth{nodes: test.nodes, sick: test.sick}).pace(); got != test.want {
+			t.Errorf("%d of %d: %v, want %v", test.sick, test.nodes, got, test.want)
+		}
+	}
+}
+
+// Nodes that fall silent together are given up one by one.
+func TestOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var objects []core.Object
+		var names []string
+		for i := range 6 {
+			names = append(names, fmt.Sprint("n", i))
+			objects = append(objects, node(names[i], corev1.ConditionTrue))
+		}
+		h := run(t, newNodes, objects...)
+		for _, name := range names[:2] {
+			h.tell(name, corev1.ConditionFalse)
+		}
+		for given, wait := range []time.Duration{outageWait - time.Second, time.Second, giveUpEvery} {
+			pass(wait)
+			if got := h.givenUp(t, names...); len(got) != given {
+				t.Errorf("%d are given up: %v, want %d", len(got), got, given)
+			}
+		}
+		h.tell(names[0], corev1.ConditionTrue)
+		if got := h.givenUp(t, names...); !slices.Equal(got, names[1:2]) {
+			t.Errorf("given up after one is back: %v", got)
+		}
+	})
+}
