@@ -15,7 +15,7 @@ import (
 // says until it hangs up, too: a connection that is closed while something
 // arrives is reset, and the client may lose what was sent to it last. Once ctx
 // has ended there is little time for that. The context that it returns is ctx until
-// the connection is closed, or the client has left.
+// the client has left and is missed: what it said before may still be on its way.
 func Linger(ctx context.Context, w http.ResponseWriter) (context.Context, http.ResponseWriter) {
 	ctx, left := context.WithCancel(ctx)
 	return ctx, lingerer{w, ctx, left}
@@ -36,15 +36,16 @@ func (w lingerer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	watch(c, w.ctx.Done(), w.left)
-	return &lingering{Conn: c, ctx: w.ctx, left: w.left}, buffer, nil
+	open, closed := context.WithCancel(w.ctx)
+	watch(c, open.Done(), w.left)
+	return &lingering{Conn: c, ctx: w.ctx, closed: closed}, buffer, nil
 }
 
 type lingering struct {
 	net.Conn
-	ctx  context.Context
-	left context.CancelFunc
-	once sync.Once
+	ctx    context.Context
+	closed context.CancelFunc // ends the watch
+	once   sync.Once
 }
 
 // Close returns when the client has hung up, or its time is over.
@@ -54,7 +55,7 @@ func (c *lingering) Close() error {
 		if c.ctx.Err() != nil {
 			wait = farewell
 		}
-		c.left()
+		c.closed()
 		// No deadline: others set those.
 		late := time.AfterFunc(wait, func() { _ = c.Conn.Close() })
 		defer late.Stop()

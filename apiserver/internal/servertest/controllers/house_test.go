@@ -147,15 +147,18 @@ func TestNodeTaintsFollowConditions(t *testing.T) {
 	c := start(t)
 	nodes := c.Root().Resource(core.Nodes, "")
 	c.Must(nodes.Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, nil))
-	report := func(ready corev1.ConditionStatus) {
+	c.Must(nodes.Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "well"}}, nil)) // else none would be given up
+	says := func(name string, ready corev1.ConditionStatus) {
 		t.Helper()
 		now := metav1.Now()
 		var node core.Node
-		c.Must(nodes.Get(t.Context(), "n1", &node))
+		c.Must(nodes.Get(t.Context(), name, &node))
 		node.ResourceVersion = ""
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: now, LastTransitionTime: now}}
-		c.Must(c.Root().Do(t.Context(), "PUT", core.Nodes.Path("", "n1")+"/status", &node, nil))
+		c.Must(c.Root().Do(t.Context(), "PUT", core.Nodes.Path("", name)+"/status", &node, nil))
 	}
+	says("well", corev1.ConditionTrue)
+	report := func(ready corev1.ConditionStatus) { says("n1", ready) }
 	tainted := func(what string, want ...corev1.Taint) {
 		t.Helper()
 		c.Until(what, func(ctx context.Context) bool {
