@@ -43,7 +43,7 @@ func (r Resource) Can(verb string) bool { return contains(r.Verbs, verb) }
 func (r Resource) Has(subresource string) bool { return contains(r.Subresources, subresource) }
 
 func (r Resource) calledBy(name string) bool {
-	return r.Name == name || r.Singular == name || contains(r.ShortNames, name)
+	return r.Name == name || r.Singular == name || contains(r.ShortNames, name) || strings.ToLower(r.Kind) == name
 }
 
 func contains(list []string, s string) bool {
@@ -146,7 +146,8 @@ func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
 	if dotted {
 		matches = append(matches,
 			func(r Resource) bool { return r.calledBy(base) && r.Group == rest && r.Preferred },
-			func(r Resource) bool { return r.calledBy(base) && r.Version == version && r.Group == group })
+			func(r Resource) bool { return r.calledBy(base) && r.Version == version && r.Group == group },
+			func(r Resource) bool { return r.calledBy(base) && strings.HasPrefix(r.Group, rest) && r.Preferred })
 	}
 	match := func(r Resource) bool {
 		for _, m := range matches {
