@@ -27,6 +27,7 @@ type Object struct {
 
 // Reader reads from what users name with -f.
 type Reader struct {
+	Rules
 	Stdin     io.Reader
 	HTTP      *http.Client
 	Recursive bool
@@ -48,7 +49,7 @@ func (r *Reader) Read(ctx context.Context, sources []string) ([]Object, error) {
 				return nil, errors.New("standard input cannot be used for multiple arguments")
 			}
 			stdin = true
-			objects, err = read(r.Stdin, "STDIN")
+			objects, err = r.read(r.Stdin, "STDIN")
 		case strings.HasPrefix(source, "http://"), strings.HasPrefix(source, "https://"):
 			objects, err = r.readURL(ctx, source)
 		default:
@@ -75,7 +76,7 @@ func (r *Reader) readURL(ctx context.Context, address string) ([]Object, error) 
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("unable to read URL %q, server reported %s, status code=%d", address, response.Status, response.StatusCode)
 	}
-	return read(response.Body, address)
+	return r.read(response.Body, address)
 }
 
 func (r *Reader) readPath(path string) ([]Object, error) {
@@ -87,7 +88,7 @@ func (r *Reader) readPath(path string) ([]Object, error) {
 		return nil, fmt.Errorf("the path %q cannot be accessed: %w", path, err)
 	}
 	if !info.IsDir() {
-		return readFile(path)
+		return r.readFile(path)
 	}
 	return r.readDirectory(path)
 }
@@ -115,7 +116,7 @@ func (r *Reader) readDirectory(path string) ([]Object, error) {
 		}
 		switch filepath.Ext(file) {
 		case ".json", ".yaml", ".yml":
-			objects, err := readFile(file)
+			objects, err := r.readFile(file)
 			all, unread = append(all, objects...), append(unread, err)
 		}
 		return nil
@@ -129,16 +130,16 @@ func (r *Reader) readDirectory(path string) ([]Object, error) {
 	return all, err
 }
 
-func readFile(path string) ([]Object, error) {
+func (r *Reader) readFile(path string) ([]Object, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("the path %q cannot be accessed: %w", path, err)
 	}
 	defer file.Close()
-	return read(file, path)
+	return r.read(file, path)
 }
 
-func read(from io.Reader, source string) ([]Object, error) {
+func (r *Reader) read(from io.Reader, source string) ([]Object, error) {
 	data, err := io.ReadAll(io.LimitReader(from, maxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", source, err)
@@ -146,5 +147,5 @@ func read(from io.Reader, source string) ([]Object, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("%s is larger than %d MiB", source, maxBytes>>20)
 	}
-	return Parse(data, source)
+	return r.Parse(data, source)
 }

@@ -10,30 +10,42 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
+// Rules are what becomes of files that are wrong in a way that somebody may not mind.
+type Rules struct {
+	// Validation is the API's word for it, of what is read to be sent: keys that stand twice
+	// are refused but where it says to ignore them, or to warn.
+	Validation string
+	Warn       func(text string)
+}
+
+// Parse is Rules.Parse for texts that nobody wants taken less than literally.
+func Parse(data []byte, source string) ([]Object, error) { return Rules{}.Parse(data, source) }
+
 // Parse takes the documents of one source apart. Errors say the source and
 // the line.
-func Parse(data []byte, source string) ([]Object, error) {
+func (r Rules) Parse(data []byte, source string) ([]Object, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
-		objects, err := parseJSON(data, source)
+		objects, err := r.parseJSON(data, source)
 		// YAML's flow form also begins with a brace.
 		if err == nil || bytes.HasSuffix([]byte(source), []byte(".json")) {
 			return objects, err
 		}
-		if fromYAML, yamlErr := parseYAML(data, source); yamlErr == nil {
+		if fromYAML, yamlErr := r.parseYAML(data, source); yamlErr == nil {
 			return fromYAML, nil
 		}
 		return nil, err
 	}
-	return parseYAML(data, source)
+	return r.parseYAML(data, source)
 }
 
-func parseJSON(data []byte, source string) ([]Object, error) {
+func (r Rules) parseJSON(data []byte, source string) ([]Object, error) {
 	var all []Object
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	for {
@@ -54,7 +66,7 @@ func parseJSON(data []byte, source string) ([]Object, error) {
 		for start < len(data) && strings.IndexByte(" \t\r\n", data[start]) >= 0 {
 			start++
 		}
-		objects, err := parseObject(document, source, lineAt(data, start))
+		objects, err := r.parseObject(document, source, lineAt(data, start))
 		if err != nil {
 			return nil, err
 		}
@@ -72,17 +84,21 @@ func parseError(source string, line int, err error) error {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-func parseYAML(data []byte, source string) ([]Object, error) {
+func (r Rules) parseYAML(data []byte, source string) ([]Object, error) {
 	var all []Object
 	line := 1
 	for len(data) > 0 {
 		document, rest := nextDocument(data)
 		content, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
-			return nil, yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1)
+			err = yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1, r.strictly())
+			var lenientErr error
+			if content, lenientErr = yaml.YAMLToJSON(document); lenientErr != nil || !r.bears(err) {
+				return nil, err
+			}
 		}
 		if string(bytes.TrimSpace(content)) != "null" {
-			objects, err := parseObject(content, source, line+leadingLines(document))
+			objects, err := r.parseObject(content, source, line+leadingLines(document))
 			if err != nil {
 				return nil, err
 			}
@@ -129,7 +145,7 @@ func leadingLines(document []byte) int {
 // yamlError counts the line from the beginning of the source instead of the
 // document, which has as many lines as given: what is missing is found missing
 // behind the last.
-func yamlError(err error, source string, first, lines int) error {
+func yamlError(err error, source string, first, lines int, strictly string) error {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	text = strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(text, "unmarshal errors:")), "yaml: ")
 	match := yamlLine.FindStringSubmatchIndex(text)
@@ -144,30 +160,65 @@ func yamlError(err error, source string, first, lines int) error {
 	if strings.HasPrefix(message, "did not find expected") {
 		line++ // the parser's own errors, unlike the scanner's, count lines from 0
 	}
+	if strings.Contains(message, "already set in map") {
+		message = strictly + message
+	}
 	return parseError(source, first+min(line, lines)-1, errors.New(message))
 }
 
+// bears tells whether a key may stand twice, as err says.
+func (r Rules) bears(err error) bool {
+	if r.Validation == metav1.FieldValidationWarn {
+		r.Warn(err.Error())
+	}
+	return r.Validation == metav1.FieldValidationWarn || r.Validation == metav1.FieldValidationIgnore
+}
+
+// strictly begins what is said of keys that stand twice, as servers say it of fields.
+func (r Rules) strictly() string {
+	if r.Validation == metav1.FieldValidationStrict {
+		return "strict decoding error: "
+	}
+	return ""
+}
+
+// typeless says what an object lacks of its type, in kubectl's words.
+func (r Rules) typeless(kind, version string) error {
+	validated := r.Validation == metav1.FieldValidationStrict || r.Validation == metav1.FieldValidationWarn
+	switch {
+	case validated && kind == "" && version == "":
+		return errors.New("error validating data: [apiVersion not set, kind not set]")
+	case validated && kind == "":
+		return errors.New("error validating data: kind not set")
+	case validated:
+		return errors.New("error validating data: apiVersion not set")
+	case kind == "":
+		return errors.New("Object 'Kind' is missing") //nolint:staticcheck // kubectl's words
+	}
+	return errors.New("the object has no apiVersion")
+}
+
 // parseObject decodes one document, and takes it apart if it is a List.
-func parseObject(document []byte, source string, line int) ([]Object, error) {
+func (r Rules) parseObject(document []byte, source string, line int) ([]Object, error) {
 	content := map[string]any{}
 	strict, err := kjson.UnmarshalStrict(document, &content)
 	if err != nil {
 		return nil, parseError(source, line, errors.New("the document is not an object"))
 	}
 	if len(strict) > 0 {
-		return nil, parseError(source, line, strict[0])
+		err := parseError(source, line, errors.New(r.strictly()+strict[0].Error()))
+		if !r.bears(err) {
+			return nil, err
+		}
 	}
-	return split(content, source, line)
+	return r.split(content, source, line)
 }
 
-func split(content map[string]any, source string, line int) ([]Object, error) {
+func (r Rules) split(content map[string]any, source string, line int) ([]Object, error) {
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
-	if kind == "" {
-		return nil, parseError(source, line, errors.New("the object has no kind"))
-	}
-	if version == "" {
-		return nil, parseError(source, line, errors.New("the object has no apiVersion"))
+	if kind == "" || version == "" {
+		return nil, parseError(source, line, r.typeless(kind, version))
 	}
 	items, isList := content["items"].([]any)
 	if !strings.HasSuffix(kind, "List") || !isList && content["items"] != nil {
@@ -179,7 +230,7 @@ func split(content map[string]any, source string, line int) ([]Object, error) {
 		if !ok {
 			return nil, parseError(source, line, fmt.Errorf("item %d of the list is not an object", i))
 		}
-		objects, err := split(member, source, line)
+		objects, err := r.split(member, source, line)
 		if err != nil {
 			return nil, fmt.Errorf("item %d of the list: %w", i, err)
 		}

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{"cut JSON", "f.json", "{\n \"kind\":", "error parsing f.json: line 2: unexpected EOF"},
 		{"twice the same key", "f.yaml", "apiVersion: v1\nkind: Pod\nkind: Node\n", `error parsing f.yaml: line 3: key "kind" already set in map`},
 		{"twice the same key, JSON", "f.json", `{"apiVersion":"v1","kind":"Pod","kind":"Node"}`, `error parsing f.json: line 1: duplicate field "kind"`},
-		{"no kind", "f.yaml", "---\n\nmetadata: {name: a}\n", "error parsing f.yaml: line 3: the object has no kind"},
+		{"no kind", "f.yaml", "---\n\nmetadata: {name: a}\n", "error parsing f.yaml: line 3: Object 'Kind' is missing"},
 		{"no version", "f.yaml", "kind: Pod\n", "error parsing f.yaml: line 1: the object has no apiVersion"},
 		{"not an object", "f.yaml", "- a\n- b\n", "error parsing f.yaml: line 1: the document is not an object"},
 		{"list of texts", "f.yaml", "apiVersion: v1\nkind: List\nitems: [a]\n", "item 0 of the list is not an object"},
@@ -50,6 +50,32 @@ func TestParse(t *testing.T) {
 				t.Errorf("got %q, want %q", strings.Join(got, " "), c.want)
 			}
 		})
+	}
+}
+
+// What is read to be sent is checked as --validate says.
+func TestRules(t *testing.T) {
+	twice, kindless := "apiVersion: v1\nkind: Pod\nkind: Node\nmetadata: {name: a}\n", "metadata: {name: a}\n"
+	for _, c := range []struct{ validation, text, want, warned string }{
+		{"Strict", twice, `error parsing f: line 3: strict decoding error: key "kind" already set in map`, ""},
+		{"Warn", twice, "Node/a", `error parsing f: line 3: key "kind" already set in map`},
+		{"Ignore", twice, "Node/a", ""},
+		{"Ignore", `{"apiVersion":"v1","kind":"Pod","kind":"Node","metadata":{"name":"a"}}`, "Node/a", ""},
+		{"Ignore", "a: [\n", "error parsing f: line 1: did not find expected node content", ""},
+		{"Strict", kindless, "error parsing f: line 1: error validating data: [apiVersion not set, kind not set]", ""},
+		{"Warn", "apiVersion: v1\n", "error parsing f: line 1: error validating data: kind not set", ""},
+		{"Strict", "kind: Pod\n", "error parsing f: line 1: error validating data: apiVersion not set", ""},
+		{"Ignore", kindless, "error parsing f: line 1: Object 'Kind' is missing", ""},
+	} {
+		warned := ""
+		objects, err := Rules{Validation: c.validation, Warn: func(text string) { warned += text }}.Parse([]byte(c.text), "f")
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = objects[0].GetKind() + "/" + objects[0].GetName()
+		}
+		if got != c.want || warned != c.warned {
+			t.Errorf("%s of %q: got %q and the warning %q, want %q and %q", c.validation, c.text, got, warned, c.want, c.warned)
+		}
 	}
 }
 

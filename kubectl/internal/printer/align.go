@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"cmp"
 	"io"
 	"strings"
 	"unicode"
@@ -18,6 +19,8 @@ const (
 // remembered beyond it, so that rows that come later (of a watch) stay under
 // their headers as long as they fit.
 type Columns struct {
+	Padding int // other than that of tables
+
 	rows   [][]string
 	widths []int
 }
@@ -70,7 +73,7 @@ func (c *Columns) Flush(w io.Writer) error {
 		for i, cell := range row {
 			b.WriteString(cell)
 			if i < len(row)-1 {
-				width := max(c.widths[i]+padding, minWidth)
+				width := max(c.widths[i]+cmp.Or(c.Padding, padding), minWidth)
 				b.WriteString(strings.Repeat(" ", width-utf8.RuneCountInString(cell)))
 			}
 		}

@@ -226,6 +226,17 @@ func TestTableKeepsItsColumns(t *testing.T) {
 	golden.Compare(t, "table-watch", out.String())
 }
 
+// The tables of rollout history stand closer.
+func TestPadding(t *testing.T) {
+	var out bytes.Buffer
+	columns := &Columns{Padding: 2}
+	columns.Add("REVISION", "CHANGE-CAUSE")
+	columns.Add("1", "<none>")
+	if err := columns.Flush(&out); err != nil || out.String() != "REVISION  CHANGE-CAUSE\n1         <none>\n" {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
 func TestSort(t *testing.T) {
 	for path, want := range map[string]string{
 		".metadata.name":     "a b",

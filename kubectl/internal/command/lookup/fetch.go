@@ -98,7 +98,7 @@ func Fetch(ctx context.Context, c *frame.CLI, t Target, s *Selection) ([]unstruc
 		return nil, err
 	}
 	if t.ObjectName == "" {
-		found, err := List(ctx, t.In(client), ChunkSize, s.Query()...)
+		found, err := List(ctx, t.In(client), s.Chunk(), s.Query()...)
 		if err != nil {
 			return nil, err
 		}
@@ -129,6 +129,20 @@ func Each(ctx context.Context, c *frame.CLI, targets []Target, s *Selection, do 
 			one := t
 			one.ObjectName, one.Namespace = found[i].GetName(), found[i].GetNamespace()
 			failed = append(failed, do(one, &found[i]))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// EachGiven is Each for verbs to which the objects of files are as they are there: the
+// server need not have them.
+func EachGiven(ctx context.Context, c *frame.CLI, targets []Target, s *Selection, do func(Target, *unstructured.Unstructured) error) error {
+	var failed []error
+	for _, t := range targets {
+		if t.Object != nil {
+			failed = append(failed, do(t, t.Object))
+		} else {
+			failed = append(failed, Each(ctx, c, []Target{t}, s, do))
 		}
 	}
 	return errors.Join(failed...)

@@ -44,6 +44,9 @@ type Selection struct {
 	All           bool
 	Sub           string // the subresource that is read of named objects
 	Unnamed       bool   // takes objects without a name from files: they are about to be created
+	chunk         *int64 // how many objects are asked for at once, of verbs that may be told
+	// Checked is what --validate says, of verbs that send what is in files.
+	Checked func() (string, error)
 }
 
 // AddFiles adds -f, -R and -k.
@@ -77,6 +80,19 @@ func (s *Selection) AddFields(fs *pflag.FlagSet) {
 // AddAllNamespaces adds -A.
 func (s *Selection) AddAllNamespaces(fs *pflag.FlagSet) {
 	fs.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "If present, the requested object(s) across all namespaces")
+}
+
+// AddChunkSize adds --chunk-size.
+func (s *Selection) AddChunkSize(fs *pflag.FlagSet) {
+	s.chunk = fs.Int64("chunk-size", ChunkSize, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+}
+
+// Chunk is how many objects are asked for at once; all, where it is 0.
+func (s *Selection) Chunk() int64 {
+	if s.chunk == nil {
+		return ChunkSize
+	}
+	return *s.chunk
 }
 
 // Query is what the selectors add to a request for a list.
@@ -209,9 +225,16 @@ func resourceTypes(ctx context.Context, c *frame.CLI, list string) ([]discover.R
 
 // readFiles reads the objects of -f, or of -k.
 func readFiles(ctx context.Context, c *frame.CLI, s *Selection) ([]manifest.Object, error) {
+	rules := manifest.Rules{Warn: func(text string) { c.Warn("%s", text) }}
+	if s.Checked != nil {
+		var err error
+		if rules.Validation, err = s.Checked(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case s.kustomization == "":
-		reader := &manifest.Reader{Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
+		reader := &manifest.Reader{Rules: rules, Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
 		return reader.Read(ctx, s.Files)
 	case len(s.Files) > 0:
 		return nil, errors.New("only one of -f or -k can be specified")
@@ -222,7 +245,7 @@ func readFiles(ctx context.Context, c *frame.CLI, s *Selection) ([]manifest.Obje
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Parse(text, s.kustomization)
+	return rules.Parse(text, s.kustomization)
 }
 
 // fileTargets finds out what the objects of the files mean.

@@ -23,7 +23,6 @@ type describing struct {
 	*frame.CLI
 	lookup.Selection
 	showEvents bool
-	chunkSize  int64
 }
 
 func newDescribe(c *frame.CLI) *cobra.Command {
@@ -38,7 +37,7 @@ func newDescribe(c *frame.CLI) *cobra.Command {
 	d.AddLabels(cmd.Flags())
 	d.AddAllNamespaces(cmd.Flags())
 	cmd.Flags().BoolVar(&d.showEvents, "show-events", true, "If true, display events related to the described object. Defaults to true for a single object, false for multiple objects.")
-	cmd.Flags().Int64Var(&d.chunkSize, "chunk-size", lookup.ChunkSize, "Return large lists in chunks rather than all at once.")
+	d.AddChunkSize(cmd.Flags())
 	return cmd
 }
 

@@ -56,7 +56,7 @@ func (d *describing) related(ctx context.Context, kind, namespace string, option
 	if err != nil {
 		return nil
 	}
-	found, err := lookup.List(ctx, client.Resource(resource.Resource, namespace), lookup.ChunkSize, options...)
+	found, err := lookup.List(ctx, client.Resource(resource.Resource, namespace), d.Chunk(), options...)
 	if err != nil {
 		return nil
 	}

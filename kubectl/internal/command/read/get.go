@@ -34,7 +34,6 @@ type getting struct {
 	showKind         bool
 	labelColumns     []string
 	sortBy           string
-	chunkSize        int64
 	raw              frame.Raw
 	subresource      string
 	serverPrint      bool
@@ -63,7 +62,7 @@ func newGet(c *frame.CLI) *cobra.Command {
 	fs.StringSliceVarP(&g.labelColumns, "label-columns", "L", nil, "Accepts a comma separated list of labels that are going to be presented as columns.")
 	fs.BoolVar(&g.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers")
 	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
-	fs.Int64Var(&g.chunkSize, "chunk-size", lookup.ChunkSize, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	g.AddChunkSize(fs)
 	fs.BoolVar(&g.serverPrint, "server-print", true, "If true, have the server return the appropriate table output. If false, the table has names and ages alone.")
 	fs.StringVar(&g.subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
 	g.raw.Add(cmd, http.MethodGet, "request from")
@@ -246,7 +245,7 @@ func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, er
 		return g.decodeTable(answer)
 	}
 	var whole *metav1.Table
-	err = lookup.Chunks(ctx, t.In(client), g.chunkSize, options, func(answer []byte) (string, error) {
+	err = lookup.Chunks(ctx, t.In(client), g.Chunk(), options, func(answer []byte) (string, error) {
 		part, err := g.decodeTable(answer)
 		if err != nil {
 			return "", err

@@ -73,7 +73,7 @@ func (g *getting) followObjects(ctx context.Context, t lookup.Target, options []
 	if err != nil {
 		return err
 	}
-	found, err := lookup.List(ctx, t.In(client), g.chunkSize, options...)
+	found, err := lookup.List(ctx, t.In(client), g.Chunk(), options...)
 	if err != nil {
 		return err
 	}
