@@ -40,6 +40,7 @@ func Main(args []string, streams frame.Streams) int {
 }
 
 func run(ctx context.Context, c *frame.CLI, args []string) int {
+	c.Args = args
 	root := newRoot(c)
 	profile := addProfile(root)
 	args, err := prefer(c, root, args)

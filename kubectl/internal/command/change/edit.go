@@ -68,6 +68,7 @@ func newEdit(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
 	e.AddSaveConfig(fs)
 	e.AddValidation(cmd)
+	e.AddRecord(cmd)
 	return cmd
 }
 
@@ -195,6 +196,7 @@ func (e *editing) save(ctx context.Context, p piece, edited *unstructured.Unstru
 			return err
 		}
 	}
+	e.Record(edited)
 	schema, err := e.PatchSchema(ctx, p.object.GroupVersionKind())
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 	e.AddFiles(fs, "to use to edit the resource")
 	e.Printing.Add(fs)
 	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
+	e.AddRecord(cmd)
 	fs.StringVar(&e.Manager, "field-manager", clientSideManager, "Name of the manager used to track field ownership.")
 	return cmd
 }
@@ -91,6 +92,9 @@ func (e *editing) remember(ctx context.Context, p piece, configuration *unstruct
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{threeway.LastApplied: string(text) + "\n"}}})
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	if body, err = e.WithCause(body); err != nil {
+		return err
 	}
 	_, err = e.Patch(ctx, p.Target, types.MergePatchType, body)
 	return err

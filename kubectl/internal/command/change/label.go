@@ -46,6 +46,7 @@ func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
 	m.AddFields(fs)
 	m.AddAllNamespaces(fs)
 	m.Add(cmd, "kubectl-"+verb)
+	m.AddRecord(cmd)
 	fs.BoolVar(&m.All, "all", false, "Select all resources, in the namespace of the specified resource types")
 	fs.BoolVar(&m.overwrite, "overwrite", false, "If true, allow "+field+" to be overwritten, otherwise reject updates that overwrite existing ones.")
 	fs.BoolVar(&m.list, "list", false, "If true, display the "+field+" for a given resource.")
@@ -165,7 +166,8 @@ func (m *marking) mark(ctx context.Context, t lookup.Target, object *unstructure
 		if err := markLocally(object, m.field, change); err != nil {
 			return err
 		}
-	} else if len(change) > 0 {
+		m.Record(object)
+	} else if len(change) > 0 || m.Cause() != "" {
 		metadata := map[string]any{m.field: change}
 		if m.resourceVersion != "" {
 			metadata["resourceVersion"] = m.resourceVersion
@@ -218,18 +220,15 @@ func (m *marking) change(have map[string]string, given marks) (change map[string
 	return change, "labeled"
 }
 
-// changeCause is the annotation that may always be overwritten: it says why the
-// object was changed last.
-const changeCause = "kubernetes.io/change-cause"
-
-// refused names what would be overwritten that must not be.
+// refused names what would be overwritten that must not be: of annotations, all but why
+// the object was changed last.
 func (m *marking) refused(have map[string]string, given marks) error {
 	if m.overwrite {
 		return nil
 	}
 	var already []string
 	for key, value := range given.set {
-		if old, exists := have[key]; exists && old != value && (m.field == "labels" || key != changeCause) {
+		if old, exists := have[key]; exists && old != value && (m.field == "labels" || key != send.ChangeCause) {
 			already = append(already, fmt.Sprintf("'%s' already has a value (%s)", key, old))
 		}
 	}
@@ -266,6 +265,9 @@ func (m *marking) patch(ctx context.Context, t lookup.Target, metadata map[strin
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	if body, err = m.WithCause(body); err != nil {
+		return nil, err
 	}
 	return m.Patch(ctx, t, types.MergePatchType, body)
 }

@@ -39,6 +39,7 @@ func newPatch(c *frame.CLI) *cobra.Command {
 	fs := cmd.Flags()
 	p.AddFiles(fs, "identifying the resource to update")
 	p.Add(cmd, "kubectl-patch")
+	p.AddRecord(cmd)
 	fs.StringVar(&p.kind, "type", "strategic", "The type of patch being provided; one of [json merge strategic]")
 	fs.StringVarP(&p.text, "patch", "p", "", "The patch to be applied to the resource JSON file.")
 	fs.StringVar(&p.file, "patch-file", "", "A file containing a patch to be applied to the resource.")
@@ -137,6 +138,10 @@ func (p *patching) patch(ctx context.Context, t lookup.Target, kind types.PatchT
 		}
 	} else if object, err = p.Patch(ctx, t, kind, body, more...); err != nil {
 		return err
+	} else if recorded, err := p.PatchCause(ctx, t); err != nil {
+		return err
+	} else if recorded != nil {
+		object = recorded
 	}
 	// A dry run on the server is not marked, as in kubectl.
 	operation := "patched"

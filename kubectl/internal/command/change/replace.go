@@ -55,6 +55,7 @@ func newReplace(c *frame.CLI) *cobra.Command {
 	r.raw.Add(cmd, http.MethodPut, "PUT to")
 	r.Add(cmd, "kubectl-replace")
 	r.AddValidation(cmd)
+	r.Checked = r.FieldValidation
 	r.AddSaveConfig(fs)
 	fs.BoolVar(&r.force, "force", false, "If true, delete the objects and create them anew.")
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")

@@ -52,7 +52,9 @@ func New(c *frame.CLI) *cobra.Command {
 	cmd.Flags().BoolVar(&k.crlf, "windows-line-endings", false, "Only relevant if --edit=true. Defaults to the line ending native to your platform.")
 	k.Add(cmd, "kubectl-create")
 	k.AddValidation(cmd)
+	k.Checked = k.FieldValidation
 	k.AddSaveConfig(cmd.Flags())
+	k.AddRecord(cmd)
 	cmd.AddCommand(newCreateNamespace(c), newCreateConfigMap(c), newCreateSecret(c), newCreateServiceAccount(c), newCreateToken(c),
 		newCreateDeployment(c), newCreateJob(c), newCreateCronJob(c), newCreateService(c), newCreateIngress(c),
 		newCreateRole(c), newCreateClusterRole(c), newCreateRoleBinding(c), newCreateClusterRoleBinding(c),
@@ -87,6 +89,7 @@ func (k *creating) create(ctx context.Context, t lookup.Target) error {
 			return err
 		}
 	}
+	k.Record(t.Object)
 	created := t.Object
 	if k.DryRun != frame.DryRunClient {
 		var err error

@@ -27,6 +27,7 @@ type CLI struct {
 	Streams
 	// Name is what the program is called: kctl, or Kubectl.
 	Name      string
+	Args      []string // as they were given, of whatever preferences make
 	Flags     kubeconfig.Flags
 	Verbosity int
 	Clock     clock.WithTicker

@@ -53,6 +53,7 @@ func newRun(c *frame.CLI) *cobra.Command {
 	}
 	r.Add(cmd, "kubectl-run")
 	r.AddSaveConfig(cmd.Flags())
+	r.AddRecord(cmd)
 	r.addPodFlags(cmd)
 	r.addAttachFlags(cmd)
 	return cmd
@@ -147,6 +148,7 @@ func (r *running) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	r.Record(pod)
 	if r.DryRun == frame.DryRunClient {
 		return r.Print(&r.Printing, r.DryRun.Mark("created"), pod)
 	}

@@ -44,6 +44,7 @@ func (s *Sender) CreateGenerated(ctx context.Context, resource core.Resource, ob
 			}
 		}
 	}
+	s.Record(object)
 	operation := s.Operation
 	if operation == "" {
 		operation = "created"

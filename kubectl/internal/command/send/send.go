@@ -3,7 +3,7 @@ package send
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,6 +37,8 @@ type Sender struct {
 	SaveConfig bool
 	Operation  string // what CreateGenerated says it did; "created" if empty
 
+	record bool           // --record
+	cmd    *cobra.Command // whose flags are recorded
 	stamps relay.Recorder
 }
 
@@ -75,7 +77,7 @@ func (s *Sender) FieldValidation() (string, error) {
 	case "ignore", "false":
 		return metav1.FieldValidationIgnore, nil
 	}
-	return "", errors.New(`invalid - validate option ` + s.Validation + `; must be one of: strict (or true), warn, ignore (or false)`)
+	return "", fmt.Errorf("invalid - validate option %q; must be one of: strict (or true), warn, ignore (or false)", s.Validation)
 }
 
 // Start stamps the moment the command was entered.
@@ -91,6 +93,9 @@ func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace str
 	validation, err := s.FieldValidation()
 	if err != nil {
 		return nil, err
+	}
+	if versioned, ok := object.(metav1.Object); ok {
+		versioned.SetResourceVersion("") // a file that was got from a server may say one
 	}
 	body, err := json.Marshal(object)
 	if err != nil {

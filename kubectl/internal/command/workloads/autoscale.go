@@ -37,7 +37,7 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 				return err
 			}
 			targets, unread := lookup.Named(cmd.Context(), c, &selected, args, "")
-			return errors.Join(unread, lookup.Each(cmd.Context(), c, targets, &selected, func(t lookup.Target, object *unstructured.Unstructured) error {
+			return errors.Join(unread, lookup.EachGiven(cmd.Context(), c, targets, &selected, func(t lookup.Target, object *unstructured.Unstructured) error {
 				return a.autoscale(cmd.Context(), t, object)
 			}))
 		},
@@ -46,6 +46,7 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 	selected.AddFiles(fs, "identifying the resource to autoscale.")
 	a.Add(cmd, "kubectl-autoscale")
 	a.AddSaveConfig(fs)
+	a.AddRecord(cmd)
 	fs.Int32Var(&a.Low, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler.")
 	fs.Int32Var(&a.High, "max", -1, "The upper limit for the number of pods that can be set by the autoscaler. Required.")
 	fs.StringVar(&a.CPU, "cpu", "", "Target CPU utilization over all the pods: a percentage of what they ask for (e.g. 70%) or a quantity (e.g. 500m).")

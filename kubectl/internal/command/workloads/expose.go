@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -55,12 +56,13 @@ func newExpose(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&e.overrides, "overrides", "", "An inline JSON override for the generated object.")
 	fs.StringVar(&e.overrideType, "override-type", string(generate.OverrideMerge), "The method used to override the generated object: json, merge, or strategic.")
 	e.AddSaveConfig(fs)
+	e.AddRecord(cmd)
 	return cmd
 }
 
 func (e *exposing) run(cmd *cobra.Command, args []string) error {
 	targets, unread := lookup.Named(cmd.Context(), e.Sender.CLI, &e.Selection, args, "")
-	return errors.Join(unread, lookup.Each(cmd.Context(), e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+	return errors.Join(unread, lookup.EachGiven(cmd.Context(), e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
 		service, err := e.service(t, object)
 		if err != nil {
 			return err
@@ -92,7 +94,7 @@ func (e *exposing) service(t lookup.Target, object *unstructured.Unstructured) (
 	}
 	name := e.name
 	if name == "" {
-		name = t.ObjectName
+		name = t.ObjectName[:min(len(t.ObjectName), validation.DNS1035LabelMaxLength)] // as long as a service's may be
 	}
 	service, err := generate.Service(name, generate.ServiceOptions{
 		Type: e.serviceType, ClusterIP: e.clusterIP, ExternalName: e.externalName, Selector: selector, Labels: labels, Ports: ports,
@@ -122,7 +124,10 @@ func (e *exposing) selected(object *unstructured.Unstructured) (map[string]strin
 	}
 	selector, found, err := unstructured.NestedStringMap(object.Object, path...)
 	if err != nil || !found || len(selector) == 0 {
-		return nil, errors.New("couldn't retrieve selectors via --selector flag or introspection: the object has no labels to select by")
+		return nil, fmt.Errorf("couldn't retrieve selectors via --selector flag or introspection: invalid %s: no selectors, therefore cannot be exposed", strings.ToLower(object.GetKind()))
+	}
+	if expressions, _, _ := unstructured.NestedSlice(object.Object, "spec", "selector", "matchExpressions"); len(expressions) > 0 {
+		return nil, errors.New("couldn't retrieve selectors via --selector flag or introspection: a service can't select by the object's matchExpressions")
 	}
 	return selector, nil
 }

@@ -33,11 +33,12 @@ func (r *rolling) untilRolledOut(ctx context.Context, t lookup.Target, timeout t
 	return err
 }
 
-// revisions are what is remembered of an object's earlier templates.
-func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) ([]rollout.Revision, error) {
+// revisions are what is remembered of an object's earlier templates, for what is called
+// as kubectl calls it where a kind has none.
+func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, purpose string) ([]rollout.Revision, error) {
 	kind, ok := rollout.Keeper(t.Kind)
 	if !ok {
-		return nil, fmt.Errorf("no history viewer has been implemented for %q", t.Kind)
+		return nil, fmt.Errorf("no %s has been implemented for %q", purpose, t.Kind)
 	}
 	discovery, err := r.Discovery()
 	if err != nil {
@@ -72,7 +73,7 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 				return fmt.Errorf("revision must be a positive integer: %v", revision)
 			}
 			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
-				revisions, err := r.revisions(cmd.Context(), t, object)
+				revisions, err := r.revisions(cmd.Context(), t, object, "history viewer")
 				if err != nil {
 					return err
 				}
@@ -117,7 +118,7 @@ func (r *rolling) printHistory(t lookup.Target, revisions []rollout.Revision, ch
 		_, err := fmt.Fprintln(r.Out, "No rollout history found.")
 		return err
 	}
-	out := &printer.Columns{}
+	out := &printer.Columns{Padding: 2} // as kubectl's
 	out.Add("REVISION", "CHANGE-CAUSE")
 	for _, revision := range revisions {
 		cause := revision.Cause
@@ -154,7 +155,7 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 
 // undo puts an earlier template in place of the present one.
 func (r *rolling) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
-	revisions, err := r.revisions(ctx, t, object)
+	revisions, err := r.revisions(ctx, t, object, "rollbacker")
 	if err != nil {
 		return err
 	}

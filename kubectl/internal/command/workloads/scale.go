@@ -38,6 +38,7 @@ func newScale(c *frame.CLI) *cobra.Command {
 	s.AddFiles(fs, "identifying the resource to set a new size")
 	s.AddLabels(fs)
 	s.Add(cmd, send.FieldManager)
+	s.AddRecord(cmd)
 	fs.BoolVar(&s.All, "all", false, "Select all resources in the namespace of the specified resource types")
 	fs.Int64Var(&s.replicas, "replicas", -1, "The new desired number of replicas. Required.")
 	fs.Int64Var(&s.current, "current-replicas", -1, "Precondition for current size. Requires that the current size of the resource match this value in order to scale. -1 (default) for no condition.")
@@ -62,6 +63,9 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 			return s.Print(&s.Printing, s.DryRun.Mark("scaled"), object)
 		}
 		if err := s.scale(cmd.Context(), t); err != nil {
+			return err
+		}
+		if _, err := s.PatchCause(cmd.Context(), t); err != nil {
 			return err
 		}
 		if err := s.Print(&s.Printing, s.DryRun.Mark("scaled"), object); err != nil {

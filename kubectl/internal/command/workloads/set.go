@@ -79,12 +79,16 @@ func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 func (s *setting) change(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		patch, err := podSpecPatch(object, edit)
-		if err != nil || patch == nil && !s.unchanged {
+		if err != nil || patch == nil && !s.unchanged && s.Cause() == "" {
 			return err
 		}
 		if patch == nil {
 			patch = []byte("{}")
 		}
+		if patch, err = s.WithCause(patch); err != nil {
+			return err
+		}
+		s.Record(object)
 		if s.local || s.DryRun == frame.DryRunClient {
 			return s.Print(&s.Printing, s.DryRun.Mark(operation), object)
 		}
@@ -207,6 +211,7 @@ func newSetImage(c *frame.CLI) *cobra.Command {
 		},
 	}
 	s.add(cmd)
+	s.AddRecord(cmd)
 	return cmd
 }
 
@@ -267,6 +272,7 @@ func newSetServiceAccount(c *frame.CLI) *cobra.Command {
 		},
 	}
 	s.add(cmd)
+	s.AddRecord(cmd)
 	return cmd
 }
 
@@ -295,6 +301,7 @@ func newSetResources(c *frame.CLI) *cobra.Command {
 		},
 	}
 	s.add(cmd)
+	s.AddRecord(cmd)
 	s.addContainers(cmd)
 	cmd.Flags().StringVar(&limits, "limits", "", "The resource requirement limits for this container. For example, 'cpu=100m,memory=256Mi'.")
 	cmd.Flags().StringVar(&requests, "requests", "", "The resource requirement requests for this container. For example, 'cpu=100m,memory=256Mi'.")

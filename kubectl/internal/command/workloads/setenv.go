@@ -82,6 +82,9 @@ func (e *settingEnv) read(args []string) ([]string, error) {
 			rest = append(rest, arg)
 			continue
 		}
+		if slices.Contains(e.Files, "-") {
+			return nil, errors.New("standard input cannot be used for multiple arguments")
+		}
 		for lines := bufio.NewScanner(e.In); lines.Scan(); {
 			if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "#") {
 				e.settings = append(e.settings, line)

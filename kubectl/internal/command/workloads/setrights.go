@@ -22,15 +22,18 @@ import (
 
 // replace sets a field at the top of every object that the arguments mean to
 // what edit makes of it; nil leaves an object alone.
-func (s *setting) replace(cmd *cobra.Command, args []string, operation string, field string, edit func(lookup.Target, *unstructured.Unstructured) (any, error)) error {
+func (s *setting) replace(cmd *cobra.Command, args []string, operation string, edit func(lookup.Target, *unstructured.Unstructured) (map[string]any, error)) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
-		value, err := edit(t, object)
-		if err != nil || value == nil {
+		change, err := edit(t, object)
+		if err != nil || change == nil {
 			return err
 		}
-		patch, err := json.Marshal(map[string]any{field: value})
+		patch, err := json.Marshal(change)
 		if err != nil {
 			return fmt.Errorf("encoding the patch: %w", err)
+		}
+		if patch, err = s.WithCause(patch); err != nil {
+			return err
 		}
 		if s.local || s.DryRun == frame.DryRunClient {
 			var changed struct{ Content map[string]any }
@@ -67,6 +70,7 @@ func merge(into, patch map[string]any) {
 
 func newSetSelector(c *frame.CLI) *cobra.Command {
 	s := &setting{Sender: send.Sender{CLI: c}}
+	var version string
 	cmd := &cobra.Command{
 		Use:     "selector (-f FILE | service NAME | service/NAME) EXPRESSIONS",
 		Short:   "Set the selector on a service",
@@ -86,7 +90,7 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 			if len(wanted.MatchExpressions) > 0 {
 				return fmt.Errorf("match expression %v not supported on this object", wanted.MatchExpressions)
 			}
-			return s.replace(cmd, args[:last], "selector updated", "spec", func(_ lookup.Target, object *unstructured.Unstructured) (any, error) {
+			return s.replace(cmd, args[:last], "selector updated", func(_ lookup.Target, object *unstructured.Unstructured) (map[string]any, error) {
 				if object.GetKind() != "Service" {
 					return nil, errors.New("setting a selector is only supported for Services")
 				}
@@ -98,11 +102,17 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 				for key, value := range wanted.MatchLabels {
 					selector[key] = value
 				}
-				return map[string]any{"selector": selector}, nil
+				patch := map[string]any{"spec": map[string]any{"selector": selector}}
+				if version != "" {
+					patch["metadata"] = map[string]any{"resourceVersion": version}
+				}
+				return patch, nil
 			})
 		},
 	}
 	s.add(cmd)
+	s.AddRecord(cmd)
+	cmd.Flags().StringVar(&version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
 	return cmd
 }
 
@@ -121,7 +131,7 @@ func newSetSubject(c *frame.CLI) *cobra.Command {
 			if len(wanted) == 0 {
 				return errors.New("you must specify at least one value of user, group or serviceaccount")
 			}
-			return s.replace(cmd, args, "subjects updated", "subjects", func(t lookup.Target, object *unstructured.Unstructured) (any, error) {
+			return s.replace(cmd, args, "subjects updated", func(t lookup.Target, object *unstructured.Unstructured) (map[string]any, error) {
 				return withSubjects(t, object, wanted)
 			})
 		},
@@ -135,7 +145,7 @@ func newSetSubject(c *frame.CLI) *cobra.Command {
 
 // withSubjects are a binding's subjects and those wanted; nil where it has them
 // all.
-func withSubjects(t lookup.Target, object *unstructured.Unstructured, wanted []rbacv1.Subject) (any, error) {
+func withSubjects(t lookup.Target, object *unstructured.Unstructured, wanted []rbacv1.Subject) (map[string]any, error) {
 	if kind := object.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
 		return nil, fmt.Errorf("%s setting subjects is only supported for RoleBinding/ClusterRoleBinding", printer.ObjectName(t.GVK(), object.GetName()))
 	}
@@ -152,5 +162,5 @@ func withSubjects(t lookup.Target, object *unstructured.Unstructured, wanted []r
 	if len(binding.Subjects) == before {
 		return nil, nil
 	}
-	return binding.Subjects, nil
+	return map[string]any{"subjects": binding.Subjects}, nil
 }

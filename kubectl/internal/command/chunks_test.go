@@ -1,0 +1,61 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Lists come in pieces of --chunk-size, what is around an object in kubectl's.
+func TestDescribeAsksInChunks(t *testing.T) {
+	var mu sync.Mutex
+	var asked []url.Values
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.URL.Query())
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/events"):
+			fmt.Fprint(w, `{"kind":"EventList","apiVersion":"v1","metadata":{},"items":[]}`)
+		case r.URL.Query().Get("continue") == "":
+			fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"more"},"items":[{"metadata":{"name":"one","namespace":"default"}}]}`)
+		default:
+			fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"two","namespace":"default"}}]}`)
+		}
+	})
+	c := kctl(t, host, "", "describe", "pods", "--chunk-size=1", "--show-events")
+	c.want(t, 0)
+	var limits []string
+	for _, query := range asked {
+		limits = append(limits, query.Get("limit"))
+	}
+	if got := strings.Join(limits, " "); got != "1 1 500 500" || !strings.Contains(c.out.String(), "two") {
+		t.Errorf("asked with the limits %q: %s", got, c.out.String())
+	}
+}
+
+// --record writes the command line where everybody may read it who may read the object:
+// secrets are not among it.
+func TestRecord(t *testing.T) {
+	var bodies []string
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			text := make([]byte, r.ContentLength)
+			_, _ = r.Body.Read(text)
+			bodies = append(bodies, string(text))
+		}
+		fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default"}}`)
+	})
+	c := kctl(t, host, "", "label", "--token=secret", "pod", "one", "--record", "a=b")
+	c.want(t, 0, "Flag --record has been deprecated")
+	if len(bodies) != 1 || !strings.Contains(bodies[0], `"kubernetes.io/change-cause":"kctl label pod one a=b --server=`) ||
+		!strings.Contains(bodies[0], "--token=CLASSIFIED --record=true") {
+		t.Errorf("sent %q", bodies)
+	}
+	if strings.Contains(c.out.String(), "deprecated") {
+		t.Errorf("standard output: %s", c.out.String())
+	}
+}
