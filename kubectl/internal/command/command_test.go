@@ -298,7 +298,7 @@ func TestBrokenManifests(t *testing.T) {
 	for text, want := range map[string]string{
 		"apiVersion: v1\nkind: Pod\nmetadata:\n  name: [\n":                                "error: error parsing STDIN: line ",
 		"{\"apiVersion\": \"v1\",\n \"kind\": }":                                           "error: error parsing STDIN: line 2: ",
-		"apiVersion: v1\nmetadata: {name: x}\n":                                            "error: error parsing STDIN: line 1: the object has no kind",
+		"apiVersion: v1\nmetadata: {name: x}\n":                                            "error: error parsing STDIN: line 1: error validating data: kind not set",
 		"apiVersion: v9\nkind: Wonder\nmetadata: {name: x}\n":                              `resource mapping not found for name: "x" namespace: "" from "STDIN": no matches for kind "Wonder" in version "v9"` + "\nensure CRDs are installed first",
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: other}\nspec: {a: 1}\n": `the namespace from the provided object "other" does not match the namespace "here"`,
 		"# nothing\n": "error: no objects passed to",

@@ -48,6 +48,24 @@ func Remember(object *unstructured.Unstructured) error {
 	return setAnnotations(object, annotations)
 }
 
+// Prune takes out of an object that is to be created what a null stands for, as a patch
+// of an object that is there would: a server takes the null of a number for 0.
+func Prune(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, each := range value {
+			if each == nil {
+				delete(value, key)
+			}
+			Prune(each)
+		}
+	case []any:
+		for _, each := range value {
+			Prune(each)
+		}
+	}
+}
+
 func setAnnotations(object *unstructured.Unstructured, annotations map[string]string) error {
 	values := make(map[string]any, len(annotations))
 	for key, value := range annotations {
@@ -70,7 +88,7 @@ func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind
 	switch kind {
 	case types.StrategicMergePatchType:
 		if schema == nil {
-			return nil, fmt.Errorf("kind %s knows no strategic merge patch", current.GetKind())
+			return nil, fmt.Errorf("%s is not supported for %s: try --type merge", kind, current.GroupVersionKind())
 		}
 		after, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(before, patch, schema)
 	case types.JSONPatchType:

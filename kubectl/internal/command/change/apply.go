@@ -67,6 +67,8 @@ func newApply(c *frame.CLI) *cobra.Command {
 	a.AddLabels(cmd.Flags())
 	a.Add(cmd, clientSideManager)
 	a.AddValidation(cmd)
+	a.Checked = a.FieldValidation
+	a.AddRecord(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&a.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
 	fs.BoolVar(&a.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
@@ -199,6 +201,7 @@ func (a *applying) printDone() error {
 }
 
 func (a *applying) apply(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+	a.Record(t.Object)
 	if a.serverSide {
 		return a.applyServerSide(ctx, t)
 	}
@@ -252,12 +255,13 @@ func (a *applying) applyOnce(ctx context.Context, t lookup.Target) (*unstructure
 	}
 	patched, err := a.send(ctx, t, kind, patch)
 	if a.force && (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) {
-		patched, err = a.replace(ctx, t)
+		patched, err = a.replace(ctx, t, current)
 	}
 	return patched, "configured", err
 }
 
 func (a *applying) create(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+	threeway.Prune(t.Object.Object)
 	if a.DryRun == frame.DryRunClient {
 		return t.Object, "created", nil
 	}
@@ -266,6 +270,10 @@ func (a *applying) create(ctx context.Context, t lookup.Target) (*unstructured.U
 }
 
 func (a *applying) send(ctx context.Context, t lookup.Target, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+	return a.sendAs(ctx, t, a.Manager, kind, patch, more...)
+}
+
+func (a *applying) sendAs(ctx context.Context, t lookup.Target, manager string, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
 	client, err := a.Server()
 	if err != nil {
 		return nil, err
@@ -274,7 +282,7 @@ func (a *applying) send(ctx context.Context, t lookup.Target, kind types.PatchTy
 	if err != nil {
 		return nil, err
 	}
-	options := append(more, rest.Query("fieldManager", a.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", a.DryRun.Query()))
+	options := append(more, rest.Query("fieldManager", manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", a.DryRun.Query()))
 	var answer []byte
 	if err := t.In(client).Patch(ctx, t.ObjectName, kind, patch, &answer, options...); err != nil {
 		return nil, err
@@ -294,6 +302,12 @@ func (a *applying) applyServerSide(ctx context.Context, t lookup.Target) (*unstr
 	if a.forceConflicts {
 		force = "true"
 	}
-	applied, err := a.send(ctx, t, types.ApplyPatchType, body, rest.Query("force", force), rest.Sub(a.subresource))
+	apply := func() (*unstructured.Unstructured, error) {
+		return a.send(ctx, t, types.ApplyPatchType, body, rest.Query("force", force), rest.Sub(a.subresource))
+	}
+	applied, err := apply()
+	if err == nil && !a.comparing {
+		applied = a.migrate(ctx, t, applied, apply)
+	}
 	return applied, "serverside-applied", err
 }

@@ -151,7 +151,15 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 		d.Warn("Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.")
 	}
 	var going []victim
+	elsewhere, err := d.beyondNamespace()
+	if err != nil {
+		return err
+	}
 	for _, t := range chosen {
+		if elsewhere && !t.Namespaced {
+			d.Warn("deleting cluster-scoped resources, not scoped to the provided namespace")
+			elsewhere = false
+		}
 		uid, err := d.remove(cmd.Context(), t)
 		if err == nil {
 			going = append(going, victim{t, uid})
@@ -166,6 +174,12 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
+}
+
+// beyondNamespace tells whether whoever names a namespace should hear that what goes is in none.
+func (d *deleting) beyondNamespace() (bool, error) {
+	loaded, err := d.Kubeconfig()
+	return err == nil && loaded.Chosen && !d.AllNamespaces, err
 }
 
 // choose finds the objects that the targets mean, and what kept it from finding

@@ -174,8 +174,8 @@ func (a *applying) deleting() *deleting {
 }
 
 // replace deletes an object that can't be changed into what it shall be, and makes
-// it anew.
-func (a *applying) replace(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, error) {
+// it anew: as it shall be, or, where that is refused, as it was.
+func (a *applying) replace(ctx context.Context, t lookup.Target, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	client, err := a.Server()
 	if err != nil {
 		return nil, err
@@ -190,5 +190,12 @@ func (a *applying) replace(ctx context.Context, t lookup.Target) (*unstructured.
 			return nil, err
 		}
 	}
-	return a.Post(ctx, t.Resource.Resource, t.Namespace, t.Object)
+	made, err := a.Post(ctx, t.Resource.Resource, t.Namespace, t.Object)
+	if err != nil {
+		was.SetUID("")
+		if _, lost := a.Post(ctx, t.Resource.Resource, t.Namespace, was); lost != nil {
+			return nil, fmt.Errorf("making it anew: %w; and it could not be made as it was before: %w", err, lost)
+		}
+	}
+	return made, err
 }
