@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,6 +29,8 @@ func TestDescribeAsksInChunks(t *testing.T) {
 	})
 	c := kctl(t, host, "", "describe", "pods", "--chunk-size=1", "--show-events")
 	c.want(t, 0)
+	mu.Lock()
+	defer mu.Unlock()
 	var limits []string
 	for _, query := range asked {
 		limits = append(limits, query.Get("limit"))
@@ -40,16 +43,23 @@ func TestDescribeAsksInChunks(t *testing.T) {
 // --record writes the command line where everybody may read it who may read the object:
 // secrets are not among it.
 func TestRecord(t *testing.T) {
+	var mu sync.Mutex
 	var bodies []string
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPatch {
-			text := make([]byte, r.ContentLength)
-			_, _ = r.Body.Read(text)
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
 			bodies = append(bodies, string(text))
 		}
 		fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default"}}`)
 	})
 	c := kctl(t, host, "", "label", "--token=secret", "pod", "one", "--record", "a=b")
+	mu.Lock()
+	defer mu.Unlock()
 	c.want(t, 0, "Flag --record has been deprecated")
 	if len(bodies) != 1 || !strings.Contains(bodies[0], `"kubernetes.io/change-cause":"kctl label pod one a=b --server=`) ||
 		!strings.Contains(bodies[0], "--token=CLASSIFIED --record=true") {

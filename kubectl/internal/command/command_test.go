@@ -69,12 +69,18 @@ const discoveryAPI = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery
 // with answer.
 func serve(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
+	return serveAPIs(t, `{"kind":"APIGroupDiscoveryList","items":[]}`, answer)
+}
+
+// serveAPIs is serve of a server that has groups.
+func serveAPIs(t *testing.T, apis string, answer http.HandlerFunc) string {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/api":
 			fmt.Fprint(w, discoveryAPI)
 		case "/apis":
-			fmt.Fprint(w, `{"kind":"APIGroupDiscoveryList","items":[]}`)
+			fmt.Fprint(w, apis)
 		default:
 			answer(w, r)
 		}

@@ -33,6 +33,27 @@ func (r *rolling) untilRolledOut(ctx context.Context, t lookup.Target, timeout t
 	return err
 }
 
+// observation is how long the controller of an object gets to see its last change. Where
+// there is none, what is remembered is all there is.
+const observation = 2 * time.Second
+
+// observed is an object whose last change its controller has seen, which remembers a
+// revision then: who asks right after a change would be told of all but the last, and
+// go back to the one before.
+func (r *rolling) observed(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) *unstructured.Unstructured {
+	seen := func(now *unstructured.Unstructured) (bool, error) {
+		object = now
+		generation, _, err := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
+		return generation >= now.GetGeneration(), err
+	}
+	if done, err := seen(object); done || err != nil {
+		return object
+	}
+	// Whoever may not watch, or waits for nobody, gets what there is.
+	_ = r.untilRolledOut(ctx, t, observation, seen)
+	return object
+}
+
 // revisions are what is remembered of an object's earlier templates, for what is called
 // as kubectl calls it where a kind has none.
 func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, purpose string) ([]rollout.Revision, error) {
@@ -52,6 +73,7 @@ func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstru
 	if err != nil {
 		return nil, err
 	}
+	object = r.observed(ctx, t, object)
 	labels, err := lookup.SelectorOf(object)
 	if err != nil {
 		return nil, err
