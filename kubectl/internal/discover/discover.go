@@ -42,9 +42,11 @@ func (r Resource) Can(verb string) bool { return contains(r.Verbs, verb) }
 // Has tells whether the resource has a subresource.
 func (r Resource) Has(subresource string) bool { return contains(r.Subresources, subresource) }
 
-func (r Resource) calledBy(name string) bool {
-	return r.Name == name || r.Singular == name || contains(r.ShortNames, name) || strings.ToLower(r.Kind) == name
+func (r Resource) named(name string) bool {
+	return r.Name == name || r.Singular == name || strings.ToLower(r.Kind) == name
 }
+
+func (r Resource) short(name string) bool { return contains(r.ShortNames, name) }
 
 func contains(list []string, s string) bool {
 	for _, each := range list {
@@ -63,6 +65,9 @@ type Discovery struct {
 
 	resources []Resource
 	fresh     bool // asked from the server just now
+
+	// Warn, if not nil, is told of short names that mean more than one resource.
+	Warn func(format string, args ...any)
 }
 
 // New makes a Discovery; it asks nothing yet.
@@ -96,34 +101,40 @@ func (d *Discovery) Refresh(ctx context.Context) ([]Resource, error) {
 
 // find looks through the resources, and once more through what the server says
 // now, should it have grown since the file was written.
-func (d *Discovery) find(ctx context.Context, match func(Resource) bool) (Resource, bool, error) {
+func (d *Discovery) find(ctx context.Context, matches ...func(Resource) bool) (Resource, bool, error) {
 	resources, err := d.Resources(ctx)
 	if err != nil {
 		return Resource{}, false, err
 	}
-	if found, ok := first(resources, match); ok || d.fresh {
+	if found, ok := first(resources, matches); ok || d.fresh {
 		return found, ok, nil
 	}
 	if resources, err = d.Refresh(ctx); err != nil {
 		return Resource{}, false, err
 	}
-	found, ok := first(resources, match)
+	found, ok := first(resources, matches)
 	return found, ok, nil
 }
 
-func first(resources []Resource, match func(Resource) bool) (Resource, bool) {
-	for _, r := range resources {
-		if match(r) {
-			return r, true
+// first is the first resource of the first match that there is one for.
+func first(resources []Resource, matches []func(Resource) bool) (Resource, bool) {
+	for _, match := range matches {
+		for _, r := range resources {
+			if match(r) {
+				return r, true
+			}
 		}
 	}
 	return Resource{}, false
 }
 
 // NoResourceError says that no resource goes by a name.
-type NoResourceError struct{ Name string }
+type NoResourceError struct{ Name, Group string }
 
 func (e *NoResourceError) Error() string {
+	if e.Group != "" {
+		return fmt.Sprintf("the server doesn't have a resource type %q in group %q", e.Name, e.Group)
+	}
 	return fmt.Sprintf("the server doesn't have a resource type %q", e.Name)
 }
 
@@ -135,36 +146,46 @@ func (e *NoKindError) Error() string {
 }
 
 // Named finds a resource by the name a user gave: plural, singular or short,
-// alone or as NAME.GROUP or NAME.VERSION.GROUP.
+// alone or as NAME.GROUP or NAME.VERSION.GROUP. Names come before short names, and
+// a group may be begun only, as kubectl has it.
 func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
-	name = strings.ToLower(name)
-	base, rest, dotted := strings.Cut(name, ".")
+	base, rest, dotted := strings.Cut(strings.ToLower(name), ".")
 	version, group, _ := strings.Cut(rest, ".")
-	matches := []func(Resource) bool{
-		func(r Resource) bool { return r.Preferred && r.calledBy(name) && !dotted },
+	var matches []func(Resource) bool
+	either := func(in func(Resource) bool) {
+		matches = append(matches,
+			func(r Resource) bool { return r.named(base) && in(r) },
+			func(r Resource) bool { return r.short(base) && in(r) })
 	}
 	if dotted {
-		matches = append(matches,
-			func(r Resource) bool { return r.calledBy(base) && r.Group == rest && r.Preferred },
-			func(r Resource) bool { return r.calledBy(base) && r.Version == version && r.Group == group },
-			func(r Resource) bool { return r.calledBy(base) && strings.HasPrefix(r.Group, rest) && r.Preferred })
-	}
-	match := func(r Resource) bool {
-		for _, m := range matches {
-			if m(r) {
-				return true
-			}
+		either(func(r Resource) bool { return r.Group == rest && r.Preferred })
+		either(func(r Resource) bool { return r.Version == version && r.Group == group })
+		if rest != "" {
+			either(func(r Resource) bool { return strings.HasPrefix(r.Group, rest) && r.Preferred })
 		}
-		return false
+	} else {
+		either(func(r Resource) bool { return r.Preferred })
 	}
-	found, ok, err := d.find(ctx, match)
+	found, ok, err := d.find(ctx, matches...)
 	if err != nil {
 		return found, err
 	}
 	if !ok {
-		return found, &NoResourceError{Name: name}
+		return found, &NoResourceError{Name: base, Group: rest}
+	}
+	if !dotted && !found.named(base) {
+		d.warnAmbiguous(found, base)
 	}
 	return found, nil
+}
+
+// warnAmbiguous names the resources that a short name could mean, too.
+func (d *Discovery) warnAmbiguous(found Resource, short string) {
+	for _, r := range d.resources {
+		if d.Warn != nil && r.Preferred && r.short(short) && r.FullName() != found.FullName() {
+			d.Warn("short name %q could also match lower priority resource %s", short, r.FullName())
+		}
+	}
 }
 
 // OfKind finds the resource of objects of a kind.

@@ -93,6 +93,9 @@ func verdict(status authorizationv1.SubjectAccessReviewStatus) string {
 func (a *asking) spec(ctx context.Context, verb, what string) (authorizationv1.SelfSubjectAccessReviewSpec, error) {
 	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
 	if strings.HasPrefix(what, "/") {
+		if a.subresource != "" {
+			return spec, errors.New("--subresource can not be used with NonResourceURL")
+		}
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: verb, Path: what}
 		return spec, nil
 	}
@@ -109,12 +112,16 @@ func (a *asking) spec(ctx context.Context, verb, what string) (authorizationv1.S
 		var unknown *discover.NoResourceError
 		switch {
 		case errors.As(err, &unknown):
-			a.Warn("the server doesn't have a resource type '%s'", kind)
+			text := fmt.Sprintf("the server doesn't have a resource type '%s'", unknown.Name)
+			if unknown.Group != "" {
+				text += fmt.Sprintf(" in group '%s'", unknown.Group)
+			}
+			a.Warn("%s", text)
 		case err != nil:
 			return spec, err
 		default:
 			attributes.Group, attributes.Resource, namespaced = resource.Group, resource.Name, resource.Namespaced
-			if !namespaced {
+			if !namespaced && !a.allNamespaces {
 				a.Warn("resource '%s' is not namespace scoped", resource.Name)
 			}
 		}

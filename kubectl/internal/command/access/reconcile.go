@@ -16,6 +16,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/generate"
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -59,6 +60,10 @@ func newReconcile(c *frame.CLI) *cobra.Command {
 
 func (r *reconciling) run(ctx context.Context) error {
 	targets, err := lookup.Targets(ctx, r.CLI, &r.Selection, nil, "")
+	var missing *discover.NoKindError
+	if errors.As(err, &missing) && missing.Kind.Group == core.Roles.Group {
+		return fmt.Errorf("only rbac.authorization.k8s.io/v1 is supported: not %s of %s", missing.Kind.Kind, missing.Kind.Version)
+	}
 	failed := []error{err}
 	for _, t := range targets {
 		switch t.Resource.Resource {

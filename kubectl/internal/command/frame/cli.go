@@ -121,6 +121,7 @@ func (c *CLI) Discovery() (*discover.Discovery, error) {
 	}
 	cache := discover.Cache{Dir: c.Flags.DiscoveryCache(client.URL("")), Clock: c.Clock}
 	c.discovered = discover.New(client, cache)
+	c.discovered.Warn = c.Warn
 	return c.discovered, nil
 }
 
@@ -150,6 +151,13 @@ func (c *CLI) Warn(format string, args ...any) {
 		prefix = "\x1b[33;1mWarning:\x1b[0m"
 	}
 	fmt.Fprintln(c.Err, prefix, printer.Visible(fmt.Sprintf(format, args...)))
+}
+
+// Detail tells whoever asked for it with -v 5 what is no matter for others.
+func (c *CLI) Detail(format string, args ...any) {
+	if c.Verbosity >= showDetails {
+		fmt.Fprintln(c.Err, printer.Visible(fmt.Sprintf(format, args...)))
+	}
 }
 
 // Streams are where a command reads and writes.

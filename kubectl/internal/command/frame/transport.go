@@ -19,6 +19,7 @@ func (c *CLI) WrapTransport(next http.RoundTripper) http.RoundTripper {
 
 // The levels of -v, as kubectl's.
 const (
+	showDetails  = 5
 	showRequests = 6
 	showHeaders  = 7
 	showBodies   = 8
@@ -47,12 +48,12 @@ func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 	took := v.Clock.Since(began).Milliseconds()
 	if err != nil {
 		if v.Verbosity >= showRequests {
-			fmt.Fprintf(v.Err, "%s %s failed in %d milliseconds: %v\n", request.Method, request.URL, took, err)
+			fmt.Fprintf(v.Err, "\"Response\" verb=%q url=%q status=\"\" milliseconds=%d err=%q\n", request.Method, request.URL, took, err)
 		}
 		return nil, err
 	}
 	if v.Verbosity >= showRequests {
-		fmt.Fprintf(v.Err, "%s %s %s in %d milliseconds\n", request.Method, request.URL, response.Status, took)
+		fmt.Fprintf(v.Err, "\"Response\" verb=%q url=%q status=%q milliseconds=%d\n", request.Method, request.URL, response.Status, took)
 	}
 	if v.Verbosity >= showBodies && !lasting(request) {
 		v.showAnswer(response)
