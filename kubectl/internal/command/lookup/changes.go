@@ -82,6 +82,7 @@ func Patiently(ctx context.Context, c *frame.CLI, do func(context.Context) error
 	defer cancel()
 	err := do(within)
 	if within.Err() != nil && ctx.Err() == nil {
+		c.Detail("the watch ended with --request-timeout: %v", within.Err())
 		return nil
 	}
 	return err

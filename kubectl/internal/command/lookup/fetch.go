@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 
@@ -32,6 +33,23 @@ func List(ctx context.Context, from rest.Resource, size int64, options ...rest.O
 		return part.GetContinue(), nil
 	})
 	return whole, err
+}
+
+// TypedList is List, of a known type.
+func TypedList[T any](ctx context.Context, from rest.Resource, size int64, options ...rest.Option) ([]T, error) {
+	var all []T
+	err := Chunks(ctx, from, size, options, func(answer []byte) (string, error) {
+		var part struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []T             `json:"items"`
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(answer, &part); err != nil {
+			return "", fmt.Errorf("decode answer: %w", err)
+		}
+		all = append(all, part.Items...)
+		return part.Metadata.Continue, nil
+	})
+	return all, err
 }
 
 // Chunks reads a collection piece by piece; take returns the token of the next.

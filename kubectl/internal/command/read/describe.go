@@ -28,10 +28,11 @@ type describing struct {
 func newDescribe(c *frame.CLI) *cobra.Command {
 	d := &describing{CLI: c}
 	cmd := &cobra.Command{
-		Use:     "describe (TYPE [NAME... | -l SELECTOR] | TYPE/NAME | -f FILE)",
-		Short:   "Show details of a specific resource or group of resources",
-		Example: "  kctl describe pod web\n  kctl describe nodes",
-		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+		Use:        "describe (TYPE [NAME... | -l SELECTOR] | TYPE/NAME | -f FILE)",
+		Short:      "Show details of a specific resource or group of resources",
+		Example:    "  kctl describe pod web\n  kctl describe nodes",
+		SuggestFor: []string{"inspect"},
+		RunE:       func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
 	}
 	d.AddFiles(cmd.Flags(), "containing the resource to describe")
 	d.AddLabels(cmd.Flags())
@@ -153,12 +154,12 @@ func (d *describing) node(ctx context.Context, object *unstructured.Unstructured
 		}
 		lease = nil // nodes need not have one, and users need not see it
 	}
-	var pods struct{ Items []core.Pod }
-	if err := client.Resource(core.Pods, "").List(ctx, &pods, rest.FieldSelector("spec.nodeName="+node.Name)); err != nil {
+	pods, err := lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), lookup.ChunkSize, rest.FieldSelector("spec.nodeName="+node.Name))
+	if err != nil {
 		return err
 	}
 	// A node's events carry its name as uid.
-	return describe.Node(d.Out, describe.NodeFacts{Node: node, Lease: lease, Pods: pods.Items, Events: d.events(ctx, object)}, d.Clock.Now())
+	return describe.Node(d.Out, describe.NodeFacts{Node: node, Lease: lease, Pods: pods, Events: d.events(ctx, object)}, d.Clock.Now())
 }
 
 // events are those about the object; a user who may not see them, or a server

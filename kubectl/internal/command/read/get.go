@@ -42,10 +42,11 @@ type getting struct {
 func newGet(c *frame.CLI) *cobra.Command {
 	g := &getting{CLI: c, raw: frame.Raw{CLI: c}}
 	cmd := &cobra.Command{
-		Use:     "get (TYPE[,TYPE...] [NAME...] | TYPE/NAME... | -f FILE)",
-		Short:   "Display one or many resources",
-		Example: "  kctl get pods\n  kctl get pod web -o yaml\n  kctl get pods,nodes -A\n  kctl get pods -w",
-		RunE:    func(cmd *cobra.Command, args []string) error { return g.run(cmd, args) },
+		Use:        "get (TYPE[,TYPE...] [NAME...] | TYPE/NAME... | -f FILE)",
+		Short:      "Display one or many resources",
+		Example:    "  kctl get pods\n  kctl get pod web -o yaml\n  kctl get pods,nodes -A\n  kctl get pods -w",
+		SuggestFor: []string{"list", "ls"},
+		RunE:       func(cmd *cobra.Command, args []string) error { return g.run(cmd, args) },
 	}
 	fs := cmd.Flags()
 	g.AddFiles(fs, "identifying the resource to get from a server.")

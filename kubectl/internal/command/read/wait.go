@@ -1,9 +1,11 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +26,8 @@ type waiting struct {
 	*frame.CLI
 	lookup.Selection
 	frame.Printing
-	condition string
-	timeout   time.Duration
+	conditions []string
+	timeout    time.Duration
 }
 
 // forever is the timeout of those who give a negative one.
@@ -46,7 +48,7 @@ func newWait(c *frame.CLI) *cobra.Command {
 	w.AddAllNamespaces(fs)
 	w.Printing.Add(fs)
 	fs.BoolVar(&w.All, "all", false, "Select all resources in the namespace of the specified resource types")
-	fs.StringVar(&w.condition, "for", "", "The condition to wait on: [delete|create|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]].")
+	fs.StringArrayVar(&w.conditions, "for", nil, "The conditions to wait on: [delete|create|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. May be repeated: they are waited for one after the other, create first of all.")
 	fs.DurationVar(&w.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
 	return cmd
 }
@@ -54,8 +56,15 @@ func newWait(c *frame.CLI) *cobra.Command {
 // check tells whether an object is as waited for; a nil object is none.
 type check func(object *unstructured.Unstructured) (bool, error)
 
+// goal is what one --for asks for: absent tells that the object need not be there,
+// create that it need not be there yet.
+type goal struct {
+	met            check
+	absent, create bool
+}
+
 func (w *waiting) run(cmd *cobra.Command, args []string) error {
-	met, absent, err := parseCondition(w.condition)
+	goals, err := parseConditions(w.conditions)
 	if err != nil {
 		return err
 	}
@@ -70,20 +79,40 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), max(timeout, time.Millisecond))
 	defer cancel()
 	single, err := w.expand(cmd.Context(), targets)
+	for err == nil && len(single) == 0 && goals[0].create {
+		// A selector may choose objects of which none is there yet.
+		if rest.Sleep(ctx, w.Clock, selectPause) != nil {
+			return cmp.Or(cmd.Context().Err(), errors.New("timed out waiting for the condition"))
+		}
+		single, err = w.expand(cmd.Context(), targets)
+	}
 	if err != nil {
 		return err
 	}
 	if len(single) == 0 {
-		if absent {
+		if slices.ContainsFunc(goals, func(g goal) bool { return g.absent }) {
 			return nil
 		}
 		return errors.New("no matching resources found")
 	}
 	failed := []error{unread}
 	for _, t := range single {
-		failed = append(failed, w.one(cmd.Context(), ctx, t, met, absent))
+		failed = append(failed, w.all(cmd.Context(), ctx, t, goals))
 	}
 	return errors.Join(failed...)
+}
+
+// selectPause is how long it takes until objects are looked for again.
+const selectPause = 500 * time.Millisecond
+
+// all waits for one object to be as all goals say, one after the other.
+func (w *waiting) all(outer, ctx context.Context, t lookup.Target, goals []goal) error {
+	for _, g := range goals {
+		if err := w.one(outer, ctx, t, g); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // expand replaces targets that mean many objects by those that are there now.
@@ -111,8 +140,8 @@ var errMet = errors.New("met")
 
 // one waits for one object. outer is the command's context, by which a timeout
 // is told from an interruption.
-func (w *waiting) one(outer, ctx context.Context, t lookup.Target, met check, absent bool) error {
-	last, err := w.await(outer, ctx, t, met, absent)
+func (w *waiting) one(outer, ctx context.Context, t lookup.Target, g goal) error {
+	last, err := w.await(outer, ctx, t, g)
 	if err != nil && outer.Err() == nil && ctx.Err() != nil && w.timeout == 0 {
 		return fmt.Errorf("condition not met for %s/%s", t.Name, t.ObjectName)
 	}
@@ -125,7 +154,7 @@ func (w *waiting) one(outer, ctx context.Context, t lookup.Target, met check, ab
 	if w.Chosen() && last != nil {
 		return w.Print(&w.Printing, "", last)
 	}
-	if last == nil && absent {
+	if last == nil && g.absent {
 		return nil // it had gone before
 	}
 	_, err = fmt.Fprintf(w.Out, "%s condition met\n", printer.ObjectName(t.GVK(), t.ObjectName))
@@ -134,7 +163,7 @@ func (w *waiting) one(outer, ctx context.Context, t lookup.Target, met check, ab
 
 // await returns the last that was seen of the object, nil if it was not there
 // at all. It looks once even if there is no time to wait.
-func (w *waiting) await(outer, ctx context.Context, t lookup.Target, met check, absent bool) (*unstructured.Unstructured, error) {
+func (w *waiting) await(outer, ctx context.Context, t lookup.Target, g goal) (*unstructured.Unstructured, error) {
 	client, err := w.Server()
 	if err != nil {
 		return nil, err
@@ -147,10 +176,10 @@ func (w *waiting) await(outer, ctx context.Context, t lookup.Target, met check, 
 	var last *unstructured.Unstructured
 	if len(found.Items) > 0 {
 		last = &found.Items[0]
-	} else if !absent && w.condition != "create" {
+	} else if !g.absent && !g.create {
 		return nil, apierrors.NewNotFound(t.GVR().GroupResource(), t.ObjectName)
 	}
-	ok, err := met(last)
+	ok, err := g.met(last)
 	if ok || err != nil {
 		return last, err
 	}
@@ -166,7 +195,7 @@ func (w *waiting) await(outer, ctx context.Context, t lookup.Target, met check, 
 		if event.Type == string(watch.Deleted) {
 			object = nil
 		}
-		ok, err := met(object)
+		ok, err := g.met(object)
 		if err == nil && ok {
 			err = errMet
 		}
@@ -178,29 +207,54 @@ func (w *waiting) await(outer, ctx context.Context, t lookup.Target, met check, 
 	return last, err
 }
 
-// parseCondition reads --for. absent tells that the object need not be there.
-func parseCondition(text string) (met check, absent bool, err error) {
+// parseConditions reads what --for says. What is to be created is waited for first.
+func parseConditions(texts []string) ([]goal, error) {
+	if len(texts) == 0 {
+		return nil, errors.New("--for is required")
+	}
+	var goals []goal
+	for _, text := range texts {
+		g, err := parseCondition(text)
+		if err != nil {
+			return nil, err
+		}
+		goals = append(goals, g)
+	}
+	slices.SortStableFunc(goals, func(a, b goal) int {
+		switch {
+		case a.create == b.create:
+			return 0
+		case a.create:
+			return -1
+		}
+		return 1
+	})
+	return goals, nil
+}
+
+// parseCondition reads one --for.
+func parseCondition(text string) (goal, error) {
 	kind, rest, _ := strings.Cut(text, "=")
 	switch {
 	case text == "":
-		return nil, false, errors.New("--for is required")
+		return goal{}, errors.New("--for is required")
 	case strings.EqualFold(text, "delete"):
-		return func(object *unstructured.Unstructured) (bool, error) { return object == nil, nil }, true, nil
+		return goal{met: func(object *unstructured.Unstructured) (bool, error) { return object == nil, nil }, absent: true}, nil
 	case strings.EqualFold(text, "create"):
-		return func(object *unstructured.Unstructured) (bool, error) { return object != nil, nil }, false, nil
+		return goal{met: func(object *unstructured.Unstructured) (bool, error) { return object != nil, nil }, create: true}, nil
 	case kind == "condition" && rest != "":
 		name, value, valued := strings.Cut(rest, "=")
 		if !valued {
 			value = "true"
 		}
-		return conditionIs(name, value), false, nil
+		return goal{met: conditionIs(name, value)}, nil
 	case kind == "jsonpath" && rest == "":
-		return nil, false, errors.New("jsonpath expression cannot be empty")
+		return goal{}, errors.New("jsonpath expression cannot be empty")
 	case kind == "jsonpath":
 		met, err := jsonPathIs(rest)
-		return met, false, err
+		return goal{met: met}, err
 	}
-	return nil, false, fmt.Errorf("unrecognized condition: %q", text)
+	return goal{}, fmt.Errorf("unrecognized condition: %q", text)
 }
 
 func conditionIs(name, value string) check {
@@ -266,12 +320,17 @@ func jsonPathMatches(path *jsonpath.JSONPath, content map[string]any, value stri
 }
 
 // splitJSONPath cuts '{…}'=value behind the closing brace, so that expressions
-// with "=" in them stay whole.
+// with "=" in them stay whole; without braces, at the first "=" that is none of "==".
 func splitJSONPath(text string) (expression, value string, valued bool) {
-	end := strings.LastIndexByte(text, '}')
-	if end < 0 {
-		return strings.Cut(text, "=")
+	end := strings.LastIndexByte(text, '}') + 1
+	if end == 0 {
+		for end < len(text) && (text[end] != '=' || strings.HasPrefix(text[end:], "==")) {
+			if text[end] == '=' {
+				end++
+			}
+			end++
+		}
 	}
-	value, valued = strings.CutPrefix(text[end+1:], "=")
-	return text[:end+1], strings.Trim(value, `"'`), valued
+	value, valued = strings.CutPrefix(text[end:], "=")
+	return text[:end], strings.Trim(value, `"'`), valued
 }
