@@ -184,7 +184,7 @@ func TestMisuse(t *testing.T) {
 		{"rollout undone x", []string{`unknown command "undone x"`, "Did you mean this?\n\tundo"}},
 		{"rollout status", []string{"error: required resource not specified"}},
 		{"set image deployment/x", []string{"error: at least one image update is required"}},
-		{"set image deployment/x c=UPPER:::", []string{`Invalid image name "UPPER:::"`}},
+		{"set image deployment/x c=UPPER:::", []string{`invalid image name "UPPER:::"`}},
 		{"set env deployment/x", []string{"error: at least one environment variable must be provided"}},
 		{"set env deployment/x A=b other", []string{"all resources must be specified before changes: other"}},
 		{"set resources deployment/x", []string{"you must specify an update to requests or limits"}},
@@ -223,7 +223,12 @@ func TestMisuse(t *testing.T) {
 		{"get", []string{"You must specify the type of resource to get."}},
 		{"run", []string{"error: NAME is required for run\nSee 'kctl run -h' for help and examples"}},
 		{"run x", []string{"error: --image is required"}},
-		{"run x --image=UPPER:::", []string{`error: Invalid image name "UPPER:::": invalid reference format`}},
+		{"get pods --request-timeout=1p", []string{"Invalid timeout value. Timeout must be a single integer in seconds"}},
+		{"get pods --context=nosuch", []string{"error: context was not found for specified context: nosuch"}},
+		{"get pods --cluster=nosuch", []string{`error: no server found for cluster "nosuch"`}},
+		{"list", []string{"Did you mean this?\n\tget\n"}},
+		{"auth can-i get /logs --subresource=log", []string{"error: --subresource can not be used with NonResourceURL"}},
+		{"run x --image=UPPER:::", []string{`error: invalid image name "UPPER:::": invalid reference format`}},
 		{"run x --image=a --image-pull-policy=Maybe", []string{"error: invalid image pull policy: Maybe, valid values are: Always, IfNotPresent, Never"}},
 		{"run x --image=a --restart=Maybe", []string{"error: invalid restart policy: Maybe"}},
 		{"run x --image=a -t", []string{"-i/--stdin is required for containers with -t/--tty=true"}},
@@ -255,7 +260,7 @@ func TestMisuse(t *testing.T) {
 		{"api-resources --namespaced=maybe", []string{`invalid argument "maybe" for "--namespaced" flag`}},
 		{"wait pod/x --for=jsonpath={.a}=", []string{"jsonpath wait has to have a value after equal sign"}},
 		{"wait pod/x", []string{"error: --for is required"}},
-		{"wait pod/x --for=nonsense", []string{`error: unrecognized condition: "nonsense"`}},
+		{"wait pod/x --for=create --for=nonsense", []string{`error: unrecognized condition: "nonsense"`}},
 		{"logs", []string{"error: expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'"}},
 		{"logs x --since=1s --since-time=2026-01-01T00:00:00Z", []string{"at most one of"}},
 		{"logs x y -c z", []string{"error: only one of -c or an inline [CONTAINER] arg is allowed"}},
@@ -415,7 +420,7 @@ func TestWarningsAreShownOnce(t *testing.T) {
 
 func TestVerbosityShowsRequests(t *testing.T) {
 	host := serve(t, status(404, metav1.StatusReasonNotFound, "no"))
-	kctl(t, host, "", "get", "pod", "x", "-v", "6").want(t, 1, "GET "+host+"/api/v1/namespaces/default/pods/x 404 Not Found in ")
+	kctl(t, host, "", "get", "pod", "x", "-v", "6").want(t, 1, `"Response" verb="GET" url="`+host+`/api/v1/namespaces/default/pods/x" status="404 Not Found" milliseconds=`)
 	kctl(t, host, "", "get", "pod", "x", "-v", "8").want(t, 1, "    Accept: ", `Response Body: {"kind":"Status"`, "Error from server (NotFound): no")
 	c := kctl(t, host, "", "create", "namespace", "o'x", "-v", "9", "--token", "very-secret")
 	c.want(t, 1, "curl -v -XPOST -H 'Accept: ", `--data-binary '{"kind":"Namespace"`, `o'\''x`, "'"+host+"/api/v1/namespaces?")

@@ -50,7 +50,7 @@ func runPlugin(root *cobra.Command, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return nil
 	}
-	if known, _, err := root.Find(args[:1]); err == nil && known != root {
+	if hasVerb(root, args) {
 		return nil
 	}
 	path, rest, found := plugin(args)
@@ -58,7 +58,28 @@ func runPlugin(root *cobra.Command, args []string) error {
 		return nil
 	}
 	//nolint:gosec // the user's own program
-	return fmt.Errorf("running %s: %w", path, syscall.Exec(path, append([]string{path}, rest...), os.Environ()))
+	return fmt.Errorf("running %s: %w", path, syscall.Exec(path, append([]string{path}, rest...), environ()))
+}
+
+// hasVerb tells whether kctl itself has the verb that words begin with. Of those below
+// another, plugins can add to create's alone, as kubectl's.
+func hasVerb(root *cobra.Command, words []string) bool {
+	known, rest, err := root.Find(words)
+	if err != nil || known == root {
+		return false
+	}
+	return known.CommandPath() != root.Name()+" create" || len(rest) == 0 || strings.HasPrefix(rest[0], "-")
+}
+
+// pathVariable tells plugins which program has called them.
+const pathVariable = "KUBECTL_PATH"
+
+func environ() []string {
+	all := slices.DeleteFunc(os.Environ(), func(each string) bool { return strings.HasPrefix(each, pathVariable+"=") })
+	if self, err := os.Executable(); err == nil {
+		all = append(all, pathVariable+"="+self)
+	}
+	return all
 }
 
 func newPlugin(c *frame.CLI) *cobra.Command {
@@ -69,26 +90,39 @@ func newPlugin(c *frame.CLI) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := plugins()
 			if len(found) == 0 {
-				return errors.New("unable to find any kctl plugins in your PATH")
+				return fmt.Errorf("unable to find any %s plugins in your PATH", c.Name)
 			}
 			fmt.Fprint(c.Out, "The following compatible plugins are available:\n\n")
-			seen := map[string]bool{}
+			seen := map[string]string{}
+			warnings := 0
+			warn := func(format string, args ...any) {
+				warnings++
+				fmt.Fprintf(c.Err, "  - warning: "+format+"\n", args...)
+			}
 			for _, path := range found {
 				name := filepath.Base(path)
 				if nameOnly {
-					path = name
+					fmt.Fprintln(c.Out, name)
+				} else {
+					fmt.Fprintln(c.Out, path)
 				}
-				fmt.Fprintln(c.Out, path)
-				verb := strings.Split(name, "-")[1]
-				if known, _, err := cmd.Root().Find([]string{verb}); err == nil && known != cmd.Root() {
-					c.Warn("%s overshadows nothing: kctl has the verb %q itself", name, verb)
+				if earlier := seen[name]; earlier != "" {
+					warn("%s is overshadowed by a similarly named plugin: %s", path, earlier)
+				} else {
+					seen[name] = path
 				}
-				if seen[name] {
-					c.Warn("%s is overshadowed by a plugin of the same name earlier in the PATH", path)
+				if words := strings.Split(name, "-")[1:]; hasVerb(cmd.Root(), words) {
+					known, _, _ := cmd.Root().Find(words)
+					warn("%s overwrites existing command: %q", name, known.CommandPath())
 				}
-				seen[name] = true
 			}
-			return nil
+			switch warnings {
+			case 0:
+				return nil
+			case 1:
+				return errors.New("one plugin warning was found")
+			}
+			return fmt.Errorf("%d plugin warnings were found", warnings)
 		},
 	}
 	list.Flags().BoolVar(&nameOnly, "name-only", false, "If true, display only the binary name of each plugin, rather than its full path")

@@ -14,7 +14,7 @@ import (
 // prefer applies the person's kuberc to a command line: it returns the line with
 // the alias it calls resolved, and has root fill in the defaults of flags.
 func prefer(c *frame.CLI, root *cobra.Command, args []string) ([]string, error) {
-	loaded, err := loadPreferences(c, args)
+	path, loaded, err := loadPreferences(c, args)
 	if err != nil || loaded == nil {
 		return args, preferencesError(err)
 	}
@@ -30,6 +30,9 @@ func prefer(c *frame.CLI, root *cobra.Command, args []string) ([]string, error) 
 	}
 	before := root.PersistentPreRunE
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		if loaded.Kind == "" {
+			c.Detail("kuberc: no preferences found in %s", path)
+		}
 		if err := preferences.Fill(cmd, options); err != nil {
 			return preferencesError(err)
 		}
@@ -45,29 +48,29 @@ func preferencesError(err error) error {
 	return fmt.Errorf("error occurred while applying preferences %w", err)
 }
 
-// loadPreferences are those of the file, nil without any. A file that nobody named
+// loadPreferences are the file and what it holds, nil without any. A file that nobody named
 // need not be there, and where it can't be read kctl works without it.
-func loadPreferences(c *frame.CLI, args []string) (*preferences.Preference, error) {
+func loadPreferences(c *frame.CLI, args []string) (string, *preferences.Preference, error) {
 	path, named, err := preferences.File(args)
 	if errors.Is(err, preferences.ErrOff) {
-		return nil, nil //nolint:nilnil // the documented answer
+		return path, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return path, nil, err
 	}
 	loaded, unknown, err := preferences.Load(path)
 	switch {
 	case err == nil:
 	case named:
-		return nil, fmt.Errorf("kuberc: %w", err)
+		return path, nil, fmt.Errorf("kuberc: %w", err)
 	case errors.Is(err, os.ErrNotExist):
-		return nil, nil //nolint:nilnil // the documented answer
+		return path, nil, nil
 	default:
 		c.Warn("kuberc: no preferences loaded from %s: %v", path, err)
-		return nil, nil //nolint:nilnil // the documented answer
+		return path, nil, nil
 	}
 	if unknown != nil {
 		c.Warn("kuberc: ignoring strict decoding error in %s: %v", path, unknown)
 	}
-	return loaded, nil
+	return path, loaded, nil
 }

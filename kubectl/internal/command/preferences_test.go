@@ -77,8 +77,9 @@ func TestPreferencesFile(t *testing.T) {
 	t.Setenv(preferences.Environment, preferences.Off)
 	kctl(t, "", "", "version", "--client").want(t, 0)
 	kctl(t, "", "", "kuberc", "view").want(t, 1, "KUBERC is disabled")
-
+	kctl(t, "", "", "version", "--client", "--kuberc=other").want(t, 1, "mutually exclusive")
 	file := filepath.Join(home, "kuberc")
+	t.Setenv(preferences.Environment, file)
 	if err := (&preferences.Preference{}).Save(file); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,9 @@ func TestPreferencesFile(t *testing.T) {
 	set("--section=aliases", "--name=vv", "--command=version").want(t, 1, "already exists, use --overwrite")
 	set("--section=aliases", "--name=vv", "--command=version", "--overwrite", "--appendarg=--client").want(t, 0)
 	set("--section=credentialplugin", "--policy=DenyAll", "--allowlist-entry=command=a").want(t, 1, "may only be used")
+	for entry, wrong := range map[string]string{"command=": "empty value in allowlist entry", "name=a": `"name" is deprecated`, "x=a": "unrecognized", "a": "improperly formatted"} {
+		set("--section=credentialplugin", "--policy=Allowlist", "--allowlist-entry="+entry).want(t, 1, wrong)
+	}
 	set("--section=credentialplugin", "--policy=Allowlist", "--allowlist-entry=command=a").want(t, 0)
 	kctl(t, "", "", "version", "--kuberc", file).want(t, 0)
 	if c := kctl(t, "", "", "vv", "--kuberc", file); c.code != 0 || !strings.HasPrefix(c.out.String(), "{") {

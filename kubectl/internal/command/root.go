@@ -89,7 +89,7 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	c.Flags.Add(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.KubercFile, preferences.Flag, "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
-	root.PersistentFlags().IntVarP(&c.Verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
+	root.PersistentFlags().IntVarP(&c.Verbosity, "v", "v", 0, "Show more: 5 what was not worth saying, 6 the requests with method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
 	root.PersistentFlags().BoolVar(&c.Strict, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	root.PersistentFlags().BoolVar(&c.MatchVersion, "match-server-version", false, "Require server version to match client version")
 	root.PersistentFlags().Duration("log-flush-frequency", 0, "It has no effect: nothing that kctl says is held back.")
@@ -128,8 +128,10 @@ func newRoot(c *frame.CLI) *cobra.Command {
 }
 
 // usageTemplate leaves the flags of all verbs out of each verb's help: `kctl
-// options` lists them.
+// options` lists them. How to ask for the help of verbs below is said in kubectl's words.
 func usageTemplate(whole string) string {
+	whole = strings.ReplaceAll(whole, `Use "{{.CommandPath}} [command] --help" for more information about a command.`,
+		`Use "{{.CommandPath}} <command> --help" for more information about a given command.`)
 	before, rest, ok := strings.Cut(whole, "{{if .HasAvailableInheritedFlags}}")
 	_, after, closed := strings.Cut(rest, "{{end}}")
 	if !ok || !closed {

@@ -15,7 +15,7 @@ func CheckImage(image string) error {
 		return errors.New("--image is required")
 	}
 	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return fmt.Errorf("Invalid image name %q: %w", image, err) //nolint:staticcheck // kubectl's words
+		return fmt.Errorf("invalid image name %q: %w", image, err)
 	}
 	return nil
 }

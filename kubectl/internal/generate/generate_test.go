@@ -104,7 +104,7 @@ func TestRunPodRefuses(t *testing.T) {
 		{"no name", Values{"name": "", "image": "x"}, "parameter name is required"},
 		{"unknown parameter", Values{"name": "x", "image": "x", "replicas": "3"}, "parameter replicas is unknown"},
 		{"wrong type", Values{"name": "x", "image": "x", "env": "A=1"}, "parameter env must not be a text"},
-		{"bad image", Values{"name": "x", "image": "UPPER:::"}, `Invalid image name "UPPER:::": invalid reference format`},
+		{"bad image", Values{"name": "x", "image": "UPPER:::"}, `invalid image name "UPPER:::": invalid reference format`},
 		{"upper case image", Values{"name": "x", "image": "Nginx"}, "must be lowercase"},
 		{"bad policy", Values{"name": "x", "image": "x", "image-pull-policy": "Sometimes"}, "invalid image pull policy: Sometimes"},
 		{"bad restart", Values{"name": "x", "image": "x", "restart": "Maybe"}, "invalid restart policy: Maybe"},

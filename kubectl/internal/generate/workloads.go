@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // fields is a part of an object. Objects of kinds that kctl has no Go types for
@@ -173,15 +175,15 @@ func DisruptionBudget(name, selector, minAvailable, maxUnavailable string) (*uns
 	case minAvailable != "" && maxUnavailable != "":
 		return nil, errors.New("min-available and max-unavailable cannot be both specified")
 	}
-	labels, err := Pairs("selector", strings.Split(selector, ","))
+	parsed, err := metav1.ParseToLabelSelector(selector)
 	if err != nil {
 		return nil, err
 	}
-	matched := fields{}
-	for key, value := range labels {
-		matched[key] = value
+	matched, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parsed)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the selector: %w", err)
 	}
-	spec := fields{"selector": fields{"matchLabels": matched}}
+	spec := fields{"selector": matched}
 	if minAvailable != "" {
 		spec["minAvailable"] = intOrString(minAvailable)
 	}

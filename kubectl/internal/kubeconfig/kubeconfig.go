@@ -102,11 +102,14 @@ func (s *seconds) Set(text string) error {
 		text = strconv.Itoa(number) + "s"
 	}
 	parsed, err := time.ParseDuration(text)
-	if err == nil && parsed < 0 {
-		err = fmt.Errorf("%s is negative", text)
+	if err != nil {
+		return errors.New("Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a corresponding time unit (e.g. 1s | 2m | 3h)") //nolint:staticcheck // kubectl's words
+	}
+	if parsed < 0 {
+		return fmt.Errorf("%s is negative", text)
 	}
 	*s = seconds(parsed)
-	return err
+	return nil
 }
 
 // Target is where requests go, and as whom.
@@ -169,6 +172,9 @@ func (f *Flags) wrongContext(loader clientcmd.ClientConfig, err error) error {
 // Load works out the target.
 func (f *Flags) Load() (*Target, error) {
 	loader := f.loader()
+	if err := f.chosenIn(loader); err != nil {
+		return nil, err
+	}
 	config, err := loader.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) {
@@ -190,6 +196,21 @@ func (f *Flags) Load() (*Target, error) {
 		target.Namespace = f.Namespace
 	}
 	return target, nil
+}
+
+// chosenIn refuses a context or a cluster that was asked for and is not there.
+func (f *Flags) chosenIn(loader clientcmd.ClientConfig) error {
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return err // says the file
+	}
+	if name := f.overrides.CurrentContext; name != "" && raw.Contexts[name] == nil {
+		return fmt.Errorf("context was not found for specified context: %s", name)
+	}
+	if name := f.overrides.Context.Cluster; name != "" && raw.Clusters[name] == nil {
+		return fmt.Errorf("no server found for cluster %q", name)
+	}
+	return nil
 }
 
 // file is the kubeconfig that names the cluster which is used.

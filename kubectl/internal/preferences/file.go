@@ -36,11 +36,18 @@ func File(args []string) (path string, named bool, err error) {
 	if named && path == "" && err == nil {
 		return "", true, errors.New("--" + Flag + " names no file")
 	}
-	if !named && err == nil {
+	if os.Getenv("KUBECTL_KUBERC") == "false" {
+		return "", false, ErrOff
+	}
+	off := os.Getenv(Environment) == Off
+	switch {
+	case err != nil:
+	case off && named:
+		return "", true, errors.New("disabling kuberc via KUBERC=off and passing kuberc flag are mutually exclusive")
+	case off:
+		return "", false, ErrOff
+	case !named:
 		path = os.Getenv(Environment)
-		if path == Off || os.Getenv("KUBECTL_KUBERC") == "false" {
-			return "", false, ErrOff
-		}
 	}
 	if path != "" || err != nil {
 		return path, true, err

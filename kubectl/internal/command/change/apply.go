@@ -173,11 +173,11 @@ func (a *applying) run(ctx context.Context) error {
 var errNothingToApply = errors.New("no objects passed to apply")
 
 func (a *applying) say(t lookup.Target, object *unstructured.Unstructured, operation string) error {
-	switch a.Output {
-	case "":
+	switch {
+	case !a.Chosen():
 		fmt.Fprintf(a.Out, "%s %s\n", printer.ObjectName(t.GVK(), t.ObjectName), a.DryRun.Mark(operation))
 		return nil
-	case "name":
+	case a.Output == "name":
 		fmt.Fprintln(a.Out, printer.ObjectName(t.GVK(), t.ObjectName))
 		return nil
 	}

@@ -42,10 +42,11 @@ type deleting struct {
 func newDelete(c *frame.CLI) *cobra.Command {
 	d := &deleting{CLI: c, raw: frame.Raw{CLI: c}}
 	cmd := &cobra.Command{
-		Use:     "delete (TYPE NAME... | TYPE/NAME... | TYPE -l SELECTOR | TYPE --all | -f FILE)",
-		Short:   "Delete resources by file names, stdin, resources and names, or by resources and label selector",
-		Example: "  kctl delete pod web\n  kctl delete -f pod.yaml --now\n  kctl delete pods -l run=web --wait=false",
-		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+		Use:        "delete (TYPE NAME... | TYPE/NAME... | TYPE -l SELECTOR | TYPE --all | -f FILE)",
+		Short:      "Delete resources by file names, stdin, resources and names, or by resources and label selector",
+		Example:    "  kctl delete pod web\n  kctl delete -f pod.yaml --now\n  kctl delete pods -l run=web --wait=false",
+		SuggestFor: []string{"rm", "remove"},
+		RunE:       func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
 	}
 	fs := cmd.Flags()
 	d.AddFiles(fs, "containing the resource to delete.")

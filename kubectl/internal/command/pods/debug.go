@@ -198,6 +198,19 @@ func (d *debugging) debugger(command []string) (corev1.Container, error) {
 	return container, nil
 }
 
+// warnUnprivileged tells of a container with rights that its user has no use of: that
+// of the pod, which is not root.
+func (d *debugging) warnUnprivileged(pod *core.Pod, container *corev1.Container) {
+	whole, own := pod.Spec.SecurityContext, container.SecurityContext
+	if own == nil || whole == nil || whole.RunAsUser == nil || *whole.RunAsUser == 0 || own.RunAsUser != nil && *own.RunAsUser == 0 {
+		return
+	}
+	if own.Privileged != nil && *own.Privileged || own.Capabilities != nil && len(own.Capabilities.Add) > 0 {
+		d.Warn(`Non-root user is configured for the entire target Pod, and some capabilities granted by debug profile may not work. ` +
+			`Please consider using "--custom" with a custom profile that specifies "securityContext.runAsUser: 0".`)
+	}
+}
+
 // ephemeral adds the container to the pod as it runs.
 func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
 	if d.container == "" {
@@ -206,6 +219,7 @@ func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container core
 	if d.target != "" {
 		d.tell("Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
 	}
+	d.warnUnprivileged(pod, &container)
 	added := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(container), TargetContainerName: d.target}
 	type named struct {
 		Name string `json:"name"`
@@ -289,6 +303,7 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 			d.tell("Defaulting debug container name to %s.\n", container.Name)
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
+		d.warnUnprivileged(pod, &container)
 	default:
 		container.Name = pod.Spec.Containers[0].Name
 	}

@@ -25,7 +25,7 @@ func newConfig(c *frame.CLI) *cobra.Command {
 
 func newConfigView(c *frame.CLI) *cobra.Command {
 	var raw, minify, flatten bool
-	var format string
+	var as printer.Options
 	cmd := &cobra.Command{
 		Use: "view", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -49,22 +49,24 @@ func newConfigView(c *frame.CLI) *cobra.Command {
 				}
 				clientcmdapi.ShortenConfig(&config)
 			}
-			return printConfig(c, &config, format)
+			return printConfig(c, &config, as)
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
 	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
 	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output, with all keys and tokens")
-	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "Output format: yaml, json, jsonpath=…, go-template=…")
+	cmd.Flags().StringVarP(&as.Output, "output", "o", "", "Output format: yaml (the default), json, jsonpath=…, go-template=…")
+	cmd.Flags().StringVar(&as.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
+	cmd.Flags().BoolVar(&as.AllowMissingKeys, "allow-missing-template-keys", true, "If true, ignore any errors in templates when a field or map key is missing in the template")
 	return cmd
 }
 
-func printConfig(c *frame.CLI, config *clientcmdapi.Config, format string) error {
+func printConfig(c *frame.CLI, config *clientcmdapi.Config, as printer.Options) error {
 	external, err := latest.Scheme.ConvertToVersion(config, latest.ExternalVersion)
 	if err != nil {
 		return fmt.Errorf("encoding the kubeconfig: %w", err)
 	}
-	if format == "yaml" {
+	if as.Output == "yaml" || !as.Chosen() {
 		encoded, err := runtime.Encode(latest.Codec, config)
 		if err != nil {
 			return fmt.Errorf("encoding the kubeconfig: %w", err)
@@ -75,7 +77,7 @@ func printConfig(c *frame.CLI, config *clientcmdapi.Config, format string) error
 		_, err = c.Out.Write(encoded)
 		return err
 	}
-	p, err := printer.New(printer.Options{Output: format, AllowMissingKeys: true})
+	p, err := printer.New(as)
 	if err != nil {
 		return err
 	}

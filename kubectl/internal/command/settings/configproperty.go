@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,14 +13,15 @@ import (
 )
 
 // property finds what sets the value of a kubeconfig that a path such as
-// "contexts.NAME.namespace" means. Names may have dots in them.
-func property(config *clientcmdapi.Config, path string) (set func(string) error, err error) {
+// "contexts.NAME.namespace" means. Names may have dots in them. Binary values are
+// taken in base64 unless they are raw.
+func property(config *clientcmdapi.Config, path string, raw bool) (set func(string) error, err error) {
 	part, rest, _ := strings.Cut(path, ".")
 	name, field := rest, ""
 	if at := strings.LastIndexByte(rest, '.'); at >= 0 {
 		name, field = rest[:at], rest[at+1:]
 	}
-	texts := map[string]*string{}
+	texts, binaries := map[string]*string{}, map[string]*[]byte{}
 	switch part {
 	case "current-context":
 		texts[""] = &config.CurrentContext
@@ -32,6 +34,7 @@ func property(config *clientcmdapi.Config, path string) (set func(string) error,
 			"server": &cluster.Server, "certificate-authority": &cluster.CertificateAuthority,
 			"tls-server-name": &cluster.TLSServerName, "proxy-url": &cluster.ProxyURL,
 		}
+		binaries["certificate-authority-data"] = &cluster.CertificateAuthorityData
 		if field == "insecure-skip-tls-verify" {
 			return func(value string) (err error) {
 				cluster.InsecureSkipTLSVerify, err = strconv.ParseBool(value)
@@ -44,12 +47,28 @@ func property(config *clientcmdapi.Config, path string) (set func(string) error,
 			"token": &user.Token, "tokenFile": &user.TokenFile, "client-certificate": &user.ClientCertificate,
 			"client-key": &user.ClientKey, "username": &user.Username, "password": &user.Password,
 		}
+		binaries["client-certificate-data"], binaries["client-key-data"] = &user.ClientCertificateData, &user.ClientKeyData
+	}
+	if binary, ok := binaries[field]; ok {
+		return func(value string) (err error) { *binary, err = bytesOf(value, raw); return err }, nil
 	}
 	text, ok := texts[field]
 	if !ok {
 		return nil, fmt.Errorf("unable to locate path %q", path)
 	}
 	return func(value string) error { *text = value; return nil }, nil
+}
+
+// bytesOf reads a binary value.
+func bytesOf(value string, raw bool) ([]byte, error) {
+	if raw {
+		return []byte(value), nil
+	}
+	decoded, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		return nil, fmt.Errorf("error decoding input value: %w", err)
+	}
+	return decoded, nil
 }
 
 // entry is the one of a name, made where there is none.
@@ -61,14 +80,15 @@ func entry[T any](all map[string]*T, name string, make func() *T) *T {
 }
 
 func newConfigSet(c *frame.CLI) *cobra.Command {
-	return &cobra.Command{
+	var raw bool
+	cmd := &cobra.Command{
 		Use: "set PROPERTY_NAME PROPERTY_VALUE", Short: "Set an individual value in a kubeconfig file",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return frame.UsageError(cmd, "a property and a value are required")
 			}
 			err := modify(c, func(config *clientcmdapi.Config) error {
-				set, err := property(config, args[0])
+				set, err := property(config, args[0], raw)
 				if err != nil {
 					return err
 				}
@@ -81,6 +101,8 @@ func newConfigSet(c *frame.CLI) *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&raw, "set-raw-bytes", false, "When writing a []byte PROPERTY_VALUE, write the given string directly without base64 decoding.")
+	return cmd
 }
 
 func newConfigUnset(c *frame.CLI) *cobra.Command {
@@ -106,7 +128,7 @@ func newConfigUnset(c *frame.CLI) *cobra.Command {
 				case (part == "contexts" || part == "clusters" || part == "users") && entry != "" && !strings.Contains(entry, "."):
 					return nil // there is none
 				default:
-					set, err := property(config, name)
+					set, err := property(config, name, true)
 					if err != nil {
 						return err
 					}

@@ -130,7 +130,7 @@ func (k *kubercChange) validate() error {
 	case plugins && k.policy == "":
 		return errors.New("--policy is required when --section=credentialplugin")
 	case plugins && !slices.Contains([]string{"AllowAll", "DenyAll", "Allowlist"}, k.policy):
-		return fmt.Errorf(`--policy must be "AllowAll", "DenyAll", or "Allowlist", got: %s`, k.policy)
+		return fmt.Errorf(`--policy must be  "AllowAll", "DenyAll", or "Allowlist", got: %s`, k.policy)
 	case plugins && k.policy == "Allowlist" && len(k.allowlist) == 0:
 		return errors.New("--allowlist-entry is required when --section=credentialplugin and --policy=Allowlist")
 	case len(k.allowlist) > 0 && k.policy != "Allowlist":
@@ -145,11 +145,15 @@ func (k *kubercChange) apply(to *preferences.Preference) error {
 		to.Policy, to.Allowlist = clientcmdapi.PolicyType(k.policy), nil
 		for _, entry := range k.allowlist {
 			field, value, ok := strings.Cut(entry, "=")
-			if !ok || value == "" {
+			switch {
+			case !ok:
 				return fmt.Errorf("improperly formatted allowlist entry: %q", entry)
-			}
-			if field != "command" {
+			case field == "name":
+				return errors.New(`allowlist entry field "name" is deprecated, use "command" instead`)
+			case field != "command":
 				return fmt.Errorf("unrecognized allowlist entry field: %q", field)
+			case strings.TrimSpace(value) == "":
+				return fmt.Errorf("empty value in allowlist entry for field %q", field)
 			}
 			to.Allowlist = append(to.Allowlist, preferences.AllowlistEntry{Command: value})
 		}

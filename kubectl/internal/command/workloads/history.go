@@ -99,7 +99,7 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return r.printHistory(t, revisions, revision)
+				return r.printHistory(t, object, revisions, revision)
 			})
 		},
 	}
@@ -109,7 +109,10 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (r *rolling) printHistory(t lookup.Target, revisions []rollout.Revision, chosen int64) error {
+func (r *rolling) printHistory(t lookup.Target, object *unstructured.Unstructured, revisions []rollout.Revision, chosen int64) error {
+	if r.Output == "" && r.Template != "" {
+		return r.Print(&r.Printing, "", object) // as kubectl has it: a template alone is of what has the history
+	}
 	name := printer.ObjectName(t.GVK(), t.ObjectName)
 	if r.Chosen() && chosen == 0 {
 		for _, revision := range revisions {

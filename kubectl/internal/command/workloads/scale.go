@@ -59,10 +59,12 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 	met := false
 	err := lookup.Each(cmd.Context(), s.Sender.CLI, targets, &s.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
 		met = true
-		if s.DryRun == frame.DryRunClient {
-			return s.Print(&s.Printing, s.DryRun.Mark("scaled"), object)
+		if s.DryRun != frame.DryRunClient {
+			if err := s.scale(cmd.Context(), t); err != nil {
+				return err
+			}
 		}
-		if err := s.scale(cmd.Context(), t); err != nil {
+		if err := s.sized(object); err != nil {
 			return err
 		}
 		if _, err := s.PatchCause(cmd.Context(), t); err != nil {
@@ -80,6 +82,15 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 		return errors.New("no objects passed to scale")
 	}
 	return err
+}
+
+// sized makes of an object that was read before what it is now, where it is known
+// which of its fields is the size.
+func (s *scaling) sized(object *unstructured.Unstructured) error {
+	if group := object.GroupVersionKind().Group; group != "" && group != "apps" {
+		return nil
+	}
+	return unstructured.SetNestedField(object.Object, s.replicas, "spec", "replicas")
 }
 
 // scale changes the size through the scale subresource, which every kind that
