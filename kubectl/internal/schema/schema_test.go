@@ -76,6 +76,27 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// The layout of old names no types, and breaks descriptions otherwise.
+func TestExplainV2(t *testing.T) {
+	document := load(t)
+	for path, want := range map[string]string{
+		"parts": "KIND:     Thing\nVERSION:  g/v1\n\nRESOURCE: parts <[]Object>\n\nDESCRIPTION:\n     Its parts.\n\n     A part. It has a name.\n     - listed\n\nFIELDS:\n   name\t<string>\n\n   size\t<integer>\n\n",
+		"kind":  "KIND:     Thing\nVERSION:  g/v1\n\nFIELD:    kind <string>\n\nDESCRIPTION:\n     What it is.\n",
+	} {
+		var out strings.Builder
+		if err := document.ExplainV2(&out, thing, []string{path}, Depth{}); err != nil || out.String() != want {
+			t.Errorf("%s: %v\ngot\n%q\nwant\n%q", path, err, out.String(), want)
+		}
+	}
+	var out strings.Builder
+	if err := document.ExplainV2(&out, thing, nil, Depth{Recursive: true, Max: 1}); err != nil || !strings.HasSuffix(out.String(), "parts\t<[]Object>\n   self\t<Object>\n") {
+		t.Errorf("one level: %v\n%s", err, out.String())
+	}
+	if err := document.ExplainV2(&out, thing, []string{"none"}, Depth{}); err == nil || err.Error() != `field "none" does not exist` {
+		t.Errorf("a field that is not there: %v", err)
+	}
+}
+
 func TestMerging(t *testing.T) {
 	document := load(t)
 	if document.Merging(schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Other"}) != nil {

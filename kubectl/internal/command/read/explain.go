@@ -31,20 +31,23 @@ func newExplain(c *frame.CLI) *cobra.Command {
 				return errors.New("--max-depth requires --recursive")
 			case depth.Max < 0:
 				return errors.New("--max-depth must be non-negative")
-			case format != "plaintext":
-				return errors.New("--output must be plaintext: kctl has no other form")
+			case format != "plaintext" && format != plaintextV2:
+				return fmt.Errorf("--output must be plaintext or %s: kctl has no other form", plaintextV2)
 			}
-			return explain(cmd.Context(), c, args[0], version, depth)
+			return explain(cmd.Context(), c, args[0], version, format, depth)
 		},
 	}
 	cmd.Flags().BoolVarP(&depth.Recursive, "recursive", "R", false, "When true, print the name of all the fields recursively.")
 	cmd.Flags().IntVar(&depth.Max, "max-depth", 0, "How many levels of fields --recursive prints; 0 for all.")
 	cmd.Flags().StringVar(&version, "api-version", "", "Use given api-version (group/version) of the resource.")
-	cmd.Flags().StringVarP(&format, "output", "o", "plaintext", "Format in which to render the schema (plaintext).")
+	cmd.Flags().StringVarP(&format, "output", "o", "plaintext", "Format in which to render the schema (plaintext, "+plaintextV2+").")
 	return cmd
 }
 
-func explain(ctx context.Context, c *frame.CLI, what, version string, depth schema.Depth) error {
+// plaintextV2 is the layout of old, of what the server says in OpenAPI v2.
+const plaintextV2 = "plaintext-openapiv2"
+
+func explain(ctx context.Context, c *frame.CLI, what, version, format string, depth schema.Depth) error {
 	discovery, err := c.Discovery()
 	if err != nil {
 		return err
@@ -57,13 +60,20 @@ func explain(ctx context.Context, c *frame.CLI, what, version string, depth sche
 	if err != nil {
 		return err
 	}
-	document, err := schema.Load(ctx, client, resource.GVK().GroupVersion())
-	if err != nil {
-		return err
-	}
 	var fields []string
 	if path != "" {
 		fields = strings.Split(strings.Trim(path, "."), ".")
+	}
+	if format == plaintextV2 {
+		document, err := schema.LoadV2(ctx, client)
+		if err != nil {
+			return err
+		}
+		return document.ExplainV2(c.Out, resource.GVK(), fields, depth)
+	}
+	document, err := schema.Load(ctx, client, resource.GVK().GroupVersion())
+	if err != nil {
+		return err
 	}
 	return document.Explain(c.Out, resource.GVK(), fields, depth)
 }
