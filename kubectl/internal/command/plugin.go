@@ -36,7 +36,8 @@ func plugin(args []string) (path string, rest []string, found bool) {
 			continue
 		}
 		for _, prefix := range pluginPrefixes {
-			if path, err := exec.LookPath(prefix + verb); err == nil {
+			// One in a folder that the PATH names relatively counts, as kubectl has it.
+			if path, err := exec.LookPath(prefix + verb); err == nil || errors.Is(err, exec.ErrDot) {
 				return path, args[n:], true
 			}
 		}
@@ -76,8 +77,11 @@ const pathVariable = "KUBECTL_PATH"
 
 func environ() []string {
 	all := slices.DeleteFunc(os.Environ(), func(each string) bool { return strings.HasPrefix(each, pathVariable+"=") })
-	if self, err := os.Executable(); err == nil {
-		all = append(all, pathVariable+"="+self)
+	// By the name under which it was called: kctl goes by it.
+	if self, err := exec.LookPath(os.Args[0]); err == nil {
+		if self, err = filepath.Abs(self); err == nil {
+			all = append(all, pathVariable+"="+self)
+		}
 	}
 	return all
 }

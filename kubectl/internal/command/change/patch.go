@@ -80,7 +80,7 @@ func (p *patching) body() ([]byte, error) {
 	case p.text != "" && p.file != "":
 		return nil, errors.New("cannot specify --patch and --patch-file together")
 	case p.file == "-":
-		data, err := io.ReadAll(p.In)
+		data, err := io.ReadAll(p.Stdin())
 		if err != nil {
 			return nil, fmt.Errorf("reading the patch: %w", err)
 		}

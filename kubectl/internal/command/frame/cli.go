@@ -39,6 +39,7 @@ type CLI struct {
 	// MatchVersion has servers of another version than kctl's own refused.
 	MatchVersion bool
 
+	read       bool // standard input, or a part of it
 	loaded     *kubeconfig.Target
 	client     *rest.Client
 	discovered *discover.Discovery
@@ -62,8 +63,29 @@ func (c *CLI) Kubeconfig() (*kubeconfig.Target, error) {
 		}
 		loaded.Client.Timeout, loaded.Client.UserAgent = c.Flags.Timeout, userAgent()
 		c.loaded = loaded
+		c.keepStdin()
 	}
 	return c.loaded, nil
+}
+
+// Stdin is standard input, for verbs that read objects or values from it: credential
+// plugins that ask the user for something are not run beside them.
+func (c *CLI) Stdin() io.Reader { return stdin{c} }
+
+type stdin struct{ *CLI }
+
+func (s stdin) Read(p []byte) (int, error) {
+	s.read = true
+	s.keepStdin()
+	return s.In.Read(p)
+}
+
+// keepStdin keeps what was read from credential plugins.
+func (c *CLI) keepStdin() {
+	if c.read && c.loaded != nil && c.loaded.Client.ExecProvider != nil {
+		c.loaded.Client.ExecProvider.StdinUnavailable = true
+		c.loaded.Client.ExecProvider.StdinUnavailableMessage = "used by stdin resource manifest reader"
+	}
 }
 
 // Namespace is the one that commands work in.

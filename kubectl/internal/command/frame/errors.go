@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"kctl/kubectl/internal/discover"
 )
@@ -103,11 +105,27 @@ func (c *CLI) Text(err error) string {
 	if errors.As(err, &noKind) {
 		return "error: " + err.Error() + "\nensure CRDs are installed first"
 	}
+	var wrong utilerrors.Aggregate
+	if clientcmd.IsConfigurationInvalid(err) && errors.As(err, &wrong) {
+		return configurationText(wrong.Errors())
+	}
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		return c.connectionText(failed) + c.untimely(strings.Contains(failed.Err.Error(), "remote error: tls"))
 	}
 	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
+}
+
+// configurationText says what is wrong with a kubeconfig.
+func configurationText(all []error) string {
+	if len(all) == 1 {
+		return "error: " + all[0].Error()
+	}
+	text := "Error in configuration: "
+	for _, each := range all {
+		text += "\n* " + each.Error()
+	}
+	return text
 }
 
 // untimely is a line about the user's certificate, where the server did not

@@ -64,7 +64,7 @@ func (r *Raw) ask(ctx context.Context, path string, body any, query url.Values) 
 // read is what a file holds, or standard input, not looked at.
 func (r *Raw) read(file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(r.In)
+		return io.ReadAll(r.Stdin())
 	}
 	return os.ReadFile(file)
 }

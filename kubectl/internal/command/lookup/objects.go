@@ -234,7 +234,7 @@ func readFiles(ctx context.Context, c *frame.CLI, s *Selection) ([]manifest.Obje
 	}
 	switch {
 	case s.kustomization == "":
-		reader := &manifest.Reader{Rules: rules, Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
+		reader := &manifest.Reader{Rules: rules, Stdin: c.Stdin(), HTTP: http.DefaultClient, Recursive: s.recursive}
 		return reader.Read(ctx, s.Files)
 	case len(s.Files) > 0:
 		return nil, errors.New("only one of -f or -k can be specified")

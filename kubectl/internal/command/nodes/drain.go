@@ -212,7 +212,7 @@ func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	for {
-		fmt.Fprintf(d.Err, "evicting pod %s/%s\n", pod.Namespace, pod.Name)
+		fmt.Fprintf(d.Out, "%s\n", d.DryRun.Mark("evicting pod "+pod.Namespace+"/"+pod.Name))
 		pods := client.Resource(core.Pods, pod.Namespace)
 		if d.disableEviction {
 			err = pods.Delete(ctx, pod.Name, options, nil)
@@ -234,9 +234,39 @@ func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 	}
 }
 
+// overduePause is how long it takes until a pod is looked at again.
+const overduePause = time.Second
+
+// untilOverdue waits until a pod is gone, or is to have been for longer than
+// --skip-wait-for-delete-timeout: then it is skipped.
+func (d *draining) untilOverdue(ctx context.Context, pod *core.Pod) (skipped bool, err error) {
+	client, err := d.Server()
+	if err != nil {
+		return false, err
+	}
+	for {
+		now := &core.Pod{}
+		err := client.Resource(core.Pods, pod.Namespace).Get(ctx, pod.Name, now)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && now.UID != pod.UID:
+			return false, nil
+		case err != nil:
+			return false, err
+		case now.DeletionTimestamp != nil && d.Clock.Since(now.DeletionTimestamp.Time) > time.Duration(d.skipWait)*time.Second:
+			_, err := fmt.Fprintf(d.Out, "pod %q has DeletionTimestamp older than %v seconds, skipping\n", pod.Name, d.skipWait)
+			return true, err
+		}
+		if err := rest.Sleep(ctx, d.Clock, overduePause); err != nil {
+			return false, fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
+		}
+	}
+}
+
 func (d *draining) untilEvicted(ctx context.Context, pod *core.Pod) error {
-	if d.skipWait > 0 && pod.DeletionTimestamp != nil && d.Clock.Since(pod.DeletionTimestamp.Time) > time.Duration(d.skipWait)*time.Second {
-		return nil
+	if d.skipWait > 0 {
+		if skipped, err := d.untilOverdue(ctx, pod); skipped || err != nil {
+			return err
+		}
 	}
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
 	if err := lookup.UntilGone(ctx, d.Sender.CLI, t, pod.UID); err != nil {

@@ -85,7 +85,7 @@ func (e *settingEnv) read(args []string) ([]string, error) {
 		if slices.Contains(e.Files, "-") {
 			return nil, errors.New("standard input cannot be used for multiple arguments")
 		}
-		for lines := bufio.NewScanner(e.In); lines.Scan(); {
+		for lines := bufio.NewScanner(e.Stdin()); lines.Scan(); {
 			if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "#") {
 				e.settings = append(e.settings, line)
 			}
