@@ -111,3 +111,16 @@ func (p profile) give(container *corev1.Container) {
 	}
 	container.SecurityContext = p.grant(rights)
 }
+
+// warnUnprivileged tells of a container with rights that its user has no use of: that
+// of the pod, which is not root.
+func (d *debugging) warnUnprivileged(pod *core.Pod, container *corev1.Container) {
+	whole, own := pod.Spec.SecurityContext, container.SecurityContext
+	if own == nil || whole == nil || whole.RunAsUser == nil || *whole.RunAsUser == 0 || own.RunAsUser != nil && *own.RunAsUser == 0 {
+		return
+	}
+	if own.Privileged != nil && *own.Privileged || own.Capabilities != nil && len(own.Capabilities.Add) > 0 {
+		d.Warn(`Non-root user is configured for the entire target Pod, and some capabilities granted by debug profile may not work. ` +
+			`Please consider using "--custom" with a custom profile that specifies "securityContext.runAsUser: 0".`)
+	}
+}
