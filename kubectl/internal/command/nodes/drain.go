@@ -46,6 +46,7 @@ func newDrain(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	d.AddLabels(fs)
+	d.AddChunkSize(fs)
 	d.DryRun.Add(cmd)
 	fs.StringVar(&d.podSelector, "pod-selector", "", "Label selector to filter pods on the node")
 	fs.BoolVar(&d.force, "force", false, "Continue even if there are pods that do not declare a controller.")
@@ -93,11 +94,11 @@ func (d *draining) drain(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	var found struct{ Items []core.Pod }
-	if err := client.Resource(core.Pods, "").List(ctx, &found, rest.FieldSelector("spec.nodeName="+node), rest.LabelSelector(d.podSelector)); err != nil {
+	found, err := lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), d.Chunk(), rest.FieldSelector("spec.nodeName="+node), rest.LabelSelector(d.podSelector))
+	if err != nil {
 		return err
 	}
-	leaving, err := d.choose(found.Items)
+	leaving, err := d.choose(found)
 	if err != nil {
 		return err
 	}
