@@ -226,6 +226,7 @@ func TestMisuse(t *testing.T) {
 		{"get pods --request-timeout=1p", []string{"Invalid timeout value. Timeout must be a single integer in seconds"}},
 		{"get pods --context=nosuch", []string{"error: context was not found for specified context: nosuch"}},
 		{"get pods --cluster=nosuch", []string{`error: no server found for cluster "nosuch"`}},
+		{"cordon", []string{"error: USAGE: cordon NODE [flags]"}},
 		{"list", []string{"Did you mean this?\n\tget\n"}},
 		{"auth can-i get /logs --subresource=log", []string{"error: --subresource can not be used with NonResourceURL"}},
 		{"run x --image=UPPER:::", []string{`error: invalid image name "UPPER:::": invalid reference format`}},

@@ -35,8 +35,8 @@ func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Com
 	cmd := &cobra.Command{
 		Use: verb + " NODE...", Short: "Mark node as " + as, Example: "  kctl " + verb + " node-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && selected.Labels == "" {
-				return frame.UsageError(cmd, "NODE is required, or a selector with -l")
+			if len(args) == 0 && !cmd.Flags().Changed("selector") {
+				return frame.UsageError(cmd, "USAGE: %s NODE [flags]", verb)
 			}
 			targets, err := lookup.Targets(cmd.Context(), c, &selected, args, core.Nodes.Name)
 			if err != nil {
