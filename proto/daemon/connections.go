@@ -76,6 +76,9 @@ type boundConn struct {
 	place *list.Element
 }
 
+// NetConn is the connection itself, for those who ask the kernel about it.
+func (b *boundConn) NetConn() net.Conn { return b.Conn }
+
 // Close implements net.Conn.
 func (b *boundConn) Close() error {
 	b.all.mu.Lock()

@@ -10,6 +10,10 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+
+	"kctl/proto/daemon"
 )
 
 func init() { lookEvery = 10 * time.Millisecond }
@@ -58,7 +62,7 @@ func TestAClientThatIsKilledIsMissed(t *testing.T) {
 // TestWhoEndsItHearsThatTheClientIsGone: as above, for those who are no proxies.
 func TestWhoEndsItHearsThatTheClientIsGone(t *testing.T) {
 	heard := make(chan struct{})
-	front := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, w := Linger(r.Context(), w)
 		c, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -69,6 +73,8 @@ func TestWhoEndsItHearsThatTheClientIsGone(t *testing.T) {
 		<-ctx.Done()
 		close(heard)
 	}))
+	front.Listener = daemon.NewConnections(zap.NewNop()).Bound(front.Listener) // as our servers have it
+	front.StartTLS()
 	defer front.Close()
 	plain, err := net.Dial("tcp", front.Listener.Addr().String())
 	if err != nil {
