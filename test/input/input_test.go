@@ -271,7 +271,7 @@ func commands(t *testing.T, c *harness.Cluster) {
 		says string
 	}{
 		{[]string{"run", "x"}, "--image is required"},
-		{[]string{"run", "x", "--image=UPPER:::"}, `Invalid image name "UPPER:::"`},
+		{[]string{"run", "x", "--image=UPPER:::"}, `invalid image name "UPPER:::"`},
 		{[]string{"run", "x", "--image=a", "--image-pull-policy=Sometimes"}, "Sometimes"},
 		{[]string{"run", "Bad_Name", "--image=a"}, "Bad_Name"},
 		{[]string{"run", "x", "--image=a", "--overrides={"}, "overrides"},
