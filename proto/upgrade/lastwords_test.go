@@ -14,11 +14,9 @@ import (
 	"testing"
 )
 
-// relayed is a backend behind two proxies, as a container's runtime is behind a
-// kubelet and an API server.
-func relayed(t *testing.T, backend func(net.Conn, io.Reader)) (front string) {
-	t.Helper()
-	last := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+// upgrades is a backend that switches to whatever protocol it is asked for, and speaks it.
+func upgrades(t *testing.T, speak func(net.Conn, io.Reader)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		c, buffer, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -27,8 +25,15 @@ func relayed(t *testing.T, backend func(net.Conn, io.Reader)) (front string) {
 		defer c.Close()
 		fmt.Fprint(buffer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 		_ = buffer.Flush()
-		backend(c, buffer)
-	}))
+		speak(c, buffer)
+	}
+}
+
+// relayed is a backend behind two proxies, as a container's runtime is behind a
+// kubelet and an API server.
+func relayed(t *testing.T, backend func(net.Conn, io.Reader)) (front string) {
+	t.Helper()
+	last := httptest.NewServer(upgrades(t, backend))
 	t.Cleanup(last.Close)
 	address := last.URL
 	for range 2 {

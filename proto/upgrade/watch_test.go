@@ -3,6 +3,7 @@ package upgrade
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,17 +24,7 @@ func init() { lookEvery = 10 * time.Millisecond }
 func TestAClientThatIsKilledIsMissed(t *testing.T) {
 	t.Parallel()                  // it waits for Patience to be over
 	silent := make(chan struct{}) // until the test is over
-	backend := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		c, buffer, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		fmt.Fprint(buffer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
-		_ = buffer.Flush()
-		<-silent
-	}))
+	backend := httptest.NewTLSServer(upgrades(t, func(net.Conn, io.Reader) { <-silent }))
 	defer backend.Close()
 	defer close(silent)
 	to, err := url.Parse(backend.URL)

@@ -40,22 +40,21 @@ func (c *call) negotiate(stream bool) (form, error) {
 	if err != nil {
 		return form{}, err
 	}
-	f.pretty = !stream && readByPeople(c.gin.Request)
+	f.pretty = !stream && c.readByPeople()
 	return f, nil
 }
 
 // readByPeople tells whether the answer should be laid out: ?pretty says so, and without
 // it tools that people look at answers with are known by their names, as upstream knows
 // them.
-func readByPeople(r *http.Request) bool {
-	if asked := r.URL.RawQuery; strings.Contains(asked, "pretty") {
-		if said := r.URL.Query().Get("pretty"); said != "" {
-			pretty, _ := strconv.ParseBool(said)
-			return pretty
-		}
+func (c *call) readByPeople() bool {
+	if said := c.gin.Query("pretty"); said != "" {
+		pretty, _ := strconv.ParseBool(said)
+		return pretty
 	}
+	agent := c.gin.Request.UserAgent()
 	return slices.ContainsFunc([]string{"curl/", "Wget/", "Mozilla/5.0"}, func(tool string) bool {
-		return strings.HasPrefix(r.UserAgent(), tool)
+		return strings.HasPrefix(agent, tool)
 	})
 }
 

@@ -123,13 +123,14 @@ func (n *nodes) count(node string, turned bool) {
 	if !turned {
 		return
 	}
-	if n.fallen.everywhere() {
+	everywhere := n.fallen.everywhere()
+	if everywhere {
 		n.logger.Info("no node is ready: until one is, no pod is evicted for its node's sake", zap.String("node", node))
 	} else {
 		n.logger.Info("a node is ready: pods of those that are not may be evicted", zap.String("node", node))
 	}
 	for _, name := range n.fallen.names() {
-		if !n.fallen.everywhere() {
+		if !everywhere {
 			n.hear(name)
 		}
 		n.worker.add(facts.Key{Name: name})

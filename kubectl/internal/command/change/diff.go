@@ -67,7 +67,7 @@ func newDiff(c *frame.CLI) *cobra.Command {
 	d.AddLabels(fs)
 	fs.BoolVar(&d.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
 	fs.BoolVar(&d.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
-	fs.StringVar(&d.Manager, "field-manager", "", "Name of the manager used to track field ownership.")
+	fs.StringVar(&d.Manager, "field-manager", clientSideManager, "Name of the manager used to track field ownership.")
 	fs.Int("concurrency", 1, "It has no effect: objects are compared one after the other, which is quick enough.")
 	fs.BoolVar(&managed, "show-managed-fields", false, "If true, include managed fields in the diff.")
 	fs.BoolVar(&d.pruned.wanted, "prune", false, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
@@ -76,12 +76,6 @@ func newDiff(c *frame.CLI) *cobra.Command {
 }
 
 func (d *diffing) run(ctx context.Context, managed bool) error {
-	if d.Manager == "" {
-		d.Manager = clientSideManager
-		if d.serverSide {
-			d.Manager = send.FieldManager // who applies so
-		}
-	}
 	targets, err := lookup.Targets(ctx, d.applying.Sender.CLI, &d.Selection, nil, "")
 	if err != nil {
 		return err

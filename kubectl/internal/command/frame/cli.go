@@ -122,14 +122,23 @@ func (c *CLI) Server() (*rest.Client, error) {
 // matchVersion refuses a server of another version than ours. It takes no longer than
 // --request-timeout.
 func matchVersion(client *rest.Client) error {
-	var there version.Info
-	if err := client.Do(context.Background(), http.MethodGet, "/version", nil, &there); err != nil {
+	there, err := VersionOf(context.Background(), client)
+	if err != nil {
 		return err
 	}
 	if ours := release.Version().GitVersion; there.GitVersion != ours {
 		return fmt.Errorf("server version (%s) differs from client version (%s)", there.GitVersion, ours)
 	}
 	return nil
+}
+
+// VersionOf is what a server says that it is.
+func VersionOf(ctx context.Context, client *rest.Client) (*version.Info, error) {
+	info := &version.Info{}
+	if err := client.Do(ctx, http.MethodGet, "/version", nil, info); err != nil {
+		return nil, err
+	}
+	return info, nil
 }
 
 // Discovery is what the server serves.

@@ -2,7 +2,6 @@ package lookup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -48,19 +47,7 @@ func EventsAbout(ctx context.Context, c *frame.CLI, object *unstructured.Unstruc
 	if object.GetKind() != "Node" {
 		selector += ",involvedObject.uid=" + string(object.GetUID())
 	}
-	var all []core.Event
-	err = Chunks(ctx, client.Resource(core.Events, namespace), ChunkSize, []rest.Option{rest.FieldSelector(selector)}, func(answer []byte) (string, error) {
-		var part struct {
-			Metadata metav1.ListMeta
-			Items    []core.Event
-		}
-		if err := json.Unmarshal(answer, &part); err != nil {
-			return "", fmt.Errorf("decode events: %w", err)
-		}
-		all = append(all, part.Items...)
-		return part.Metadata.Continue, nil
-	})
-	return all, err
+	return TypedList[core.Event](ctx, client.Resource(core.Events, namespace), ChunkSize, rest.FieldSelector(selector))
 }
 
 // PodName reads NAME, pod/NAME, pods/NAME or po/NAME.

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,11 +61,7 @@ func serverVersion(c *frame.CLI, cmd *cobra.Command) (*version.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := &version.Info{}
-	if err := client.Do(cmd.Context(), http.MethodGet, "/version", nil, info); err != nil {
-		return nil, err
-	}
-	return info, nil
+	return frame.VersionOf(cmd.Context(), client)
 }
 
 func printVersions(c *frame.CLI, v *versions, format string) error {
