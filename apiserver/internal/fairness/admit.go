@@ -40,7 +40,7 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 	seats = min(seats, s.most)
 	m.asked.Observe(float64(seats))
 	why := s.level.try(t, seats)
-	waited := 0.0
+	var waited time.Duration
 	if t.waiter != nil {
 		m.waiting.Inc()
 		m.waitingSeats.Add(float64(seats))
@@ -48,14 +48,15 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 		why = s.level.wait(ctx, t, patience)
 		m.waiting.Dec()
 		m.waitingSeats.Sub(float64(seats))
-		waited = s.level.clock.Since(t.arrived).Seconds()
+		waited = s.level.clock.Since(t.arrived)
+		request.Waited(ctx, waited)
 	}
 	if why != admitted {
-		m.gaveUp.Observe(waited)
+		m.gaveUp.Observe(waited.Seconds())
 		m.rejected.WithLabelValues(string(why)).Inc()
 		return false
 	}
-	m.waited.Observe(waited)
+	m.waited.Observe(waited.Seconds())
 	m.dispatched.Inc()
 	m.running.Inc()
 	m.runningSeats.Add(float64(seats))

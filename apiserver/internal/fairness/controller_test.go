@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/request"
 )
 
 // world is what is stored, and a Controller that follows it. It runs in a
@@ -106,7 +108,8 @@ func TestWaiting(t *testing.T) {
 		if !first.Enter(t.Context(), 1, time.Minute) {
 			t.Fatal("the first was refused")
 		}
-		second, entered := w.enter(t.Context(), time.Minute)
+		asking := request.With(t.Context(), &request.Arrival{})
+		second, entered := w.enter(asking, time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, gone := w.enter(ctx, time.Minute)
 		if _, full := w.enter(t.Context(), time.Minute); <-full {
@@ -123,6 +126,9 @@ func TestWaiting(t *testing.T) {
 		first.Leave()
 		if !<-entered {
 			t.Error("who waited was not let in")
+		}
+		if waited := request.WaitedFrom(asking); waited != 3*time.Second {
+			t.Errorf("a request that stood in the queue for 3s waited for %v", waited)
 		}
 		second.Leave()
 		if q := w.queues("l"); q.inUse+q.waiting+q.running != 0 {

@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -48,6 +49,7 @@ type Arrival struct {
 	Info     *Info
 	Stamps   *relay.Recorder // of a pod's relay; nil records nothing
 	Warnings *Warnings       // nil collects none
+	waited   atomic.Int64    // nanoseconds that others took: see Waited
 }
 
 type key int
@@ -100,6 +102,19 @@ func Stamps(ctx context.Context) *relay.Recorder { return arrival(ctx).Stamps }
 
 // WarningsFrom returns where warnings are collected, or nil.
 func WarningsFrom(ctx context.Context) *Warnings { return arrival(ctx).Warnings }
+
+// Waited notes that the request stood still for d, through no work of the server's
+// own: in a queue of its priority level, or for webhooks.
+func Waited(ctx context.Context, d time.Duration) {
+	if a := arrival(ctx); a != &unknown {
+		a.waited.Add(int64(d))
+	}
+}
+
+// WaitedFrom returns how long the request stood still so far.
+func WaitedFrom(ctx context.Context) time.Duration {
+	return time.Duration(arrival(ctx).waited.Load())
+}
 
 // WithBegun returns a context whose watch calls begun when all has been sent
 // that was there at first.

@@ -12,6 +12,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/request"
 )
 
 // MutatingName is upstream's name of the plugin.
@@ -67,7 +68,9 @@ func (m *Mutating) ask(ctx context.Context, i *invocation) error {
 	if rounds.Second && !rounds.Again(i.key, of.Text) {
 		return nil
 	}
+	start := m.Clock.Now()
 	response, err := m.call(ctx, i, of)
+	request.Waited(ctx, m.Clock.Since(start))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/request"
 )
 
 // ValidatingName is upstream's name of the plugin.
@@ -49,6 +50,7 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 func (v *Validating) askAll(ctx context.Context, invocations []*invocation) error {
 	errs := make([]error, len(invocations))
 	var running sync.WaitGroup
+	start := v.Clock.Now()
 	for n, i := range invocations {
 		of, err := i.forms.Encoded(ctx, i.target)
 		if err != nil {
@@ -58,6 +60,7 @@ func (v *Validating) askAll(ctx context.Context, invocations []*invocation) erro
 		running.Go(func() { errs[n] = v.ask(ctx, i, of) })
 	}
 	running.Wait()
+	request.Waited(ctx, v.Clock.Since(start))
 	for _, err := range errs {
 		if err != nil {
 			return err

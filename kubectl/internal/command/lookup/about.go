@@ -68,8 +68,11 @@ func PodName(arg string) (string, error) {
 // SelectorOf is the label selector by which an object finds its pods.
 func SelectorOf(object *unstructured.Unstructured) (string, error) {
 	content, ok, err := unstructured.NestedMap(object.Object, "spec", "selector")
+	if err == nil && !ok && object.GetKind() == "Service" {
+		return "", fmt.Errorf("service %s is defined without a selector", object.GetName())
+	}
 	if err != nil || !ok {
-		return "", fmt.Errorf("%s %s has no selector", object.GetKind(), object.GetName())
+		return "", fmt.Errorf("selector for %s %s not implemented", object.GetKind(), object.GetName())
 	}
 	if _, structured := content["matchLabels"]; !structured && content["matchExpressions"] == nil {
 		content = map[string]any{"matchLabels": content} // services and replication controllers
