@@ -35,8 +35,12 @@ type View struct {
 	Lacks func(stored core.Object) error
 	// Take writes what has become of a shown object into the stored one.
 	Take func(shown, stored core.Object) error
-	// Validate checks what only the view asks for; may be nil.
+	// Validate checks what only the view asks for of a new object, and of any where
+	// ValidateUpdate is nil; may be nil.
 	Validate func(shown core.Object) field.ErrorList
+	// ValidateUpdate checks what only the view asks for of a changed object, of which
+	// stored is what was there; may be nil.
+	ValidateUpdate func(shown, stored core.Object) field.ErrorList
 	// Field is the stored kind's name of a selectable field; nil where they are
 	// the same.
 	Field func(name string) string
@@ -190,7 +194,7 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 			return nil, err
 		}
 		entries := current.GetManagedFields()
-		stored, err := v.taken(obj, current)
+		stored, err := v.changed(obj, current)
 		if err == nil && v.tracker != nil {
 			v.takeManagedFields(obj, stored, entries)
 		}
@@ -227,15 +231,35 @@ func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Adm
 func (v *View) taken(shown, stored core.Object) (core.Object, error) {
 	v.Default(shown)
 	if v.Validate != nil {
-		if errs := v.Validate(shown); len(errs) > 0 {
-			kind := v.Of.Info().GVK()
-			if v.As != "" && !v.Of.Info().JSONOnly {
-				kind = v.Shown.GVK()
-			}
-			return nil, Invalid(kind.GroupKind(), shown.GetName(), errs)
+		if err := v.invalid(shown, v.Validate(shown)); err != nil {
+			return nil, err
 		}
 	}
 	return stored, v.Take(shown, stored)
+}
+
+// changed is taken for an object that was there before.
+func (v *View) changed(shown, stored core.Object) (core.Object, error) {
+	if v.ValidateUpdate == nil {
+		return v.taken(shown, stored)
+	}
+	v.Default(shown)
+	if err := v.invalid(shown, v.ValidateUpdate(shown, stored)); err != nil {
+		return nil, err
+	}
+	return stored, v.Take(shown, stored)
+}
+
+// invalid is the refusal for errs, or nil where there are none.
+func (v *View) invalid(shown core.Object, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	kind := v.Of.Info().GVK()
+	if v.As != "" && !v.Of.Info().JSONOnly {
+		kind = v.Shown.GVK()
+	}
+	return Invalid(kind.GroupKind(), shown.GetName(), errs)
 }
 
 // within shows what is admitted.

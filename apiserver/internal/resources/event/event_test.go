@@ -42,6 +42,33 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateChange: through events.k8s.io only the series of an event changes.
+func TestValidateChange(t *testing.T) {
+	const old = "{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000001Z', reportingComponent: kubelet, reportingInstance: n1, action: A, reason: R, type: Normal, message: m}"
+	for change, want := range map[string]string{
+		"{}": "",
+		"{series: {count: 2, lastObservedTime: '2030-01-01T00:01:00.000000Z'}}": "",
+		"{series: {count: 1}}":                       "[series.count: Invalid value: \"\": should be at least 2, series.lastObservedTime: Required value]",
+		"{note: x}":                                  `message: Invalid value: "x": field is immutable`,
+		"{deprecatedCount: 2}":                       `count: Invalid value: 2: field is immutable`,
+		"{reason: S, type: Warning}":                 `[reason: Invalid value: "S": field is immutable, type: Invalid value: "Warning": field is immutable]`,
+		"{reportingController: ''}":                  `[reportingController: Required value, reportingController: Invalid value: "": name part must be non-empty, `,
+		"{eventTime: '2030-01-01T00:00:00.000002Z'}": "eventTime: Invalid value: ",
+	} {
+		e := show(fromYAML(t, old))
+		if err := yaml.Unmarshal([]byte(change), e); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := validateChange(e, fromYAML(t, old)).ToAggregate(); err != nil {
+			got = err.Error()
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("%s\n  got: %s\n want: %s", change, got, want)
+		}
+	}
+}
+
 func TestColumns(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 10, 0, 0, time.UTC)
 	for text, want := range map[string]string{

@@ -26,7 +26,10 @@ func View(events *registry.Store[*core.Event]) registry.Resource {
 		Show:     func(stored core.Object) (core.Object, error) { return show(stored.(*core.Event)), nil },
 		Take:     func(shown, stored core.Object) error { take(shown.(*eventsv1.Event), stored.(*core.Event)); return nil },
 		Validate: func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
-		Field:    coreField,
+		ValidateUpdate: func(shown, stored core.Object) field.ErrorList {
+			return validateChange(shown.(*eventsv1.Event), stored.(*core.Event))
+		},
+		Field: coreField,
 	})
 }
 
@@ -70,26 +73,31 @@ func take(e *eventsv1.Event, into *core.Event) {
 // minSeries is how often something happens that is a series.
 const minSeries = 2
 
+func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
+	var errs field.ErrorList
+	if s == nil {
+		return nil
+	}
+	if s.Count < minSeries {
+		errs = append(errs, field.Invalid(field.NewPath("series", "count"), "", fmt.Sprintf("should be at least %d", minSeries)))
+	}
+	if s.LastObservedTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("series", "lastObservedTime"), ""))
+	}
+	return errs
+}
+
 // validateNew checks what the core group leaves open: an event of this group
 // says when it happened, and leaves the older fields alone.
 func validateNew(e *eventsv1.Event) field.ErrorList {
-	if e.UID != "" || e.ResourceVersion != "" {
-		return nil // it is there already, and may have been made in the core group
-	}
 	stored := new(core.Event)
 	take(e, stored)
 	errs := validate(stored, "reportingController")
+	errs = append(errs, registry.QualifiedFinalizers(e.Finalizers, field.NewPath("metadata", "finalizers").Upstream())...)
 	if e.Name != "" {
 		errs = append(errs, check.Messages(field.NewPath("metadata", "name"), e.Name, check.NameIsSubdomain(e.Name, false))...)
 	}
-	if s := e.Series; s != nil {
-		if s.Count < minSeries {
-			errs = append(errs, field.Invalid(field.NewPath("series", "count"), "", fmt.Sprintf("should be at least %d", minSeries)))
-		}
-		if s.LastObservedTime.IsZero() {
-			errs = append(errs, field.Required(field.NewPath("series", "lastObservedTime"), ""))
-		}
-	}
+	errs = append(errs, validateSeries(e.Series)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
 	}
