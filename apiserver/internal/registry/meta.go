@@ -41,7 +41,6 @@ func (s *Store[T]) fillNew(obj T) {
 	unmake(obj)
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Time{Time: s.clock.Now()}.Rfc3339Copy())
-	obj.SetGeneration(0)
 	if s.strategy.HasGeneration {
 		obj.SetGeneration(1)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -37,6 +38,7 @@ func show(stored core.Object) (core.Object, error) {
 			CurrentReplicas: a.Status.CurrentReplicas, DesiredReplicas: a.Status.DesiredReplicas,
 		},
 	}
+	dropAnnotations(out.Annotations) // a client of version 2 may have written such
 	var metrics []autoscalingv2.MetricSpec
 	for i := range a.Spec.Metrics {
 		m := &a.Spec.Metrics[i]
@@ -46,17 +48,20 @@ func show(stored core.Object) (core.Object, error) {
 		}
 		metrics = append(metrics, *m)
 	}
-	var current []autoscalingv2.MetricStatus
 	for _, m := range a.Status.CurrentMetrics {
 		if out.Status.CurrentCPUUtilizationPercentage == nil && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU {
 			out.Status.CurrentCPUUtilizationPercentage = m.Resource.Current.AverageUtilization
 		}
-		current = append(current, m)
 	}
 	return out, annotate(out, map[string]any{
-		metricsAnnotation: orNil(metrics), currentAnnotation: orNil(current), conditionsAnnotation: orNil(a.Status.Conditions),
+		metricsAnnotation: orNil(metricsTo1(metrics)), currentAnnotation: orNil(statusesTo1(a.Status.CurrentMetrics)), conditionsAnnotation: orNil(a.Status.Conditions),
 		behaviorAnnotation: behaviorOrNil(a.Spec.Behavior),
 	})
+}
+
+// dropAnnotations takes away what version 1 says by annotations.
+func dropAnnotations(of map[string]string) {
+	maps.DeleteFunc(of, func(key, _ string) bool { return slices.Contains(annotations, key) })
 }
 
 func isCPU(m *autoscalingv2.MetricSpec) bool {
@@ -78,8 +83,10 @@ func take(shown, stored core.Object) error {
 			CurrentReplicas: from.Status.CurrentReplicas, DesiredReplicas: from.Status.DesiredReplicas,
 		},
 	}
+	var metrics []autoscalingv1.MetricSpec
+	var current []autoscalingv1.MetricStatus
 	for annotation, into := range map[string]any{
-		metricsAnnotation: &to.Spec.Metrics, currentAnnotation: &to.Status.CurrentMetrics,
+		metricsAnnotation: &metrics, currentAnnotation: &current,
 		conditionsAnnotation: &to.Status.Conditions, behaviorAnnotation: &to.Spec.Behavior,
 	} {
 		if text, ok := from.Annotations[annotation]; ok {
@@ -88,14 +95,13 @@ func take(shown, stored core.Object) error {
 			_ = json.Unmarshal([]byte(text), into)
 		}
 	}
-	maps.DeleteFunc(to.Annotations, func(key, _ string) bool {
-		for _, own := range annotations {
-			if key == own {
-				return true
-			}
-		}
-		return false
-	})
+	to.Spec.Metrics, to.Status.CurrentMetrics = metricsOf1(metrics), statusesOf1(current)
+	dropAnnotations(to.Annotations)
+	if cpu := from.Status.CurrentCPUUtilizationPercentage; cpu != nil && len(current) == 0 {
+		to.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricStatus{
+			Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: cpu},
+		}}}
+	}
 	if cpu := from.Spec.TargetCPUUtilizationPercentage; cpu != nil {
 		to.Spec.Metrics = append([]autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
 			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: cpu},

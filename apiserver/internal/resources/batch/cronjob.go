@@ -33,10 +33,14 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 			workload.DefaultTo(&s.FailedJobsHistoryLimit, 1)
 			defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
 		},
-		ValidateName: validateCronName,
-		Warnings:     func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
-		Validate:     func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
+		ValidateName:     validateCronName,
+		Warnings:         func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
+		Validate:         func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
+		PrepareForCreate: func(_ context.Context, c *batchv1.CronJob) { dropAlpha(&c.Spec.JobTemplate.Spec, &batchv1.JobSpec{}) },
 		Update: registry.Change[*batchv1.CronJob]{
+			Prepare: func(_ context.Context, c, old *batchv1.CronJob) {
+				dropAlpha(&c.Spec.JobTemplate.Spec, &old.Spec.JobTemplate.Spec)
+			},
 			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
 		},
 		HasGeneration: true, UnconditionalUpdate: true,

@@ -51,13 +51,16 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 		Warnings: func(_ context.Context, j *batchv1.Job) []string {
 			return append(workload.NameWarnings(j.Name), sizeWarnings(&j.Spec)...)
 		},
-		PrepareForCreate: func(_ context.Context, j *batchv1.Job) { chooseOwnPods(j) },
-		Renamed:          renamed,
+		PrepareForCreate: func(_ context.Context, j *batchv1.Job) {
+			chooseOwnPods(j)
+			dropAlpha(&j.Spec, &batchv1.JobSpec{})
+		},
+		Renamed: renamed,
 		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
 			errs := append(validatePodNames(j), validateChoice(j)...)
 			return append(errs, validateJob(&j.Spec, specPath)...)
 		},
-		Update: registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+		Update: registry.Change[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 			return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
 		}},
 		Status: &registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
@@ -275,4 +278,12 @@ func sizeWarnings(s *batchv1.JobSpec) []string {
 	}
 	return []string{"spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, " +
 		"Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
+}
+
+// dropAlpha drops what is for workload-aware scheduling (KEP-5547), an alpha feature, as
+// kube-apiserver does, but what is stored already.
+func dropAlpha(spec, old *batchv1.JobSpec) {
+	if old.Scheduling == nil {
+		spec.Scheduling = nil
+	}
 }

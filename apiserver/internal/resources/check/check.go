@@ -163,6 +163,16 @@ func NoBacksteps(name string, at *field.Path) field.ErrorList {
 	return nil
 }
 
+// NotNull empties the values that a client wrote null: protobuf, in which upstream
+// stores objects, knows empty ones only.
+func NotNull(values map[string][]byte) {
+	for key, value := range values {
+		if value == nil {
+			values[key] = []byte{}
+		}
+	}
+}
+
 // OrNull is nil for a list that is empty, which is written null then, however the
 // client wrote it: protobuf, in which upstream stores objects, has no empty lists.
 func OrNull[T any](list []T) []T {

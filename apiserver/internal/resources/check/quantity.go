@@ -18,23 +18,23 @@ func IsHugePage(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// isNative reports whether name belongs to Kubernetes itself: it has no domain
+// IsNative reports whether name belongs to Kubernetes itself: it has no domain
 // or one under kubernetes.io.
-func isNative(name corev1.ResourceName) bool {
+func IsNative(name corev1.ResourceName) bool {
 	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // IsExtended reports whether name is a resource that a device plugin or an
 // operator adds to nodes.
 func IsExtended(name corev1.ResourceName) bool {
-	if isNative(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
+	if IsNative(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
 		return false
 	}
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
 // IsOvercommit reports whether requests of name may be below its limits.
-func IsOvercommit(name corev1.ResourceName) bool { return isNative(name) && !IsHugePage(name) }
+func IsOvercommit(name corev1.ResourceName) bool { return IsNative(name) && !IsHugePage(name) }
 
 // Quantity checks the amount of one resource: not negative, and whole where
 // the resource can't be divided.
@@ -51,41 +51,21 @@ func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 
 // containerResource checks the name of a resource that a container asks for.
 func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	errs := QualifiedName(string(name), path)
-	if len(errs) > 0 {
-		return errs
-	}
-	if !strings.Contains(string(name), "/") {
-		switch name {
-		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-			return nil
+	errs := resourceName(name, path)
+	switch {
+	case !strings.Contains(string(name), "/"):
+		if !ofContainers[name] && !IsHugePage(name) {
+			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
 		}
-		if IsHugePage(name) {
-			return nil
-		}
-		return field.ErrorList{field.Invalid(path, name, "must be a standard resource for containers")}
+	case !IsNative(name) && !IsExtended(name):
+		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
 	}
-	if !isNative(name) && !IsExtended(name) {
-		return field.ErrorList{field.Invalid(path, name, "doesn't follow extended resource name standard")}
-	}
-	return nil
+	return errs
 }
 
-// NodeResource checks the name of a resource that a node has.
-func NodeResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	errs := QualifiedName(string(name), path)
-	if len(errs) > 0 || strings.Contains(string(name), "/") {
-		return errs
-	}
-	switch name {
-	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods, corev1.ResourceStorage:
-		return nil
-	}
-	if IsHugePage(name) || strings.HasPrefix(string(name), corev1.ResourceAttachableVolumesPrefix) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, name, "must be a standard resource type or fully qualified")}
-}
+// ofContainers are the names without a domain that containers can ask for, beside huge
+// pages.
+var ofContainers = map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true, corev1.ResourceEphemeralStorage: true}
 
 // Fractional reports whether amounts has bytes of name that are no whole number.
 func Fractional(amounts corev1.ResourceList, name corev1.ResourceName) bool {

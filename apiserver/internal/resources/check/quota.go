@@ -53,10 +53,9 @@ func QuotaResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 
 // LimitedResource checks the name of a resource that a limit range bounds: for
 // containers and pods, what containers can ask for.
-func LimitedResource(name corev1.ResourceName, ofContainers bool, path *field.Path) field.ErrorList {
-	errs := resourceName(name, path)
-	if ofContainers && !strings.Contains(string(name), "/") && len(containerResource(name, path)) > 0 && len(QualifiedName(string(name), path)) == 0 {
-		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+func LimitedResource(name corev1.ResourceName, byContainers bool, path *field.Path) field.ErrorList {
+	if byContainers {
+		return containerResource(name, path)
 	}
-	return errs
+	return resourceName(name, path)
 }

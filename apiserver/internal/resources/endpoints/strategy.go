@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
+	netutils "k8s.io/utils/net"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -102,6 +103,9 @@ func validateAddresses(addresses []corev1.EndpointAddress, at *field.Path) field
 	for i, address := range addresses {
 		path := at.Index(i)
 		errs = append(errs, check.Reachable(address.IP, path.Child("ip"))...)
+		if netutils.ParseIPSloppy(address.IP) == nil {
+			errs = append(errs, field.Invalid(path.Child("ip"), address.IP, "must be a valid IP address")) // once more, as upstream
+		}
 		if address.Hostname != "" {
 			errs = append(errs, check.Label(address.Hostname, path.Child("hostname"))...)
 		}

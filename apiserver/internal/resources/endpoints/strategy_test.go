@@ -28,7 +28,7 @@ func TestEndpoints(t *testing.T) {
 		"{metadata: {name: e}, subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}]}": "",
 		"{subsets: [{ports: [{port: 80}]}]}":                                                   "subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`",
 		"{subsets: [{addresses: [{ip: 127.0.0.1}]}]}":                                          `subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range`,
-		"{subsets: [{notReadyAddresses: [{ip: web}]}]}":                                        `subsets[0].notReadyAddresses[0].ip: Invalid value: "web": must be a valid IP address`,
+		"{subsets: [{notReadyAddresses: [{ip: web}]}]}":                                        `[subsets[0].notReadyAddresses[0].ip: Invalid value: "web": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff), subsets[0].notReadyAddresses[0].ip: Invalid value: "web": must be a valid IP address]`,
 		"{subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}, {port: 81, name: a}]}]}": "subsets[0].ports[0].name: Required value",
 		"{subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 0, protocol: X}]}]}":          "[subsets[0].ports[0].port: Invalid value: 0",
 		"{subsets: [{addresses: [{ip: 10.0.0.1, nodeName: ''}]}]}":                             "subsets[0].addresses[0].nodeName: Invalid value",

@@ -5,7 +5,6 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -20,7 +19,6 @@ func validateChange(e *eventsv1.Event, old *core.Event) field.ErrorList {
 	now := new(core.Event)
 	take(e, now)
 	errs := validate(now, "reportingController")
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(e, old, field.NewPath("metadata").Upstream())...)
 	if !equality.Semantic.DeepEqual(now.Series, old.Series) {
 		errs = append(errs, validateSeries(e.Series)...)
 	}

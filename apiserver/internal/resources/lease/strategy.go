@@ -20,11 +20,13 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Lease] {
 	return registry.Strategy[*core.Lease]{
 		Resource: core.Leases, Singular: "lease",
-		StoragePrefix: "leases",
-		New:           func() *core.Lease { return new(core.Lease) },
-		ValidateName:  check.NameIsSubdomain,
-		Validate:      func(_ context.Context, l *core.Lease) field.ErrorList { return validate(&l.Spec) },
+		StoragePrefix:    "leases",
+		New:              func() *core.Lease { return new(core.Lease) },
+		ValidateName:     check.NameIsSubdomain,
+		Validate:         func(_ context.Context, l *core.Lease) field.ErrorList { return validate(&l.Spec) },
+		PrepareForCreate: func(_ context.Context, l *core.Lease) { dropElection(&l.Spec, &coordinationv1.LeaseSpec{}) },
 		Update: registry.Change[*core.Lease]{
+			Prepare:  func(_ context.Context, l, old *core.Lease) { dropElection(&l.Spec, &old.Spec) },
 			Validate: func(_ context.Context, l, _ *core.Lease) field.ErrorList { return validate(&l.Spec) },
 		},
 		CreateOnUpdate: true,
@@ -38,6 +40,17 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Lease] {
 			}
 			return []any{l.Name, holder, cell.Age(clock.Now(), l.CreationTimestamp)}
 		},
+	}
+}
+
+// dropElection empties what is for a coordinator of elections (KEP-4355), which is off in
+// kube-apiserver and not here, but what is stored already.
+func dropElection(spec, old *coordinationv1.LeaseSpec) {
+	if old.Strategy == nil {
+		spec.Strategy = nil
+	}
+	if old.PreferredHolder == nil {
+		spec.PreferredHolder = nil
 	}
 }
 

@@ -69,7 +69,9 @@ func TestUpdate(t *testing.T) {
 	for _, c := range []struct{ old, now, want string }{
 		{"{}", "{spec: {podCIDR: 10.0.0.0/24, providerID: x, unschedulable: true}}", ""},
 		{"{spec: {podCIDR: 10.0.0.0/24}}", "{spec: {podCIDR: 10.0.1.0/24}}", "spec.podCIDRs: Forbidden: node updates may not change podCIDR"},
-		{"{spec: {providerID: a}}", "{spec: {providerID: b}}", "spec.providerID: Forbidden: "},
+		{"{spec: {providerID: a}}", "{spec: {providerID: b}}", "spec.providerID: Invalid value: null: field cannot be modified once set"},
+		{"{spec: {providerID: a}}", "{spec: {}}", "spec.providerID: Invalid value: null: field cannot be cleared once set"},
+		{"{}", "{spec: {externalID: a}}", "spec.externalID: Forbidden: may not be updated"},
 	} {
 		expect(t, c.now, validateUpdate(t.Context(), fromYAML(t, c.now), fromYAML(t, c.old)), c.want)
 	}

@@ -22,7 +22,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 		New:              func() *core.Node { return new(core.Node) },
 		Default:          setDefaults,
 		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, n *core.Node) { dropConfigSource(n) },
+		PrepareForCreate: func(_ context.Context, n *core.Node) { dropUnused(n) },
 		Validate:         func(_ context.Context, n *core.Node) field.ErrorList { return validateCreate(n) },
 		Warnings:         func(_ context.Context, n *core.Node) []string { return warnings(n) },
 		Update: registry.Change[*core.Node]{
@@ -74,12 +74,14 @@ func roundUp(list corev1.ResourceList) {
 
 func prepareForUpdate(_ context.Context, n, old *core.Node) {
 	n.Status = old.Status
-	dropConfigSource(n)
+	dropUnused(n)
 }
 
-// dropConfigSource empties a field that has lost its meaning, as upstream does.
-func dropConfigSource(n *core.Node) {
+// dropUnused empties fields that have lost their meaning or belong to alpha features,
+// as upstream does.
+func dropUnused(n *core.Node) {
 	n.Spec.ConfigSource = nil //lint:ignore SA1019 it is there to be emptied
+	n.Spec.PodPreemptionPolicy = nil
 }
 
 func prepareStatus(_ context.Context, n, old *core.Node) {

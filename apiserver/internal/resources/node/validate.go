@@ -63,7 +63,6 @@ var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*$`)
 func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for name, amount := range list {
-		errs = append(errs, check.NodeResource(name, path.Key(string(name)))...)
 		errs = append(errs, check.Quantity(name, amount, path.Key(string(name)))...)
 	}
 	return errs
@@ -79,12 +78,12 @@ func validatePodCIDRs(spec *corev1.NodeSpec, before []string) field.ErrorList {
 	for i, cidr := range spec.PodCIDRs {
 		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i).Upstream(), cidr, true, before)...)
 	}
-	if len(errs) > 0 || len(spec.PodCIDRs) == 1 {
+	if len(spec.PodCIDRs) == 1 {
 		return errs
 	}
 	dual, err := net.IsDualStackCIDRStrings(spec.PodCIDRs)
 	if err != nil {
-		return field.ErrorList{field.InternalError(path, err)}
+		errs = append(errs, field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%w", err)))
 	}
 	if !dual || len(spec.PodCIDRs) > 2 {
 		errs = append(errs, field.Invalid(path, spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
@@ -108,7 +107,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		if t.Effect == "" {
 			errs = append(errs, field.Required(at.Child("effect"), ""))
 		} else if !check.TaintEffects.Has(t.Effect) {
-			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, sets.List(check.TaintEffects)))
+			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}))
 		}
 		id := identity{t.Effect, t.Key}
 		if seen.Has(id) {
@@ -129,14 +128,13 @@ func validateUpdate(_ context.Context, n, old *core.Node) field.ErrorList {
 	if len(old.Spec.PodCIDRs) > 0 && !equality.Semantic.DeepEqual(n.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		errs = append(errs, field.Forbidden(spec.Child("podCIDRs"), `node updates may not change podCIDR except from "" to valid`))
 	}
-	if old.Spec.ProviderID != "" && n.Spec.ProviderID != old.Spec.ProviderID {
-		errs = append(errs, field.Forbidden(spec.Child("providerID"), `node updates may not change providerID except from "" to valid`))
+	if old.Spec.ProviderID != "" && n.Spec.ProviderID == "" {
+		errs = append(errs, field.Invalid(spec.Child("providerID"), nil, "field cannot be cleared once set"))
+	} else if old.Spec.ProviderID != "" && n.Spec.ProviderID != old.Spec.ProviderID {
+		errs = append(errs, field.Invalid(spec.Child("providerID"), nil, "field cannot be modified once set"))
 	}
-	if old.Spec.DoNotUseExternalID != "" && n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+	if n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
 		errs = append(errs, field.Forbidden(spec.Child("externalID"), "may not be updated"))
-	}
-	if !equality.Semantic.DeepEqual(n.Spec.PodPreemptionPolicy, old.Spec.PodPreemptionPolicy) {
-		errs = append(errs, field.Forbidden(spec, "node updates may only change labels, taints, or capacity"))
 	}
 	return errs
 }

@@ -128,6 +128,9 @@ func prepareStatus(_ context.Context, pod, old *core.Pod) {
 		pod.Status.QOSClass = old.Status.QOSClass
 	}
 	keepUnknown(&pod.Status, &old.Status)
+	if old.Status.VolumeHealth == nil {
+		pod.Status.VolumeHealth = nil // of an alpha feature
+	}
 }
 
 // prepareForUpdate keeps what is not the users', and what they may not know of.

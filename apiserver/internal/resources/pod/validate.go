@@ -79,10 +79,14 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if spec.PreemptionPolicy != nil {
 		errs = append(errs, oneOf(*spec.PreemptionPolicy, at.Child("preemptionPolicy"), preemptionPolicies)...)
 	}
-	errs = append(errs, check.Amounts(spec.Overhead, at.Child("overhead"))...)
-	if spec.OS != nil {
+	errs = append(errs, check.Amounts(spec.Overhead, at.Child("overhead", "limits"))...) // upstream's path
+	if spec.OS != nil && spec.OS.Name == "" {
+		errs = append(errs, field.Required(at.Child("os", "name"), ""))
+	} else if spec.OS != nil {
 		errs = append(errs, supported(spec.OS.Name, at.Child("os"), operatingSystems)...)
 	}
+	errs = append(errs, validateOfSystem(spec, at)...)
+	errs = append(errs, validateHostProcess(spec, at)...)
 	return append(errs, refuseAlpha(spec, at)...)
 }
 

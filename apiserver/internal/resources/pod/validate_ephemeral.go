@@ -42,6 +42,7 @@ func validateEphemeralContainers(s *containerScope, at *field.Path) field.ErrorL
 			{"lifecycle", c.Lifecycle != nil},
 			{"resizePolicy", len(c.ResizePolicy) > 0},
 			{"restartPolicy", c.RestartPolicy != nil},
+			{"restartPolicyRules", len(c.RestartPolicyRules) > 0},
 			{"resources", !equality.Semantic.DeepEqual(c.Resources, corev1.ResourceRequirements{})},
 		} {
 			if f.set {

@@ -52,6 +52,7 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if sc.SELinuxChangePolicy != nil {
 		errs = append(errs, oneOf(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), selinuxChanges)...)
 	}
+	errs = append(errs, validateWindowsOptions(sc.WindowsOptions, path.Child("windowsOptions"))...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 	return append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 }
@@ -190,6 +191,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, hostUsers bool, at *f
 			errs = append(errs, field.Invalid(at.Child("procMount"), *sc.ProcMount, "`hostUsers` must be false to use `Unmasked`"))
 		}
 	}
+	errs = append(errs, validateWindowsOptions(sc.WindowsOptions, at.Child("windowsOptions"))...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
 	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {

@@ -34,6 +34,10 @@ func validateReport(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	errs = append(errs, validateConditions(now.Conditions, at.Child("conditions"))...)
 	errs = append(errs, validateStatusAddresses(now, was, at)...)
 	errs = append(errs, validateClaimStatuses(pod, at.Child("resourceClaimStatuses"))...)
+	errs = append(errs, validateExtendedClaim(now.ExtendedResourceClaimStatus, &pod.Spec, at.Child("extendedResourceClaimStatus"))...)
+	errs = append(errs, validateDeviceHealth(now.ContainerStatuses, pod.Spec.Containers, now, at.Child("containerStatuses"))...)
+	errs = append(errs, validateDeviceHealth(now.InitContainerStatuses, pod.Spec.InitContainers, now, at.Child("initContainerStatuses"))...)
+	errs = append(errs, noDeviceHealth(now.EphemeralContainerStatuses, at.Child("ephemeralContainerStatuses"))...)
 	errs = append(errs, staysTerminated(now.ContainerStatuses, was.ContainerStatuses, &old.Spec, old.Spec.Containers, at.Child("containerStatuses"))...)
 	return append(errs, staysTerminated(now.InitContainerStatuses, was.InitContainerStatuses, &old.Spec, old.Spec.InitContainers, at.Child("initContainerStatuses"))...)
 }
@@ -103,17 +107,6 @@ func oneOfEachFamily(addresses []string, at *field.Path) field.ErrorList {
 	}
 	if len(errs) > 0 && len(addresses) > 1 || families[true] > 1 || families[false] > 1 {
 		errs = append(errs, field.Invalid(at, all, "may specify no more than one IP for each IP family"))
-	}
-	return errs
-}
-
-// validateClaimStatuses checks that what is told of claims is told of the pod's.
-func validateClaimStatuses(pod *core.Pod, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, status := range pod.Status.ResourceClaimStatuses {
-		if !slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == status.Name }) {
-			errs = append(errs, field.Invalid(at.Index(i).Child("name"), status.Name, "must match the name of an entry in `spec.resourceClaims`"))
-		}
 	}
 	return errs
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
@@ -13,6 +14,7 @@ import (
 // and what was there before stays.
 func TestStatusOfPods(t *testing.T) {
 	const noIP, twoOfAFamily = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", "may specify no more than one IP for each IP family"
+	const noSubdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 	for status, want := range map[string]string{
 		"{podIPs: [{ip: 1.2.3.4}, {ip: '::1'}], hostIP: 1.2.3.4, hostIPs: [{ip: 1.2.3.4}]}": "",
 		"{podIPs: [{ip: x}]}":                                                   `status.podIPs[0]: Invalid value: "x": ` + noIP,
@@ -23,9 +25,27 @@ func TestStatusOfPods(t *testing.T) {
 		"{hostIPs: [{ip: 1.2.3.4}, {ip: 1.2.3.5}]}":                             "[status.hostIPs[0].ip: Invalid value: \"1.2.3.4\": must be equal to `hostIP`, " + `status.hostIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: ` + twoOfAFamily + `]`,
 		"{observedGeneration: -1}":                                              "status.observedGeneration: Invalid value: -1: must be a non-negative integer",
 		"{conditions: [{type: Ready, status: 'True', observedGeneration: -1}]}": "status.conditions[0].observedGeneration: Invalid value: -1: must be a non-negative integer",
-		"{resourceClaimStatuses: [{name: x}]}":                                  "status.resourceClaimStatuses[0].name: Invalid value: \"x\": must match the name of an entry in `spec.resourceClaims`",
+		"{resourceClaimStatuses: [{name: c, resourceClaimName: A_b}]}":          `status.resourceClaimStatuses[0].resourceClaimName: Invalid value: "A_b": ` + noSubdomain,
+		"{resourceClaimStatuses: [{name: c}, {name: c}]}":                       `status.resourceClaimStatuses[1].name: Duplicate value: "c"`,
+		"{extendedResourceClaimStatus: {resourceClaimName: c, requestMappings: [{containerName: a, resourceName: a.b/c, requestName: r}]}}": "",
+		"{extendedResourceClaimStatus: {}}": "[status.extendedResourceClaimStatus.requestMappings: Required value: at least one request mapping is required, status.extendedResourceClaimStatus.resourceClaimName: Required value]",
+		"{extendedResourceClaimStatus: {resourceClaimName: c, requestMappings: [{containerName: x, resourceName: a.b/c, requestName: r}]}}": `status.extendedResourceClaimStatus.requestMappings[0].containerName: Invalid value: "x": must match the name of an entry in spec.initContainers.name or spec.containers.name`,
+		"{extendedResourceClaimStatus: {resourceClaimName: c, requestMappings: [{containerName: a, resourceName: a.b/d, requestName: r}]}}": `status.extendedResourceClaimStatus.requestMappings[0].resourceName: Invalid value: "a.b/d": must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests`,
+		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: a.b/c, resources: [{resourceID: '1', health: Healthy}]}]}]}":      "",
+		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: a.b/c, resources: [{health: Ill}, {health: Healthy}]}]}]}":        `[status.containerStatuses[0].allocatedResourcesStatus[0].resources[0].health: Unsupported value: "Ill": supported values: "Healthy", "Unhealthy", "Unknown", status.containerStatuses[0].allocatedResourcesStatus[0].resources[1].resourceID: Duplicate value: ""]`,
+		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: a.b/d}]}]}":                                                       `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "a.b/d": must match one of the container's resource requests`,
+		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: 'claim:c'}]}]}":                                                   "",
+		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: 'claim:c/r'}]}]}":                                                 `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "claim:c/r": must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty`,
+		"{ephemeralContainerStatuses: [{name: e, allocatedResourcesStatus: [{name: a.b/c}]}]}":                                              "status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be specified in container status",
+		"{resourceClaimStatuses: [{name: x}]}": "status.resourceClaimStatuses[0].name: Invalid value: \"x\": must match the name of an entry in `spec.resourceClaims`",
 	} {
-		var now, old core.Pod
+		now := core.Pod{Spec: corev1.PodSpec{
+			ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}},
+			Containers: []corev1.Container{{Name: "a", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"a.b/c": resource.MustParse("1")}, Claims: []corev1.ResourceClaim{{Name: "c"}},
+			}}},
+		}}
+		var old core.Pod
 		if err := yaml.UnmarshalStrict([]byte(status), &now.Status); err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,7 @@ func TestValidateSpec(t *testing.T) {
 		{"{" + c + ", priorityClassName: A}", `spec.priorityClassName: Invalid value: "A"`},
 		{"{" + c + ", preemptionPolicy: X}", `spec.preemptionPolicy: Unsupported value: "X"`},
 		{"{" + c + ", os: {name: beos}}", `spec.os: Unsupported value: "beos"`},
-		{"{" + c + ", overhead: {cpu: -1}}", `spec.overhead[cpu]: Invalid value: "-1": must be greater than or equal to 0`},
+		{"{" + c + ", overhead: {cpu: -1}}", `spec.overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0`},
 		{"{" + c + ", ephemeralContainers: [{name: d, image: i}]}", "spec.ephemeralContainers: Forbidden: cannot be set on create"},
 		{"{" + c + ", schedulingGroup: {podGroupName: g}}", "spec.schedulingGroup: Forbidden: belongs to an alpha feature"},
 		{"{" + c + ", initContainers: [{name: a, image: i}]}", `spec.initContainers[0].name: Duplicate value: "a"`},
@@ -85,6 +85,41 @@ func TestValidateSpec(t *testing.T) {
 		{"{" + c + ", initContainers: [{name: b, image: i, restartPolicy: Always, livenessProbe: {exec: {command: [x]}}}]}", ""},
 		{"{containers: [{name: a, image: i, ports: [{containerPort: 1, hostPort: 5}]}, {name: b, image: i, ports: [{containerPort: 2, hostPort: 5}]}]}", `spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//5"`},
 		{"{hostNetwork: true, containers: [{name: a, image: i, ports: [{containerPort: 1, hostPort: 5}]}]}", "spec.containers[0].ports[0].containerPort: Invalid value: 1: must match `hostPort` when `hostNetwork` is true"},
+	})
+}
+
+// TestValidateOfSystem: what only one system has is refused of pods that say they are
+// of the other, and what is said of Windows is checked.
+func TestValidateOfSystem(t *testing.T) {
+	const c, windows, linux = "containers: [{name: a, image: i}]", ", os: {name: windows}, ", ", os: {name: linux}, "
+	user := func(text, want string) refused {
+		if want != "" {
+			want = "spec.securityContext.windowsOptions.runAsUserName: Invalid value: " + want
+		}
+		return refused{"{" + c + ", securityContext: {windowsOptions: {runAsUserName: '" + text + "'}}}", want}
+	}
+	checkSpecs(t, "", []refused{
+		{"{" + c + ", os: {name: ''}}", "spec.os.name: Required value"},
+		{"{" + c + windows + "hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\\SYSTEM'}}}", ""},
+		{"{" + c + windows + "hostPID: true}", "spec.hostPID: Forbidden: cannot be set for a windows pod"},
+		{"{" + c + windows + "securityContext: {runAsUser: 1}}", "spec.securityContext.runAsUser: Forbidden: cannot be set for a windows pod"},
+		{"{containers: [{name: a, image: i, securityContext: {privileged: true}}]" + windows + "}", "spec.containers[0].securityContext.privileged: Forbidden: cannot be set for a windows pod"},
+		{"{" + c + linux + "securityContext: {runAsUser: 1}}", ""},
+		{"{" + c + linux + "securityContext: {windowsOptions: {}}}", "spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod"},
+		{"{initContainers: [{name: b, image: i, securityContext: {windowsOptions: {}}}], " + c + linux + "}", "spec.initContainers[0].securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod"},
+		{"{" + c + ", securityContext: {windowsOptions: {hostProcess: true}}}", "spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains any hostProcess containers"},
+		{"{containers: [{name: a, image: i, securityContext: {windowsOptions: {hostProcess: false}}}], hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}}}", "spec.containers[0].securityContext.windowsOptions.hostProcess: Invalid value: false: pod hostProcess value must be identical if both are specified, was true"},
+		{"{containers: [{name: a, image: i, securityContext: {windowsOptions: {hostProcess: true}}}, {name: b, image: i}], hostNetwork: true}", `spec: Invalid value: "": If pod contains any hostProcess containers then all containers must be HostProcess containers`},
+		{"{" + c + ", securityContext: {windowsOptions: {gmsaCredentialSpecName: A_b}}}", `spec.securityContext.windowsOptions.gmsaCredentialSpecName: Invalid value: "A_b"`},
+		{"{" + c + ", securityContext: {windowsOptions: {gmsaCredentialSpec: ''}}}", `spec.securityContext.windowsOptions.gmsaCredentialSpec: Invalid value: "": gmsaCredentialSpec cannot be an empty string`},
+		user("Administrator", ""),
+		user(`corp.example.com\jane`, ""),
+		user("", `"": runAsUserName cannot be an empty string`),
+		user(`a\b\c`, `"a\\b\\c": runAsUserName cannot contain more than one backslash`),
+		user(`a\`, `"a\\": runAsUserName's User cannot be empty`),
+		user(`.a:\b`, `".a:\\b": runAsUserName's Domain doesn't match the NetBios nor the DNS format`),
+		user(". .", `". .": runAsUserName's User cannot contain only periods or spaces`),
+		user("a@b", "\"a@b\": runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"),
 	})
 }
 
@@ -110,7 +145,7 @@ func TestValidateContainer(t *testing.T) {
 		{"volumeMounts: [{name: v, mountPath: /x}]", `spec.containers[0].volumeMounts[0].name: Not found: "v"`},
 		{"resources: {requests: {cpu: 2}, limits: {cpu: 1}}", `spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`},
 		{"resources: {requests: {cpu: -1}}", `spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0`},
-		{"resources: {requests: {foo: 1}}", `spec.containers[0].resources.requests[foo]: Invalid value: "foo": must be a standard resource for containers`},
+		{"resources: {requests: {pods: 1}}", `spec.containers[0].resources.requests[pods]: Invalid value: "pods": must be a standard resource for containers`},
 		{"resources: {requests: {example.com/gpu: 1}}", "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources"},
 		{"resources: {limits: {example.com/gpu: 1}}", ""},
 		{"resources: {limits: {hugepages-2Mi: 2Mi}}", "spec.containers[0].resources: Forbidden: HugePages require cpu or memory"},

@@ -53,6 +53,7 @@ func setDefaults(s *core.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
 	}
+	check.NotNull(s.Data)
 	if len(s.StringData) == 0 {
 		s.StringData = nil
 		return

@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -34,12 +33,24 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 			return claim.ValidateSpec(&c.Spec, specPath)
 		},
 		Update: registry.Change[*corev1.PersistentVolumeClaim]{
+			Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
+				// Older clients leave the newer field out, and what was never promised to
+				// work is dropped as it is of new claims; of stored ones it stays.
+				if old.Spec.DataSource == nil && old.Spec.DataSourceRef == nil && c.Spec.DataSourceRef == nil {
+					dropUnpromised(&c.Spec)
+				}
+				fillSources(&c.Spec)
+			},
 			Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 				return append(claim.ValidateSpec(&c.Spec, specPath), sameClaim(c, old)...)
 			},
 			Warnings: func(ctx context.Context, c, _ *corev1.PersistentVolumeClaim) []string { return warnings(ctx, c) },
 		},
-		Status: &registry.Change[*corev1.PersistentVolumeClaim]{Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
+		Status: &registry.Change[*corev1.PersistentVolumeClaim]{Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
+			if old.Status.HealthStatus == nil {
+				c.Status.HealthStatus = nil // of an alpha feature
+			}
+		}, Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 			return validateClaimStatus(&c.Status)
 		}},
 		UnconditionalUpdate: true,
@@ -104,15 +115,26 @@ const snapshotGroup = "snapshot.storage.k8s.io"
 // claims and snapshots in the older field, and those of other namespaces (an
 // alpha feature).
 func alignSources(s *corev1.PersistentVolumeClaimSpec) {
-	if d := s.DataSource; d != nil {
-		group := ptr.Deref(d.APIGroup, "")
-		if (group != "" || d.Kind != "PersistentVolumeClaim") && (group != snapshotGroup || d.Kind != "VolumeSnapshot") {
-			s.DataSource = nil
-		}
-	}
+	dropUnpromised(s)
 	if ref := s.DataSourceRef; ref != nil && ptr.Deref(ref.Namespace, "") != "" {
 		s.DataSourceRef = nil
 	}
+	fillSources(s)
+}
+
+func dropUnpromised(s *corev1.PersistentVolumeClaimSpec) {
+	d := s.DataSource
+	if d == nil {
+		return
+	}
+	group := ptr.Deref(d.APIGroup, "")
+	if (group != "" || d.Kind != "PersistentVolumeClaim") && (group != snapshotGroup || d.Kind != "VolumeSnapshot") {
+		s.DataSource = nil
+	}
+}
+
+// fillSources writes either field for what a claim is filled from as the other is.
+func fillSources(s *corev1.PersistentVolumeClaimSpec) {
 	switch {
 	case s.DataSource == nil && s.DataSourceRef != nil:
 		ref := s.DataSourceRef
@@ -134,15 +156,16 @@ func validateClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.ErrorList 
 		errs = append(errs, quantity(amount, status.Child("capacity").Key(string(name)))...)
 	}
 	storageOnly := func(name corev1.ResourceName, at *field.Path) bool {
-		known := name == corev1.ResourceStorage || strings.Contains(string(name), "/")
-		if !known {
-			errs = append(errs, field.NotSupported(at, name, []corev1.ResourceName{corev1.ResourceStorage}))
+		wrong := check.QualifiedName(string(name), at)
+		if len(wrong) == 0 && check.IsNative(name) && name != corev1.ResourceStorage {
+			wrong = field.ErrorList{field.NotSupported(at, name, []corev1.ResourceName{corev1.ResourceStorage})}
 		}
-		return known
+		errs = append(errs, wrong...)
+		return len(wrong) == 0
 	}
 	at := status.Child("allocatedResourceStatuses")
 	for name, is := range s.AllocatedResourceStatuses {
-		if storageOnly(name, at) && !slices.Contains(resizeStatuses, is) {
+		if storageOnly(name, at); !slices.Contains(resizeStatuses, is) {
 			errs = append(errs, field.NotSupported(at, name, resizeStatuses)) // the name, as upstream
 		}
 	}

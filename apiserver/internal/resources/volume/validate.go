@@ -151,18 +151,19 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		was.StorageClassName = now.Spec.StorageClassName // the default class, set later
 	}
 	if old.Status.Phase == corev1.ClaimBound {
-		was.Resources.Requests = now.Spec.Resources.Requests
+		if asked, ok := now.Spec.Resources.Requests[corev1.ResourceStorage]; ok && was.Resources.Requests != nil {
+			was.Resources.Requests[corev1.ResourceStorage] = asked
+		}
 		was.VolumeAttributesClassName = now.Spec.VolumeAttributesClassName
 	}
+	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(*was, now.Spec) {
-		return append(field.ErrorList{field.Forbidden(specPath,
-			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")},
-			check.Same(now.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+		errs = append(errs, field.Forbidden(specPath, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
 	}
 	before, asked := old.Spec.Resources.Requests[corev1.ResourceStorage], now.Spec.Resources.Requests[corev1.ResourceStorage]
 	has := old.Status.Capacity[corev1.ResourceStorage]
 	if asked.Cmp(before) < 0 && asked.Cmp(has) <= 0 {
-		return field.ErrorList{field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity")}
+		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
 	}
-	return nil
+	return append(errs, check.Same(now.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 }
