@@ -119,12 +119,15 @@ func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateFailedIndexes(s, indexed, at)...)
 	errs = append(errs, validateSuccess(s, indexed, at)...)
-	replacement := ptr.Deref(s.PodReplacementPolicy, batchv1.TerminatingOrFailed)
+	policies := []batchv1.PodReplacementPolicy{batchv1.Failed, batchv1.TerminatingOrFailed}
 	if s.PodFailurePolicy != nil {
 		errs = append(errs, validateFailurePolicy(s, at)...)
-		return append(errs, check.Supported(replacement, at.Child("podReplacementPolicy"), batchv1.Failed)...)
+		policies = policies[:1]
 	}
-	return append(errs, check.Supported(replacement, at.Child("podReplacementPolicy"), batchv1.Failed, batchv1.TerminatingOrFailed)...)
+	if s.PodReplacementPolicy == nil { // of a cron job: its jobs get a default
+		return errs
+	}
+	return append(errs, check.Supported(*s.PodReplacementPolicy, at.Child("podReplacementPolicy"), policies...)...)
 }
 
 // validateFailedIndexes checks the bounds of jobs that count failures by index.
