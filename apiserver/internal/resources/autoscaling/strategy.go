@@ -43,7 +43,10 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 			Group: autoscalingv2.GroupName, Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true,
 		},
 		Singular: "horizontalpodautoscaler", ShortNames: []string{"hpa"}, Categories: []string{"all"},
-		Default:      setDefaults,
+		Default: setDefaults,
+		Normalize: func(a *autoscalingv2.HorizontalPodAutoscaler) {
+			a.Status.CurrentMetrics = check.OrNull(a.Status.CurrentMetrics)
+		},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 			return validate(&a.Spec)
@@ -55,9 +58,12 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 		},
 		Status: &registry.Change[*autoscalingv2.HorizontalPodAutoscaler]{
 			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-				return workload.Counts(field.NewPath("status"), []workload.Count{
-					{Field: "currentReplicas", Value: a.Status.CurrentReplicas}, {Field: "desiredReplicas", Value: a.Status.DesiredReplicas},
-				})
+				counts := []workload.Count{{Field: "currentReplicas", Value: a.Status.CurrentReplicas}, {Field: "desiredReplicas", Value: a.Status.DesiredReplicas}}
+				errs := workload.Counts(field.NewPath("status"), counts)
+				for i, c := range a.Status.Conditions {
+					errs = append(errs, check.Nonnegative(ptr.Deref(c.ObservedGeneration, 0), field.NewPath("status", "conditions").Index(i).Child("observedGeneration"))...)
+				}
+				return errs
 			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,

@@ -95,27 +95,29 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 	}
 	var errs field.ErrorList
 	var kinds []autoscalingv2.MetricSourceType
-	known := false
+	present := 0
 	for _, s := range sources {
 		kinds = append(kinds, s.kind)
-		known = known || s.kind == m.Type
+		if s.set {
+			present++
+		}
+	}
+	if m.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), "must specify a metric source type"))
+	}
+	errs = append(errs, check.Supported(m.Type, at.Child("type"), kinds...)...)
+	for _, s := range sources {
 		switch {
 		case s.kind == m.Type && !s.set:
 			errs = append(errs, field.Required(at.Child(s.name), "must populate information for the given metric source"))
-		case s.kind != m.Type && s.set:
+		case s.kind != m.Type && s.set && present > 1:
 			errs = append(errs, field.Forbidden(at.Child(s.name), "must populate the given metric source only"))
 		}
-	}
-	if !known {
-		errs = check.Supported(m.Type, at.Child("type"), kinds...)
-		if m.Type == "" {
-			errs = append(field.ErrorList{field.Required(at.Child("type"), "must specify a metric source type")}, errs...)
-		}
-		return errs
 	}
 	return append(errs, validateSource(m, at)...)
 }
 
+// validateSource checks the first of the sources that there are.
 func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -126,15 +128,15 @@ func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 		if m.Object.Target.Value == nil && m.Object.Target.AverageValue == nil {
 			errs = append(errs, field.Required(at.Child("object", "target", "averageValue"), "must set either a target value or averageValue"))
 		}
-	case m.Pods != nil:
-		errs = append(errs, validateIdentifier(m.Pods.Metric, at.Child("pods", "metric"))...)
-		errs = append(errs, validateTarget(m.Pods.Target, at.Child("pods", "target"))...)
-		if v := m.Pods.Target.AverageValue; v == nil || v.Sign() <= 0 {
-			errs = append(errs, field.Required(at.Child("pods", "target", "averageValue"), "must specify a positive target averageValue"))
-		}
 	case m.External != nil:
 		errs = append(errs, validateIdentifier(m.External.Metric, at.Child("external", "metric"))...)
 		errs = append(errs, validateExternalTarget(m.External.Target, at.Child("external", "target"))...)
+	case m.Pods != nil:
+		errs = append(errs, validateIdentifier(m.Pods.Metric, at.Child("pods", "metric"))...)
+		errs = append(errs, validateTarget(m.Pods.Target, at.Child("pods", "target"))...)
+		if m.Pods.Target.AverageValue == nil {
+			errs = append(errs, field.Required(at.Child("pods", "target", "averageValue"), "must specify a positive target averageValue"))
+		}
 	case m.Resource != nil:
 		if m.Resource.Name == "" {
 			errs = append(errs, field.Required(at.Child("resource", "name"), "must specify a resource name"))
