@@ -182,6 +182,7 @@ func TestOperationFlagsThatAreRefused(t *testing.T) {
 		"--runtime-config=a/b/c=true":                    "must name v1, GROUP/VERSION or one of",
 		"--runtime-config=api/all=false":                 "nothing would be served",
 		"--leader-elect-lease-duration=1s":               "must be longer than",
+		"--leader-elect-renew-deadline=2100ms":           "must be longer than 1.2 times the retryPeriod",
 		"--encryption-provider-config-automatic-reload":  "needs --encryption-provider-config",
 		"--audit-log-path=-":                             "--audit-policy-file: needed",
 		"--audit-log-mode=sometimes":                     "unknown; there are",

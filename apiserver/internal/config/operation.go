@@ -33,16 +33,7 @@ type Operation struct {
 	// AllowPrivileged is always true here: policies decide about privileged pods.
 	AllowPrivileged bool
 
-	LeaderElect LeaderElect
-}
-
-// LeaderElect are the flags of the election for the housekeeping.
-type LeaderElect struct {
-	Enabled         bool
-	LeaseDuration   time.Duration
-	RenewDeadline   time.Duration
-	RetryPeriod     time.Duration
-	Namespace, Name string
+	LeaderElect leader.Flags // of the server that does the housekeeping
 }
 
 // What --endpoint-reconciler-type may be.
@@ -54,10 +45,7 @@ const (
 func operationDefaults() Operation {
 	return Operation{
 		CompactionInterval: 5 * time.Minute, AllowPrivileged: true, EndpointReconciler: EndpointsByLease,
-		LeaderElect: LeaderElect{
-			Enabled: true, LeaseDuration: leader.DefaultLeaseDuration, RenewDeadline: leader.DefaultRenewDeadline,
-			RetryPeriod: leader.DefaultRetryPeriod, Namespace: "kube-system", Name: "kctl-housekeeping",
-		},
+		LeaderElect: leader.DefaultFlags("kctl-housekeeping"),
 	}
 }
 
@@ -76,13 +64,7 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.AllowPrivileged, "allow-privileged", o.AllowPrivileged, "privileged containers may be asked for; it can't be switched off, Pod Security's levels baseline and restricted refuse them")
 	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling, "with --profiling, have those recorded who wait for locks and channels")
 	fs.StringVar(&o.EndpointReconciler, "endpoint-reconciler-type", o.EndpointReconciler, "who keeps the endpoints of the service kubernetes: lease, the API servers, each as long as its lease lasts; or none of them")
-	l := &o.LeaderElect
-	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "elect one of several API servers to run the housekeeping loops")
-	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long others wait for a leader that does not renew its lease")
-	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "how long the leader tries to renew before it stops leading")
-	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "how often the lease is tried for or renewed")
-	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "namespace of the lease")
-	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "name of the lease")
+	o.LeaderElect.Add(fs, "elect one of several API servers to run the housekeeping loops")
 }
 
 // SNICertificate is one --tls-sni-cert-key.
@@ -131,7 +113,7 @@ var maxAge = regexp.MustCompile(`^max-age=[0-9]+$`)
 func (o *Operation) validate() error {
 	_, sniErr := o.SNICertificates()
 	_, corsErr := o.CORS()
-	errs := []error{o.TLS.Validate(), sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.validate()}
+	errs := []error{o.TLS.Validate(), sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.Validate()}
 	if !o.AllowPrivileged {
 		errs = append(errs, errors.New("--allow-privileged=false: not supported; Pod Security's levels baseline and restricted refuse privileged containers"))
 	}
@@ -153,17 +135,4 @@ func (o *Operation) validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (l *LeaderElect) validate() error {
-	if !l.Enabled {
-		return nil
-	}
-	switch {
-	case l.Namespace == "" || l.Name == "":
-		return errors.New("--leader-elect-resource-namespace, --leader-elect-resource-name: must not be empty")
-	case l.LeaseDuration < time.Second || l.RetryPeriod <= 0 || l.RenewDeadline <= l.RetryPeriod || l.LeaseDuration <= l.RenewDeadline:
-		return errors.New("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that than --leader-elect-retry-period")
-	}
-	return nil
 }

@@ -260,17 +260,14 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 func (s *parts) elect(options *config.Options, host string) error {
 	s.gauges = metrics.Gauges{
 		Pending: s.queue.Pending, Unschedulable: s.queue.Unschedulable, Inflight: s.queue.Inflight, CacheSizes: s.cache.Sizes,
-		Leading: func() bool { return true }, Lease: options.Election.ResourceName,
+		Leading: func() bool { return true }, Lease: options.Election.Name,
 	}
 	if !options.Election.Enabled {
 		return nil
 	}
-	e := options.Election
-	elector, err := leader.New(leader.Config{
-		Client: s.client, Namespace: e.ResourceNamespace, Name: e.ResourceName, Identity: leader.NewIdentity(host),
-		LeaseDuration: e.LeaseDuration, RenewDeadline: e.RenewDeadline, RetryPeriod: e.RetryPeriod,
-		Clock: s.clock, Logger: s.logger,
-	})
+	config := options.Election.Config()
+	config.Client, config.Identity, config.Clock, config.Logger = s.client, leader.NewIdentity(host), s.clock, s.logger
+	elector, err := leader.New(config)
 	if err != nil {
 		return &daemon.UsageError{Err: err}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kctl/proto/daemon"
+	"kctl/proto/leader"
 	"kctl/proto/release"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
@@ -36,8 +37,10 @@ type Options struct {
 	Profiling        bool
 	// ContentionProfiling comes from the configuration file.
 	ContentionProfiling bool
-	Election            Election
-	Logging             daemon.LogOptions
+	// Election are flags; where one is not given, the configuration file's value counts.
+	Election     leader.Flags
+	ElectionLock string
+	Logging      daemon.LogOptions
 	// CertDir is for a self-signed certificate, where there is no CertFile.
 	CertDir string
 	TLS     daemon.TLSOptions
@@ -52,28 +55,13 @@ type Options struct {
 	flags *pflag.FlagSet
 }
 
-// Election are the flags of the leader election; where they are not given, the
-// configuration file's values count.
-type Election struct {
-	Enabled           bool
-	LeaseDuration     time.Duration
-	RenewDeadline     time.Duration
-	RetryPeriod       time.Duration
-	ResourceLock      string
-	ResourceName      string
-	ResourceNamespace string
-}
-
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
 		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
 		AlwaysAllowPaths: []string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"},
 		FlushAfter:       queue.DefaultFlushAfter,
-		Election: Election{
-			Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-			ResourceLock: "leases", ResourceName: "kube-scheduler", ResourceNamespace: "kube-system",
-		},
+		Election:         leader.DefaultFlags("kube-scheduler"), ElectionLock: "leases",
 	}
 }
 
@@ -95,14 +83,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AuthorizationKubeconfig, "authorization-kubeconfig", o.AuthorizationKubeconfig, "kubeconfig of the identity that may create subjectaccessreviews (default: that of --kubeconfig)")
 	fs.StringSliceVar(&o.AlwaysAllowPaths, "authorization-always-allow-paths", o.AlwaysAllowPaths, "paths that anybody may read; PREFIX* for all that begin so")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof and let the log verbosity be changed at /debug/flags/v, for whoever may use these paths")
-	e := &o.Election
-	fs.BoolVar(&e.Enabled, "leader-elect", e.Enabled, "schedule only while holding the lease")
-	fs.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", e.LeaseDuration, "how long others wait for a leader that went silent")
-	fs.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", e.RenewDeadline, "how long the leader tries to renew before it gives up")
-	fs.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", e.RetryPeriod, "time between tries to get or renew the lease")
-	fs.StringVar(&e.ResourceLock, "leader-elect-resource-lock", e.ResourceLock, "kind of the lock: leases")
-	fs.StringVar(&e.ResourceName, "leader-elect-resource-name", e.ResourceName, "name of the lease")
-	fs.StringVar(&e.ResourceNamespace, "leader-elect-resource-namespace", e.ResourceNamespace, "namespace of the lease")
+	o.Election.Add(fs, "schedule only while holding the lease")
+	fs.StringVar(&o.ElectionLock, "leader-elect-resource-lock", o.ElectionLock, "kind of the lock: leases")
 	fs.StringVar(&o.Master, "master", o.Master, "address of the API server, instead of the kubeconfig's")
 	fs.StringVar(&o.WriteConfigTo, "write-config-to", o.WriteConfigTo, "write the configuration in effect to this file, and end")
 	fs.DurationVar(&o.FlushAfter, "pod-max-in-unschedulable-pods-duration", o.FlushAfter, "how long a pod can be left without an attempt")
@@ -142,13 +124,13 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 		o.Kubeconfig = configuration.Kubeconfig
 	}
 	o.toFile(configuration)
-	return configuration, errors.Join(o.TLS.Validate(), o.validateGates(), o.validate())
+	return configuration, errors.Join(o.TLS.Validate(), o.Election.Validate(), o.validateGates(), o.validate())
 }
 
 // toFile has the configuration say what is in effect.
 func (o *Options) toFile(c *profile.Configuration) {
 	file, e := &c.LeaderElection, &o.Election
-	file.LeaderElect, file.ResourceName, file.ResourceNamespace = &e.Enabled, e.ResourceName, e.ResourceNamespace
+	file.LeaderElect, file.ResourceName, file.ResourceNamespace = &e.Enabled, e.Name, e.Namespace
 	file.LeaseDuration.Duration, file.RenewDeadline.Duration, file.RetryPeriod.Duration = e.LeaseDuration, e.RenewDeadline, e.RetryPeriod
 	c.Kubeconfig, c.Profiling, c.ContentionProfiling = o.Kubeconfig, o.Profiling, o.ContentionProfiling
 }
@@ -168,10 +150,10 @@ func (o *Options) electionFromFile(c *profile.Configuration) {
 		e.RetryPeriod = file.RetryPeriod.Duration
 	}
 	if !o.given("leader-elect-resource-name") {
-		e.ResourceName = file.ResourceName
+		e.Name = file.ResourceName
 	}
 	if !o.given("leader-elect-resource-namespace") {
-		e.ResourceNamespace = file.ResourceNamespace
+		e.Namespace = file.ResourceNamespace
 	}
 }
 
@@ -192,8 +174,8 @@ func (o *Options) validate() error {
 	if (o.CertFile == "") != (o.KeyFile == "") {
 		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file: give both or neither"))
 	}
-	if o.Election.ResourceLock != "leases" {
-		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock=%s: only leases are supported", o.Election.ResourceLock))
+	if o.ElectionLock != "leases" {
+		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock=%s: only leases are supported", o.ElectionLock))
 	}
 	return errors.Join(errs...)
 }

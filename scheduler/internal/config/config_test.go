@@ -39,7 +39,7 @@ leaderElection: {leaderElect: false, leaseDuration: 60s, resourceName: from-file
 	if _, err := o.Complete(); err != nil {
 		t.Fatal(err)
 	}
-	if o.Kubeconfig != "/from/file" || o.Election.Enabled || o.Election.ResourceName != "from-file" {
+	if o.Kubeconfig != "/from/file" || o.Election.Enabled || o.Election.Name != "from-file" {
 		t.Errorf("the file's values are not taken: %+v", o)
 	}
 	if o.Election.LeaseDuration != 30*time.Second {
@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 	if _, err := o.Complete(); err != nil {
 		t.Fatal(err)
 	}
-	if o.Address() != "127.0.0.1:10259" || !o.Election.Enabled || o.Election.ResourceName != "kube-scheduler" || o.Election.LeaseDuration != 15*time.Second {
+	if o.Address() != "127.0.0.1:10259" || !o.Election.Enabled || o.Election.Name != "kube-scheduler" || o.Election.LeaseDuration != 15*time.Second {
 		t.Errorf("defaults: %+v", o)
 	}
 }
@@ -75,6 +75,7 @@ func TestBadFlags(t *testing.T) {
 		"--secure-port=70000":                          {"--kubeconfig=k", "--secure-port=70000"},
 		"--tls-private-key-file":                       {"--kubeconfig=k", "--tls-cert-file=c"},
 		"--leader-elect-resource-lock":                 {"--kubeconfig=k", "--leader-elect-resource-lock=endpoints"},
+		"1.2 times the retryPeriod":                    {"--kubeconfig=k", "--leader-elect-renew-deadline=2100ms"},
 		"--feature-gates=DefaultPodSysctls=true":       {"--kubeconfig=k", "--feature-gates=kube:AllBeta=false,AllAlpha=false,DefaultPodSysctls=true"},
 		"--feature-gates=WatchList=f":                  {"--kubeconfig=k", "--feature-gates=kube:WatchList=false"},
 		"--tls-min-version=VersionTLS10":               {"--kubeconfig=k", "--tls-min-version=VersionTLS10"},

@@ -48,25 +48,22 @@ func New(o Options) (*Housekeeper, error) {
 // election until stopping ends: another server can keep house while this one
 // drains. Servers that lost the lease stand again.
 func (h *Housekeeper) Run(ctx, stopping context.Context) error {
-	o := h.o.Flags.Operation.LeaderElect
-	if !o.Enabled {
+	flags := h.o.Flags.Operation.LeaderElect
+	if !flags.Enabled {
 		return together(ctx, slices.Concat(h.firstTerm, h.o.Others))
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("identity in the leader election: %w", err)
 	}
-	identity := leader.NewIdentity(host)
+	config := flags.Config()
+	config.Leases, config.Identity = leases{h.o.Leases, flags.Namespace, flags.Name}, leader.NewIdentity(host)
+	config.Clock, config.Logger = h.o.Loops.Clock, h.o.Loops.Logger.Named("leader")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(stopping, cancel)()
 	for term := 1; ; term++ {
-		elector, err := leader.New(leader.Config{
-			Leases:    leases{h.o.Leases, o.Namespace, o.Name},
-			Namespace: o.Namespace, Name: o.Name, Identity: identity,
-			LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod,
-			Clock: h.o.Loops.Clock, Logger: h.o.Loops.Logger.Named("leader"),
-		})
+		elector, err := leader.New(config)
 		if err != nil {
 			return err
 		}
