@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/pki"
 )
 
 // TLSOptions are the flags of how TLS is spoken to clients.
@@ -53,3 +57,20 @@ func (o *TLSOptions) Apply(c *tls.Config) error {
 
 // Validate says which of the flags can't be.
 func (o *TLSOptions) Validate() error { return o.Apply(&tls.Config{}) }
+
+// Serve is the configuration of a server that shows the certificate in files,
+// which are read again when they change, and does what the flags say.
+func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
+	shown, err := pki.NewReloader(certFile, keyFile, clock)
+	if err != nil {
+		return nil, err
+	}
+	if err := shown.Untimely(); err != nil {
+		logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
+	}
+	c, err := pki.ServerTLS(shown.GetCertificate, clientCAFile)
+	if err != nil {
+		return nil, err
+	}
+	return c, o.Apply(c)
+}

@@ -193,7 +193,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := ServerTLS(reloader, caFile)
+	config, err := ServerTLS(reloader.GetCertificate, caFile)
 	if err != nil {
 		t.Fatal(err)
 	}

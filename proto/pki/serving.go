@@ -134,12 +134,11 @@ func (r *Reloader) Untimely() error {
 	return nil
 }
 
-// ServerTLS is the TLS configuration of a server that shows the Reloader's
-// certificate and, with a clientCAFile, verifies the certificates that clients
-// choose to show.
-func ServerTLS(r *Reloader, clientCAFile string) (*tls.Config, error) {
+// ServerTLS is the TLS configuration of a server that shows what shown returns
+// and, with a clientCAFile, verifies the certificates that clients choose to show.
+func ServerTLS(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAFile string) (*tls.Config, error) {
 	c := &tls.Config{
-		MinVersion: tls.VersionTLS12, GetCertificate: r.GetCertificate, NextProtos: []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12, GetCertificate: shown, NextProtos: []string{"h2", "http/1.1"},
 		// Small records first are for browsers far away; they cut each event of
 		// a watch into several writes and reads.
 		DynamicRecordSizingDisabled: true,
@@ -147,14 +146,21 @@ func ServerTLS(r *Reloader, clientCAFile string) (*tls.Config, error) {
 	if clientCAFile == "" {
 		return c, nil
 	}
-	ca, err := os.ReadFile(clientCAFile)
-	if err != nil {
-		return nil, fmt.Errorf("read client certificate authority: %w", err)
-	}
-	c.ClientCAs = x509.NewCertPool()
-	if !c.ClientCAs.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("client certificate authority %s: no PEM certificate in it", clientCAFile)
-	}
+	var err error
+	c.ClientCAs, err = Pool("client certificate authority", clientCAFile)
 	c.ClientAuth = tls.VerifyClientCertIfGiven
-	return c, nil
+	return c, err
+}
+
+// Pool are the authorities in file; what names them in errors.
+func Pool(what, file string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s %s: no PEM certificate in it", what, file)
+	}
+	return pool, nil
 }

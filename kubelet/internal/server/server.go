@@ -228,18 +228,8 @@ func (s *Server) Run(ctx context.Context, l Listen) error {
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}
-	reloader, err := pki.NewReloader(certFile, keyFile, s.Clock)
+	tlsConfig, err := l.TLS.Serve(certFile, keyFile, l.ClientCAFile, s.Clock, s.Logger)
 	if err != nil {
-		return fmt.Errorf("kubelet server: %w", err)
-	}
-	if err := reloader.Untimely(); err != nil {
-		s.Logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
-	}
-	tlsConfig, err := pki.ServerTLS(reloader, l.ClientCAFile)
-	if err != nil {
-		return fmt.Errorf("kubelet server: %w", err)
-	}
-	if err := l.TLS.Apply(tlsConfig); err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}
 	listener := daemon.Listener{Address: l.Address, Handler: s, TLS: tlsConfig, Logger: s.Logger, OnListen: l.OnListen}

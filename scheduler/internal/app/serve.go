@@ -3,10 +3,8 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"time"
 
@@ -78,16 +76,9 @@ func (s *parts) reviews(options *config.Options) (r reviews, err error) {
 	return r, nil
 }
 
-// servingTLS is what the flags say of TLS.
+// servingTLS is how the port is served: with the certificate that the flags name,
+// or one made now.
 func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
-	c, err := s.certificates(options)
-	if err != nil {
-		return nil, err
-	}
-	return c, options.TLS.Apply(c)
-}
-
-func (s *parts) certificates(options *config.Options) (*tls.Config, error) {
 	certFile, keyFile := options.CertFile, options.KeyFile
 	if certFile == "" && options.CertDir != "" {
 		var err error
@@ -97,14 +88,7 @@ func (s *parts) certificates(options *config.Options) (*tls.Config, error) {
 		}
 	}
 	if certFile != "" {
-		reloader, err := pki.NewReloader(certFile, keyFile, s.clock)
-		if err != nil {
-			return nil, err
-		}
-		if err := reloader.Untimely(); err != nil {
-			s.logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
-		}
-		return pki.ServerTLS(reloader, options.ClientCA)
+		return options.TLS.Serve(certFile, keyFile, options.ClientCA, s.clock, s.logger)
 	}
 	pair, err := pki.SelfSigned(pki.Subject{
 		CommonName: "kctl-scheduler", IPs: []net.IP{options.BindAddress}, DNSNames: []string{"localhost"}, Server: true,
@@ -116,18 +100,9 @@ func (s *parts) certificates(options *config.Options) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving certificate: %w", err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}
-	if options.ClientCA == "" {
-		return c, nil
-	}
-	ca, err := os.ReadFile(options.ClientCA)
+	c, err := pki.ServerTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }, options.ClientCA)
 	if err != nil {
-		return nil, fmt.Errorf("read client certificate authority: %w", err)
+		return nil, err
 	}
-	c.ClientCAs = x509.NewCertPool()
-	if !c.ClientCAs.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("client certificate authority %s: no PEM certificate in it", options.ClientCA)
-	}
-	c.ClientAuth = tls.VerifyClientCertIfGiven
-	return c, nil
+	return c, options.TLS.Apply(c)
 }

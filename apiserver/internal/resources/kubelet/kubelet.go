@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"kctl/proto/core"
+	"kctl/proto/pki"
 	"kctl/proto/upgrade"
 )
 
@@ -56,13 +55,9 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.CAFile == ""}
 	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("kubelet certificate authority: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kubelet certificate authority: no certificate in %s", o.CAFile)
+		var err error
+		if config.RootCAs, err = pki.Pool("kubelet certificate authority", o.CAFile); err != nil {
+			return nil, err
 		}
 	}
 	if o.CertFile != "" || o.KeyFile != "" {

@@ -47,18 +47,11 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 	if err != nil {
 		return nil, "", err
 	}
-	reloader, err := pki.NewReloader(cert, key, clock)
+	c, err := o.Operation.TLS.Serve(cert, key, "", clock, logger)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := reloader.Untimely(); err != nil {
-		logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
-	}
-	c, err := pki.ServerTLS(reloader, "")
-	if err != nil {
-		return nil, "", err
-	}
-	if err := operationTLS(c, &o.Operation, clock); err != nil {
+	if err := showByName(c, &o.Operation, clock); err != nil {
 		return nil, "", err
 	}
 	if o.ClientCAFile != "" || o.RequestHeader.ClientCAFile != "" {
@@ -151,12 +144,9 @@ func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	return nil
 }
 
-// operationTLS brings the flags on TLS into a configuration that shows one
-// certificate.
-func operationTLS(c *tls.Config, o *config.Operation, clock clock.PassiveClock) (err error) {
-	if err := o.TLS.Apply(c); err != nil {
-		return err
-	}
+// showByName has clients that ask for one of --tls-sni-cert-key's names shown
+// its certificate.
+func showByName(c *tls.Config, o *config.Operation, clock clock.PassiveClock) error {
 	named, err := o.SNICertificates()
 	if err != nil || len(named) == 0 {
 		return err

@@ -3,10 +3,8 @@ package backend
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -125,13 +123,9 @@ func etcdTLS(o *config.Options) (*tls.Config, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.EtcdCAFile != "" {
-		data, err := os.ReadFile(o.EtcdCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("etcd certificate authority: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("etcd certificate authority %s: no PEM certificate in it", o.EtcdCAFile)
+		var err error
+		if c.RootCAs, err = pki.Pool("etcd certificate authority", o.EtcdCAFile); err != nil {
+			return nil, err
 		}
 	}
 	if o.EtcdCertFile != "" {
