@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (r *run) node(n *node, path *field.Path, value, old any, hasOld bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		before, _ := old.(map[string]any)
-		for _, name := range sortedKeys(v) {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			was, found := before[name]
 			if below, ok := n.fields[name]; ok {
 				r.node(below, path.Child(name), v[name], was, found)
@@ -195,13 +196,4 @@ func kindOf(value any) string {
 		return "integer"
 	}
 	return "number"
-}
-
-func sortedKeys(m map[string]any) []string {
-	out := make([]string, 0, len(m))
-	for key := range m {
-		out = append(out, key)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -1,6 +1,7 @@
 package structural
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,7 +15,7 @@ func (s *Schema) checkDefaults(path *field.Path, root bool, errs *field.ErrorLis
 	if s.hasFallback {
 		s.checkDefault(path.Child("default"), root, errs)
 	}
-	for _, name := range propertyNames(s.properties) {
+	for _, name := range slices.Sorted(maps.Keys(s.properties)) {
 		s.properties[name].checkDefaults(path.Child("properties").Key(name), false, errs)
 	}
 	s.items.checkDefaults(path.Child("items"), false, errs)
@@ -63,13 +64,4 @@ func trimRoot(at string) string {
 		return ""
 	}
 	return "." + at
-}
-
-func propertyNames(properties map[string]*Schema) []string {
-	out := make([]string, 0, len(properties))
-	for name := range properties {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -2,6 +2,7 @@ package structural
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -220,7 +221,7 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 		errs = append(errs, field.TooMany(path, int(count), int(*p.MaxProperties)))
 	}
 	before, _ := old.(map[string]any)
-	for _, key := range sortedKeys(value) {
+	for _, key := range slices.Sorted(maps.Keys(value)) {
 		below := s.properties[key]
 		if below == nil {
 			below = s.values
@@ -319,15 +320,6 @@ func enumTexts(values []any) []string {
 	for i, value := range values {
 		out[i] = fmt.Sprint(value)
 	}
-	return out
-}
-
-func sortedKeys(m map[string]any) []string {
-	out := make([]string, 0, len(m))
-	for key := range m {
-		out = append(out, key)
-	}
-	slices.Sort(out)
 	return out
 }
 

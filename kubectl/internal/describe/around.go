@@ -2,7 +2,9 @@ package describe
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +75,7 @@ func (p *page) limits(mark string, ranges *corev1.LimitRange) {
 				names[string(name)] = true
 			}
 		}
-		for _, name := range sortedKeys(names) {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
 			row := mark + string(limit.Type) + "\t" + name
 			for _, list := range columns {
 				amount, ok := list[corev1.ResourceName(name)]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -58,7 +59,7 @@ func (p *page) pairs(label string, pairs map[string]string) {
 		return
 	}
 	indent := strings.Repeat("  ", p.level)
-	for i, key := range sortedKeys(pairs) {
+	for i, key := range slices.Sorted(maps.Keys(pairs)) {
 		head := indent + label + ":"
 		if i > 0 {
 			head = indent
@@ -83,7 +84,7 @@ func (p *page) notes(label string, all map[string]string) {
 		return
 	}
 	indent := strings.Repeat("  ", p.level)
-	for i, key := range sortedKeys(notes) {
+	for i, key := range slices.Sorted(maps.Keys(notes)) {
 		head := indent + label + ":"
 		if i > 0 {
 			head = indent
@@ -101,15 +102,6 @@ func (p *page) notes(label string, all map[string]string) {
 			fmt.Fprintf(p.tabs, "%s\t%s\n", indent, line)
 		}
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
 }
 
 // events writes the events, the oldest first; nothing where they are nil, which

@@ -39,11 +39,11 @@ func ConfigMap(w io.Writer, m *core.ConfigMap, events []core.Event, now time.Tim
 	p.pairs("Labels", m.Labels)
 	p.notes("Annotations", m.Annotations)
 	p.text("\nData\n====")
-	for _, key := range sortedKeys(m.Data) {
+	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
 		p.text("%s:\n----\n%s\n", key, m.Data[key])
 	}
 	p.text("\nBinaryData\n====")
-	for _, key := range sortedKeys(m.BinaryData) {
+	for _, key := range slices.Sorted(maps.Keys(m.BinaryData)) {
 		p.text("%s: %d bytes", key, len(m.BinaryData[key]))
 	}
 	p.text("")
@@ -59,7 +59,7 @@ func Secret(w io.Writer, s *core.Secret, now time.Time) error {
 	p.pairs("Labels", s.Labels)
 	p.notes("Annotations", s.Annotations)
 	p.text("\nType:\t%s\n\nData\n====", s.Type)
-	for _, key := range sortedKeys(s.Data) {
+	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
 		// A token of a service account is there to be handed on, as in kubectl.
 		if key == corev1.ServiceAccountTokenKey && s.Type == corev1.SecretTypeServiceAccountToken {
 			p.line(key, "%s", s.Data[key])
@@ -111,7 +111,7 @@ func (p *page) fieldsOf(v any) {
 }
 
 func (p *page) fields(content map[string]any) {
-	for _, key := range sortedKeys(content) {
+	for _, key := range slices.Sorted(maps.Keys(content)) {
 		label := title(key)
 		switch value := content[key].(type) {
 		case nil:

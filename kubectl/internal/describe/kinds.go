@@ -3,6 +3,8 @@ package describe
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -168,7 +170,7 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 
 func joined(pairs map[string]string) string {
 	var words []string
-	for _, key := range sortedKeys(pairs) {
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		words = append(words, key+"="+pairs[key])
 	}
 	return strings.Join(words, ",")
@@ -203,7 +205,7 @@ func (p *page) usage(q *corev1.ResourceQuota) {
 	for name, amount := range q.Status.Hard {
 		hard[string(name)] = amount.String()
 	}
-	for _, name := range sortedKeys(hard) {
+	for _, name := range slices.Sorted(maps.Keys(hard)) {
 		p.text("%s\t%s\t%s", name, used[name], hard[name])
 	}
 }

@@ -3,6 +3,7 @@ package describe
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func Node(w io.Writer, facts NodeFacts, now time.Time) error {
 
 func roles(node *core.Node) string {
 	var found []string
-	for _, key := range sortedKeys(node.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
 		if role, ok := strings.CutPrefix(key, roleLabel); ok && role != "" {
 			found = append(found, role)
 		}

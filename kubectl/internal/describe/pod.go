@@ -3,6 +3,7 @@ package describe
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,7 +223,7 @@ func (p *page) amounts(label string, list corev1.ResourceList) {
 	for name, quantity := range list {
 		plain[string(name)] = quantity.String()
 	}
-	for _, name := range sortedKeys(plain) {
+	for _, name := range slices.Sorted(maps.Keys(plain)) {
 		p.under(func() { p.line(name, "%s", plain[name]) })
 	}
 }

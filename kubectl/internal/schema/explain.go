@@ -3,8 +3,8 @@ package schema
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -142,7 +142,7 @@ func (e *explanation) fields(t *Type, level int, above map[*Type]bool) {
 	indent := strings.Repeat("  ", level)
 	above[t] = true
 	defer delete(above, t)
-	for _, name := range sortedNames(t.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(t.Properties)) {
 		field := t.Properties[name]
 		mark := ""
 		if slices.Contains(t.Required, name) {
@@ -191,15 +191,6 @@ func shortened(enum []string) string {
 		return strings.Join(enum[:maxEnum], ", ") + ", ...."
 	}
 	return strings.Join(enum, ", ")
-}
-
-func sortedNames(fields map[string]*Type) []string {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
 }
 
 const lineWidth = 80

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -121,7 +122,7 @@ func (e *explanationV2) typeName(t *Type) string {
 }
 
 func (e *explanationV2) fields(t *Type, indent string, level int, above map[*Type]bool) {
-	for _, name := range sortedNames(t.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(t.Properties)) {
 		field := t.Properties[name]
 		if !e.depth.Recursive {
 			mark := ""
