@@ -15,12 +15,9 @@ import (
 )
 
 // space is what loops know of a namespace.
-type space struct {
-	name    string
-	deleted bool
-}
+type space struct{ deleted bool }
 
-func spaceOf(obj core.Object) space { return space{obj.GetName(), obj.GetDeletionTimestamp() != nil} }
+func spaceOf(obj core.Object) space { return space{deleted: obj.GetDeletionTimestamp() != nil} }
 
 const defaultServiceAccount = "default"
 

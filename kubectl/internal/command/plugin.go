@@ -51,7 +51,7 @@ func runPlugin(root *cobra.Command, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return nil
 	}
-	if hasVerb(root, args) {
+	if own(root, args) != nil {
 		return nil
 	}
 	path, rest, found := plugin(args)
@@ -62,14 +62,17 @@ func runPlugin(root *cobra.Command, args []string) error {
 	return fmt.Errorf("running %s: %w", path, syscall.Exec(path, append([]string{path}, rest...), environ()))
 }
 
-// hasVerb tells whether kctl itself has the verb that words begin with. Of those below
+// own is kctl's own verb that words begin with; nil where it has none. Of those below
 // another, plugins can add to create's alone, as kubectl's.
-func hasVerb(root *cobra.Command, words []string) bool {
+func own(root *cobra.Command, words []string) *cobra.Command {
 	known, rest, err := root.Find(words)
 	if err != nil || known == root {
-		return false
+		return nil
 	}
-	return known.CommandPath() != root.Name()+" create" || len(rest) == 0 || strings.HasPrefix(rest[0], "-")
+	if known.CommandPath() == root.Name()+" create" && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		return nil
+	}
+	return known
 }
 
 // pathVariable tells plugins which program has called them.
@@ -91,47 +94,50 @@ func newPlugin(c *frame.CLI) *cobra.Command {
 	var nameOnly bool
 	list := &cobra.Command{
 		Use: "list", Short: "List all visible plugin executables on a user's PATH", Args: frame.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			found := plugins()
-			if len(found) == 0 {
-				return fmt.Errorf("unable to find any %s plugins in your PATH", c.Name)
-			}
-			fmt.Fprint(c.Out, "The following compatible plugins are available:\n\n")
-			seen := map[string]string{}
-			warnings := 0
-			warn := func(format string, args ...any) {
-				warnings++
-				fmt.Fprintf(c.Err, "  - warning: "+format+"\n", args...)
-			}
-			for _, path := range found {
-				name := filepath.Base(path)
-				if nameOnly {
-					fmt.Fprintln(c.Out, name)
-				} else {
-					fmt.Fprintln(c.Out, path)
-				}
-				if earlier := seen[name]; earlier != "" {
-					warn("%s is overshadowed by a similarly named plugin: %s", path, earlier)
-				} else {
-					seen[name] = path
-				}
-				if words := strings.Split(name, "-")[1:]; hasVerb(cmd.Root(), words) {
-					known, _, _ := cmd.Root().Find(words)
-					warn("%s overwrites existing command: %q", name, known.CommandPath())
-				}
-			}
-			switch warnings {
-			case 0:
-				return nil
-			case 1:
-				return errors.New("one plugin warning was found")
-			}
-			return fmt.Errorf("%d plugin warnings were found", warnings)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return listPlugins(c, cmd.Root(), nameOnly) },
 	}
 	list.Flags().BoolVar(&nameOnly, "name-only", false, "If true, display only the binary name of each plugin, rather than its full path")
 	cmd.AddCommand(list)
 	return cmd
+}
+
+// listPlugins warns of those that never run: of two of a name the PATH's first does,
+// and of a verb of kctl's own that is what runs.
+func listPlugins(c *frame.CLI, root *cobra.Command, nameOnly bool) error {
+	found := plugins()
+	if len(found) == 0 {
+		return fmt.Errorf("unable to find any %s plugins in your PATH", c.Name)
+	}
+	fmt.Fprint(c.Out, "The following compatible plugins are available:\n\n")
+	seen := map[string]string{}
+	warnings := 0
+	warn := func(format string, args ...any) {
+		warnings++
+		fmt.Fprintf(c.Err, "  - warning: "+format+"\n", args...)
+	}
+	for _, path := range found {
+		name := filepath.Base(path)
+		if nameOnly {
+			fmt.Fprintln(c.Out, name)
+		} else {
+			fmt.Fprintln(c.Out, path)
+		}
+		if earlier := seen[name]; earlier != "" {
+			warn("%s is overshadowed by a similarly named plugin: %s", path, earlier)
+		} else {
+			seen[name] = path
+		}
+		if verb := own(root, strings.Split(name, "-")[1:]); verb != nil {
+			warn("%s overwrites existing command: %q", name, verb.CommandPath())
+		}
+	}
+	switch warnings {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("one plugin warning was found")
+	}
+	return fmt.Errorf("%d plugin warnings were found", warnings)
 }
 
 func isPlugin(name string) bool {
