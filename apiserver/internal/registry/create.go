@@ -13,7 +13,6 @@ import (
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
-	"kctl/proto/relay"
 )
 
 // generateAttempts is how many names are tried for one generateName.
@@ -113,7 +112,7 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 		s.cache.Unexpect(key)
 		return Encoded{}, err
 	}
-	request.Stamps(ctx).Stamp(relay.ServerStored, s.clock.Now())
+	request.NoteStored(ctx, obj, s.clock.Now())
 	return Encoded{JSON: stored.Value, Revision: stored.Revision, Object: obj}, nil
 }
 

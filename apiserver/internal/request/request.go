@@ -6,6 +6,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/proto/relay"
@@ -50,7 +51,11 @@ type Arrival struct {
 	Stamps   *relay.Recorder // of a pod's relay; nil records nothing
 	Warnings *Warnings       // nil collects none
 	waited   atomic.Int64    // nanoseconds that others took: see Waited
+	stored   Stored          // see NoteStored
 }
+
+// Stored says which object a request has made: its name may be the server's.
+type Stored struct{ Namespace, Name, UID string }
 
 type key int
 
@@ -99,6 +104,17 @@ func ReceivedFrom(ctx context.Context) time.Time { return arrival(ctx).At }
 // Stamps returns where to note the legs this request runs. It may be nil,
 // which records nothing.
 func Stamps(ctx context.Context) *relay.Recorder { return arrival(ctx).Stamps }
+
+// NoteStored notes that obj, which the request makes, is stored.
+func NoteStored(ctx context.Context, obj metav1.Object, at time.Time) {
+	if a := arrival(ctx); a != &unknown {
+		a.Stamps.Stamp(relay.ServerStored, at)
+		a.stored = Stored{obj.GetNamespace(), obj.GetName(), string(obj.GetUID())}
+	}
+}
+
+// StoredFrom returns what NoteStored noted; zero where nothing was stored.
+func StoredFrom(ctx context.Context) Stored { return arrival(ctx).stored }
 
 // WarningsFrom returns where warnings are collected, or nil.
 func WarningsFrom(ctx context.Context) *Warnings { return arrival(ctx).Warnings }

@@ -106,13 +106,12 @@ func New(o Options) (*Control, error) {
 	return c, nil
 }
 
-// always are the plugins that no flag switches off: but for the relay's, what they
-// check is no plugin of upstream's, but stands in its storage and its filters.
+// always are the plugins that no flag switches off: what they check is no plugin of
+// upstream's, but stands in its storage and its filters.
 func (o Options) always() []admission.Plugin {
 	always := []admission.Plugin{
 		escalation.Plugin{Rules: o.Rules, Authorizer: o.Authorizer}, certificates.PodSigning{Authorizer: o.Authorizer},
 		adminaccess.Plugin{Namespaces: lookup.New[*corev1.Namespace](o.Resources.Namespaces)},
-		filters.RelayAdmission{Clock: o.Clock},
 	}
 	if o.Audited {
 		always = append(always, filters.AuditAdmission{})
