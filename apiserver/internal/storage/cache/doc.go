@@ -7,8 +7,13 @@
 // an object unless a selector asks for a field, and never changes bytes that it
 // has handed out.
 //
-// How its parts share the work: feed.go keeps all caches in step with etcd,
-// follow.go brings a later one in, held.go keeps one back that cannot be read,
-// state.go applies changes to it, ring.go remembers the recent ones, fresh.go
-// lets readers wait for a revision, list.go reads, watcher.go serves one watch.
+// A change's way through it: feed.go has it from etcd and hands it to the cache
+// of its resource, state.go applies it (change.go frames it, expect.go knows it
+// already if this server wrote it), ring.go remembers it, audience.go finds who
+// has asked for it, and watcher.go delivers it. replay.go reads for a watcher what
+// the ring has forgotten.
+//
+// Readers come by list.go, and by fresh.go, where they wait for a revision;
+// select.go and pairs.go say what their selectors mean. follow.go brings in a
+// cache that comes to a feed under way, held.go keeps one back that cannot be read.
 package cache
