@@ -19,13 +19,12 @@ import (
 // converter turns objects of one version of a definition into those of another.
 type converter struct {
 	forms map[string]*form // by apiVersion
-	name  string
-	hook  *webhook // nil where only the version's name changes
+	hook  *webhook         // nil where only the version's name changes
 	ctx   context.Context
 }
 
 func newConverter(d *definition, versions map[string]*form, services callout.Services) *converter {
-	c := &converter{forms: map[string]*form{}, name: d.Name, ctx: context.Background()}
+	c := &converter{forms: map[string]*form{}, ctx: context.Background()}
 	for _, f := range versions {
 		c.forms[f.apiVersion()] = f
 	}

@@ -44,7 +44,6 @@ type entry struct {
 type version struct {
 	name                string
 	served, storage     bool
-	deprecated          bool
 	warning             string
 	hasStatus, hasScale bool
 }
@@ -61,7 +60,7 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		customresourcedefinition.Is(d, apiextensionsv1.NamesAccepted) && approvalSettled(d)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
-		one := version{name: v.Name, served: v.Served, storage: v.Storage, deprecated: v.Deprecated}
+		one := version{name: v.Name, served: v.Served, storage: v.Storage}
 		if v.Deprecated {
 			one.warning = fmt.Sprintf("%s/%s %s is deprecated", e.group, v.Name, d.Spec.Names.Kind)
 			if v.DeprecationWarning != nil {

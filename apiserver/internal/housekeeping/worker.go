@@ -19,7 +19,6 @@ var retryPolicy = backoff.Policy{Initial: 50 * time.Millisecond, Max: 30 * time.
 // most once however often it was added. It holds one entry per key, so it is
 // bounded by the number of objects.
 type worker struct {
-	name     string
 	clock    clock.Clock
 	logger   *zap.Logger
 	failures *backoff.Keyed[facts.Key]
@@ -34,7 +33,7 @@ type worker struct {
 
 func newWorker(name string, d *Dependencies, sync func(ctx context.Context, key facts.Key) (time.Duration, error)) *worker {
 	return &worker{
-		name: name, clock: d.Clock, logger: d.Logger.With(zap.String("loop", name)), sync: sync,
+		clock: d.Clock, logger: d.Logger.With(zap.String("loop", name)), sync: sync,
 		failures: backoff.NewKeyed[facts.Key](retryPolicy, d.Clock),
 		due:      map[facts.Key]time.Time{}, wake: make(chan struct{}, 1),
 	}

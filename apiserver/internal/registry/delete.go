@@ -20,7 +20,6 @@ import (
 type deletion[T core.Object] struct {
 	store   *Store[T]
 	key     string
-	name    string
 	admit   Admit
 	options *metav1.DeleteOptions
 	asked   *int64 // the grace period that the client wants; options have the one that admission is told
@@ -45,7 +44,7 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		err := s.deleteUnreadable(ctx, s.key(namespace, name), name, dryRun(o.DryRun))
 		return Encoded{}, err == nil, s.statusOf(err, "delete", name)
 	}
-	d := &deletion[T]{store: s, key: s.key(namespace, name), name: name, admit: admit, options: o, asked: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
+	d := &deletion[T]{store: s, key: s.key(namespace, name), admit: admit, options: o, asked: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
 	if e, ok := s.cache.Get(d.key); ok {
 		d.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
 	} else if err := d.reread(ctx); err != nil {

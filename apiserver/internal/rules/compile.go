@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -46,7 +45,7 @@ func Compile(root *structural.Schema) (*Rules, error) {
 	if root == nil || !root.HasRules() {
 		return nil, nil
 	}
-	c := &compiler{ctx: context.Background(), origin: expression.Stored}
+	c := &compiler{origin: expression.Stored}
 	n := c.node(root, newAdapted(root, true), true)
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
@@ -55,7 +54,6 @@ func Compile(root *structural.Schema) (*Rules, error) {
 }
 
 type compiler struct {
-	ctx    context.Context
 	origin expression.Origin
 	errs   []error
 }

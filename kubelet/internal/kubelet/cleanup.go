@@ -41,11 +41,8 @@ func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 	for _, pod := range k.pods.Pods() {
 		desired[pod.UID] = true
 	}
-	states := k.workers.SyncKnownPods(desired)
-	k.statuses.Retain(func(uid types.UID) bool {
-		_, worked := states[uid]
-		return desired[uid] || worked
-	})
+	worked := k.workers.SyncKnownPods(desired)
+	k.statuses.Retain(func(uid types.UID) bool { return desired[uid] || worked[uid] })
 	k.probes.Retain(func(uid types.UID) bool { return k.workers.CouldHaveRunningContainers(uid) })
 	k.cleanups.begin(func() { k.cleanUp(ctx) })
 }

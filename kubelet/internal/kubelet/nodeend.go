@@ -27,7 +27,7 @@ type nodeEnd struct {
 // scheduler finds a better place for that.
 func (k *Kubelet) endPod(pod *core.Pod, end nodeEnd) {
 	k.kill(pod, podworker.KillOptions{
-		GracePeriod: end.grace, Evict: true, Done: end.done,
+		GracePeriod: end.grace, Done: end.done,
 		Status: func(status *core.PodStatus) { k.explain(pod, end, status) },
 	})
 }

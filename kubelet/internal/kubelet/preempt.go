@@ -41,7 +41,7 @@ func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Deci
 func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName, ending bool) {
 	now := int64(0)
 	if ending {
-		k.kill(pod, podworker.KillOptions{GracePeriod: &now, Evict: true})
+		k.kill(pod, podworker.KillOptions{GracePeriod: &now})
 		return
 	}
 	k.logger.Warn("pod preempted", daemon.PodFields(pod),

@@ -58,7 +58,6 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 			p.Containers = append(p.Containers, &RunningContainer{
 				ID: m.containerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
 				State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
-				Hash:    parseHash(c.GetAnnotations()[annotationHash]),
 				Attempt: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
 			})
 		}
@@ -67,11 +66,8 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 	for _, p := range pods {
 		newestFirst(p.Sandboxes, (*RunningContainer).creation)
 		newestFirst(p.Containers, (*RunningContainer).creation)
-		switch {
-		case len(p.Sandboxes) > 0:
-			p.CreatedAt, p.Source = p.Sandboxes[0].CreatedAt, sources[p.Sandboxes[0].ID.ID]
-		case len(p.Containers) > 0:
-			p.CreatedAt = p.Containers[0].CreatedAt
+		if len(p.Sandboxes) > 0 {
+			p.Source = sources[p.Sandboxes[0].ID.ID]
 		}
 		all = append(all, p)
 	}

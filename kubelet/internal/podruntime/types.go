@@ -170,8 +170,7 @@ type RunningPod struct {
 	UID        types.UID
 	Name       string
 	Namespace  string
-	CreatedAt  time.Time // of the newest sandbox or, without one, container
-	Source     string    // that its newest sandbox was made for (core.FileSource, …); empty where it does not say
+	Source     string // that its newest sandbox was made for (core.FileSource, …); empty where it does not say
 	Sandboxes  []*RunningContainer
 	Containers []*RunningContainer
 }
@@ -188,7 +187,6 @@ type RunningContainer struct {
 	SandboxID string // of a container
 	State     ContainerState
 	CreatedAt time.Time
-	Hash      uint64
 	// Attempt is how many containers of that name, or sandboxes, there were before.
 	Attempt int32
 }
@@ -207,7 +205,7 @@ func (s *PodStatus) RunningPod(runtimeName string) *RunningPod {
 	}
 	for _, c := range s.Containers {
 		p.Containers = append(p.Containers, &RunningContainer{
-			ID: c.ID, Name: c.Name, SandboxID: c.SandboxID, State: c.State, CreatedAt: c.CreatedAt, Hash: c.Hash,
+			ID: c.ID, Name: c.Name, SandboxID: c.SandboxID, State: c.State, CreatedAt: c.CreatedAt,
 			Attempt: c.RestartCount,
 		})
 	}

@@ -78,10 +78,10 @@ type entry struct {
 	cancel context.CancelFunc
 
 	// What was asked with kills, all of them together (KillOptions).
-	removed, evicted bool
-	grace            int64 // seconds; 0 until termination is asked for
-	status           []func(*core.PodStatus)
-	done             []chan<- struct{}
+	removed bool
+	grace   int64 // seconds; 0 until termination is asked for
+	status  []func(*core.PodStatus)
+	done    []chan<- struct{}
 }
 
 func newEntry(u *Update) *entry {
@@ -204,7 +204,6 @@ func (e *entry) noteKill(u *Update) {
 		return
 	}
 	e.removed = e.removed || u.Kill.Removed
-	e.evicted = e.evicted || u.Kill.Evict
 	if u.Kill.Status != nil {
 		e.status = append(e.status, u.Kill.Status)
 	}
@@ -223,7 +222,7 @@ func (e *entry) begin() Job {
 	e.active, e.pending = e.pending, nil
 	job := Job{
 		Update: *e.active, Phase: e.phase, First: !e.synced, GracePeriod: e.grace,
-		Removed: e.removed, Evicted: e.evicted, Status: append([]func(*core.PodStatus){}, e.status...),
+		Removed: e.removed, Status: append([]func(*core.PodStatus){}, e.status...),
 	}
 	e.synced = true
 	return job

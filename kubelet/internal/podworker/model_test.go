@@ -182,7 +182,7 @@ func (s *source) act(w *world) {
 	case exists && action < 6:
 		seconds, done := int64(w.roll(20)), make(chan struct{})
 		s.done = append(s.done, done)
-		s.workers.Update(Update{Type: Kill, Pod: pod, Kill: &KillOptions{GracePeriod: &seconds, Evict: true, Done: done}})
+		s.workers.Update(Update{Type: Kill, Pod: pod, Kill: &KillOptions{GracePeriod: &seconds, Done: done}})
 	case exists && action < 8:
 		s.remove(pod)
 	case action < 9:

@@ -9,30 +9,22 @@ import (
 // State is what others may know of a pod's worker.
 type State struct {
 	Phase Phase
-	// Orphan says that no source has the pod any more.
-	Orphan  bool
-	Evicted bool
-	// Running says that the pod is known from the runtime only.
-	Running bool
-	// Pod is the newest that the worker was told; nil where Running.
+	// Pod is the newest that the worker was told; nil where the pod is known from
+	// the runtime only.
 	Pod *core.Pod
 }
 
-func (e *entry) state(orphan bool) State {
-	s := State{Phase: e.phase, Orphan: orphan, Evicted: e.evicted}
-	if last := e.latest(); last != nil {
-		s.Running, s.Pod = last.Pod == nil, last.Pod
-	}
-	return s
-}
-
-// States are where all pods are that have a worker, Orphan left out.
+// States are where all pods are that have a worker.
 func (w *Workers) States() map[types.UID]State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	states := make(map[types.UID]State, len(w.entries))
 	for uid, e := range w.entries {
-		states[uid] = e.state(false)
+		state := State{Phase: e.phase}
+		if last := e.latest(); last != nil {
+			state.Pod = last.Pod
+		}
+		states[uid] = state
 	}
 	return states
 }
@@ -67,11 +59,11 @@ func (w *Workers) Finished(uid types.UID) bool { return w.Phase(uid) == Finished
 
 // SyncKnownPods compares the workers with the pods that the sources have. It
 // forgets finished pods that no source has, asks the others of those to end,
-// and returns the state of all that are left.
-func (w *Workers) SyncKnownPods(desired map[types.UID]bool) map[types.UID]State {
+// and tells which are left.
+func (w *Workers) SyncKnownPods(desired map[types.UID]bool) (left map[types.UID]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	states := make(map[types.UID]State, len(w.entries))
+	left = make(map[types.UID]bool, len(w.entries))
 	for uid, e := range w.entries {
 		orphan := !desired[uid]
 		if orphan && e.phase == Finished {
@@ -83,7 +75,7 @@ func (w *Workers) SyncKnownPods(desired map[types.UID]bool) map[types.UID]State 
 				w.update(&Update{Type: Kill, Pod: last.Pod, MirrorPod: last.MirrorPod, Kill: &KillOptions{Removed: true}})
 			}
 		}
-		states[uid] = e.state(orphan)
+		left[uid] = true
 	}
-	return states
+	return left
 }

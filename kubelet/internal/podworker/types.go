@@ -38,8 +38,6 @@ type RunningPod struct {
 type KillOptions struct {
 	// GracePeriod overrides the pod's grace period, in seconds.
 	GracePeriod *int64
-	// Evict says that the node ends the pod, not its owner.
-	Evict bool
 	// Removed says that the pod's source has it no more, so that a pod that
 	// comes later under the same UID is a new one.
 	Removed bool
@@ -87,9 +85,8 @@ type Job struct {
 	// Removed says that the pod's source has it no more. It may have another of
 	// that UID by now, which waits for this one's end.
 	Removed bool
-	// Evicted and Status are what was asked with the pod's end.
-	Evicted bool
-	Status  []func(*core.PodStatus)
+	// Status is what was asked with the pod's end.
+	Status []func(*core.PodStatus)
 }
 
 // Outcome is what a sync found, if it did not fail.
