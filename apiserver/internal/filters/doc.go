@@ -1,5 +1,6 @@
 // Package filters holds the links of the chain that every request passes
-// before a handler sees it, one file each. In order, outermost first:
+// before a handler sees it. In order, outermost first (chain.go of the server has
+// it as it is run):
 //
 //	Begin           what is asked for, audit id, where warnings and stamps go
 //	Observe         access log and metrics, after everything else is done

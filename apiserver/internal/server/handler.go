@@ -255,10 +255,7 @@ func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health
 
 // pathDepth leaves out collections: down to /api/v1 and /apis/GROUP/VERSION.
 func pathDepth(path string) int {
-	switch {
-	case strings.HasPrefix(path, "/apis/"):
-		return 3
-	case strings.HasPrefix(path, "/api/"):
+	if strings.HasPrefix(path, "/api/") {
 		return 2
 	}
 	return 3

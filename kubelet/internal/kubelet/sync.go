@@ -23,8 +23,8 @@ import (
 // SyncPod is the script of a pod that is to run: it goes from what the runtime
 // has of the pod towards what is desired, and may be called at any time.
 //
-//	latency → granted resources → status → deadline → network → control group → predecessors → mirror pod →
-//	directories → pull secrets → probes → runtime (volumes beside the sandbox) →
+//	granted resources → status → deadline → network → control group → predecessors → mirror pod →
+//	directories → probes → runtime (volumes and images, with their secrets, beside the sandbox) →
 //	what came of it
 func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Outcome, error) {
 	pod := job.Pod
