@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/printer"
 )
 
 // Display draws views as they change.
@@ -45,7 +47,7 @@ func (p *Plain) Show(view View) {
 func (p *Plain) once(text string) {
 	if !p.written[text] {
 		p.written[text] = true
-		fmt.Fprintln(p.Out, text)
+		fmt.Fprintln(p.Out, printer.Visible(text))
 	}
 }
 
@@ -99,7 +101,7 @@ func (l *Live) Tick() {
 	text := fmt.Sprintf("… %s  %s", l.view.Steps[l.printed].Text, elapsed)
 	color := "2"
 	if l.view.Problem != "" {
-		text, color = text+"  "+strings.ReplaceAll(l.view.Problem, "\n", " "), "33"
+		text, color = text+"  "+printer.Visible(strings.ReplaceAll(l.view.Problem, "\n", " ")), "33"
 	}
 	line := l.paint(color, cut(text, l.Width-1))
 	if l.pending == line {

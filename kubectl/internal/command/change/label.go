@@ -16,6 +16,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/printer"
 )
 
 // marking is `kctl label` and `kctl annotate`, which differ only in the field.
@@ -254,7 +255,7 @@ func (m *marking) print1(object *unstructured.Unstructured) error {
 	}
 	sort.Strings(keys)
 	for _, key := range keys {
-		if _, err := fmt.Fprintf(m.Out, "%s=%s\n", key, have[key]); err != nil {
+		if _, err := fmt.Fprintf(printer.VisibleTo(m.Out), "%s=%s\n", key, have[key]); err != nil {
 			return err
 		}
 	}

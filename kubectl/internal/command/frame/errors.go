@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
 )
 
 // The exit codes: kubectl's, and the shell's for an interrupted program.
@@ -67,7 +68,7 @@ func (c *CLI) Report(ctx context.Context, cmd *cobra.Command, err error) int {
 		if len(all) > 1 {
 			text = strings.TrimPrefix(text, "error: ") // one of a list, as kubectl has it
 		}
-		fmt.Fprintln(c.Err, strings.TrimRight(text, "\n"))
+		fmt.Fprintln(c.Err, printer.Visible(strings.TrimRight(text, "\n"))) // servers have their say in it
 	}
 	return ExitError
 }

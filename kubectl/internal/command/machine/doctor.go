@@ -19,6 +19,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/kubeconfig"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
 )
 
@@ -153,6 +154,7 @@ func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
 }
 
 func printChecks(out io.Writer, checks []doctor.Check) error {
+	out = printer.VisibleTo(out)
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "RESULT\tCHECK\tDETAIL")
 	for _, check := range checks {

@@ -11,6 +11,7 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/schema"
 )
 
@@ -69,13 +70,13 @@ func explain(ctx context.Context, c *frame.CLI, what, version, format string, de
 		if err != nil {
 			return err
 		}
-		return document.ExplainV2(c.Out, resource.GVK(), fields, depth)
+		return document.ExplainV2(printer.VisibleTo(c.Out), resource.GVK(), fields, depth)
 	}
 	document, err := schema.Load(ctx, client, resource.GVK().GroupVersion())
 	if err != nil {
 		return err
 	}
-	return document.Explain(c.Out, resource.GVK(), fields, depth)
+	return document.Explain(printer.VisibleTo(c.Out), resource.GVK(), fields, depth)
 }
 
 // explained reads TYPE[.GROUP][.FIELD…].

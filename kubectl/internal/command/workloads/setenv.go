@@ -17,6 +17,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 )
 
@@ -232,7 +233,7 @@ func (e *settingEnv) showAll(cmd *cobra.Command, objects []string) error {
 				return
 			}
 			for _, variable := range container.Env {
-				fmt.Fprintln(e.Out, shownVariable(variable))
+				fmt.Fprintln(e.Out, printer.Visible(shownVariable(variable)))
 			}
 		})
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/describe"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 )
 
@@ -44,7 +45,7 @@ func (r *resolving) show(ctx context.Context, container *corev1.Container) {
 				variable = corev1.EnvVar{Name: variable.Name, Value: value}
 			}
 		}
-		fmt.Fprintln(r.Out, shownVariable(variable))
+		fmt.Fprintln(r.Out, printer.Visible(shownVariable(variable)))
 	}
 	var lines []string
 	for why, names := range failed {
@@ -53,7 +54,7 @@ func (r *resolving) show(ctx context.Context, container *corev1.Container) {
 	}
 	slices.Sort(lines)
 	for _, line := range lines {
-		fmt.Fprintln(r.Err, line)
+		fmt.Fprintln(r.Err, printer.Visible(line))
 	}
 }
 
