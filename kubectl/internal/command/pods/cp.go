@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -118,12 +118,33 @@ func (k *copying) stream(ctx context.Context, pod *core.Pod, in io.Reader, out i
 	if err != nil {
 		return err
 	}
-	var said bytes.Buffer
+	var said beginning
 	err = remote.Join(ctx, loaded.Client, address, remote.Streams{In: in, Out: out, Err: &said})
-	if err != nil && said.Len() > 0 {
-		return fmt.Errorf("%s: %s: %w", command[0], strings.TrimSpace(said.String()), err)
+	if text := said.String(); err != nil && text != "" {
+		return fmt.Errorf("%s: %s: %w", command[0], text, err)
 	}
 	return err
+}
+
+// beginning keeps the first of what a container says, which may have no end.
+type beginning struct {
+	mu   sync.Mutex // a stream that was cut may still be written from
+	text []byte
+}
+
+const mostSaid = 4 << 10
+
+func (b *beginning) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, text[:min(len(text), mostSaid-len(b.text))]...)
+	return len(text), nil
+}
+
+func (b *beginning) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.TrimSpace(string(b.text))
 }
 
 func (k *copying) upload(ctx context.Context, source string, to place) error {
@@ -167,20 +188,43 @@ func (k *copying) download(ctx context.Context, from place, destination string) 
 	if err != nil {
 		return err
 	}
+	streaming, cut := context.WithCancel(ctx)
+	defer cut()
 	reader, writer := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		err := k.stream(ctx, pod, nil, writer, "tar", "cf", "-", from.path)
+		err := k.stream(streaming, pod, nil, writer, "tar", "cf", "-", from.path)
 		sent <- err
 		_ = writer.Close()
 	}()
 	files, err := archive.Unpack(reader, from.path, destination, func(text string) { k.Warn("%s", text) })
-	_, _ = io.Copy(io.Discard, reader) // the padding behind the archive
+	if err == nil {
+		err = discardPadding(reader)
+	}
+	if err != nil && len(sent) == 0 { // what the container still sends may have no end
+		cut()
+		_ = reader.Close()
+		<-sent
+		return err
+	}
 	if sendErr := <-sent; sendErr != nil {
 		return sendErr
 	}
 	if err == nil && files == 0 {
 		k.Warn("nothing was copied: %s has no files", from.path)
+	}
+	return err
+}
+
+// mostPadding is more than any tar writes behind an archive: the rest of a record,
+// which -b makes as long as one likes.
+const mostPadding = 1 << 20
+
+// discardPadding reads what is behind an archive to its end.
+func discardPadding(r io.Reader) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r, mostPadding+1))
+	if err == nil && n > mostPadding {
+		return errors.New("the container goes on sending behind the end of the archive")
 	}
 	return err
 }

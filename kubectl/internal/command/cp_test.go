@@ -1,0 +1,57 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
+	"k8s.io/apimachinery/pkg/util/remotecommand"
+)
+
+// pouring serves a pod whose tar sends zeros, the end of an archive, by one of its
+// streams for as long as it is listened to, or most bytes.
+func pouring(t *testing.T, stream, most int) string {
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/exec") {
+			fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
+			return
+		}
+		kinds := []wsstream.ChannelType{wsstream.IgnoreChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.ReadChannel}
+		connection := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
+			remotecommand.StreamProtocolV5Name: {Binary: true, Channels: kinds},
+		})
+		_, channels, err := connection.Open(w, r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer connection.Close()
+		zeros := bytes.Repeat([]byte{0}, 32<<10)
+		for sent := 0; sent < most; sent += len(zeros) {
+			if _, err := channels[stream].Write(zeros); err != nil {
+				return
+			}
+		}
+		fmt.Fprint(channels[3], `{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"2"}]}}`)
+	})
+}
+
+// A container that goes on behind the end of its archive is not listened to for ever.
+func TestCopyWithoutEnd(t *testing.T) {
+	const endless = 1 << 60
+	kctl(t, pouring(t, 1, endless), "", "cp", "x:a", filepath.Join(t.TempDir(), "a")).
+		want(t, 1, "error: the container goes on sending behind the end of the archive")
+}
+
+// What a container has to say of its failure is kept in part.
+func TestCopyWithEndlessErrors(t *testing.T) {
+	c := kctl(t, pouring(t, 2, 64<<20), "", "cp", "x:a", filepath.Join(t.TempDir(), "a"))
+	c.want(t, 1, "command terminated with exit code 2")
+	if c.err.Len() > 64<<10 {
+		t.Errorf("said %d bytes of it", c.err.Len())
+	}
+}
