@@ -103,10 +103,24 @@ func defaultVolume(v *corev1.Volume) {
 		if v.DownwardAPI.DefaultMode == nil {
 			v.DownwardAPI.DefaultMode = ptr.To(corev1.DownwardAPIVolumeSourceDefaultMode)
 		}
-		for i := range v.DownwardAPI.Items {
-			if ref := v.DownwardAPI.Items[i].FieldRef; ref != nil {
-				orDefault(&ref.APIVersion, "v1")
+		defaultFields(v.DownwardAPI.Items)
+	}
+	if v.Projected != nil {
+		if v.Projected.DefaultMode == nil {
+			v.Projected.DefaultMode = ptr.To(corev1.ProjectedVolumeSourceDefaultMode)
+		}
+		for _, source := range v.Projected.Sources {
+			if source.DownwardAPI != nil {
+				defaultFields(source.DownwardAPI.Items)
 			}
+		}
+	}
+}
+
+func defaultFields(files []corev1.DownwardAPIVolumeFile) {
+	for i := range files {
+		if ref := files[i].FieldRef; ref != nil {
+			orDefault(&ref.APIVersion, "v1")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -146,9 +147,20 @@ func validateStatic(pod *core.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
 		return errors.New("spec.serviceAccountName: static pods may not reference service accounts")
 	}
-	for _, v := range pod.Spec.Volumes {
-		switch {
-		case v.Secret != nil, v.ConfigMap != nil, v.Projected != nil, v.PersistentVolumeClaim != nil, v.CSI != nil, v.Ephemeral != nil:
+	if len(pod.Spec.ImagePullSecrets) > 0 || len(pod.Spec.ResourceClaims) > 0 {
+		return errors.New("static pods may not reference objects of the API (imagePullSecrets, resourceClaims)")
+	}
+	volumes := map[string]bool{}
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if problems := validation.IsDNS1123Label(v.Name); len(problems) > 0 { // directories are named by it
+			return fmt.Errorf("volume name %q: %s", v.Name, strings.Join(problems, "; "))
+		}
+		if volumes[v.Name] {
+			return fmt.Errorf("volume name %q is there twice", v.Name)
+		}
+		volumes[v.Name] = true
+		if ofTheAPI(v) {
 			return fmt.Errorf("spec.volumes[%s]: static pods may not reference objects of the API", v.Name)
 		}
 	}
@@ -179,4 +191,15 @@ func validateStatic(pod *core.Pod) error {
 		}
 	}
 	return nil
+}
+
+// ofTheAPI says that a volume has something that is to be asked of the API.
+func ofTheAPI(v *corev1.Volume) bool {
+	switch {
+	case v.Secret != nil, v.ConfigMap != nil, v.PersistentVolumeClaim != nil, v.CSI != nil, v.Ephemeral != nil:
+		return true
+	case v.Projected == nil:
+		return false
+	}
+	return slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.DownwardAPI == nil })
 }

@@ -315,10 +315,14 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment": "apiVersion",
 		"apiVersion: v1\nkind: Service":         "kind",
 		manifest + "    imagee: x\n":            "imagee",
-		strings.Replace(manifest, "name: web", "name: _", 1):                       "metadata.name",
-		strings.Replace(manifest, "name: web", "name: web\n  uid: ../../etc", 1):   "metadata.uid",
-		strings.Replace(manifest, "spec:", "spec:\n  serviceAccountName: x", 1):    "service accounts",
-		strings.Replace(manifest, "image: registry.example/app:1", "tty: true", 1): "image is required",
+		strings.Replace(manifest, "name: web", "name: _", 1):                                                                             "metadata.name",
+		strings.Replace(manifest, "name: web", "name: web\n  uid: ../../etc", 1):                                                         "metadata.uid",
+		strings.Replace(manifest, "spec:", "spec:\n  serviceAccountName: x", 1):                                                          "service accounts",
+		strings.Replace(manifest, "image: registry.example/app:1", "tty: true", 1):                                                       "image is required",
+		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: ../../v}]", 1):                                                     "volume name",
+		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v}, {name: v}]", 1):                                                "twice",
+		strings.Replace(manifest, "spec:", "spec:\n  imagePullSecrets: [{name: x}]", 1):                                                  "objects of the API",
+		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]", 1): "objects of the API",
 	} {
 		pods, err := decodePods([]byte(text))
 		for _, pod := range pods {
@@ -332,6 +336,25 @@ func TestManifestsThatAreRefused(t *testing.T) {
 	}
 	if _, err := readManifest(strings.NewReader(strings.Repeat("x", maxManifest+1))); err == nil {
 		t.Error("a huge manifest was read")
+	}
+}
+
+// What a projected volume tells of the pod itself needs no API.
+func TestStaticPodThatIsToldOfItself(t *testing.T) {
+	pods, err := decodePods([]byte(strings.Replace(manifest, "spec:",
+		"spec:\n  volumes: [{name: v, projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}}]", 1)))
+	if err == nil {
+		err = complete(pods[0], origin{source: core.FileSource, location: "/x", nodeName: "n"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	projected := pods[0].Spec.Volumes[0].Projected
+	if mode := projected.DefaultMode; mode == nil || *mode != 0o644 {
+		t.Errorf("default mode %v", mode)
+	}
+	if version := projected.Sources[0].DownwardAPI.Items[0].FieldRef.APIVersion; version != "v1" {
+		t.Errorf("API version %q of the field", version)
 	}
 }
 
