@@ -24,11 +24,16 @@ import (
 // maxHookOutput bounds what of a hook's answer is read and shown.
 const maxHookOutput = 1 << 10
 
+// maxHookHeaders bounds the headers of such an answer.
+const maxHookHeaders = 64 << 10
+
 func hookTransport() http.RoundTripper {
 	return &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see newHookClient
 		DisableKeepAlives: true,
 		Proxy:             nil, // pods are asked directly
+
+		MaxResponseHeaderBytes: maxHookHeaders,
 	}
 }
 

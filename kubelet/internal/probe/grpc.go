@@ -21,6 +21,8 @@ func (p *Prober) grpc(ctx context.Context, address, service string, timeout time
 	connection, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent(p.http.userAgent),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			c, err := p.dialer.DialContext(ctx, "tcp", address)
 			select {

@@ -48,6 +48,8 @@ func newHTTPGetter(dialer *net.Dialer) *httpGetter {
 			DialContext:        dialer.DialContext,
 			DisableKeepAlives:  true,
 			DisableCompression: true,
+			// Many containers may answer at once, each with net/http's 10 MiB.
+			MaxResponseHeaderBytes: maxHeaders,
 			// A container's certificate is for its clients, not for the node.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 		},

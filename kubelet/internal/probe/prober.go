@@ -47,6 +47,10 @@ func failed(format string, args ...any) Answer { return Answer{Failed, fmt.Sprin
 // maxOutput bounds what is kept of what a container says.
 const maxOutput = 10 << 10
 
+// maxHeaders bounds the headers of an answer, maxMessage a message of gRPC: a
+// health service has but a word to say.
+const maxHeaders, maxMessage = 64 << 10, 64 << 10
+
 // Runtime runs commands in containers.
 type Runtime interface {
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)

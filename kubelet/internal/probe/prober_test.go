@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -98,6 +100,7 @@ func TestHTTPGet(t *testing.T) {
 	})
 	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/round", http.StatusFound) })
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2*maxHeaders)) })
 	mux.HandleFunc("/loud", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(zeros{}, 10*maxOutput)) })
 	plain, secure := httptest.NewServer(mux), httptest.NewTLSServer(mux)
 	defer plain.Close()
@@ -130,6 +133,7 @@ func TestHTTPGet(t *testing.T) {
 		{"redirect round and round", corev1.HTTPGetAction{Path: "/round"}, Failed, "stopped after 10 redirects"},
 		{"slow", corev1.HTTPGetAction{Path: "/slow"}, Failed, "deadline exceeded"},
 		{"plain on TLS", corev1.HTTPGetAction{Path: "/ok", Port: portOf(t, secure.URL)}, Failed, "400"},
+		{"long headers", corev1.HTTPGetAction{Path: "/long"}, Failed, "headers exceeded 65536 bytes"},
 		{"nobody there", corev1.HTTPGetAction{Path: "/ok", Port: intstr.FromInt32(1)}, Failed, "connection refused"},
 	} {
 		a, err := get(c.action)
@@ -155,6 +159,21 @@ func TestHTTPGet(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
+}
+
+// longWinded says more than a health service has to.
+type longWinded struct {
+	grpc_health_v1.UnimplementedHealthServer
+}
+
+func (longWinded) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	long := strings.Repeat("x", 2*max(maxHeaders, maxMessage))
+	if r.GetService() == "headers" {
+		return nil, status.Error(codes.Internal, long)
+	}
+	answer := &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}
+	answer.ProtoReflect().SetUnknown(append([]byte{100<<3&0x7f | 0x80 | 2, 100 >> 4, 0x80, 0x80, 8}, long...)) // field 100, of 128 KiB
+	return answer, nil
 }
 
 type zeros struct{}
@@ -197,6 +216,7 @@ func TestGRPC(t *testing.T) {
 	checks.SetServingStatus("down", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	healthy := serve(func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, checks) })
 	without := serve(func(*grpc.Server) {})
+	talkative := serve(func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, longWinded{}) })
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -215,6 +235,8 @@ func TestGRPC(t *testing.T) {
 		{"unknown", corev1.GRPCAction{Port: healthy, Service: service("unknown")}, Failed, "unknown service"},
 		{"no health service", corev1.GRPCAction{Port: without}, Failed, "does not implement the grpc health protocol"},
 		{"nobody there", corev1.GRPCAction{Port: 1}, Failed, "failed to connect service at"},
+		{"long message", corev1.GRPCAction{Port: talkative, Service: service("message")}, Failed, "larger than max"},
+		{"long headers", corev1.GRPCAction{Port: talkative, Service: service("headers")}, Failed, "RST_STREAM"},
 		{"silent", corev1.GRPCAction{Port: int32(silent.Addr().(*net.TCPAddr).Port)}, Failed, "within 1s"},
 	} {
 		a, err := ask(t, corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &c.action}})
