@@ -3,15 +3,29 @@ package oidc
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
 )
 
 // maxAnswer bounds what is read of an issuer's documents.
 const maxAnswer = 1 << 20
+
+// The issuer is asked for its keys whenever a token names none of those that are
+// known, and anybody can make such tokens: so often in a second, and so many times at
+// once. A key that is new is known a second later at most, whatever strangers send.
+const (
+	mostOften  = rate.Limit(1)
+	mostAtOnce = 10
+)
+
+var errTooOften = errors.New("it was asked too often")
 
 // newClient returns the client by which the issuer is asked.
 func newClient(o *Options) (*http.Client, error) {
@@ -31,14 +45,16 @@ func newClient(o *Options) (*http.Client, error) {
 		}
 		elsewhere[strings.TrimSuffix(o.IssuerURL, "/")+"/.well-known/openid-configuration"] = place
 	}
-	return &http.Client{Transport: careful{transport, elsewhere}, Timeout: askTimeout}, nil
+	return &http.Client{Transport: careful{transport, elsewhere, rate.NewLimiter(mostOften, mostAtOnce), o.Clock}, Timeout: askTimeout}, nil
 }
 
-// careful asks over TLS only, wherever documents and redirects lead, and reads
-// no endless answers. What is elsewhere is fetched from there.
+// careful asks over TLS only, wherever documents and redirects lead, and not too
+// often, and reads no endless answers. What is elsewhere is fetched from there.
 type careful struct {
 	next      *http.Transport
 	elsewhere map[string]*url.URL
+	limit     *rate.Limiter
+	clock     clock.PassiveClock
 }
 
 func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -48,6 +64,9 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if r.URL.Scheme != "https" {
 		return nil, fmt.Errorf("%s: only https is supported", r.URL.Redacted())
+	}
+	if !c.limit.AllowN(c.clock.Now(), 1) {
+		return nil, errTooOften
 	}
 	answer, err := c.next.RoundTrip(r)
 	if err != nil {

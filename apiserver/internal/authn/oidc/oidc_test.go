@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -29,6 +30,7 @@ type issuer struct {
 	keyID string
 	down  atomic.Bool
 	asked atomic.Int32 // for the discovery document
+	keys  atomic.Int32 // how often for the keys
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -47,6 +49,7 @@ func newIssuer(t *testing.T) *issuer {
 		})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		i.keys.Add(1)
 		encode := base64.RawURLEncoding.EncodeToString
 		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{
 			"kty": "RSA", "use": "sig", "alg": "RS256", "kid": i.keyID,
@@ -230,6 +233,24 @@ func TestNewKeysOfTheIssuer(t *testing.T) {
 	if i.asked.Load() != 1 {
 		t.Errorf("discovery was asked for %d times", i.asked.Load())
 	}
+}
+
+// Anybody can name keys that the issuer does not have: it is not asked about each.
+func TestTokensOfStrangersAreNoHammer(t *testing.T) {
+	i, other := newIssuer(t), newIssuer(t)
+	a, clock := i.authenticator(t)
+	for n := range 100 {
+		other.keyID = fmt.Sprint("made up ", n)
+		if _, _, ok, err := a.AuthenticateToken(t.Context(), other.sign(t, jwt.MapClaims{"iss": i.URL}), nil); ok || err == nil {
+			t.Fatalf("a stranger's token was taken: %v %v", ok, err)
+		}
+	}
+	if asked := i.keys.Load(); asked == 0 || asked > mostAtOnce {
+		t.Errorf("100 tokens had the issuer asked for its keys %d times", asked)
+	}
+	i.rotate(t, "second")
+	clock.SetTime(now.Add(time.Second))
+	i.check(t, a, i.sign(t, nil), result{user: "ISSUER#jane"})
 }
 
 func TestIssuerThatIsDown(t *testing.T) {
