@@ -239,8 +239,8 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 		return pod
 	}
 	n := newNode(t, Settings{})
-	n.add(withVolume("volume", "1Mi"), &Usage{Volumes: map[string]int64{"scratch": 1<<20 + 1}})
-	n.add(withVolume("fits", "1Mi"), &Usage{Volumes: map[string]int64{"scratch": 1 << 20}})
+	n.add(withVolume("volume", "1Mi"), &Usage{Volumes: map[string]Volume{"scratch": {Bytes: 1<<20 + 1}}})
+	n.add(withVolume("fits", "1Mi"), &Usage{Volumes: map[string]Volume{"scratch": {Bytes: 1 << 20}}})
 	n.add(newPod("pod", 0, "", "1Mi"), &Usage{Disk: 1<<20 + 1})
 	n.add(newPod("container", 0, "", "1Mi"), &Usage{Disk: 1, Containers: map[string]Share{"main": {Disk: 1<<20 + 1}}})
 	n.add(newPod("unlimited", 0, "", ""), &Usage{Disk: 1 << 40})
@@ -325,6 +325,8 @@ func TestMeter(t *testing.T) {
 	if err := os.Link(filepath.Join(dir, "p", "scratch", "file"), filepath.Join(dir, "p", "scratch", "again")); err != nil {
 		t.Fatal(err)
 	}
+	write(filepath.Join(dir, "p", "ram", "file"), 32<<20)
+	write(filepath.Join(dir, "p", "settings", "key"), 1<<20)
 	write(filepath.Join(dir, "logs", "p", "main", "0.log"), 64<<10)
 	write(filepath.Join(dir, "messages", "main", "0"), 4<<20)
 	write(filepath.Join(dir, "hosts"), 8<<20)
@@ -337,7 +339,12 @@ func TestMeter(t *testing.T) {
 				WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 2 << 20}},
 			}, {Attributes: &runtimeapi.ContainerAttributes{Labels: map[string]string{"io.kubernetes.pod.uid": "another"}}}}, nil
 		},
-		VolumeDir:  func(pod *core.Pod, volume string) string { return filepath.Join(dir, string(pod.UID), volume) },
+		VolumeDir: func(pod *core.Pod, volume *corev1.Volume) string {
+			if volume.HostPath != nil {
+				return ""
+			}
+			return filepath.Join(dir, string(pod.UID), volume.Name)
+		},
 		LogDir:     func(pod *core.Pod) string { return filepath.Join(dir, "logs", string(pod.UID)) },
 		HostsFile:  func(*core.Pod) string { return filepath.Join(dir, "hosts") },
 		MessageDir: func(_ *core.Pod, c string) string { return filepath.Join(dir, "messages", c) },
@@ -347,6 +354,8 @@ func TestMeter(t *testing.T) {
 	pod.Spec.Volumes = []corev1.Volume{
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: "ram", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+		{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}},
 		{Name: "not-made-yet", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
 	usages, err := meter.Measure(t.Context(), []*core.Pod{pod}, true)
@@ -355,13 +364,16 @@ func TestMeter(t *testing.T) {
 	}
 	u := usages["p"]
 	// Directories take a few blocks of their own, as many as the file system likes.
-	if u.Memory != 7 || u.Processes != 3 || u.Volumes["scratch"] < 1<<20 || u.Volumes["scratch"] > 1<<20+256<<10 {
+	if scratch := u.Volumes["scratch"]; u.Memory != 7 || u.Processes != 3 || scratch.Bytes < 1<<20 || scratch.Bytes > 1<<20+256<<10 || scratch.Inodes != 2 {
 		t.Errorf("%+v", u)
+	}
+	if len(u.Volumes) != 3 || u.Volumes["ram"].Bytes < 32<<20 || u.Volumes["settings"].Inodes != 2 || u.Volumes["settings"].Dir != filepath.Join(dir, "p", "settings") {
+		t.Errorf("volumes %+v", u.Volumes)
 	}
 	if main := u.Containers["main"]; main.Memory != 7 || main.Disk < 6<<20+64<<10 || main.Disk > 6<<20+512<<10 {
 		t.Errorf("%+v", main)
 	}
-	if u.Disk < 15<<20+64<<10 || u.Inodes < 7 {
+	if u.Disk < 16<<20+64<<10 || u.Disk > 17<<20 || u.Inodes < 9 { // what is in memory is not on the disk
 		t.Errorf("%+v", u)
 	}
 }

@@ -46,7 +46,7 @@ const (
 func overLimit(pod *core.Pod, usage *Usage) (signal, message string) {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if hasSizeLimit(v) && usage.Volumes[v.Name] > v.EmptyDir.SizeLimit.Value() {
+		if hasSizeLimit(v) && usage.Volumes[v.Name].Bytes > v.EmptyDir.SizeLimit.Value() {
 			return emptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
 		}
 	}

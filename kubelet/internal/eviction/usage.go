@@ -21,8 +21,14 @@ type Usage struct {
 	Disk       int64 // bytes of volumes, logs and what containers wrote
 	Inodes     int64 // of the same
 	Processes  int64
-	Containers map[string]Share // by name
-	Volumes    map[string]int64 // bytes of each emptyDir on disk, by name
+	Containers map[string]Share  // by name
+	Volumes    map[string]Volume // those in directories of their own, by name
+}
+
+// Volume is what one volume uses of the file system that it is on.
+type Volume struct {
+	Dir           string
+	Bytes, Inodes int64
 }
 
 // Share is what one container uses.
@@ -35,8 +41,9 @@ type Share struct {
 type Meter struct {
 	// Stats are the runtime's of all containers.
 	Stats func(ctx context.Context) ([]*runtimeapi.ContainerStats, error)
-	// VolumeDir is where an emptyDir is, LogDir where a pod's logs are.
-	VolumeDir func(pod *core.Pod, volume string) string
+	// VolumeDir is where a pod's volume is, "" for those that have no directory of
+	// their own; LogDir is where its logs are.
+	VolumeDir func(pod *core.Pod, volume *corev1.Volume) string
 	LogDir    func(pod *core.Pod) string
 	// HostsFile is what a pod has mounted as /etc/hosts, and MessageDir where a
 	// container's termination messages are: its containers may write there.
@@ -55,7 +62,7 @@ func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[ty
 	}
 	usages := map[types.UID]*Usage{}
 	for _, pod := range pods {
-		usages[pod.UID] = &Usage{Processes: int64(m.Processes(pod)), Containers: map[string]Share{}, Volumes: map[string]int64{}}
+		usages[pod.UID] = &Usage{Processes: int64(m.Processes(pod)), Containers: map[string]Share{}, Volumes: map[string]Volume{}}
 	}
 	for _, one := range stats {
 		labels := one.GetAttributes().GetLabels()
@@ -97,13 +104,19 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if !onDisk(v) {
+		dir := m.VolumeDir(pod, v)
+		if dir == "" {
 			continue
 		}
-		bytes, inodes := measure(m.VolumeDir(pod, v.Name), true)
-		usage.Volumes[v.Name] = bytes
-		usage.Disk += bytes
-		usage.Inodes += inodes
+		bytes, inodes := measure(dir, true)
+		if inodes == 0 {
+			continue // nothing is there: no container has it mounted
+		}
+		usage.Volumes[v.Name] = Volume{dir, bytes, inodes}
+		if onDisk(v) || v.ConfigMap != nil {
+			usage.Disk += bytes
+			usage.Inodes += inodes
+		}
 	}
 	logs := m.LogDir(pod)
 	bytes, inodes := measure(logs, true)

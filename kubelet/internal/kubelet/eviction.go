@@ -33,7 +33,7 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 		Stats: func(ctx context.Context) ([]*runtimeapi.ContainerStats, error) {
 			return k.cri.ListContainerStats(ctx, nil)
 		},
-		VolumeDir: func(pod *core.Pod, volume string) string { return k.volumes.EmptyDir(pod.UID, volume) },
+		VolumeDir: func(pod *core.Pod, volume *corev1.Volume) string { return k.volumes.Dir(pod.UID, volume) },
 		LogDir: func(pod *core.Pod) string {
 			return podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
 		},

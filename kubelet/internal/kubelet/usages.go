@@ -47,13 +47,13 @@ func (u *usages) get(ctx context.Context) map[types.UID]server.PodUsage {
 func podUsage(one *eviction.Usage, at metav1.Time) server.PodUsage {
 	usage := server.PodUsage{
 		At: at, Disk: uint64(max(0, one.Disk)), Inodes: uint64(max(0, one.Inodes)), Processes: uint64(max(0, one.Processes)),
-		Volumes: map[string]uint64{}, Logs: map[string]server.LogUsage{},
+		Volumes: map[string]server.VolumeUsage{}, Logs: map[string]server.LogUsage{},
 	}
 	for name, share := range one.Containers {
 		usage.Logs[name] = server.LogUsage{Bytes: uint64(max(0, share.Logs)), Inodes: uint64(max(0, share.LogInodes))}
 	}
-	for name, bytes := range one.Volumes {
-		usage.Volumes[name] = uint64(max(0, bytes))
+	for name, v := range one.Volumes {
+		usage.Volumes[name] = server.VolumeUsage{Dir: v.Dir, Bytes: uint64(max(0, v.Bytes)), Inodes: uint64(max(0, v.Inodes))}
 	}
 	return usage
 }

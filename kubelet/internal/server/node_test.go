@@ -216,7 +216,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 			return cgroup.ContainerUsage{User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Cache: 11, Mapped: 12, Peak: 13, Tasks: 14}, id == "id-1"
 		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
-			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]uint64{"scratch": 20}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
+			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
 		},
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
 	})

@@ -22,8 +22,14 @@ type PodUsage struct {
 	At           metav1.Time
 	Disk, Inodes uint64 // of volumes, logs and what containers wrote
 	Processes    uint64
-	Volumes      map[string]uint64 // bytes of each emptyDir on disk, by name
+	Volumes      map[string]VolumeUsage // by name
 	Logs         map[string]LogUsage
+}
+
+// VolumeUsage is what a volume uses of the file system that it is on.
+type VolumeUsage struct {
+	Dir           string
+	Bytes, Inodes uint64
 }
 
 // LogUsage is what a container's logs use of the disk.
@@ -136,8 +142,10 @@ func addUsage(pod *stats.PodStats, usage PodUsage, machine node.Usage) {
 			pod.Containers[i].Logs = &of
 		}
 	}
-	for name, used := range usage.Volumes {
-		pod.VolumeStats = append(pod.VolumeStats, stats.VolumeStats{Name: name, FsStats: part(used, nil)})
+	for name, v := range usage.Volumes {
+		of := stats.FsStats{Time: usage.At, UsedBytes: &v.Bytes, InodesUsed: &v.Inodes}
+		addRoom(&of, v.Dir) // some are in memory
+		pod.VolumeStats = append(pod.VolumeStats, stats.VolumeStats{Name: name, FsStats: of})
 	}
 	slices.SortFunc(pod.VolumeStats, func(a, b stats.VolumeStats) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -196,10 +204,15 @@ func fileSystem(usages []*runtimeapi.FilesystemUsage) *stats.FsStats {
 	}
 	u := usages[0]
 	result := &stats.FsStats{Time: at(u.GetTimestamp()), UsedBytes: value(u.GetUsedBytes()), InodesUsed: value(u.GetInodesUsed())}
-	var fs syscall.Statfs_t
-	if syscall.Statfs(u.GetFsId().GetMountpoint(), &fs) == nil {
-		capacity, available := fs.Blocks*uint64(fs.Bsize), fs.Bavail*uint64(fs.Bsize)
-		result.CapacityBytes, result.AvailableBytes, result.Inodes, result.InodesFree = &capacity, &available, &fs.Files, &fs.Ffree
-	}
+	addRoom(result, u.GetFsId().GetMountpoint())
 	return result
+}
+
+// addRoom adds how large the file system is that the directory is on, if it is there.
+func addRoom(s *stats.FsStats, dir string) {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) == nil {
+		capacity, available := fs.Blocks*uint64(fs.Bsize), fs.Bavail*uint64(fs.Bsize)
+		s.CapacityBytes, s.AvailableBytes, s.Inodes, s.InodesFree = &capacity, &available, &fs.Files, &fs.Ffree
+	}
 }

@@ -113,9 +113,9 @@ func (m *Manager) volumeDir(uid types.UID, kind, name string) string {
 	return filepath.Join(m.podDir(uid), "volumes", directory, name)
 }
 
-// EmptyDir is where a pod's volume of that kind and name is.
-func (m *Manager) EmptyDir(uid types.UID, name string) string {
-	return m.volumeDir(uid, "emptyDir", name)
+// Dir is where a pod's volume is; empty for those that have no directory of their own.
+func (m *Manager) Dir(uid types.UID, volume *corev1.Volume) string {
+	return m.volumeDir(uid, kindOf(volume), volume.Name)
 }
 
 // Mount makes all of the pod's volumes, and returns when they are ready. It is

@@ -23,7 +23,7 @@ func (m *Manager) ReadFile(pod *core.Pod, volume, path string) ([]byte, error) {
 			return nil, fmt.Errorf("volume %q is not an emptyDir", volume)
 		}
 	}
-	root, err := os.OpenRoot(m.EmptyDir(pod.UID, volume))
+	root, err := os.OpenRoot(m.volumeDir(pod.UID, "emptyDir", volume))
 	if err != nil {
 		return nil, fmt.Errorf("volume %q: %w", volume, err)
 	}
