@@ -65,6 +65,25 @@ func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, er
 	return u, errors.Join(failed...)
 }
 
+// Process is the first process of a container, or of a pod's sandbox, by its id; 0 if
+// there is none.
+func (m *Manager) Process(pod *core.Pod, id string) (int, error) {
+	g, err := m.group(podGroup(pod), nil)
+	if err != nil {
+		return 0, err
+	}
+	dir := g.Path("memory")
+	name, err := childOf(dir, id)
+	if err != nil {
+		return 0, err
+	}
+	pids, err := cgroups.GetPids(filepath.Join(dir, name))
+	if err != nil || len(pids) == 0 {
+		return 0, err
+	}
+	return pids[0], nil
+}
+
 // childOf is the name of a container's group in a pod's.
 func childOf(dir, id string) (string, error) {
 	entries, err := os.ReadDir(dir)

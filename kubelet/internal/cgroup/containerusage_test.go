@@ -50,6 +50,9 @@ func TestWhatAContainersGroupTells(t *testing.T) {
 			break
 		}
 	}
+	if pid, err := m.Process(pod, "0123abcd"); pid != process.Process.Pid || err != nil {
+		t.Errorf("process %d, %v; want %d", pid, err, process.Process.Pid)
+	}
 	if u, err := m.ContainerUsage(pod, "4567"); err == nil {
 		t.Errorf("of a container that is not there: %+v", u)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/node"
 )
 
 // makeGroups makes the control groups above the pods, with the driver that the
@@ -70,6 +71,22 @@ func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
 	}
 	usage, err := k.cgroups.Usage(pod)
 	return usage, err == nil // it may be gone
+}
+
+// podInterfaces are those that the pod's sandbox has, where they are its own.
+func (k *Kubelet) podInterfaces(uid types.UID, sandbox string) []node.Interface {
+	pod, known := k.pods.ByUID(uid)
+	if !known || !k.config.CgroupsPerQOS {
+		return nil
+	}
+	if pod.Spec.HostNetwork {
+		return []node.Interface{}
+	}
+	pid, err := k.cgroups.Process(pod, sandbox)
+	if err != nil || pid == 0 {
+		return nil // it may be gone, or the runtime has none for it
+	}
+	return node.InterfacesOf(pid)
 }
 
 // containerUsage is what the group of a pod's container tells.

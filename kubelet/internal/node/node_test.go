@@ -160,7 +160,7 @@ func TestUsageIsRead(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	table, routes := filepath.Join(t.TempDir(), "dev"), filepath.Join(t.TempDir(), "route")
-	text := "Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\nvethab: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0:  10 1 2 0 0 0 0 0 30 1 4 0 0 0 0 0\n broken: 1\n"
+	text := "Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\nvethab: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0:  10 1 2 7 0 0 0 0 30 3 4 8 0 0 0 0\n broken: 1\n"
 	ways := "Iface\tDestination\tGateway\neth0\t000200C0\t00000000\t1\t0\t0\t0\t00FFFFFF\neth0\t00000000\t010200C0\t3\t0\t0\t0\t00000000\n"
 	if err := errors.Join(os.WriteFile(table, []byte(text), 0o600), os.WriteFile(routes, []byte(ways), 0o600)); err != nil {
 		t.Fatal(err)
@@ -168,8 +168,11 @@ func TestUsageIsRead(t *testing.T) {
 	if got := interfaces(table, ""); len(got) != 2 || got[0].Name != "ifb0" {
 		t.Errorf("interfaces %+v", got)
 	}
-	if got := interfaces(table, routes); len(got) != 2 || got[0] != (Interface{Name: "eth0", RxBytes: 10, RxErrors: 2, TxBytes: 30, TxErrors: 4}) {
+	if got := interfaces(table, routes); len(got) != 2 || got[0] != (Interface{Name: "eth0", RxBytes: 10, RxPackets: 1, RxErrors: 2, RxDropped: 7, TxBytes: 30, TxPackets: 3, TxErrors: 4, TxDropped: 8}) {
 		t.Errorf("interfaces %+v", got)
+	}
+	if got, all := InterfacesOf(os.Getpid()), interfaces("/proc/net/dev", "/proc/net/route"); len(got) != len(all) {
+		t.Errorf("this process has the interfaces %+v, not %+v", got, all)
 	}
 	if _, err := ReadUsage("/no/such", now); err == nil {
 		t.Error("a directory that is not there has a file system")

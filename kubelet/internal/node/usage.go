@@ -31,8 +31,9 @@ type Usage struct {
 
 // Interface is what a network interface of the machine has carried.
 type Interface struct {
-	Name                                 string
-	RxBytes, RxErrors, TxBytes, TxErrors uint64
+	Name                                    string
+	RxBytes, RxPackets, RxErrors, RxDropped uint64
+	TxBytes, TxPackets, TxErrors, TxDropped uint64
 }
 
 // ticks is how many of its ticks the kernel counts in a second (USER_HZ).

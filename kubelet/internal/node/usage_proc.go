@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -55,13 +56,22 @@ func interfaces(devices, routes string) []Interface {
 			continue
 		}
 		column := func(i int) uint64 { n, _ := strconv.ParseUint(fields[i], 10, 64); return n }
-		all = append(all, Interface{Name: name, RxBytes: column(0), RxErrors: column(2), TxBytes: column(8), TxErrors: column(10)})
+		all = append(all, Interface{
+			Name: name, RxBytes: column(0), RxPackets: column(1), RxErrors: column(2), RxDropped: column(3),
+			TxBytes: column(8), TxPackets: column(9), TxErrors: column(10), TxDropped: column(11),
+		})
 	}
 	if at := slices.IndexFunc(all, func(i Interface) bool { return i.Name == outward(routes) }); at > 0 {
 		main := all[at]
 		all = slices.Insert(slices.Delete(all, at, at+1), 0, main)
 	}
 	return all
+}
+
+// InterfacesOf is what the interfaces have carried that a process sees; nil if there is
+// no such process.
+func InterfacesOf(pid int) []Interface {
+	return interfaces(fmt.Sprintf("/proc/%d/net/dev", pid), fmt.Sprintf("/proc/%d/net/route", pid))
 }
 
 // outward is the interface of the machine's default route; empty where it has none.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -29,7 +28,11 @@ func (s *Server) containerMetrics(c *gin.Context) {
 	for _, one := range all {
 		s.addContainer(f, one)
 	}
-	s.addNetworks(c.Request.Context(), f)
+	for _, one := range s.podNetworks(c.Request.Context()) {
+		one.addTo(f, func(more ...string) string {
+			return labelled(append([]string{"container", "", "id", one.id, "image", "", "name", one.id, "namespace", one.pod.GetNamespace(), "pod", one.pod.GetName()}, more...)...)
+		})
+	}
 	failed := 0
 	if s.Usage != nil {
 		usage, err := s.Usage()
@@ -145,26 +148,6 @@ func imageOf(status *core.PodStatus, name string) string {
 	return ""
 }
 
-// addNetworks adds what pods have sent and received, where the runtime measures it.
-func (s *Server) addNetworks(ctx context.Context, f figures) {
-	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil) // some runtimes measure none
-	for _, one := range sandboxes {
-		meta, network := one.GetAttributes().GetMetadata(), one.GetLinux().GetNetwork()
-		for _, u := range network.GetInterfaces() {
-			of := labelled("container", "", "id", one.GetAttributes().GetId(), "image", "", "interface", u.GetName(), "name", one.GetAttributes().GetId(),
-				"namespace", meta.GetNamespace(), "pod", meta.GetName())
-			for name, v := range map[string]*runtimeapi.UInt64Value{
-				"container_network_receive_bytes_total": u.GetRxBytes(), "container_network_receive_errors_total": u.GetRxErrors(),
-				"container_network_transmit_bytes_total": u.GetTxBytes(), "container_network_transmit_errors_total": u.GetTxErrors(),
-			} {
-				if v != nil {
-					f.add(name, of, fmt.Sprint(v.GetValue()), network.GetTimestamp()/1e6)
-				}
-			}
-		}
-	}
-}
-
 // addMachine adds what all that runs on the machine uses.
 func addMachine(f figures, u node.Usage) {
 	ms := u.At.UnixMilli()
@@ -176,10 +159,5 @@ func addMachine(f figures, u node.Usage) {
 	f.add("container_memory_working_set_bytes", of(), fmt.Sprint(u.WorkingSet), ms)
 	f.add("container_memory_rss", of(), fmt.Sprint(u.RSS), ms)
 	f.plain("machine_swap_bytes", "", fmt.Sprint(u.Swap))
-	for _, i := range u.Interfaces {
-		f.add("container_network_receive_bytes_total", of("interface", i.Name), fmt.Sprint(i.RxBytes), ms)
-		f.add("container_network_receive_errors_total", of("interface", i.Name), fmt.Sprint(i.RxErrors), ms)
-		f.add("container_network_transmit_bytes_total", of("interface", i.Name), fmt.Sprint(i.TxBytes), ms)
-		f.add("container_network_transmit_errors_total", of("interface", i.Name), fmt.Sprint(i.TxErrors), ms)
-	}
+	network{at: u.At, interfaces: carriedBy(u.Interfaces)}.addTo(f, of)
 }

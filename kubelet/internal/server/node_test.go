@@ -98,7 +98,7 @@ func (n *oneNode) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) 
 	if !n.running {
 		return nil, nil
 	}
-	return []*runtimeapi.PodSandbox{{Id: "sandbox-1"}}, nil
+	return []*runtimeapi.PodSandbox{{Id: "sandbox-1", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1", Namespace: "ns", Name: "p"}}, {Id: "box-1"}}, nil
 }
 
 func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {

@@ -87,6 +87,9 @@ type Config struct {
 	// ContainerGroup is what the group of a pod's container tells, by the container's
 	// id; false where there is none. May be nil.
 	ContainerGroup func(pod types.UID, id string) (cgroup.ContainerUsage, bool)
+	// Interfaces is what those of a pod have carried, by its sandbox's id; nil where the
+	// kernel does not tell. May be nil.
+	Interfaces func(pod types.UID, sandbox string) []node.Interface
 	// ProbeMetrics are served at /metrics/probes, and Capacity is the machine's; both
 	// may be nil.
 	ProbeMetrics *prometheus.Registry

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/websocket"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/utils/clock"
@@ -48,6 +49,34 @@ func TestNothingIsOpen(t *testing.T) {
 		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "Unauthorized") {
 			t.Errorf("%s %s: %d %q", method, path, w.Code, w.Body)
 		}
+	}
+}
+
+// What the kernel tells of pods' networks goes before what the runtime does, which tells
+// less, or nothing.
+func TestNetworksOfPods(t *testing.T) {
+	n, _ := newNode(t)
+	s := newServer(t, n, auth.Authentication{Anonymous: true})
+	of := map[string][]machine.Interface{"sandbox-1": {{Name: "eth0", RxBytes: 1, RxPackets: 2, RxErrors: 3, RxDropped: 4, TxBytes: 5, TxPackets: 6, TxErrors: 7, TxDropped: 8}}}
+	s.Interfaces = func(_ types.UID, sandbox string) []machine.Interface { return of[sandbox] }
+	server := httptest.NewServer(s)
+	defer server.Close()
+	_, metrics := get(t, server, "/metrics/cadvisor")
+	for figure, want := range map[string]string{
+		"receive_bytes": "1", "receive_packets": "2", "receive_errors": "3", "receive_packets_dropped": "4",
+		"transmit_bytes": "5", "transmit_packets": "6", "transmit_errors": "7", "transmit_packets_dropped": "8",
+	} {
+		line := "container_network_" + figure + `_total{container="",id="sandbox-1",image="",name="sandbox-1",namespace="ns",pod="p",interface="eth0"} ` + want + " "
+		if !strings.Contains(metrics, line) {
+			t.Errorf("%s is not among\n%s", line, metrics)
+		}
+	}
+	if !strings.Contains(metrics, `container_network_receive_bytes_total{container="",id="box-1"`) {
+		t.Error("what only the runtime tells is missing")
+	}
+	of["box-1"] = []machine.Interface{} // it has none of its own
+	if _, summary := get(t, server, "/stats/summary"); !strings.Contains(summary, `"name":"eth0","rxBytes":1,"rxErrors":3,"txBytes":5,"txErrors":7,"interfaces":[{`) {
+		t.Error(summary)
 	}
 }
 
@@ -95,7 +124,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/cadvisor", 200, `container_memory_working_set_bytes{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4096 1000`},
 		{"GET", "/metrics/cadvisor", 200, `container_spec_memory_limit_bytes{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 8192` + "\n"},
 		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_quota{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 25000` + "\n"},
-		{"GET", "/metrics/cadvisor", 200, `container_network_receive_bytes_total{container="",id="box-1",image="",interface="eth0",name="box-1",namespace="ns",pod="p"} 77 1000`},
+		{"GET", "/metrics/cadvisor", 200, `container_network_receive_bytes_total{container="",id="box-1",image="",name="box-1",namespace="ns",pod="p",interface="eth0"} 77 1000`},
 		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="",id="/",image="",name="",namespace="",pod="",cpu="total"} 1.5 7000`},
 		{"GET", "/metrics/cadvisor", 200, "machine_memory_bytes 1024\n"},
 		{"GET", "/metrics/cadvisor", 200, `container_cpu_cfs_throttled_periods_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2 `},

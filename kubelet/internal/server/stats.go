@@ -128,7 +128,7 @@ func addNode(n *stats.NodeStats, u node.Usage) {
 	n.StartTime = metav1.NewTime(u.Booted)
 	n.Rlimit = &stats.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &processes}
 	n.Swap = &stats.SwapStats{Time: now, SwapAvailableBytes: &u.SwapFree, SwapUsageBytes: &swapped}
-	n.Network = nodeNetwork(now, u.Interfaces)
+	n.Network = network{at: u.At, interfaces: carriedBy(u.Interfaces)}.stats()
 }
 
 func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {

@@ -91,11 +91,8 @@ func groupStats(now metav1.Time, usage cgroup.Usage, cpu *stats.CPUStats, memory
 // network, volumes and processes. What nobody can measure is left out.
 func (s *Server) addPods(ctx context.Context, summary *stats.Summary, machine node.Usage) {
 	networks := map[string]*stats.NetworkStats{}
-	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil) // some runtimes measure none
-	for _, one := range sandboxes {
-		if network := one.GetLinux().GetNetwork(); network != nil {
-			networks[one.GetAttributes().GetMetadata().GetUid()] = podNetwork(network)
-		}
+	for _, one := range s.podNetworks(ctx) {
+		networks[one.pod.GetUid()] = one.stats()
 	}
 	var usages map[types.UID]PodUsage
 	if s.PodUsage != nil {
@@ -155,32 +152,6 @@ func addSwap(a, b *stats.SwapStats) *stats.SwapStats {
 		return cmp.Or(a, b)
 	}
 	return &stats.SwapStats{Time: b.Time, SwapAvailableBytes: sum(a.SwapAvailableBytes, b.SwapAvailableBytes), SwapUsageBytes: sum(a.SwapUsageBytes, b.SwapUsageBytes)}
-}
-
-func podNetwork(n *runtimeapi.NetworkUsage) *stats.NetworkStats {
-	one := func(u *runtimeapi.NetworkInterfaceUsage) stats.InterfaceStats {
-		return stats.InterfaceStats{
-			Name: u.GetName(), RxBytes: value(u.GetRxBytes()), RxErrors: value(u.GetRxErrors()), TxBytes: value(u.GetTxBytes()), TxErrors: value(u.GetTxErrors()),
-		}
-	}
-	network := &stats.NetworkStats{Time: at(n.GetTimestamp()), InterfaceStats: one(n.GetDefaultInterface())}
-	for _, u := range n.GetInterfaces() {
-		network.Interfaces = append(network.Interfaces, one(u))
-	}
-	return network
-}
-
-// nodeNetwork takes the first interface for the default one.
-func nodeNetwork(now metav1.Time, all []node.Interface) *stats.NetworkStats {
-	if len(all) == 0 {
-		return nil
-	}
-	network := &stats.NetworkStats{Time: now}
-	for _, i := range all {
-		network.Interfaces = append(network.Interfaces, stats.InterfaceStats{Name: i.Name, RxBytes: &i.RxBytes, RxErrors: &i.RxErrors, TxBytes: &i.TxBytes, TxErrors: &i.TxErrors})
-	}
-	network.InterfaceStats = network.Interfaces[0]
-	return network
 }
 
 // runtimeStats are about the file systems of images and containers; nil where

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"kctl/kubelet/internal/node"
+)
+
+// network is what the interfaces of a pod, or of the machine, have carried; the first of
+// them is the one that leads to the world.
+type network struct {
+	id         string                         // of the pod's sandbox
+	pod        *runtimeapi.PodSandboxMetadata // nil for the machine
+	at         time.Time
+	interfaces []carried
+}
+
+// carried is what one interface has; nil is what was not measured.
+type carried struct {
+	name   string
+	rx, tx direction
+}
+
+type direction struct{ bytes, packets, errors, dropped *uint64 }
+
+func carriedBy(all []node.Interface) []carried {
+	var of []carried
+	for _, i := range all {
+		of = append(of, carried{i.Name, direction{&i.RxBytes, &i.RxPackets, &i.RxErrors, &i.RxDropped}, direction{&i.TxBytes, &i.TxPackets, &i.TxErrors, &i.TxDropped}})
+	}
+	return of
+}
+
+// podNetworks are those of the pods that have one of their own. The kernel tells more
+// than runtimes do, of which some measure nothing.
+func (s *Server) podNetworks(ctx context.Context) []network {
+	if s.Interfaces == nil {
+		return s.measuredNetworks(ctx, nil)
+	}
+	ready := &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}
+	sandboxes, _ := s.Runtime.ListPodSandbox(ctx, ready) // what can't be measured is left out
+	var all []network
+	told := map[string]bool{}
+	for _, one := range sandboxes {
+		if of := s.Interfaces(types.UID(one.GetMetadata().GetUid()), one.GetId()); of != nil {
+			all = append(all, network{one.GetId(), one.GetMetadata(), s.Clock.Now(), carriedBy(of)})
+			told[one.GetId()] = true
+		}
+	}
+	if len(told) == len(sandboxes) {
+		return all
+	}
+	return append(all, s.measuredNetworks(ctx, told)...)
+}
+
+// measuredNetworks are what the runtime tells, but of those sandboxes.
+func (s *Server) measuredNetworks(ctx context.Context, but map[string]bool) (all []network) {
+	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil)
+	for _, one := range sandboxes {
+		id, n := one.GetAttributes().GetId(), one.GetLinux().GetNetwork()
+		if n == nil || but[id] {
+			continue
+		}
+		of := network{id: id, pod: one.GetAttributes().GetMetadata(), at: time.Unix(0, n.GetTimestamp())}
+		first := n.GetDefaultInterface().GetName()
+		for _, u := range append([]*runtimeapi.NetworkInterfaceUsage{n.GetDefaultInterface()}, n.GetInterfaces()...) {
+			if u != nil && (len(of.interfaces) == 0 || u.GetName() != first) {
+				of.interfaces = append(of.interfaces, carried{
+					u.GetName(), direction{bytes: value(u.GetRxBytes()), errors: value(u.GetRxErrors())}, direction{bytes: value(u.GetTxBytes()), errors: value(u.GetTxErrors())},
+				})
+			}
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+// stats are what the summary has; nil of no interface.
+func (n network) stats() *stats.NetworkStats {
+	if len(n.interfaces) == 0 {
+		return nil
+	}
+	result := &stats.NetworkStats{Time: metav1.NewTime(n.at)}
+	for _, i := range n.interfaces {
+		result.Interfaces = append(result.Interfaces, stats.InterfaceStats{Name: i.name, RxBytes: i.rx.bytes, RxErrors: i.rx.errors, TxBytes: i.tx.bytes, TxErrors: i.tx.errors})
+	}
+	result.InterfaceStats = result.Interfaces[0]
+	return result
+}
+
+// addTo adds cAdvisor's metrics of it; of writes the labels.
+func (n network) addTo(f figures, of func(more ...string) string) {
+	for _, i := range n.interfaces {
+		labels := of("interface", i.name)
+		for way, d := range map[string]direction{"receive": i.rx, "transmit": i.tx} {
+			for what, v := range map[string]*uint64{"bytes": d.bytes, "packets": d.packets, "errors": d.errors, "packets_dropped": d.dropped} {
+				if v != nil {
+					f.add("container_network_"+way+"_"+what+"_total", labels, fmt.Sprint(*v), n.at.UnixMilli())
+				}
+			}
+		}
+	}
+}
