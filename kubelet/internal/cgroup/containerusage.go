@@ -21,7 +21,11 @@ type ContainerUsage struct {
 	Periods, Throttled  uint64 // periods in which it ran, and in which it was held to its limit
 	ThrottledTime       uint64 // nanoseconds
 	Cache, Mapped, Peak uint64 // bytes of memory: files, those of them that are mapped, and the most that was used
-	Tasks               uint64 // threads included
+	Tasks, Processes    uint64 // threads included, and without
+	Swap                uint64 // bytes
+	AtLimit, Killed     uint64 // how often memory met its limit, and processes were ended for it
+	IO                  map[string]DeviceIO
+	Pressure            Pressure
 }
 
 // tick is what cgroup v1 counts the use of processors in (USER_HZ), in nanoseconds.
@@ -47,15 +51,29 @@ func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, er
 	}
 	cpu, memory := read(at("cpu"), "cpu.stat"), read(at("memory"), "memory.stat")
 	u.Periods, u.Throttled = cpu["nr_periods"], cpu["nr_throttled"]
-	peak := "memory.peak"
-	if cgroups.IsCgroup2UnifiedMode() {
+	peak, events, unified := "memory.peak", "memory.events", cgroups.IsCgroup2UnifiedMode()
+	if unified {
 		u.User, u.System, u.ThrottledTime = cpu["user_usec"]*1000, cpu["system_usec"]*1000, cpu["throttled_usec"]*1000
 		u.Cache, u.Mapped = memory["file"], memory["file_mapped"]
+		u.Swap = countOf(at("memory"), "memory.swap.current")
 	} else {
 		used := read(at("cpuacct"), "cpuacct.stat")
 		u.User, u.System, u.ThrottledTime = used["user"]*tick, used["system"]*tick, cpu["throttled_time"]
 		u.Cache, u.Mapped, peak = memory["total_cache"], memory["total_mapped_file"], "memory.max_usage_in_bytes"
+		u.Swap, events = memory["total_swap"], "memory.oom_control"
 	}
+	happened := read(at("memory"), events)
+	if u.AtLimit, u.Killed = happened["max"], happened["oom_kill"]; !unified {
+		u.AtLimit = countOf(at("memory"), "memory.failcnt")
+	}
+	if u.IO, err = ioOf(at("blkio"), unified); err != nil {
+		failed = append(failed, err)
+	}
+	if u.Pressure, err = pressureOf(at("memory")); err != nil {
+		failed = append(failed, err)
+	}
+	pids, err := cgroups.GetPids(at("pids"))
+	u.Processes, failed = uint64(len(pids)), append(failed, err)
 	if u.Peak, err = fscommon.GetCgroupParamUint(at("memory"), peak); err != nil && !errors.Is(err, fs.ErrNotExist) { // Linux before 5.19
 		failed = append(failed, err)
 	}
@@ -63,6 +81,12 @@ func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, er
 		failed = append(failed, err)
 	}
 	return u, errors.Join(failed...)
+}
+
+// countOf is a number that not every kernel keeps.
+func countOf(dir, file string) uint64 {
+	n, _ := fscommon.GetCgroupParamUint(dir, file)
+	return n
 }
 
 // Process is the first process of a container, or of a pod's sandbox, by its id; 0 if

@@ -16,6 +16,7 @@ type Usage struct {
 	WorkingSet uint64 // bytes of it that the kernel does not take back first
 	RSS        uint64 // bytes of processes that are no file's
 	Limit      uint64 // bytes of memory; 0 for none
+	Pressure   Pressure
 }
 
 // unlimited is more memory than any group of cgroup v1 can be held to.
@@ -52,7 +53,8 @@ func (m *Manager) usage(name string) (u Usage, err error) {
 	if err != nil {
 		return u, fmt.Errorf("asking how much of the processors is used: %w", err)
 	}
-	return u, nil
+	u.Pressure, err = pressureOf(g.Path("memory"))
+	return u, err
 }
 
 // memoryOf reads of a group's directory all but the use of processors.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"kctl/kubelet/internal/cgroup"
 )
 
 // Usage is what everything on the machine uses together.
@@ -26,6 +28,7 @@ type Usage struct {
 	Swap, SwapFree              uint64 // bytes
 	Processes, MaxProcesses     uint64 // the kernel's tasks, threads included
 	Booted                      time.Time
+	Pressure                    cgroup.Pressure
 	Interfaces                  []Interface // those that hosts have; first the one that leads to the world
 }
 
@@ -77,6 +80,9 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 		u.Booted = time.Unix(seconds, 0)
 	}
 	u.Processes, u.MaxProcesses = tasks()
+	if u.Pressure, err = cgroup.MachinePressure(); err != nil {
+		return u, err
+	}
 	u.Interfaces = interfaces("/proc/net/dev", "/proc/net/route")
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(rootDir, &fs); err != nil {

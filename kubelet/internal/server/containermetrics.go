@@ -90,9 +90,10 @@ func (s *Server) addContainer(f figures, one *runtimeapi.ContainerStats) {
 	tell("container_memory_failures_total", of("failure_type", "pgmajfault", "scope", "container"), memory.GetMajorPageFaults(), memory.GetTimestamp())
 	tell("container_memory_swap", of(), one.GetSwap().GetSwapUsageBytes(), one.GetSwap().GetTimestamp())
 	tell("container_fs_usage_bytes", of("device", ""), layer.GetUsedBytes(), layer.GetTimestamp())
-	if s.ContainerGroup != nil && !ended(one) {
-		if usage, known := s.ContainerGroup(types.UID(uid), id); known {
-			f.addGroup(usage, s.Clock.Now().UnixMilli(), of)
+	if usage, known := s.containerGroup(one); known {
+		f.addGroup(usage, s.Clock.Now().UnixMilli(), of)
+		if one.GetSwap().GetSwapUsageBytes() == nil {
+			f.add("container_memory_swap", of(), fmt.Sprint(usage.Swap), s.Clock.Now().UnixMilli())
 		}
 	}
 	if at := started(&status, name); !at.IsZero() {
@@ -116,6 +117,16 @@ func (f figures) addGroup(u cgroup.ContainerUsage, ms int64, of func(more ...str
 	f.add("container_memory_mapped_file", of(), fmt.Sprint(u.Mapped), ms)
 	f.add("container_memory_max_usage_bytes", of(), fmt.Sprint(u.Peak), ms)
 	f.add("container_threads", of(), fmt.Sprint(u.Tasks), ms)
+	f.add("container_processes", of(), fmt.Sprint(u.Processes), ms)
+	f.add("container_memory_failcnt", of(), fmt.Sprint(u.AtLimit), ms)
+	f.add("container_oom_events_total", of(), fmt.Sprint(u.Killed), ms)
+	for device, used := range u.IO {
+		f.add("container_fs_reads_total", of("device", device), fmt.Sprint(used.Reads), ms)
+		f.add("container_fs_reads_bytes_total", of("device", device), fmt.Sprint(used.ReadBytes), ms)
+		f.add("container_fs_writes_total", of("device", device), fmt.Sprint(used.Writes), ms)
+		f.add("container_fs_writes_bytes_total", of("device", device), fmt.Sprint(used.WriteBytes), ms)
+	}
+	f.addPressure(u.Pressure, ms, of)
 }
 
 // addLimits adds what the container may use, as its spec has it.
@@ -125,6 +136,7 @@ func addLimits(f figures, pod *core.Pod, name, of string) {
 			if c.Name != name {
 				continue
 			}
+			f.plain("container_spec_cpu_shares", of, fmt.Sprint(cgroup.Shares(c.Resources.Requests.Cpu().MilliValue())))
 			if memory := c.Resources.Limits.Memory(); !memory.IsZero() {
 				f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(memory.Value()))
 			}
@@ -158,6 +170,7 @@ func addMachine(f figures, u node.Usage) {
 	f.add("container_memory_usage_bytes", of(), fmt.Sprint(u.Memory), ms)
 	f.add("container_memory_working_set_bytes", of(), fmt.Sprint(u.WorkingSet), ms)
 	f.add("container_memory_rss", of(), fmt.Sprint(u.RSS), ms)
+	f.addPressure(u.Pressure, ms, of)
 	f.plain("machine_swap_bytes", "", fmt.Sprint(u.Swap))
 	network{at: u.At, interfaces: carriedBy(u.Interfaces)}.addTo(f, of)
 }

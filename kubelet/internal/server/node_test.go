@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
@@ -189,6 +190,12 @@ func newNode(t *testing.T) (*oneNode, *httptest.Server) {
 	return n, server
 }
 
+var waited = cgroup.Pressure{
+	CPU:    &cgroups.PSIStats{Some: cgroups.PSIData{Avg10: 1.5, Avg60: 2, Avg300: 3, Total: 4e6}},
+	Memory: &cgroups.PSIStats{Full: cgroups.PSIData{Total: 5e6}},
+	IO:     &cgroups.PSIStats{Some: cgroups.PSIData{Total: 6e6}},
+}
+
 func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	t.Helper()
 	ofProbes := prometheus.NewRegistry()
@@ -205,15 +212,16 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		Usage: func() (machine.Usage, error) {
 			return machine.Usage{
 				At: time.Unix(7, 0), CPU: 15e8, WorkingSet: 5, Swap: 9, SwapFree: 6, Processes: 3, MaxProcesses: 4, Booted: time.Unix(1, 0),
-				DiskCapacity: 100, DiskAvailable: 50,
+				DiskCapacity: 100, DiskAvailable: 50, Pressure: waited,
 				Interfaces: []machine.Interface{{Name: "eth0", RxBytes: 11}},
 			}, nil
 		},
 		Groups: func(uid types.UID) (cgroup.Usage, bool) {
-			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100}, uid == "" || uid == "uid-1"
+			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100, Pressure: waited}, uid == "" || uid == "uid-1"
 		},
 		ContainerGroup: func(_ types.UID, id string) (cgroup.ContainerUsage, bool) {
-			return cgroup.ContainerUsage{User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Cache: 11, Mapped: 12, Peak: 13, Tasks: 14}, id == "id-1"
+			return cgroup.ContainerUsage{User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Cache: 11, Mapped: 12, Peak: 13, Tasks: 14, Processes: 15,
+				Swap: 16, AtLimit: 17, Killed: 18, IO: map[string]cgroup.DeviceIO{"/dev/vda": {Reads: 19, ReadBytes: 20, Writes: 21, WriteBytes: 22}}, Pressure: waited}, id == "id-1"
 		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
 			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}

@@ -9,10 +9,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/node"
 )
 
@@ -23,7 +25,7 @@ func (s *Server) summary(c *gin.Context) {
 	if !ok {
 		return
 	}
-	summary := summaryOf(s.NodeName, all)
+	summary := summaryOf(s.NodeName, all, s.containerGroup)
 	s.addStarts(summary)
 	s.addGroups(summary)
 	var usage node.Usage
@@ -48,12 +50,12 @@ func (s *Server) summary(c *gin.Context) {
 // cpuAndMemory leaves out all that those did not ask for who want to know little
 // and often.
 func cpuAndMemory(all *stats.Summary) *stats.Summary {
-	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU, Memory: all.Node.Memory, SystemContainers: all.Node.SystemContainers}}
+	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU, Memory: all.Node.Memory, IO: all.Node.IO, SystemContainers: all.Node.SystemContainers}}
 	little.Pods = make([]stats.PodStats, len(all.Pods))
 	for i, pod := range all.Pods {
-		little.Pods[i] = stats.PodStats{PodRef: pod.PodRef, StartTime: pod.StartTime, CPU: pod.CPU, Memory: pod.Memory}
+		little.Pods[i] = stats.PodStats{PodRef: pod.PodRef, StartTime: pod.StartTime, CPU: pod.CPU, Memory: pod.Memory, IO: pod.IO}
 		for _, c := range pod.Containers {
-			little.Pods[i].Containers = append(little.Pods[i].Containers, stats.ContainerStats{Name: c.Name, StartTime: c.StartTime, CPU: c.CPU, Memory: c.Memory})
+			little.Pods[i].Containers = append(little.Pods[i].Containers, stats.ContainerStats{Name: c.Name, StartTime: c.StartTime, CPU: c.CPU, Memory: c.Memory, IO: c.IO})
 		}
 	}
 	return little
@@ -128,10 +130,19 @@ func addNode(n *stats.NodeStats, u node.Usage) {
 	n.StartTime = metav1.NewTime(u.Booted)
 	n.Rlimit = &stats.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &processes}
 	n.Swap = &stats.SwapStats{Time: now, SwapAvailableBytes: &u.SwapFree, SwapUsageBytes: &swapped}
+	n.IO = addPressure(now, u.Pressure, n.CPU, n.Memory)
 	n.Network = network{at: u.At, interfaces: carriedBy(u.Interfaces)}.stats()
 }
 
-func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
+// containerGroup is what the group of a container that is measured tells, if it has one.
+func (s *Server) containerGroup(of *runtimeapi.ContainerStats) (cgroup.ContainerUsage, bool) {
+	if s.ContainerGroup == nil || ended(of) {
+		return cgroup.ContainerUsage{}, false
+	}
+	return s.ContainerGroup(types.UID(of.GetAttributes().GetLabels()[kubelettypes.KubernetesPodUIDLabel]), of.GetAttributes().GetId())
+}
+
+func summaryOf(node string, all []*runtimeapi.ContainerStats, group func(*runtimeapi.ContainerStats) (cgroup.ContainerUsage, bool)) *stats.Summary {
 	summary := &stats.Summary{Node: stats.NodeStats{NodeName: node}, Pods: []stats.PodStats{}}
 	index := map[string]int{}
 	for _, one := range all {
@@ -150,6 +161,9 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
 		}
 		pod := &summary.Pods[i]
 		container := containerStats(one)
+		if usage, known := group(one); known {
+			addContainerGroup(&container, usage)
+		}
 		pod.Containers = append(pod.Containers, container)
 		pod.CPU = addCPU(pod.CPU, container.CPU)
 		pod.Memory = addMemory(pod.Memory, container.Memory)
@@ -190,6 +204,18 @@ func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 		result.Rootfs = fileSystem([]*runtimeapi.FilesystemUsage{layer})
 	}
 	return result
+}
+
+// addContainerGroup adds what runtimes need not tell.
+func addContainerGroup(c *stats.ContainerStats, u cgroup.ContainerUsage) {
+	now := metav1.Time{}
+	if c.Memory != nil {
+		now = c.Memory.Time
+	}
+	c.IO = addPressure(now, u.Pressure, c.CPU, c.Memory)
+	if c.Swap == nil {
+		c.Swap = &stats.SwapStats{Time: now, SwapUsageBytes: &u.Swap}
+	}
 }
 
 func at(nanoseconds int64) metav1.Time { return metav1.NewTime(time.Unix(0, nanoseconds)) }

@@ -60,11 +60,13 @@ func (s *Server) addGroups(summary *stats.Summary) {
 		pod := &summary.Pods[i]
 		if usage, known := s.Groups(types.UID(pod.PodRef.UID)); known {
 			pod.CPU, pod.Memory = groupStats(now, usage, pod.CPU, pod.Memory)
+			pod.IO = addPressure(now, usage.Pressure, pod.CPU, pod.Memory)
 		}
 	}
 	if usage, known := s.Groups(""); known {
 		all := stats.ContainerStats{Name: stats.SystemContainerPods}
 		all.CPU, all.Memory = groupStats(now, usage, nil, nil)
+		all.IO = addPressure(now, usage.Pressure, all.CPU, all.Memory)
 		summary.Node.SystemContainers = append(summary.Node.SystemContainers, all)
 	}
 }
