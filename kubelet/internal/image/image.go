@@ -59,6 +59,9 @@ type Options struct {
 	// Pulled, if not nil, hears how long pulls took that succeeded, and how large
 	// the image is.
 	Pulled func(took time.Duration, size uint64)
+	// Fetched, if not nil, hears from when to when it was tried to pull an image of a
+	// pod, whatever came of it.
+	Fetched func(pod types.UID, from, to time.Time)
 }
 
 // Manager makes images present. It is safe for concurrent use.

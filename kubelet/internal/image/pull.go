@@ -34,7 +34,11 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	}
 	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulling", "Pulling image %q", r.Image)
 	began := m.Clock.Now()
-	if err := m.fetch(ctx, r, spec); err != nil {
+	err := m.fetch(ctx, r, spec)
+	if m.Fetched != nil {
+		m.Fetched(r.Pod.UID, began, m.Clock.Now())
+	}
+	if err != nil {
 		if ctx.Err() != nil { // the pod is to end: nobody's failure
 			return Present{}, &Error{Reason: ReasonErrPull, Message: ctx.Err().Error(), Err: ctx.Err()}
 		}

@@ -200,7 +200,9 @@ func (k *Kubelet) makeReports() {
 	}
 	k.mirrors = &mirrors{client: k.client, pods: k.pods, node: func() *core.Node { return k.node.Node() }, logger: k.logger}
 	k.statuses.OnRest(k.events.rested)
-	k.statuses.OnRunning(k.metrics.observePodStart)
+	k.statuses.OnRunning(func(sinceSeen time.Duration) { k.metrics.podStart.Observe(sinceSeen.Seconds()) })
+	k.statuses.OnStarted(k.metrics.observePodStart)
+	k.statuses.OnSent(func(took time.Duration) { k.metrics.statusSent.Observe(took.Seconds()) })
 	k.statuses.OnEnded(k.metrics.observeEnd)
 }
 
@@ -297,7 +299,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
 		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
-		Count: k.metrics.count, Started: k.metrics.observeStart, ImagePulled: k.metrics.observePull,
+		Count: k.metrics.count, Started: k.metrics.observeStart, ImagePulled: k.metrics.observePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.observeSandbox,
 	})
 	if err == nil {
 		k.health.heard(k.runtime.Learn)

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func (m *metrics) measureStarts(registry *prometheus.Registry) {
 	}
 	m.podStart = start("pod_start_duration_seconds", "Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run")
 	m.podStartTotal = start("pod_start_total_duration_seconds", "Duration in seconds to start a pod since creation, including time to pull images and run init containers")
+	m.podStartSLI = start("pod_start_sli_duration_seconds", "Duration in seconds to start a pod, excluding time to pull images and run init containers, measured from pod creation timestamp to when the API has all its containers as started")
 	m.started = counter("started_containers_total", "Cumulative number of containers started", "container_type")
 	m.startFails = counter("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code")
 	m.terminated = counter("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.", "container_type", "exit_code", "reason")
@@ -35,7 +37,7 @@ func (m *metrics) measureStarts(registry *prometheus.Registry) {
 		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
 		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
-	registry.MustRegister(m.podStart, m.podStartTotal, m.started, m.startFails, m.terminated, m.rejections, m.imagesRemoved, m.pulls)
+	registry.MustRegister(m.podStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.rejections, m.imagesRemoved, m.pulls)
 }
 
 // measureNode makes those of what pods need of the node.
@@ -46,12 +48,33 @@ func (m *metrics) measureNode(registry *prometheus.Registry) {
 	m.storage = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "storage_operation_duration_seconds", Help: "Storage operation duration", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	}, []string{"volume_plugin", "operation_name", "status", "migrated"})
-	registry.MustRegister(m.groups, m.storage)
+	m.statusSent = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Subsystem: "kubelet", Name: "pod_status_sync_duration_seconds", Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60},
+		Help: "Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
+	})
+	m.containersPerPod = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Subsystem: "kubelet", Name: "containers_per_pod_count", Help: "The number of containers per pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 5),
+	})
+	m.sandboxStart = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Subsystem: "kubelet", Name: "run_podsandbox_duration_seconds", Help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.", Buckets: prometheus.DefBuckets,
+	}, []string{"runtime_handler"})
+	m.sandboxFails = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Subsystem: "kubelet", Name: "run_podsandbox_errors_total", Help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
+	}, []string{"runtime_handler"})
+	registry.MustRegister(m.groups, m.storage, m.statusSent, m.containersPerPod, m.sandboxStart, m.sandboxFails)
 }
 
-func (m *metrics) observePodStart(sinceSeen, sinceCreated time.Duration) {
-	m.podStart.Observe(sinceSeen.Seconds())
-	m.podStartTotal.Observe(max(0, sinceCreated.Seconds())) // creation is told in seconds, by another clock
+// observePodStart leaves out of the SLI the pods that it is not about: those with state.
+func (m *metrics) observePodStart(s status.Start) {
+	m.podStartTotal.Observe(max(0, s.Took.Seconds())) // creation is told in seconds, by another clock
+	if !slices.ContainsFunc(s.Pod.Spec.Volumes, hasState) {
+		m.podStartSLI.Observe(max(0, (s.Took - s.Excused).Seconds()))
+	}
+}
+
+// hasState says that a volume is more than what the pod's own definition makes.
+func hasState(v corev1.Volume) bool {
+	return v.Secret == nil && v.ConfigMap == nil && v.DownwardAPI == nil && v.EmptyDir == nil && v.Projected == nil
 }
 
 // containerTypes are upstream's names, by the list of the pod's spec.
@@ -100,6 +123,13 @@ func (m *metrics) imageRemoved(reason string) { m.imagesRemoved.WithLabelValues(
 
 func (m *metrics) observeGroup(operation string, took time.Duration) {
 	m.groups.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+func (m *metrics) observeSandbox(handler string, took time.Duration, err error) {
+	m.sandboxStart.WithLabelValues(handler).Observe(took.Seconds())
+	if err != nil {
+		m.sandboxFails.WithLabelValues(handler).Inc()
+	}
 }
 
 func (m *metrics) observeStorage(plugin, operation string, took time.Duration, err error) {

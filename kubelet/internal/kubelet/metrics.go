@@ -27,6 +27,11 @@ type metrics struct {
 	counts         map[podruntime.Counted]prometheus.Counter
 
 	podStart, podStartTotal prometheus.Histogram
+	podStartSLI             prometheus.Histogram
+	statusSent              prometheus.Histogram
+	containersPerPod        prometheus.Histogram
+	sandboxStart            *prometheus.HistogramVec
+	sandboxFails            *prometheus.CounterVec
 	started                 *prometheus.CounterVec
 	startFails              *prometheus.CounterVec
 	terminated              *prometheus.CounterVec

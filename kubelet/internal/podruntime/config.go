@@ -82,9 +82,14 @@ type Config struct {
 	// Count, if not nil, is told of what metrics count. It must not block.
 	Count func(what Counted)
 	// Started hears of each container that was started (reason is empty), or could
-	// not be; ImagePulled of each pull that succeeded. Both may be nil.
-	Started     func(fieldPath, reason string)
-	ImagePulled func(took time.Duration, size uint64)
+	// not be; ImagePulled of each pull that succeeded, ImageFetched of each that was tried.
+	// All may be nil.
+	Started      func(fieldPath, reason string)
+	ImagePulled  func(took time.Duration, size uint64)
+	ImageFetched func(pod types.UID, from, to time.Time)
+	// SandboxStarted hears how long it took to start a pod's sandbox by that runtime
+	// handler, or not to. May be nil.
+	SandboxStarted func(handler string, took time.Duration, err error)
 	// HTTPClient runs httpGet hooks; nil means one of the package's own.
 	HTTPClient *http.Client
 }

@@ -85,7 +85,12 @@ func (s *podSync) createSandbox() (string, error) {
 	if err := os.MkdirAll(s.config.LogDirectory, 0o755); err != nil {
 		return "", fmt.Errorf("making the pod's log directory: %w", err)
 	}
-	return s.runtime.RunPodSandbox(context.WithoutCancel(s.ctx), s.config, s.handler)
+	began := s.Clock.Now()
+	id, err := s.runtime.RunPodSandbox(context.WithoutCancel(s.ctx), s.config, s.handler)
+	if s.SandboxStarted != nil {
+		s.SandboxStarted(s.handler, s.Clock.Since(began), err)
+	}
+	return id, err
 }
 
 // inspectSandbox learns the addresses of a sandbox just made. One in the

@@ -39,8 +39,10 @@ type Manager struct {
 	// rested is closed when busy becomes zero; nil while nobody waits for that.
 	rested chan struct{}
 
-	running func(sinceSeen, sinceCreated time.Duration)
-	ended   func(ContainerKind, *corev1.ContainerStateTerminated)
+	running     func(sinceSeen time.Duration)
+	started     func(Start)
+	observeSent func(took time.Duration)
+	ended       func(ContainerKind, *corev1.ContainerStateTerminated)
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
@@ -58,6 +60,12 @@ type entry struct {
 
 	// seen is when the pod was seen first, until it runs; zero then.
 	seen time.Time
+	// starting is until the API was told that all containers run; pulls are those of
+	// images meanwhile.
+	starting bool
+	pulls    []span
+	// changed is since when the API has an older status; zero where it has the newest.
+	changed time.Time
 	// held is until when the newest version waits for the next; zero for not.
 	held time.Time
 
@@ -160,13 +168,13 @@ func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 		e = m.entry(pod)
 	}
 	if e.recorder != nil { // of one that an earlier kubelet started it can't be told
-		e.seen = seen
+		e.seen, e.starting = seen, true
 	}
 }
 
-// OnRunning has running called, with how long it took since the pod was seen and
-// since it was created, when a pod has come to run. It is set before Run.
-func (m *Manager) OnRunning(running func(sinceSeen, sinceCreated time.Duration)) { m.running = running }
+// OnRunning has running called, with how long it took since the pod was seen, when a
+// pod has come to run. It is set before Run.
+func (m *Manager) OnRunning(running func(sinceSeen time.Duration)) { m.running = running }
 
 // Set records the pod's status and sends it if it is not what was set before.
 func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
@@ -180,7 +188,7 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 		return
 	}
 	m.stamp(e, &status)
-	m.tellRunning(pod, e, status.Phase)
+	m.tellRunning(e, status.Phase)
 	before := &e.status
 	if e.version == 0 {
 		before = m.inAPI(pod) // told by an earlier kubelet
@@ -189,6 +197,9 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 	m.hold(pod.UID, e, e.version > 0 && isStep(&e.status, &status))
 	e.status = status
 	e.version++
+	if e.changed.IsZero() {
+		e.changed = m.clock.Now()
+	}
 	m.wake(pod.UID, e)
 }
 
@@ -201,11 +212,11 @@ func (m *Manager) stamp(e *entry, status *core.PodStatus) {
 	}
 }
 
-func (m *Manager) tellRunning(pod *core.Pod, e *entry, phase corev1.PodPhase) {
+func (m *Manager) tellRunning(e *entry, phase corev1.PodPhase) {
 	if phase != corev1.PodRunning || e.seen.IsZero() || m.running == nil {
 		return
 	}
-	m.running(m.clock.Since(e.seen), m.clock.Since(pod.CreationTimestamp.Time))
+	m.running(m.clock.Since(e.seen))
 	e.seen = time.Time{}
 }
 

@@ -122,7 +122,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 		w.status = merged(e.status, &object.Status)
 		w.patch = !equality.Semantic.DeepEqual(&w.status, &object.Status)
 		if !w.patch {
-			e.sent = e.version
+			e.sent, e.changed = e.version, time.Time{}
 		}
 	}
 	if !w.patch {
@@ -188,6 +188,7 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	e.base = patched
 	e.sent = max(e.sent, w.version)
 	e.stamps = e.stamps[len(w.stamps):]
+	m.tellSent(e, w)
 	return nil
 }
 

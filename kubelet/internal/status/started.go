@@ -1,0 +1,89 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// Start is that of a pod all of whose containers have come to run, as the API was told.
+type Start struct {
+	Pod  *core.Pod
+	Took time.Duration // since the pod was created
+	// Excused is how much of it was spent with pulling images and in init containers,
+	// which the startup latency SLI of SIG Scalability leaves out.
+	Excused time.Duration
+}
+
+// span is from when to when something took.
+type span struct{ from, to time.Time }
+
+// OnStarted has started called once for each pod that this kubelet starts. It is set
+// before Run, and must not wait.
+func (m *Manager) OnStarted(started func(Start)) { m.started = started }
+
+// OnSent has sent called with how long it took until the API had a status, since the
+// pod was no longer as the API had it. It is set before Run, and must not wait.
+func (m *Manager) OnSent(sent func(took time.Duration)) { m.observeSent = sent }
+
+// Pulled notes how long an image of a pod was pulled, which may have failed.
+func (m *Manager) Pulled(pod types.UID, from, to time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[pod]; e != nil && e.starting {
+		e.pulls = append(e.pulls, span{from, to})
+	}
+}
+
+// tellSent tells of what the API has taken.
+func (m *Manager) tellSent(e *entry, w work) {
+	now := m.clock.Now()
+	if m.observeSent != nil && !e.changed.IsZero() {
+		m.observeSent(now.Sub(e.changed))
+	}
+	if e.changed = (time.Time{}); e.version > w.version {
+		e.changed = now
+	}
+	if !e.starting || !w.own || !allRun(&w.status) {
+		return
+	}
+	e.starting = false
+	if m.started != nil {
+		m.started(Start{Pod: w.object, Took: now.Sub(w.object.CreationTimestamp.Time), Excused: union(e.pulls) + inInitContainers(&w.status)})
+	}
+	e.pulls = nil
+}
+
+func allRun(status *core.PodStatus) bool {
+	return len(status.ContainerStatuses) > 0 && !slices.ContainsFunc(status.ContainerStatuses, func(c core.ContainerStatus) bool {
+		return c.State.Running == nil
+	})
+}
+
+// union is how long at least one of the spans lasted.
+func union(spans []span) (sum time.Duration) {
+	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	var until time.Time
+	for _, s := range spans {
+		if s.from.Before(until) {
+			s.from = until
+		}
+		if s.to.After(s.from) {
+			sum += s.to.Sub(s.from)
+			until = s.to
+		}
+	}
+	return sum
+}
+
+func inInitContainers(status *core.PodStatus) (sum time.Duration) {
+	for i := range status.InitContainerStatuses {
+		if how := status.InitContainerStatuses[i].State.Terminated; how != nil {
+			sum += how.FinishedAt.Sub(how.StartedAt.Time)
+		}
+	}
+	return sum
+}
