@@ -55,7 +55,9 @@ func (k *Kubelet) forgotten(uid types.UID) bool {
 
 func (k *Kubelet) cleanUp(ctx context.Context) {
 	for _, mirror := range k.pods.OrphanedMirrors() {
-		k.mirrors.delete(mirror)
+		if !k.workers.NameHeld(mirror.Namespace, mirror.Name) { // else its pod has not ended yet, and drop follows
+			k.mirrors.delete(mirror)
+		}
 	}
 	for _, pod := range k.pods.Pods() {
 		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {

@@ -63,6 +63,10 @@ func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
 		t.Fatal(err)
 	}
 	b.eventually("the pod's end to be asked for", func() bool { return b.kubelet.workers.TerminationRequested("its-own") })
+	b.kubelet.cleanUp(t.Context())
+	if mirror := b.api.pod("static-node-1"); mirror == nil || mirror.UID != before.UID {
+		t.Error("the mirror of a pod that still ends is gone")
+	}
 	write(manifest)
 	b.eventually("the manifest to be read", func() bool { _, known := b.kubelet.pods.ByUID("its-own"); return known })
 	close(stopped)

@@ -53,6 +53,13 @@ func (w *Workers) CouldHaveRunningContainers(uid types.UID) bool {
 	}
 }
 
+// NameHeld says that a pod of that name was started and has not ended yet.
+func (w *Workers) NameHeld(namespace, name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.names[namespace+"/"+name]) > 0
+}
+
 // Finished says that nothing is left to do for the pod, though its source may
 // still have it.
 func (w *Workers) Finished(uid types.UID) bool { return w.Phase(uid) == Finished }
