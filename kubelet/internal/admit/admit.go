@@ -37,6 +37,7 @@ const (
 	reasonUnsupported  = "UnsupportedPodFeature"
 	reasonOutOf        = "OutOf"
 	reasonSysctl       = "SysctlForbidden"
+	reasonAppArmor     = "AppArmor"
 )
 
 // Check tells why a pod asks for something that can't be done.

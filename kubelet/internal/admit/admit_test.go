@@ -128,3 +128,37 @@ func TestSysctls(t *testing.T) {
 		}
 	}
 }
+
+func TestAppArmor(t *testing.T) {
+	profile := func(kind corev1.AppArmorProfileType) *corev1.SecurityContext {
+		return &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: kind}}
+	}
+	ofPod := func(s *core.PodSpec) {
+		s.SecurityContext = &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}}
+	}
+	for name, c := range map[string]struct {
+		change   func(*core.PodSpec)
+		phase    corev1.PodPhase
+		enforced bool
+		refused  bool
+	}{
+		"none":      {},
+		"of a pod":  {change: ofPod, refused: true},
+		"enforced":  {change: ofPod, enforced: true},
+		"runs":      {change: ofPod, phase: corev1.PodRunning},
+		"container": {change: func(s *core.PodSpec) { s.Containers[0].SecurityContext = profile(corev1.AppArmorProfileTypeLocalhost) }, phase: corev1.PodPending, refused: true},
+		"unconfined": {change: func(s *core.PodSpec) {
+			ofPod(s)
+			s.Containers[0].SecurityContext = profile(corev1.AppArmorProfileTypeUnconfined)
+		}},
+		"init container": {change: func(s *core.PodSpec) {
+			s.InitContainers = []core.Container{{SecurityContext: profile(corev1.AppArmorProfileTypeRuntimeDefault)}}
+		}, refused: true},
+	} {
+		p := pod("p", c.change)
+		p.Status.Phase = c.phase
+		if got := AppArmor(p, c.enforced); got.Admitted == c.refused || c.refused && got.Reason != "AppArmor" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

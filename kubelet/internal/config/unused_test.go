@@ -29,6 +29,8 @@ imageMaximumGCAge: 0s
 imageMinimumGCAge: 0s
 logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
 memorySwap: {}
+memoryReservationPolicy: None
+imagePullCredentialsVerificationPolicy: NeverVerify
 nodeStatusReportFrequency: 0s
 nodeStatusUpdateFrequency: 0s
 rotateCertificates: true

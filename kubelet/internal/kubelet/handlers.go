@@ -70,6 +70,9 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if sysctls := admit.Sysctls(pod, k.config.UnsafeSysctls); !sysctls.Admitted {
 		return sysctls
 	}
+	if profile := admit.AppArmor(pod, k.appArmor); !profile.Admitted {
+		return profile
+	}
 	var others []*core.Pod
 	for _, other := range k.neighbours(pod) {
 		others = append(others, k.allocations.Granted(other))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/allocation"
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/collect"
@@ -59,6 +60,7 @@ type Kubelet struct {
 
 	// Who and where we are (identify).
 	nodeName string
+	appArmor bool // the kernel enforces profiles
 	hostIPs  []string
 
 	// Whom we speak to (connect), and what tells of pods there (makeReports).
@@ -140,7 +142,7 @@ func (k *Kubelet) identify() error {
 	if err != nil {
 		return fmt.Errorf("host name: %w", err)
 	}
-	k.nodeName = strings.ToLower(host)
+	k.nodeName, k.appArmor = strings.ToLower(host), k.hollow != nil || admit.AppArmorEnforced()
 	if k.config.NodeName != "" {
 		k.nodeName = strings.ToLower(k.config.NodeName)
 	}

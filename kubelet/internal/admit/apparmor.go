@@ -1,0 +1,55 @@
+package admit
+
+import (
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// AppArmorEnforced says whether the kernel holds processes to AppArmor profiles.
+func AppArmorEnforced() bool {
+	data, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
+	return err == nil && strings.HasPrefix(string(data), "Y")
+}
+
+// AppArmor refuses a pod that is to be held to a profile where the kernel enforces
+// none: no attempt of the runtime would do. Whoever runs already was admitted before.
+func AppArmor(pod *core.Pod, enforced bool) Decision {
+	if enforced || pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending || !wantsAppArmor(&pod.Spec) {
+		return Decision{Admitted: true}
+	}
+	return Refuse(reasonAppArmor, "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+}
+
+func wantsAppArmor(spec *core.PodSpec) bool {
+	var ofPod *corev1.AppArmorProfile
+	if spec.SecurityContext != nil {
+		ofPod = spec.SecurityContext.AppArmorProfile
+	}
+	wants := func(sc *corev1.SecurityContext) bool {
+		profile := ofPod
+		if sc != nil && sc.AppArmorProfile != nil {
+			profile = sc.AppArmorProfile
+		}
+		return profile != nil && profile.Type != corev1.AppArmorProfileTypeUnconfined
+	}
+	for i := range spec.InitContainers {
+		if wants(spec.InitContainers[i].SecurityContext) {
+			return true
+		}
+	}
+	for i := range spec.Containers {
+		if wants(spec.Containers[i].SecurityContext) {
+			return true
+		}
+	}
+	for i := range spec.EphemeralContainers {
+		if wants(spec.EphemeralContainers[i].SecurityContext) {
+			return true
+		}
+	}
+	return false
+}
