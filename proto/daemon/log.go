@@ -31,6 +31,9 @@ const debugVerbosity = 4
 
 // Logger builds the program's logger; it writes to standard error.
 func (o *LogOptions) Logger() (*zap.Logger, error) {
+	if o.Verbosity < 0 {
+		return nil, fmt.Errorf("--v=%d: it can't be negative", o.Verbosity)
+	}
 	o.level = zap.NewAtomicLevelAt(levelOf(o.Verbosity))
 	format := o.Format
 	if format == "" {

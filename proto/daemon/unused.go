@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
@@ -22,6 +23,8 @@ type Unused struct {
 	Values []string
 	// Switch says that the flag may stand without a value, for true.
 	Switch bool
+	// Number says that it is a number that is not negative.
+	Number bool
 	// Why says why nothing needs to be set, or where it is set instead.
 	Why string
 }
@@ -62,6 +65,9 @@ var UnusedComponent = append([]Unused{
 
 // Check refuses all values but those that say what is done anyway.
 func (u Unused) Check(value string) error {
+	if _, err := strconv.ParseUint(value, 10, 31); u.Number && err != nil {
+		return fmt.Errorf("%q is not a number from 0 on", value)
+	}
 	switch {
 	case u.Values == nil, slices.Contains(u.Values, value):
 		return nil

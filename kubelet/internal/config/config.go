@@ -257,6 +257,9 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
 		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
 	}
+	if c.RuntimeTimeout <= 0 {
+		add("--runtime-request-timeout=%s: it must be positive", c.RuntimeTimeout)
+	}
 	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
 		add("frequencies must be positive, and the lease at least four seconds long")
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -111,7 +112,12 @@ func TestWhatIsRefused(t *testing.T) {
 		{"", []string{"--manifest-url=http://x", "--node-network=routes"}, "--kubeconfig is needed"},
 		{"", []string{kubeconfig, "--port=70000"}, "--port"},
 		{"", []string{kubeconfig, "--cgroup-driver=x"}, "--cgroup-driver"},
-		{"", []string{kubeconfig, "--node-labels=a"}, "key=value"},
+		{"", []string{kubeconfig, "--node-labels=k8s.io/a=b"}, "--node-labels"},
+		{"", []string{kubeconfig, "--node-labels=a=b,node-role.kubernetes.io/control-plane="}, "label node-role.kubernetes.io/control-plane: of the labels of kubernetes.io"},
+		{"", []string{kubeconfig, "--register-with-taints=a=b:NoSchedule,a=c:NoSchedule"}, `taint "a=c:NoSchedule": there is another with the key a and the effect NoSchedule`},
+		{"", []string{kubeconfig, "--runtime-request-timeout=0"}, "--runtime-request-timeout"},
+		{"", []string{kubeconfig, "--registry-qps=-1"}, "--registry-qps"},
+		{header + "eventRecordQPS: -1", []string{kubeconfig}, "eventRecordQPS"},
 		{"", []string{kubeconfig, "--register-with-taints=a=b:Never"}, "effect"},
 		{"", []string{"--manifest-url=http://x", "--anonymous-auth"}, "everybody"},
 		{"", []string{kubeconfig, "--eviction-hard=memory.available=1Gi"}, "key<value"},
@@ -125,6 +131,22 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	if _, err := load(t, "", "--config=/does/not/exist", kubeconfig); err == nil {
 		t.Error("a file that does not exist was read")
+	}
+}
+
+// What labels and taints of a node upstream's kubelet takes.
+func TestLabelsAndTaintsThatAreTaken(t *testing.T) {
+	const kubeconfig = "--kubeconfig=/k"
+	c, err := load(t, "", kubeconfig, "--node-labels=a,b=,example.com/c=d,node.kubernetes.io/e=f,sub.kubelet.kubernetes.io/g=h,kubernetes.io/hostname=i", "--register-with-taints=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a": "", "b": "", "example.com/c": "d", "node.kubernetes.io/e": "f", "sub.kubelet.kubernetes.io/g": "h", "kubernetes.io/hostname": "i"}
+	if !maps.Equal(c.NodeLabels, want) || len(c.Taints) != 0 {
+		t.Errorf("%v, %v", c.NodeLabels, c.Taints)
+	}
+	if c, err = load(t, "", kubeconfig, "--register-with-taints=a=b:NoSchedule,a=c:NoExecute"); err != nil || len(c.Taints) != 2 {
+		t.Errorf("%v, %v", c, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
 
 	"kctl/proto/daemon"
 )
@@ -130,12 +131,17 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 
 // pairs reads "a=b,c=d".
 func pairs(text, separator string, take func(key, value string) error) error {
+	return eachPair(text, separator, false, take)
+}
+
+// eachPair takes a key by itself, too, where that is allowed.
+func eachPair(text, separator string, alone bool, take func(key, value string) error) error {
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
 			continue
 		}
 		key, value, ok := strings.Cut(part, separator)
-		if !ok {
+		if !ok && !alone {
 			return fmt.Errorf("%q is not key%svalue", part, separator)
 		}
 		if err := take(strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
@@ -153,7 +159,11 @@ func (f *labelsFlag) Set(text string) error {
 	if *f == nil {
 		*f = labelsFlag{}
 	}
-	return pairs(text, "=", func(key, value string) error {
+	return eachPair(text, "=", true, func(key, value string) error {
+		if kubernetesLabel(key) && !kubeletapis.IsKubeletLabel(key) {
+			return fmt.Errorf("label %s: of the labels of kubernetes.io and k8s.io a kubelet may only give those below %s and %s",
+				key, strings.Join(kubeletapis.KubeletLabelNamespaces(), " and "), strings.Join(kubeletapis.KubeletLabels(), ", "))
+		}
 		if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
 			return fmt.Errorf("label %s=%s: %s", key, value, strings.Join(problems, "; "))
 		}
@@ -162,11 +172,22 @@ func (f *labelsFlag) Set(text string) error {
 	})
 }
 
+// kubernetesLabel says that a label is one of Kubernetes' own.
+func kubernetesLabel(key string) bool {
+	namespace, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(domain string) bool {
+		return namespace == domain || strings.HasSuffix(namespace, "."+domain)
+	}) && strings.Contains(key, "/")
+}
+
 type taintsFlag []corev1.Taint
 
 func (f *taintsFlag) String() string { return "" }
 func (f *taintsFlag) Type() string   { return "taints" }
 func (f *taintsFlag) Set(text string) error {
+	if text == "" {
+		return nil
+	}
 	for _, part := range strings.Split(text, ",") {
 		rest, effect, ok := strings.Cut(part, ":")
 		switch corev1.TaintEffect(effect) {
@@ -178,7 +199,11 @@ func (f *taintsFlag) Set(text string) error {
 			return fmt.Errorf("taint %q is not key=value:effect with the effect NoSchedule, PreferNoSchedule or NoExecute", part)
 		}
 		key, value, _ := strings.Cut(rest, "=")
-		*f = append(*f, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+		taint := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+		if slices.ContainsFunc(*f, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			return fmt.Errorf("taint %q: there is another with the key %s and the effect %s", part, key, effect)
+		}
+		*f = append(*f, taint)
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 // as flags, as fields of the file, or both.
 var unused = []daemon.Unused{
 	// What bounds requests, and they are bounded otherwise or need no bound.
-	{Flag: "event-qps", Field: "eventRecordQPS", Why: notHeldBack}, {Flag: "event-burst", Field: "eventBurst", Why: notHeldBack},
-	{Flag: "kube-api-qps", Field: "kubeAPIQPS", Why: notHeldBack}, {Flag: "kube-api-burst", Field: "kubeAPIBurst", Why: notHeldBack},
-	{Flag: "registry-qps", Field: "registryPullQPS", Why: notHeldBack}, {Flag: "registry-burst", Field: "registryBurst", Why: notHeldBack},
+	{Flag: "event-qps", Number: true, Field: "eventRecordQPS", Why: notHeldBack}, {Flag: "event-burst", Number: true, Field: "eventBurst", Why: notHeldBack},
+	{Flag: "kube-api-qps", Number: true, Field: "kubeAPIQPS", Why: notHeldBack}, {Flag: "kube-api-burst", Number: true, Field: "kubeAPIBurst", Why: notHeldBack},
+	{Flag: "registry-qps", Number: true, Field: "registryPullQPS", Why: notHeldBack}, {Flag: "registry-burst", Number: true, Field: "registryBurst", Why: notHeldBack},
 	{Flag: "housekeeping-interval", Why: "it is two seconds"},
 	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: "no CPU is given to one container alone"},
 
