@@ -155,7 +155,7 @@ func value(t *testing.T, group, v1, v2 string) string {
 }
 
 func TestPodGroups(t *testing.T) {
-	m := newManager(t, Options{PodPidsLimit: 99})
+	m := newManager(t, Options{PodPidsLimit: 99, Processes: 7777})
 	small := corev1.ResourceRequirements{Requests: list("250m", "32Mi"), Limits: list("500m", "64Mi")}
 	pods := map[string]*core.Pod{
 		"/kubepods/burstable/podb":  podOf("b", small, small),
@@ -195,6 +195,9 @@ func TestPodGroups(t *testing.T) {
 		if got := value(t, m.Root+c.group, c.v1, c.v2); got != want {
 			t.Errorf("%s of %s is %s, want %s", file, c.group, got, want)
 		}
+	}
+	if got := value(t, m.Root+"/kubepods", "pids/pids.max", "pids.max"); got != "7777" {
+		t.Errorf("pids.max of all pods is %s", got)
 	}
 	if got := value(t, m.Root+"/kubepods/podg", "pids/pids.max", "pids.max"); got != "99" {
 		t.Errorf("pids.max is %s", got)

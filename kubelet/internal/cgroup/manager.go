@@ -45,6 +45,8 @@ type Options struct {
 	PerQOS bool
 	// Allocatable bounds all pods together, by the cpu and memory in it.
 	Allocatable corev1.ResourceList
+	// Processes bounds those of all pods together; zero for no bound.
+	Processes int64
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
 	PodPidsLimit int64
 	// Observe hears how long it took to create, update or destroy a pod's group. May
@@ -99,6 +101,9 @@ func New(o Options) (*Manager, error) {
 	}
 	if memory, ok := o.Allocatable[corev1.ResourceMemory]; ok {
 		all.Memory = memory.Value()
+	}
+	if o.Processes > 0 {
+		all.PidsLimit = &o.Processes
 	}
 	least := &cgroups.Resources{}
 	setShares(least, minShares)

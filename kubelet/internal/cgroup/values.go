@@ -18,6 +18,9 @@ const (
 	minQuota      = 1000
 )
 
+// Processes is what process ids are called as a resource that can be reserved.
+const Processes corev1.ResourceName = "pid"
+
 // Shares is a CPU request, in thousandths of a core, as the kernel's weight.
 func Shares(milli int64) uint64 {
 	return uint64(min(max(milli*sharesPerCore/1000, minShares), maxShares))

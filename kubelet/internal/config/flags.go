@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/proto/daemon"
 )
 
@@ -65,7 +66,7 @@ func (c *Config) addNodeFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&c.MaxPods, "max-pods", c.MaxPods, "most pods on the node")
 	fs.DurationVar(&c.StatusEvery, "node-status-update-frequency", c.StatusEvery, "how often the node's status is looked at")
 	fs.Var((*secondsFlag)(&c.LeaseDuration), "node-lease-duration-seconds", "duration of the node's lease, renewed four times in it")
-	fs.Var((*resourcesFlag)(&c.SystemReserved), "system-reserved", "resources kept for the system: cpu=200m,memory=500Mi,…")
+	fs.Var((*resourcesFlag)(&c.SystemReserved), "system-reserved", "resources kept for the system: cpu=200m,memory=500Mi,pid=1000,…")
 	fs.Var((*resourcesFlag)(&c.KubeReserved), "kube-reserved", "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…")
 	fs.BoolVar(&c.ProtectKernel, "protect-kernel-defaults", c.ProtectKernel, "do not start on a machine whose kernel is set otherwise than Kubernetes wants it (vm.overcommit_memory=1, kernel.panic=10, …)")
 	fs.BoolVar(&c.FailSwapOn, "fail-swap-on", c.FailSwapOn, "do not start on a machine with swap")
@@ -245,11 +246,11 @@ func setResource(list corev1.ResourceList, key, value string) error {
 		return fmt.Errorf("%s=%s is not a quantity", key, value)
 	}
 	switch name := corev1.ResourceName(key); name {
-	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, cgroup.Processes:
 		list[name] = quantity
 		return nil
 	}
-	return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", key)
+	return fmt.Errorf("%s: only cpu, memory, ephemeral-storage and pid can be reserved", key)
 }
 
 // thresholdsFlag is a list of signal<value; an empty one is no threshold.

@@ -27,9 +27,11 @@ func (k *Kubelet) makeGroups(ctx context.Context) error {
 			zap.String("runtime", driver), zap.String("configured", k.config.CgroupDriver))
 		k.config.CgroupDriver = driver // for those who ask what the kubelet runs with
 	}
+	reserved := sumOf(k.config.SystemReserved, k.config.KubeReserved)
 	k.cgroups, err = cgroup.New(cgroup.Options{
 		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
-		Allocatable: boundOfPods(k.node.Node().Status.Capacity, sumOf(k.config.SystemReserved, k.config.KubeReserved)), PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.observeGroup,
+		Allocatable: boundOfPods(k.node.Node().Status.Capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
+		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.observeGroup,
 	})
 	return err
 }
@@ -47,6 +49,16 @@ func boundOfPods(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	return bound
+}
+
+// processesOfPods is how many all pods together may have of the machine's; 0 where
+// it is not known how many those are.
+func processesOfPods(most int64, reserved corev1.ResourceList) int64 {
+	if most == 0 {
+		return 0
+	}
+	kept := reserved[cgroup.Processes]
+	return max(1, most-kept.Value())
 }
 
 // podsMemory is how much memory pods have left before they meet their bound.

@@ -7,6 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+func TestProcessesOfPods(t *testing.T) {
+	for reserved, want := range map[string]int64{"0": 1000, "300": 700, "2k": 1} {
+		if got := processesOfPods(1000, corev1.ResourceList{"pid": resource.MustParse(reserved)}); got != want {
+			t.Errorf("with %s reserved %d, want %d", reserved, got, want)
+		}
+	}
+	if got := processesOfPods(0, corev1.ResourceList{"pid": resource.MustParse("5")}); got != 0 {
+		t.Errorf("of a machine that does not tell: %d", got)
+	}
+}
+
 // What is for pods but has to be left, by eviction thresholds, is within their bound:
 // the kernel would end them before they were evicted.
 func TestBoundOfPods(t *testing.T) {

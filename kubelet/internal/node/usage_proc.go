@@ -22,7 +22,7 @@ func valueOf(stat []byte, name string) int64 {
 }
 
 // tasks are how many there are, and how many there may be; 0 for what the
-// kernel does not say (proc(5): loadavg, kernel/pid_max).
+// kernel does not say (proc(5): loadavg).
 func tasks() (now, most uint64) {
 	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
 		if fields := strings.Fields(string(data)); len(fields) > 3 {
@@ -30,10 +30,22 @@ func tasks() (now, most uint64) {
 			now, _ = strconv.ParseUint(all, 10, 64)
 		}
 	}
-	if data, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {
-		most, _ = strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+	return now, MaxProcesses()
+}
+
+// MaxProcesses is how many tasks the machine may have, threads included: both of what
+// the kernel bounds them by hold (proc(5): kernel/pid_max, kernel/threads-max). 0 for unknown.
+func MaxProcesses() (most uint64) {
+	for _, file := range []string{"pid_max", "threads-max"} {
+		data, err := os.ReadFile("/proc/sys/kernel/" + file)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64); err == nil && (most == 0 || n < most) {
+			most = n
+		}
 	}
-	return now, most
+	return most
 }
 
 // notTheMachines are how interfaces begin that lead to its pods, or nowhere.
