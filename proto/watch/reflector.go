@@ -130,7 +130,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 			listed = false
 			r.options.Logger.Info("watch is behind what the server keeps, listing again",
 				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision))
-		case err != nil:
+		case err != nil && (progressed || failures == 0): // not each try that fails then
 			r.options.Logger.Warn("watch broke off, will resume",
 				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision), zap.Error(err))
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -200,7 +202,11 @@ func TestBrokenWatchResumes(t *testing.T) {
 		lists:  []func(http.ResponseWriter){func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, list("10", "")},
 		watchs: []func(http.ResponseWriter, *http.Request){cut, refuse, events(event("MODIFIED", pod("one", "1", "12")))},
 	}
-	told, _ := run(t, s, Options{})
+	logs, lines := observer.New(zap.WarnLevel)
+	told, _ := run(t, s, Options{Logger: zap.New(logs)})
+	if n := lines.FilterMessageSnippet("broke off").Len(); n != 2 {
+		t.Errorf("%d lines say that the watch broke off: there is no list, and then it is cut", n)
+	}
 	if want := []string{"add one@11", "update one@12"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}

@@ -58,6 +58,7 @@ func (g *Generator) Streaming() bool { return g.streaming.Load() }
 
 // listen keeps a stream open until ctx ends.
 func (g *Generator) listen(ctx context.Context) {
+	none := false // it was said that there are no events
 	for failures := 0; ctx.Err() == nil; {
 		received, err := g.receive(ctx)
 		if ctx.Err() != nil {
@@ -67,14 +68,17 @@ func (g *Generator) listen(ctx context.Context) {
 		g.Poke()
 		g.stream.Failed()
 		if received {
-			failures = 0
+			failures, none = 0, false
 		}
 		failures++
 		wait := reconnect.Delay(failures)
 		switch {
 		case cri.IsUnimplemented(err):
 			wait = unstreamed
-			g.logger.Info("container runtime has no events; it is listed instead")
+			if !none {
+				g.logger.Info("container runtime has no events; it is listed instead")
+			}
+			none = true
 		case failures == 1:
 			g.logger.Warn("events of the container runtime broke off; it is listed until they come again", zap.Error(err))
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,10 +101,15 @@ func (r *talking) take(g *Generator) (events []EventType, lists int, asked []typ
 }
 
 func listening(t *testing.T, test func(r *talking, g *Generator, cache *podcache.Cache)) {
+	listeningLogged(t, zap.NewNop(), test)
+}
+
+func listeningLogged(t *testing.T, logger *zap.Logger, test func(r *talking, g *Generator, cache *podcache.Cache)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &talking{statuses: map[types.UID]*podruntime.PodStatus{}, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error)}
 		cache := podcache.New()
-		g := New(r, cache, clock.RealClock{}, zap.NewNop(), nil)
+		g := New(r, cache, clock.RealClock{}, logger, nil)
 		g.Listen(Stream{
 			Open: r.open, Connected: func() { r.set(func() { r.connected++ }) }, Failed: func() { r.set(func() { r.failures++ }) }, Received: func(time.Duration) {},
 		})
@@ -214,7 +220,8 @@ func TestAStreamThatBreaksIsOpenedAgain(t *testing.T) {
 }
 
 func TestARuntimeWithoutEventsIsLeftAlone(t *testing.T) {
-	listening(t, func(r *talking, g *Generator, _ *podcache.Cache) {
+	core, lines := observer.New(zap.InfoLevel)
+	listeningLogged(t, zap.New(core), func(r *talking, g *Generator, _ *podcache.Cache) {
 		r.broken <- status.Error(codes.Unimplemented, "unknown method GetContainerEvents")
 		time.Sleep(time.Minute) // the bubble's clock
 		if _, lists, _ := r.take(g); lists < 50 || g.Streaming() {
@@ -231,5 +238,10 @@ func TestARuntimeWithoutEventsIsLeftAlone(t *testing.T) {
 				t.Errorf("%d attempts after five minutes more", r.opened)
 			}
 		})
+		r.broken <- status.Error(codes.Unimplemented, "unknown method GetContainerEvents")
+		synctest.Wait()
+		if n := lines.FilterMessageSnippet("has no events").Len(); n != 1 {
+			t.Errorf("%d lines say that there are no events", n)
+		}
 	})
 }

@@ -69,6 +69,9 @@ type Manager struct {
 type podVolumes struct {
 	// lock holds one token: who put it there may work on the pod's volumes.
 	lock chan struct{}
+	// stale says that the contents could not be brought up to date when that was tried
+	// last; it is the lock's holder's.
+	stale bool
 
 	// The rest is guarded by Manager.mu.
 	gone    bool

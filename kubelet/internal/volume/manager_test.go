@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -140,6 +142,8 @@ func TestRunRefreshesContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		m := managerIn(t, root, s)
+		logs, lines := observer.New(zap.InfoLevel)
+		m.config.Logger = zap.New(logs)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = m.Run(ctx) })
@@ -170,6 +174,9 @@ func TestRunRefreshesContent(t *testing.T) {
 		time.Sleep(refreshRetry + refreshTick)
 		synctest.Wait()
 		expectFile(t, "3", config, "k")
+		if stale, again := lines.FilterMessageSnippet("keep the content").Len(), lines.FilterMessageSnippet("again").Len(); stale != 1 || again != 1 {
+			t.Errorf("%d lines say that content is old, and %d that it is new again", stale, again)
+		}
 
 		if err := m.Unmount(t.Context(), pod.UID); err != nil {
 			t.Error(err)

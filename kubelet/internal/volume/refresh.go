@@ -139,9 +139,13 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 		}
 	}
 	err := errors.Join(errs...)
-	if err != nil {
-		m.config.Logger.Warn("volumes keep the content they have: there is no newer one",
-			daemon.PodFields(pod), zap.Error(err))
+	if stale := err != nil; stale != p.stale {
+		if p.stale = stale; !stale {
+			m.config.Logger.Info("volumes have their newest content again", daemon.PodFields(pod))
+		} else {
+			m.config.Logger.Warn("volumes keep the content they have: there is no newer one",
+				daemon.PodFields(pod), zap.Error(err))
+		}
 	}
 	if m.config.Failed != nil && isDisk(err) {
 		m.config.Failed(pod, err)
