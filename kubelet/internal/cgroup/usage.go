@@ -1,7 +1,11 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/fscommon"
@@ -17,17 +21,24 @@ type Usage struct {
 	RSS        uint64 // bytes of processes that are no file's
 	Limit      uint64 // bytes of memory; 0 for none
 	Pressure   Pressure
+	// Started is when its directory was changed last, which cAdvisor takes for that.
+	Started time.Time
+	// PageFaults are those of its processes.
+	PageFaults, MajorPageFaults uint64
 }
+
+// unified is where the one hierarchy of cgroup v2 is.
+const unified = "/sys/fs/cgroup"
 
 // unlimited is more memory than any group of cgroup v1 can be held to.
 const unlimited = 1 << 62
 
 // files are what a hierarchy calls what is read of a group, by its version.
-type files struct{ usage, limit, inactive, rss string }
+type files struct{ usage, limit, inactive, rss, faults, major string }
 
 var (
-	filesOfV1 = files{"memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "total_rss"}
-	filesOfV2 = files{"memory.current", "memory.max", "inactive_file", "anon"}
+	filesOfV1 = files{"memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "total_rss", "total_pgfault", "total_pgmajfault"}
+	filesOfV2 = files{"memory.current", "memory.max", "inactive_file", "anon", "pgfault", "pgmajfault"}
 )
 
 // Usage is what a pod uses, its sandbox included.
@@ -41,19 +52,60 @@ func (m *Manager) usage(name string) (u Usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	if u, err = memoryOf(g.Path("memory")); err != nil {
+	cpu := "cpuacct"
+	if cgroups.IsCgroup2UnifiedMode() {
+		cpu = ""
+	}
+	return usageIn(g.Path("memory"), g.Path(cpu))
+}
+
+// UsageOfProcess is what the group uses that a process is in, as a daemon is in its
+// service's. It is false of one that has no group of its own for both memory and
+// processors: it is in that of the whole machine.
+func UsageOfProcess(pid int) (u Usage, known bool, err error) {
+	groups, err := cgroups.ParseCgroupFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return u, false, fmt.Errorf("asking for the control group of process %d: %w", pid, err)
+	}
+	memory, cpu := "memory", "cpuacct"
+	if cgroups.IsCgroup2UnifiedMode() {
+		memory, cpu = "", ""
+	}
+	group := groups[memory]
+	if group == "/" || group == "" || groups[cpu] != group {
+		return u, false, nil
+	}
+	dir := func(controller string) string {
+		if controller == "" {
+			return filepath.Join(unified, group)
+		}
+		mount, failed := cgroups.FindCgroupMountpoint("", controller)
+		err = errors.Join(err, failed)
+		return filepath.Join(mount, group)
+	}
+	ofMemory, ofCPU := dir(memory), dir(cpu)
+	if err != nil {
+		return u, false, fmt.Errorf("asking for the control group of process %d: %w", pid, err)
+	}
+	u, err = usageIn(ofMemory, ofCPU)
+	return u, err == nil, err
+}
+
+// usageIn reads what is used of a group's directories, which may be one.
+func usageIn(memory, cpu string) (u Usage, err error) {
+	if u, err = memoryOf(memory); err != nil {
 		return u, err
 	}
 	if cgroups.IsCgroup2UnifiedMode() {
-		u.CPU, err = fscommon.GetValueByKey(g.Path(""), "cpu.stat", "usage_usec")
+		u.CPU, err = fscommon.GetValueByKey(cpu, "cpu.stat", "usage_usec")
 		u.CPU *= 1000
 	} else {
-		u.CPU, err = fscommon.GetCgroupParamUint(g.Path("cpuacct"), "cpuacct.usage")
+		u.CPU, err = fscommon.GetCgroupParamUint(cpu, "cpuacct.usage")
 	}
 	if err != nil {
 		return u, fmt.Errorf("asking how much of the processors is used: %w", err)
 	}
-	u.Pressure, err = pressureOf(g.Path("memory"))
+	u.Pressure, err = pressureOf(memory)
 	return u, err
 }
 
@@ -72,11 +124,14 @@ func memoryOf(dir string) (u Usage, err error) {
 	if u.Limit > unlimited {
 		u.Limit = 0
 	}
+	if made, err := os.Stat(dir); err == nil {
+		u.Started = made.ModTime()
+	}
 	stat, err := keyed(dir, "memory.stat")
 	if err != nil {
 		return u, err
 	}
-	u.RSS = stat[of.rss]
+	u.RSS, u.PageFaults, u.MajorPageFaults = stat[of.rss], stat[of.faults], stat[of.major]
 	u.WorkingSet = u.Memory - min(u.Memory, stat[of.inactive])
 	return u, nil
 }

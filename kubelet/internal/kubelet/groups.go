@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 )
 
@@ -83,6 +86,25 @@ func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
 	}
 	usage, err := k.cgroups.Usage(pod)
 	return usage, err == nil // it may be gone
+}
+
+// daemonUsage is what the groups of the kubelet and of the container runtime use,
+// where they have such as services have.
+func (k *Kubelet) daemonUsage() map[string]cgroup.Usage {
+	usages := map[string]cgroup.Usage{}
+	if k.hollow != nil {
+		return usages
+	}
+	add := func(name string, pid int) {
+		if usage, known, err := cgroup.UsageOfProcess(pid); err == nil && known {
+			usages[name] = usage
+		}
+	}
+	add(stats.SystemContainerKubelet, os.Getpid())
+	if pid, err := cri.Process(k.config.RuntimeEndpoint); err == nil { // else it is away, or not to be seen
+		add(stats.SystemContainerRuntime, pid)
+	}
+	return usages
 }
 
 // podInterfaces are those that the pod's sandbox has, where they are its own.

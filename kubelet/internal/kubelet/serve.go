@@ -24,7 +24,7 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.checks(), Metrics: k.registry,
 		Configz: func() any { return k.config.Document() },
 		Usage:   func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
-		Groups:  k.groupUsage, ContainerGroup: k.containerUsage, Interfaces: k.podInterfaces,
+		Groups:  k.groupUsage, ContainerGroup: k.containerUsage, Daemons: k.daemonUsage, Interfaces: k.podInterfaces,
 		PodUsage: k.usages.get, ProbeMetrics: k.metrics.probes.registry,
 		Capacity:    func() corev1.ResourceList { return k.node.Node().Status.Capacity },
 		Checkpoints: filepath.Join(k.config.RootDir, "checkpoints"),

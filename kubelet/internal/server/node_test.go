@@ -219,6 +219,9 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		Groups: func(uid types.UID) (cgroup.Usage, bool) {
 			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100, Pressure: waited}, uid == "" || uid == "uid-1"
 		},
+		Daemons: func() map[string]cgroup.Usage {
+			return map[string]cgroup.Usage{"kubelet": {CPU: 4e9, Memory: 9, WorkingSet: 8, RSS: 7, PageFaults: 6, MajorPageFaults: 5, Started: time.Unix(1, 0)}}
+		},
 		ContainerGroup: func(_ types.UID, id string) (cgroup.ContainerUsage, bool) {
 			return cgroup.ContainerUsage{User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Cache: 11, Mapped: 12, Peak: 13, Tasks: 14, Processes: 15,
 				Swap: 16, AtLimit: 17, Killed: 18, IO: map[string]cgroup.DeviceIO{"/dev/vda": {Reads: 19, ReadBytes: 20, Writes: 21, WriteBytes: 22}}, Pressure: waited}, id == "id-1"

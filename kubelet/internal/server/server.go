@@ -84,6 +84,9 @@ type Config struct {
 	// Groups is what a pod's control group uses, or with no uid that of all pods; false
 	// where there is none. May be nil.
 	Groups func(uid types.UID) (cgroup.Usage, bool)
+	// Daemons are what the groups of the kubelet and of the container runtime use, by
+	// the names that the summary has for them. May be nil.
+	Daemons func() map[string]cgroup.Usage
 	// ContainerGroup is what the group of a pod's container tells, by the container's
 	// id; false where there is none. May be nil.
 	ContainerGroup func(pod types.UID, id string) (cgroup.ContainerUsage, bool)
@@ -104,7 +107,7 @@ type Server struct {
 	engine *gin.Engine
 	// streams reaches the runtime's streaming server.
 	streams *http.Transport
-	cores   rate
+	rates   rates
 }
 
 // New returns a Server that listens nowhere yet.

@@ -132,8 +132,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/cadvisor", 200, `container_threads{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 14 `},
 		{"GET", "/metrics", 200, `kubelet_http_requests_total{long_running="false",method="GET",path="metrics",server_type="readwrite"}`},
 		{"GET", "/stats/summary", 200, `"workingSetBytes":4096`},
-		{"GET", "/stats/summary", 200, `"availableBytes":40,"usageBytes":70,"workingSetBytes":60,"rssBytes":50,"psi":{`},
-		{"GET", "/stats/summary", 200, `"systemContainers":[{"name":"pods",`},
+		{"GET", "/stats/summary", 200, `"availableBytes":40,"usageBytes":70,"workingSetBytes":60,"rssBytes":50,"pageFaults":0,"majorPageFaults":0,"psi":{`},
+		{"GET", "/stats/summary", 200, `"usageBytes":9,"workingSetBytes":8,"rssBytes":7,"pageFaults":6,"majorPageFaults":5}},{"name":"pods",`},
 		{"GET", "/stats/summary", 200, `"pods":[{"podRef":{"name":"p",`},
 		{"GET", "/stats/summary", 200, `"logs":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":8,"inodesFree":0,"inodes":0,"inodesUsed":1}`},
 		{"GET", "/stats/summary?only_cpu_and_memory=true", 200, `"pods":[{"podRef":{"name":"p","namespace":"ns","uid":"uid-1"},"startTime":null,"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z","cpu":{`},
@@ -150,7 +150,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_memory_stalled_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 5`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 6`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="",id="/",image="",name="",namespace="",pod=""} 6 7000`},
-		{"GET", "/stats/summary", 200, `"node":{"nodeName":"node-1","systemContainers":[{"name":"pods"`},
+		{"GET", "/stats/summary", 200, `"node":{"nodeName":"node-1","systemContainers":[{"name":"kubelet","startTime":"1970-01-01T00:00:01Z","cpu":{`},
 		{"GET", "/stats/summary", 200, `"usageCoreNanoSeconds":1500000000,"psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":4000000,"avg10":1.5,"avg60":2,"avg300":3}}}`},
 		{"GET", "/stats/summary", 200, `"usageCoreNanoSeconds":2500000000,"psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":4000000,"avg10":1.5,"avg60":2,"avg300":3}}}`},
 		{"GET", "/stats/summary?only_cpu_and_memory=true", 200, `"io":{"time":"1970-01-01T00:00:01Z","psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":6000000,"avg10":0,"avg60":0,"avg300":0}}}`},
@@ -367,15 +367,16 @@ func TestStreamsPassThrough(t *testing.T) {
 // What the machine's processors do is told between two questions, and of each
 // container only what the last one of its name does.
 func TestWhatIsMeasured(t *testing.T) {
-	var r rate
-	ask := func(seconds int64, cpu uint64) *uint64 {
-		return r.since(machine.Usage{At: time.Unix(seconds, 0), CPU: cpu})
-	}
+	var r rates
+	ask := func(seconds int64, cpu uint64) *uint64 { return r.since("", time.Unix(seconds, 0), cpu) }
 	if first := ask(10, 5e9); first != nil {
 		t.Errorf("after the first look: %d", *first)
 	}
 	if second := ask(20, 8e9); second == nil || *second != 3e8 {
 		t.Errorf("3 s in 10: %v", second)
+	}
+	if other := r.since("pods", time.Unix(20, 0), 9e9); other != nil {
+		t.Errorf("of others, after the first look: %d", *other)
 	}
 	one := func(name string, attempt uint32) *runtimeapi.ContainerStats {
 		return &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{

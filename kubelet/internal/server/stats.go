@@ -36,7 +36,7 @@ func (s *Server) summary(c *gin.Context) {
 			return
 		}
 		addNode(&summary.Node, usage)
-		summary.Node.CPU.UsageNanoCores = s.cores.since(usage)
+		summary.Node.CPU.UsageNanoCores = s.rates.since("", usage.At, usage.CPU)
 	}
 	if isTrue(c.Query("only_cpu_and_memory")) {
 		s.answer(c, cpuAndMemory(summary))
@@ -90,27 +90,37 @@ func newest(all []*runtimeapi.ContainerStats) []*runtimeapi.ContainerStats {
 	return slices.DeleteFunc(slices.Clone(all), func(one *runtimeapi.ContainerStats) bool { return last[of(one)] != one })
 }
 
-// rate tells how much of the machine's processors was used between two questions.
-type rate struct {
+// rates tell how much of the machine's processors was used between two questions, by
+// whom.
+type rates struct {
 	mu   sync.Mutex
-	last node.Usage
+	last map[string]reading
+}
+
+type reading struct {
+	at   time.Time
+	cpu  uint64
 	told *uint64
 }
 
 // since is nil at the first time; questions within a second get the same answer.
-func (r *rate) since(now node.Usage) *uint64 {
+func (r *rates) since(whose string, at time.Time, cpu uint64) *uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	passed := now.At.Sub(r.last.At)
-	if !r.last.At.IsZero() && passed < time.Second {
-		return r.told
+	if r.last == nil {
+		r.last = map[string]reading{}
 	}
-	if !r.last.At.IsZero() && now.CPU >= r.last.CPU {
-		cores := uint64(float64(now.CPU-r.last.CPU) / passed.Seconds())
-		r.told = &cores
+	last, known := r.last[whose]
+	passed := at.Sub(last.at)
+	if known && passed < time.Second {
+		return last.told
 	}
-	r.last = now
-	return r.told
+	if known && cpu >= last.cpu {
+		cores := uint64(float64(cpu-last.cpu) / passed.Seconds())
+		last.told = &cores
+	}
+	r.last[whose] = reading{at, cpu, last.told}
+	return last.told
 }
 
 // addNode adds what the machine uses.

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"syscall"
 
@@ -50,7 +51,8 @@ func (s *Server) addStarts(summary *stats.Summary) {
 }
 
 // addGroups has what pods use counted by their control groups, where they have some: the
-// sandbox is in it, and a limit of the whole. All pods together are a part of the system.
+// sandbox is in it, and a limit of the whole. All pods together are a part of the
+// system, as the daemons are.
 func (s *Server) addGroups(summary *stats.Summary) {
 	if s.Groups == nil {
 		return
@@ -59,28 +61,34 @@ func (s *Server) addGroups(summary *stats.Summary) {
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]
 		if usage, known := s.Groups(types.UID(pod.PodRef.UID)); known {
-			pod.CPU, pod.Memory = groupStats(now, usage, pod.CPU, pod.Memory)
+			pod.CPU, pod.Memory = groupStats(now, usage, pod.CPU)
 			pod.IO = addPressure(now, usage.Pressure, pod.CPU, pod.Memory)
 		}
 	}
+	system := map[string]cgroup.Usage{}
+	if s.Daemons != nil {
+		system = s.Daemons()
+	}
 	if usage, known := s.Groups(""); known {
-		all := stats.ContainerStats{Name: stats.SystemContainerPods}
-		all.CPU, all.Memory = groupStats(now, usage, nil, nil)
-		all.IO = addPressure(now, usage.Pressure, all.CPU, all.Memory)
-		summary.Node.SystemContainers = append(summary.Node.SystemContainers, all)
+		system[stats.SystemContainerPods] = usage
+	}
+	for _, name := range slices.Sorted(maps.Keys(system)) {
+		one := stats.ContainerStats{Name: name, StartTime: metav1.NewTime(system[name].Started)}
+		one.CPU, one.Memory = groupStats(now, system[name], nil)
+		one.CPU.UsageNanoCores = s.rates.since(name, now.Time, system[name].CPU)
+		one.IO = addPressure(now, system[name].Pressure, one.CPU, one.Memory)
+		summary.Node.SystemContainers = append(summary.Node.SystemContainers, one)
 	}
 }
 
 // groupStats keeps of what was measured by containers what a group does not tell.
-func groupStats(now metav1.Time, usage cgroup.Usage, cpu *stats.CPUStats, memory *stats.MemoryStats) (*stats.CPUStats, *stats.MemoryStats) {
+func groupStats(now metav1.Time, usage cgroup.Usage, cpu *stats.CPUStats) (*stats.CPUStats, *stats.MemoryStats) {
 	c, m := stats.CPUStats{Time: now, UsageCoreNanoSeconds: &usage.CPU}, stats.MemoryStats{
 		Time: now, UsageBytes: &usage.Memory, WorkingSetBytes: &usage.WorkingSet, RSSBytes: &usage.RSS,
+		PageFaults: &usage.PageFaults, MajorPageFaults: &usage.MajorPageFaults,
 	}
 	if cpu != nil {
 		c.UsageNanoCores = cpu.UsageNanoCores
-	}
-	if memory != nil {
-		m.PageFaults, m.MajorPageFaults = memory.PageFaults, memory.MajorPageFaults
 	}
 	if usage.Limit > 0 {
 		left := usage.Limit - min(usage.Limit, usage.WorkingSet)

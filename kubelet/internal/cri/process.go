@@ -1,0 +1,38 @@
+package cri
+
+import (
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is that of the runtime at a unix socket, as the kernel tells who serves
+// there.
+func Process(endpoint string) (pid int, err error) {
+	socket, err := socketPath(endpoint)
+	if err != nil {
+		return 0, err
+	}
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return 0, fmt.Errorf("who serves the container runtime: %w", err)
+	}
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("who serves the container runtime: %w", err)
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return 0, fmt.Errorf("who serves the container runtime: %w", err)
+	}
+	if failed != nil {
+		return 0, fmt.Errorf("who serves the container runtime: %w", failed)
+	}
+	if peer.Pid == 0 {
+		return 0, fmt.Errorf("who serves the container runtime at %s can't be seen from here", endpoint)
+	}
+	return int(peer.Pid), nil
+}

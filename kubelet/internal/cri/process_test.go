@@ -1,0 +1,23 @@
+package cri
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	if pid, err := Process(path); err == nil {
+		t.Errorf("where nobody listens: %d", pid)
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if pid, err := Process("unix://" + path); err != nil || pid != os.Getpid() {
+		t.Errorf("%d, %v", pid, err)
+	}
+}
