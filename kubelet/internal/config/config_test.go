@@ -159,6 +159,12 @@ func TestDocumentIsAConfiguration(t *testing.T) {
 	if err != nil || strings.Contains(string(data), "secret") {
 		t.Fatalf("%s, %v", data, err)
 	}
+	for _, fixed := range []string{`"enableDebuggingHandlers":true`, `"cpuCFSQuota":true`, `"enableControllerAttachDetach":true`, `"localStorageCapacityIsolation":true`,
+		`"nodeStatusMaxImages":50`, `"oomScoreAdj":-999`, `"enforceNodeAllocatable":["pods"]`, `"imagePullCredentialsVerificationPolicy":"NeverVerify"`} {
+		if !strings.Contains(string(data), fixed) {
+			t.Errorf("%s is not in %s", fixed, data)
+		}
+	}
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
