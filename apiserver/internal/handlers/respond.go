@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/scheme"
@@ -76,26 +75,6 @@ func (c *call) transform(f form, e registry.Encoded) ([]byte, error) {
 		return marshal(f, obj)
 	}
 	return reformat(f, e.JSON)
-}
-
-// reformat turns JSON into YAML, or indents it.
-func reformat(f form, text []byte) ([]byte, error) {
-	if f.media == runtime.ContentTypeYAML {
-		out, err := yaml.JSONToYAML(text)
-		if err != nil {
-			return nil, fmt.Errorf("encode as YAML: %w", err)
-		}
-		return out, nil
-	}
-	if !f.pretty {
-		return append(bytes.Clone(text), '\n'), nil
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, text, "", "  "); err != nil {
-		return nil, fmt.Errorf("indent: %w", err)
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
 }
 
 // marshal encodes an object, whose kind is set, as f.media.

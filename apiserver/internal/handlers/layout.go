@@ -1,0 +1,64 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// reformat turns JSON into YAML, or indents it. What would become many times as long
+// stays as it is, which is YAML, too: an object may have 10,000 levels, and a line of
+// its own for each, indented by two more than the last, makes 200 MB of 60 kB.
+func reformat(f form, text []byte) ([]byte, error) {
+	wanted := f.pretty || f.media == runtime.ContentTypeYAML
+	switch {
+	case !wanted || spreads(text):
+		return append(bytes.Clone(text), '\n'), nil
+	case f.media == runtime.ContentTypeYAML:
+		out, err := yaml.JSONToYAML(text)
+		if err != nil {
+			return nil, fmt.Errorf("encode as YAML: %w", err)
+		}
+		return out, nil
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", indent); err != nil {
+		return nil, fmt.Errorf("indent: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// indent is what each level is indented by. Texts may grow mostSpread times, which
+// ordinary objects do two or three times, or to as much as is nothing to a server.
+const (
+	indent     = "  "
+	mostSpread = 16
+	anySpread  = 1 << 20
+)
+
+// spreads tells whether JSON would grow too much if each of its values had a line.
+func spreads(text []byte) bool {
+	size, depth, quoted := len(text), 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			size += len(indent) * depth
+		case c == ',':
+			size += len(indent) * depth
+		case c == '}' || c == ']':
+			depth--
+			size += len(indent) * depth
+		}
+	}
+	return size > max(mostSpread*len(text), anySpread)
+}
