@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/storage"
@@ -71,6 +73,21 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierror
 		err.ErrStatus.Message += fmt.Sprintf(" and %d more", more)
 	}
 	return err
+}
+
+// distinct leaves out what was said before: two labels of one wrong value are told of
+// once, but in custom resources, as upstream.
+func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
+	if s.strategy.Encoding != nil || len(errs) > maxCauses {
+		return errs
+	}
+	said := sets.New[string]()
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		text := err.Error()
+		again := said.Has(text)
+		said.Insert(text)
+		return again
+	})
 }
 
 // unanswered says that etcd gave no answer. A read may simply be tried again,
