@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Spelled is a value as upstream's messages spell it: there, validation sees
 // types whose fields have no JSON names, so that a message shows the names of
-// Go, and what is empty as null. Metadata alone is shown as users write it.
+// Go, and what is empty as null. Metadata and selectors alone are shown as users
+// write them.
 type Spelled struct{ Value any }
 
 // MarshalJSON implements json.Marshaler.
@@ -23,7 +26,8 @@ func spell(b *bytes.Buffer, v reflect.Value) error {
 		b.WriteString("null")
 		return nil
 	}
-	if _, ok := v.Interface().(json.Marshaler); !ok {
+	_, marshals := v.Interface().(json.Marshaler)
+	if !marshals && v.Type() != reflect.TypeFor[metav1.LabelSelector]() {
 		switch v.Kind() {
 		case reflect.Pointer, reflect.Interface:
 			return spell(b, v.Elem())

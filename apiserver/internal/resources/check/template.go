@@ -20,8 +20,8 @@ func TemplateMetadata(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
 		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""}, {"selfLink", m.SelfLink != ""},
 		{"uID", m.UID != ""}, {"resourceVersion", m.ResourceVersion != ""}, {"generation", m.Generation != 0},
 		{"creationTimestamp", !m.CreationTimestamp.IsZero()}, {"deletionTimestamp", m.DeletionTimestamp != nil},
-		{"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil}, {"ownerReferences", len(m.OwnerReferences) > 0},
-		{"finalizers", len(m.Finalizers) > 0}, {"managedFields", len(m.ManagedFields) > 0},
+		{"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil}, {"ownerReferences", m.OwnerReferences != nil},
+		{"finalizers", m.Finalizers != nil}, {"managedFields", m.ManagedFields != nil},
 	} {
 		if of.set {
 			errs = append(errs, field.Forbidden(at.Child(of.name), "cannot be set"))

@@ -39,7 +39,7 @@ func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorLis
 			}
 		case corev1.TolerationOpExists:
 			if t.Value != "" {
-				errs = append(errs, field.Invalid(path.Child("operator"), t, "value must be empty when `operator` is 'Exists'"))
+				errs = append(errs, field.Invalid(path.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
 			}
 		case corev1.TolerationOpLt, corev1.TolerationOpGt: // of a feature that is off
 			errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, []corev1.TolerationOperator{

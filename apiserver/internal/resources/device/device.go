@@ -2,9 +2,11 @@ package device
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
@@ -36,19 +38,6 @@ func resource(name, kind string, namespaced bool) core.Resource {
 var specPath = field.NewPath("spec")
 
 func classes() registry.Strategy[*resourcev1.DeviceClass] {
-	validate := func(c *resourcev1.DeviceClass) field.ErrorList {
-		errs := validateSelectors(c.Spec.Selectors, specPath.Child("selectors"))
-		if len(c.Spec.Config) > resourcev1.DeviceConfigMaxSize {
-			errs = append(errs, field.TooMany(specPath.Child("config"), len(c.Spec.Config), resourcev1.DeviceConfigMaxSize))
-		}
-		for i, configuration := range c.Spec.Config {
-			errs = append(errs, validateConfiguration(configuration.DeviceConfiguration, specPath.Child("config").Index(i))...)
-		}
-		if name := c.Spec.ExtendedResourceName; name != nil {
-			errs = append(errs, validateExtended(*name, specPath.Child("extendedResourceName"))...)
-		}
-		return errs
-	}
 	return registry.Strategy[*resourcev1.DeviceClass]{
 		Resource: resource("deviceclasses", "DeviceClass", false), Singular: "deviceclass",
 		AnswersDeleted: true,
@@ -60,9 +49,9 @@ func classes() registry.Strategy[*resourcev1.DeviceClass] {
 			}
 		},
 		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, c *resourcev1.DeviceClass) field.ErrorList { return validate(c) },
+		Validate:     func(_ context.Context, c *resourcev1.DeviceClass) field.ErrorList { return validateClass(&c.Spec) },
 		Update: registry.Change[*resourcev1.DeviceClass]{
-			Validate: func(_ context.Context, c, _ *resourcev1.DeviceClass) field.ErrorList { return validate(c) },
+			Validate: func(_ context.Context, c, _ *resourcev1.DeviceClass) field.ErrorList { return validateClass(&c.Spec) },
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
 	}
@@ -72,17 +61,28 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 	return registry.WithStatus(registry.Strategy[*resourcev1.ResourceClaim]{
 		Resource: resource("resourceclaims", "ResourceClaim", true), Singular: "resourceclaim",
 		AnswersDeleted: true,
-		Default:        func(c *resourcev1.ResourceClaim) { defaultClaim(&c.Spec) },
-		Normalize:      func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.OrNull(c.Spec.Devices.Requests) },
-		ValidateName:   check.NameIsSubdomain,
+		Default: func(c *resourcev1.ResourceClaim) {
+			defaultClaim(&c.Spec)
+			if a := c.Status.Allocation; a != nil {
+				for i := range a.Devices.Results {
+					defaultTolerations(a.Devices.Results[i].Tolerations)
+				}
+			}
+		},
+		Normalize:    func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.OrNull(c.Spec.Devices.Requests) },
+		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
 			return validateClaim(&c.Spec, specPath)
 		},
-		Update: registry.Change[*resourcev1.ResourceClaim]{Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
-			return append(check.Same(c.Spec, old.Spec, specPath), validateClaim(&c.Spec, specPath)...)
-		}},
+		PrepareForCreate: func(_ context.Context, c *resourcev1.ResourceClaim) { dropFromClaim(&c.Spec, nil) },
+		Update: registry.Change[*resourcev1.ResourceClaim]{
+			Prepare: func(_ context.Context, c, old *resourcev1.ResourceClaim) { dropFromClaim(&c.Spec, &old.Spec) },
+			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
+				return check.Fixed(c.Spec, old.Spec, specPath)
+			},
+		},
 		Status: &registry.Change[*resourcev1.ResourceClaim]{
-			KeepsMetadata: true,
+			KeepsMetadata: true, Prepare: prepareClaimStatus,
 			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
 				return validateClaimStatus(c, old)
 			},
@@ -120,13 +120,6 @@ func defaultClaim(s *resourcev1.ResourceClaimSpec) {
 			*count = 1
 		}
 	}
-	tolerate := func(all []resourcev1.DeviceToleration) {
-		for i := range all {
-			if all[i].Operator == "" {
-				all[i].Operator = resourcev1.DeviceTolerationOpEqual
-			}
-		}
-	}
 	for i := range s.Devices.Config {
 		if opaque := s.Devices.Config[i].Opaque; opaque != nil {
 			compact(&opaque.Parameters)
@@ -136,11 +129,40 @@ func defaultClaim(s *resourcev1.ResourceClaimSpec) {
 		r := &s.Devices.Requests[i]
 		if r.Exactly != nil {
 			exact(&r.Exactly.AllocationMode, &r.Exactly.Count)
-			tolerate(r.Exactly.Tolerations)
+			defaultTolerations(r.Exactly.Tolerations)
 		}
 		for k := range r.FirstAvailable {
 			exact(&r.FirstAvailable[k].AllocationMode, &r.FirstAvailable[k].Count)
-			tolerate(r.FirstAvailable[k].Tolerations)
+			defaultTolerations(r.FirstAvailable[k].Tolerations)
+		}
+	}
+}
+
+func defaultTolerations(all []resourcev1.DeviceToleration) {
+	for i := range all {
+		if all[i].Operator == "" {
+			all[i].Operator = resourcev1.DeviceTolerationOpEqual
+		}
+	}
+}
+
+// dropFromClaim drops what belongs to an alpha feature that is off, where none of it was
+// there before.
+func dropFromClaim(s, old *resourcev1.ResourceClaimSpec) {
+	derives := func(r resourcev1.DeviceRequest) bool {
+		return r.Exactly != nil && len(r.Exactly.DerivedAttributes) > 0 || slices.ContainsFunc(r.FirstAvailable, func(sub resourcev1.DeviceSubRequest) bool {
+			return len(sub.DerivedAttributes) > 0
+		})
+	}
+	if old != nil && slices.ContainsFunc(old.Devices.Requests, derives) {
+		return
+	}
+	for _, r := range s.Devices.Requests {
+		if r.Exactly != nil {
+			r.Exactly.DerivedAttributes = nil
+		}
+		for i := range r.FirstAvailable {
+			r.FirstAvailable[i].DerivedAttributes = nil
 		}
 	}
 }
@@ -158,9 +180,20 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 		Validate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(&t.Spec.Spec, at)...)
 		},
-		Update: registry.Change[*resourcev1.ResourceClaimTemplate]{Validate: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
-			return append(check.Same(t.Spec, old.Spec, specPath), validateClaim(&t.Spec.Spec, at)...)
-		}},
+		PrepareForCreate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) { dropFromClaim(&t.Spec.Spec, nil) },
+		Update: registry.Change[*resourcev1.ResourceClaimTemplate]{
+			Prepare: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) {
+				dropFromClaim(&t.Spec.Spec, &old.Spec.Spec)
+			},
+			Validate: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
+				errs := check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata"))
+				errs = append(errs, validateClaim(&t.Spec.Spec, at)...)
+				if equality.Semantic.DeepEqual(t.Spec, old.Spec) {
+					return errs
+				}
+				return append(errs, field.Invalid(specPath, check.Spelled{Value: t.Spec}, check.Immutable))
+			},
+		},
 		UnconditionalUpdate: true,
 	}
 }
@@ -168,11 +201,14 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSlice] {
 	return registry.Strategy[*resourcev1.ResourceSlice]{
 		Resource: resource("resourceslices", "ResourceSlice", false), Singular: "resourceslice",
-		AnswersDeleted: true,
-		ValidateName:   check.NameIsSubdomain,
-		Validate:       func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList { return validateSlice(&s.Spec) },
-		Update: registry.Change[*resourcev1.ResourceSlice]{Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
-			errs := validateSlice(&s.Spec)
+		AnswersDeleted:   true,
+		ValidateName:     check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, s *resourcev1.ResourceSlice) { dropFromSlice(s, nil) },
+		Validate: func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList {
+			return validateSlice(&s.Spec, nil)
+		},
+		Update: registry.Change[*resourcev1.ResourceSlice]{Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropFromSlice(s, old) }, Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
+			errs := validateSlice(&s.Spec, &old.Spec)
 			errs = append(errs, check.Same(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)
 			errs = append(errs, check.Same(s.Spec.Pool.Name, old.Spec.Pool.Name, specPath.Child("pool", "name"))...)
 			return append(errs, check.Same(s.Spec.NodeName, old.Spec.NodeName, specPath.Child("nodeName"))...)
@@ -222,7 +258,12 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 		Status: &registry.Change[*resourcev1.DeviceTaintRule]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
-				return metav1validation.ValidateConditions(r.Status.Conditions, field.NewPath("status", "conditions").Upstream())
+				at, n := field.NewPath("status", "conditions"), len(r.Status.Conditions)
+				errs := metav1validation.ValidateConditions(r.Status.Conditions, at.Upstream())
+				if n > resourcev1.DeviceTaintRuleStatusMaxConditions {
+					errs = append(errs, field.TooMany(at, n, resourcev1.DeviceTaintRuleStatusMaxConditions))
+				}
+				return errs
 			},
 		},
 		Default:      func(r *resourcev1.DeviceTaintRule) { since(&r.Spec.Taint, clock) },
@@ -231,6 +272,13 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 			return validateTaintRule(&r.Spec)
 		},
 		Update: registry.Change[*resourcev1.DeviceTaintRule]{
+			Prepare: func(_ context.Context, r, old *resourcev1.DeviceTaintRule) {
+				now, was := &r.Spec.Taint, &old.Spec.Taint
+				if now.Effect != was.Effect && now.TimeAdded.Equal(was.TimeAdded) { // it is since when this effect is there
+					now.TimeAdded = nil
+					since(now, clock)
+				}
+			},
 			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
 				return validateTaintRule(&r.Spec)
 			},

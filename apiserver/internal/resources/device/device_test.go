@@ -3,8 +3,11 @@ package device
 import (
 	"strings"
 	"testing"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/field"
@@ -102,7 +105,7 @@ func TestSlices(t *testing.T) {
 	} {
 		var spec resourcev1.ResourceSliceSpec
 		read(t, text, &spec)
-		expect(t, text, validateSlice(&spec), want)
+		expect(t, text, validateSlice(&spec, nil), want)
 	}
 }
 
@@ -120,14 +123,39 @@ func TestTaintRules(t *testing.T) {
 	}
 }
 
+// TestTaintedSince: another effect is there since now, but where a client says since when.
+func TestTaintedSince(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Date(2030, 1, 1, 0, 0, 0, 5, time.UTC))
+	now := metav1.NewTime(clock.Now()).Rfc3339Copy()
+	before, said := metav1.NewTime(now.Add(-2*time.Hour)), metav1.NewTime(now.Add(-time.Hour))
+	old := &resourcev1.DeviceTaintRule{Spec: resourcev1.DeviceTaintRuleSpec{Taint: resourcev1.DeviceTaint{Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: &before}}}
+	for name, test := range map[string]struct {
+		effect resourcev1.DeviceTaintEffect
+		added  metav1.Time
+		want   metav1.Time
+	}{
+		"the same effect":      {resourcev1.DeviceTaintEffectNone, before, before},
+		"another":              {resourcev1.DeviceTaintEffectNoExecute, before, now},
+		"another, since then":  {resourcev1.DeviceTaintEffectNoExecute, said, said},
+		"the same, since then": {resourcev1.DeviceTaintEffectNone, said, said},
+	} {
+		rule := old.DeepCopy()
+		rule.Spec.Taint.Effect, rule.Spec.Taint.TimeAdded = test.effect, &test.added
+		taintRules(clock).Update.Prepare(t.Context(), rule, old)
+		if got := rule.Spec.Taint.TimeAdded; !got.Equal(&test.want) {
+			t.Errorf("%s: since %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestExtendedNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.b/c":           "",
-		"abc":             "name: Invalid value: \"abc\": a name must be a domain-prefixed path, such as 'example.com/my-prop'",
-		"kubernetes.io/x": `name: Invalid value: "kubernetes.io/x": must not have "kubernetes.io/" domain`,
-		"requests.a.b/c":  `name: Invalid value: "requests.a.b/c": must not have "requests." prefix`,
+		"abc":             "spec.extendedResourceName: Invalid value: \"abc\": a name must be a domain-prefixed path, such as 'example.com/my-prop'",
+		"kubernetes.io/x": `spec.extendedResourceName: Invalid value: "kubernetes.io/x": must not have "kubernetes.io/" domain`,
+		"requests.a.b/c":  `spec.extendedResourceName: Invalid value: "requests.a.b/c": must not have "requests." prefix`,
 	} {
-		expect(t, name, validateExtended(name, field.NewPath("name")), want)
+		expect(t, name, validateClass(&resourcev1.DeviceClassSpec{ExtendedResourceName: &name}), want)
 	}
 }
 

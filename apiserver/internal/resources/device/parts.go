@@ -6,18 +6,12 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/validate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
-)
-
-// Upstream's bounds of names.
-const (
-	maxPoolName = 253
-	maxShort    = resourcev1.DeviceMaxIDLength
-	maxDomain   = resourcev1.DeviceMaxDomainLength
 )
 
 // validatePool checks a pool's name: parts like those of a domain, with slashes
@@ -27,8 +21,8 @@ func validatePool(name string, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at, "")}
 	}
 	var errs field.ErrorList
-	if len(name) > maxPoolName {
-		errs = append(errs, field.TooLong(at, name, maxPoolName))
+	if len(name) > resourcev1.PoolNameMaxLength {
+		errs = append(errs, field.TooLong(at, name, resourcev1.PoolNameMaxLength))
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		errs = append(errs, check.Subdomain(part, at)...)
@@ -36,33 +30,44 @@ func validatePool(name string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// fullName checks the name of an attribute that says whose it is.
-func fullName(name string, at *field.Path) field.ErrorList {
-	errs := shortName(name, at)
-	if !strings.Contains(name, "/") {
-		errs = append(errs, field.Invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash"))
+// qualifiedName checks the name of an attribute or of a capacity, which is the
+// driver's own where it names no domain. One with two slashes is as good as any.
+func qualifiedName(name string, at *field.Path) field.ErrorList {
+	domain, id, found := strings.Cut(name, "/")
+	switch {
+	case !found:
+		return identifier(name, at)
+	case strings.Contains(id, "/"):
+		return nil
 	}
-	return errs
+	var errs field.ErrorList
+	if domain == "" {
+		errs = append(errs, field.Invalid(at, "", "the domain must not be empty"))
+	} else {
+		errs = append(errs, check.DriverName(domain, at)...)
+	}
+	if id == "" {
+		return append(errs, field.Invalid(at, "", "the name must not be empty"))
+	}
+	return append(errs, identifier(id, at)...)
 }
 
-// shortName checks the name of an attribute or of a capacity, which is the
-// driver's own where it names no domain.
-func shortName(name string, at *field.Path) field.ErrorList {
+func identifier(id string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	id := name
-	if domain, rest, found := strings.Cut(name, "/"); found {
-		id = rest
-		if len(domain) > maxDomain {
-			errs = append(errs, field.TooLong(at, domain, maxDomain))
-		}
-		for _, text := range validation.IsDNS1123Subdomain(domain) {
-			errs = append(errs, field.Invalid(at, domain, "prefix: "+text))
-		}
-	}
-	if len(id) > maxShort {
-		return append(errs, field.TooLong(at, id, maxShort))
+	if len(id) > resourcev1.DeviceMaxIDLength {
+		errs = append(errs, field.TooLong(at, id, resourcev1.DeviceMaxIDLength))
 	}
 	return append(errs, check.Messages(at, id, validation.IsCIdentifier(id))...)
+}
+
+// shortened is a key of a map as paths have it: upstream cuts what is too long in the middle.
+func shortened(key string) string {
+	const most, dots = resourcev1.DeviceMaxDomainLength + 1 + resourcev1.DeviceMaxIDLength, "..."
+	if len(key) <= most {
+		return key
+	}
+	left := most - len(dots)
+	return key[:(left+1)/2] + dots + key[len(key)-left/2:]
 }
 
 func validateTaint(t resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
@@ -75,25 +80,31 @@ func validateTaint(t resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
 
 var effects = []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
 
-func validateTolerations(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
+func declaredTolerations(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range tolerations {
 		path := at.Index(i)
 		if t.Key != "" {
-			errs = append(errs, check.QualifiedName(t.Key, path.Child("key"))...)
+			errs = append(errs, check.Declared(t.Key, path.Child("key"), validate.LabelKey)...)
 		}
-		switch t.Operator {
-		case resourcev1.DeviceTolerationOpExists:
-			if t.Value != "" {
-				errs = append(errs, field.Invalid(path.Child("value"), t.Value, "must be empty for operator `Exists`"))
-			}
-		case resourcev1.DeviceTolerationOpEqual:
-			errs = append(errs, check.Messages(path.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
-		default:
-			errs = append(errs, check.Supported(t.Operator, path.Child("operator"), resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists)...)
-		}
+		errs = append(errs, check.OneOf(t.Operator, path.Child("operator"), resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists)...)
 		if t.Effect != "" {
 			errs = append(errs, check.Supported(t.Effect, path.Child("effect"), effects...)...)
+		}
+	}
+	return errs
+}
+
+// tolerationValues checks which values taints may have that are tolerated.
+func tolerationValues(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, t := range tolerations {
+		value := at.Index(i).Child("value")
+		switch {
+		case t.Operator == resourcev1.DeviceTolerationOpExists && t.Value != "":
+			errs = append(errs, field.Invalid(value, t.Value, "must be empty for operator `Exists`"))
+		case t.Operator == resourcev1.DeviceTolerationOpEqual:
+			errs = append(errs, check.Messages(value, t.Value, validation.IsValidLabelValue(t.Value))...)
 		}
 	}
 	return errs
@@ -105,18 +116,28 @@ func validateConfiguration(c resourcev1.DeviceConfiguration, at *field.Path) fie
 	if c.Opaque == nil {
 		return field.ErrorList{field.Required(opaque, "")}
 	}
-	errs := validateDriver(c.Opaque.Driver, opaque.Child("driver"))
-	raw, parameters := c.Opaque.Parameters.Raw, opaque.Child("parameters")
-	var object map[string]any
+	errs := check.NamedDriver(c.Opaque.Driver, opaque.Child("driver"))
+	return append(errs, validateObject(c.Opaque.Parameters.Raw, resourcev1.OpaqueParametersMaxLength, opaque.Child("parameters"))...)
+}
+
+func validateObject(raw []byte, most int, at *field.Path) field.ErrorList {
+	var value any
 	switch {
 	case len(raw) == 0:
-		errs = append(errs, field.Required(parameters, ""))
-	case len(raw) > resourcev1.OpaqueParametersMaxLength:
-		errs = append(errs, field.TooLong(parameters, "", resourcev1.OpaqueParametersMaxLength))
-	case json.Unmarshal(raw, &object) != nil:
-		errs = append(errs, field.Invalid(parameters, "<value omitted>", "must be a valid JSON object"))
+		return field.ErrorList{field.Required(at, "")}
+	case len(raw) > most:
+		return field.ErrorList{field.TooLong(at, "", most)}
 	}
-	return errs
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return field.ErrorList{field.Invalid(at, "<value omitted>", "error parsing data as JSON: "+err.Error())}
+	}
+	if value == nil {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	if _, is := value.(map[string]any); !is {
+		return field.ErrorList{field.Invalid(at, "<value omitted>", "must be a valid JSON object")}
+	}
+	return nil
 }
 
 // compact writes a driver's parameters as they are stored: they are the same
@@ -126,19 +147,4 @@ func compact(parameters *runtime.RawExtension) {
 	if len(parameters.Raw) > 0 && json.Compact(&b, parameters.Raw) == nil {
 		parameters.Raw = b.Bytes()
 	}
-}
-
-// validateExtended checks the name under which containers ask for a class like
-// for any other resource.
-func validateExtended(name string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch {
-	case !strings.Contains(name, "/"):
-		errs = append(errs, field.Invalid(at, name, "a name must be a domain-prefixed path, such as 'example.com/my-prop'"))
-	case strings.HasPrefix(name, "requests."):
-		return field.ErrorList{field.Invalid(at, name, `must not have "requests." prefix`)}
-	case strings.Contains(name, "kubernetes.io/"):
-		return field.ErrorList{field.Invalid(at, name, `must not have "kubernetes.io/" domain`)}
-	}
-	return append(errs, check.QualifiedName(name, at)...)
 }

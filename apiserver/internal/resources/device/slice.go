@@ -1,23 +1,68 @@
 package device
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/blang/semver/v4"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
 )
 
-func validateSlice(s *resourcev1.ResourceSliceSpec) field.ErrorList {
-	errs := validateDriver(s.Driver, specPath.Child("driver"))
+// dropFromSlice drops what belongs to alpha features that are off, where none of it was
+// there before.
+func dropFromSlice(s, old *resourcev1.ResourceSlice) {
+	if old == nil {
+		old = &resourcev1.ResourceSlice{}
+	}
+	drop := func(uses func(d *resourcev1.Device) bool, from func(d *resourcev1.Device)) {
+		if slices.ContainsFunc(old.Spec.Devices, func(d resourcev1.Device) bool { return uses(&d) }) {
+			return
+		}
+		for i := range s.Spec.Devices {
+			from(&s.Spec.Devices[i])
+		}
+	}
+	if old.Spec.PartitionTypeAttribute == nil {
+		s.Spec.PartitionTypeAttribute = nil
+	}
+	if len(old.Spec.SkipNodeOperations) == 0 {
+		s.Spec.SkipNodeOperations = nil
+	}
+	drop(func(d *resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 }, func(d *resourcev1.Device) { d.NodeAllocatableResources = nil })
+	drop(func(d *resourcev1.Device) bool {
+		return slices.ContainsFunc(d.ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool { return len(c.CompatibilityGroups) > 0 })
+	}, func(d *resourcev1.Device) {
+		for i := range d.ConsumesCounters {
+			d.ConsumesCounters[i].CompatibilityGroups = nil
+		}
+	})
+	drop(listed, func(d *resourcev1.Device) {
+		for name, a := range d.Attributes {
+			a.BoolValues, a.IntValues, a.StringValues, a.VersionValues = nil, nil, nil, nil
+			d.Attributes[name] = a
+		}
+	})
+}
+
+// listed: an attribute of the device has several values.
+func listed(d *resourcev1.Device) bool {
+	for _, a := range d.Attributes {
+		if a.BoolValues != nil || a.IntValues != nil || a.StringValues != nil || a.VersionValues != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// validateSlice checks a slice; old is what it was, or nil.
+func validateSlice(s, old *resourcev1.ResourceSliceSpec) field.ErrorList {
+	errs := check.DriverName(s.Driver, specPath.Child("driver"))
 	pool := specPath.Child("pool")
 	errs = append(errs, validatePool(s.Pool.Name, pool.Child("name"))...)
 	if s.Pool.ResourceSliceCount <= 0 {
@@ -27,17 +72,38 @@ func validateSlice(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(pool.Child("generation"), s.Pool.Generation, "must be greater than or equal to zero"))
 	}
 	errs = append(errs, validatePlace(s)...)
-	if len(s.Devices) > maxDevices {
-		errs = append(errs, field.TooMany(specPath.Child("devices"), len(s.Devices), maxDevices))
+	if s.SharedCounters != nil && s.Devices != nil {
+		errs = append(errs, field.Invalid(specPath, "", "only one of `sharedCounters` or `devices` is allowed"))
 	}
-	names := sets.New[string]()
-	for i := range s.Devices {
-		path := specPath.Child("devices").Index(i)
-		errs = append(errs, validateDevice(&s.Devices[i], ptr.Deref(s.PerDeviceNodeSelection, false), path)...)
-		if names.Has(s.Devices[i].Name) {
-			errs = append(errs, field.Duplicate(path, s.Devices[i].Name))
+	errs = append(errs, validateCounterSets(s.SharedCounters, specPath.Child("sharedCounters"))...)
+	return append(errs, validateDevices(s, old, specPath.Child("devices"))...)
+}
+
+func validateDevices(s, old *resourcev1.ResourceSliceSpec, at *field.Path) field.ErrorList {
+	most := resourcev1.ResourceSliceMaxDevices
+	if slices.ContainsFunc(s.Devices, func(d resourcev1.Device) bool {
+		return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 || listed(&d)
+	}) {
+		most = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
+	}
+	if len(s.Devices) > most {
+		return field.ErrorList{field.TooMany(at, len(s.Devices), most)}
+	}
+	before := map[string]*resourcev1.Device{}
+	if old != nil {
+		for i := range old.Devices {
+			before[old.Devices[i].Name] = &old.Devices[i]
 		}
-		names.Insert(s.Devices[i].Name)
+	}
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i := range s.Devices {
+		d, path := &s.Devices[i], at.Index(i)
+		errs = append(errs, validateDevice(d, before[d.Name], ptr.Deref(s.PerDeviceNodeSelection, false), path)...)
+		if seen[d.Name] {
+			errs = append(errs, field.Duplicate(path, d.Name))
+		}
+		seen[d.Name] = true
 	}
 	return errs
 }
@@ -46,32 +112,14 @@ func validateSlice(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 // its devices.
 func validatePlace(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 	const oneOf = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
-	var errs field.ErrorList
-	var set []string
-	if s.NodeName != nil {
-		if *s.NodeName == "" {
-			errs = append(errs, field.Invalid(specPath.Child("nodeName"), "", "must be either unset or set to a non-empty string"))
-		} else {
-			set = append(set, "`nodeName`")
-			errs = append(errs, check.Subdomain(*s.NodeName, specPath.Child("nodeName"))...)
-		}
+	errs, set := validateNodes(s.NodeName, s.NodeSelector, s.AllNodes, "must be either unset or set to a non-empty string", specPath)
+	if terms := specPath.Child("nodeSelector", "nodeSelectorTerms"); s.NodeSelector != nil && len(s.NodeSelector.NodeSelectorTerms) != 1 {
+		errs = append(errs, field.Invalid(terms, check.Spelled{Value: s.NodeSelector.NodeSelectorTerms}, "must have exactly one node selector term"))
 	}
-	if s.NodeSelector != nil {
-		set = append(set, "`nodeSelector`")
-		errs = append(errs, validateNodeSelector(s.NodeSelector, specPath.Child("nodeSelector"))...)
-	}
-	for _, f := range []struct {
-		name  string
-		value *bool
-	}{{"allNodes", s.AllNodes}, {"perDeviceNodeSelection", s.PerDeviceNodeSelection}} {
-		if f.value == nil {
-			continue
-		}
-		if !*f.value {
-			errs = append(errs, field.Invalid(specPath.Child(f.name), false, "must be either unset or set to true"))
-			continue
-		}
-		set = append(set, "`"+f.name+"`")
+	if each := s.PerDeviceNodeSelection; each != nil && *each {
+		set = append(set, "`perDeviceNodeSelection`")
+	} else if each != nil {
+		errs = append(errs, field.Invalid(specPath.Child("perDeviceNodeSelection"), false, "must be either unset or set to true"))
 	}
 	switch len(set) {
 	case 0:
@@ -83,99 +131,61 @@ func validatePlace(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 	return errs
 }
 
-func validateNodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorList {
-	terms := at.Child("nodeSelectorTerms")
+// validateNodes checks which nodes are meant, and returns in which ways it is said.
+func validateNodes(name *string, selector *corev1.NodeSelector, all *bool, nameless string, at *field.Path) (field.ErrorList, []string) {
 	var errs field.ErrorList
-	if len(s.NodeSelectorTerms) == 0 {
-		errs = append(errs, field.Required(terms, "must have at least one node selector term"))
-	}
-	if len(s.NodeSelectorTerms) != 1 {
-		errs = append(errs, field.Invalid(terms, check.Spelled{Value: s.NodeSelectorTerms}, "must have exactly one node selector term"))
-	}
-	return errs
-}
-
-func validateDevice(d *resourcev1.Device, ownNodes bool, at *field.Path) field.ErrorList {
-	errs := check.Label(d.Name, at.Child("name"))
-	if n := len(d.Attributes) + len(d.Capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
-		errs = append(errs, field.Invalid(at, n, fmt.Sprintf("the total number of attributes and capacities must not exceed %d", resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice)))
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
-		errs = append(errs, shortName(string(name), at.Child("attributes"))...)
-		errs = append(errs, validateAttribute(d.Attributes[name], at.Child("attributes").Key(string(name)))...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
-		errs = append(errs, shortName(string(name), at.Child("capacity"))...)
-		errs = append(errs, validatePolicy(d.Capacity[name].RequestPolicy, ptr.Deref(d.AllowMultipleAllocations, false), at.Child("capacity").Key(string(name)).Child("requestPolicy"))...)
-	}
-	if len(d.Taints) > resourcev1.DeviceTaintsMaxLength {
-		errs = append(errs, field.TooMany(at.Child("taints"), len(d.Taints), resourcev1.DeviceTaintsMaxLength))
-	}
-	for i, taint := range d.Taints {
-		errs = append(errs, validateTaint(taint, at.Child("taints").Index(i))...)
-	}
-	switch says := d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil; {
-	case says && !ownNodes:
-		errs = append(errs, field.Invalid(at, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec"))
-	case !says && ownNodes:
-		errs = append(errs, field.Required(at, "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"))
-	}
-	return errs
-}
-
-// validateAttribute checks that what a driver tells of a device is one value.
-func validateAttribute(a resourcev1.DeviceAttribute, at *field.Path) field.ErrorList {
-	const kinds = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"
 	var set []string
-	for _, f := range []struct {
-		name  string
-		isSet bool
-	}{
-		{"int", a.IntValue != nil}, {"bool", a.BoolValue != nil}, {"string", a.StringValue != nil}, {"version", a.VersionValue != nil},
-		{"ints", a.IntValues != nil}, {"bools", a.BoolValues != nil}, {"strings", a.StringValues != nil}, {"versions", a.VersionValues != nil},
-	} {
-		if f.isSet {
-			set = append(set, f.name)
-		}
-	}
-	switch len(set) {
-	case 0:
-		return field.ErrorList{field.Invalid(at, "", "must specify one of: "+kinds)}
-	case 1:
+	switch {
+	case name == nil:
+	case *name == "":
+		errs = append(errs, field.Invalid(at.Child("nodeName"), "", nameless))
 	default:
-		return field.ErrorList{field.Invalid(at, "{"+strings.Join(set, ", ")+"}", "must specify exactly one of: "+kinds)}
+		set = append(set, "`nodeName`")
+		errs = append(errs, check.Subdomain(*name, at.Child("nodeName"))...)
 	}
-	longest := resourcev1.DeviceAttributeMaxValueLength
-	if a.StringValue != nil && len(*a.StringValue) > longest {
-		return field.ErrorList{field.TooLong(at.Child("string"), *a.StringValue, longest)}
+	if selector != nil {
+		set = append(set, "`nodeSelector`")
+		errs = append(errs, pod.ValidateNodeSelector(selector, at.Child("nodeSelector"))...)
 	}
-	if a.VersionValue == nil {
-		return nil
+	switch {
+	case all == nil:
+	case *all:
+		set = append(set, "`allNodes`")
+	default:
+		errs = append(errs, field.Invalid(at.Child("allNodes"), false, "must be either unset or set to true"))
 	}
-	if len(*a.VersionValue) > longest {
-		return field.ErrorList{field.TooLong(at.Child("version"), *a.VersionValue, longest)}
-	}
-	if _, err := semver.Parse(*a.VersionValue); err != nil {
-		return field.ErrorList{field.Invalid(at.Child("version"), *a.VersionValue, "must be a string compatible with semver.org spec 2.0.0")}
-	}
-	return nil
+	return errs, set
 }
 
-// validatePolicy checks which parts of a capacity may be asked for: only what several
-// share has parts.
-func validatePolicy(p *resourcev1.CapacityRequestPolicy, shared bool, at *field.Path) field.ErrorList {
-	switch {
-	case p == nil:
-	case !shared:
-		return field.ErrorList{field.Forbidden(at, "allowMultipleAllocations must be true")}
-	case len(p.ValidValues) > 0 && p.ValidRange != nil:
-		return field.ErrorList{field.Forbidden(at, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)}
-	case p.Default == nil && len(p.ValidValues) > 0:
-		return field.ErrorList{field.Required(at.Child("default"), "required when validValues is defined")}
-	case p.Default == nil && p.ValidRange != nil:
-		return field.ErrorList{field.Required(at.Child("default"), "required when validRange is defined")}
-	case p.ValidRange != nil && p.ValidRange.Min == nil:
-		return field.ErrorList{field.Required(at.Child("validRange", "min"), "required when validRange is defined")}
+func validateCounterSets(all []resourcev1.CounterSet, at *field.Path) field.ErrorList {
+	if long := check.Most(all, resourcev1.ResourceSliceMaxCounterSets, at); len(long) > 0 {
+		return long
 	}
-	return nil
+	errs := check.Unique(all, at, func(a, b *resourcev1.CounterSet) bool { return a.Name == b.Name })
+	for i, s := range all {
+		errs = append(errs, validateCounters("name", s.Name, s.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet, at.Index(i))...)
+	}
+	return errs
+}
+
+// validateCounters checks a set of counters, and what it is called by the field of the
+// given name.
+func validateCounters(by, name string, counters map[string]resourcev1.Counter, most int, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if name == "" {
+		errs = append(errs, field.Required(at.Child(by), ""))
+	} else {
+		errs = append(errs, check.ShortName(name, at.Child(by))...)
+	}
+	path := at.Child("counters")
+	switch n := len(counters); {
+	case n == 0:
+		errs = append(errs, field.Required(path, ""))
+	case n > most:
+		errs = append(errs, field.TooMany(path, n, most))
+	}
+	for _, counter := range slices.Sorted(maps.Keys(counters)) {
+		errs = append(errs, check.ShortName(counter, path)...)
+	}
+	return errs
 }

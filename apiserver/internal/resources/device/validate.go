@@ -1,147 +1,190 @@
 package device
 
 import (
-	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/validate"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
-const (
-	maxExpression = 10 << 10
-	maxDevices    = 128
-	maxDriverName = 63
-)
-
 func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorList {
-	devices, requests := at.Child("devices"), at.Child("devices", "requests")
-	var errs field.ErrorList
-	if n := len(s.Devices.Requests); n > resourcev1.DeviceRequestsMaxSize {
-		errs = append(errs, field.TooMany(requests, n, resourcev1.DeviceRequestsMaxSize))
-	}
-	names := sets.New[string]()
-	for i := range s.Devices.Requests {
-		r, path := &s.Devices.Requests[i], requests.Index(i)
-		errs = append(errs, uniqueName(r.Name, *r, names, path.Child("name"), path)...)
-		switch {
-		case r.Exactly == nil && len(r.FirstAvailable) == 0:
-			errs = append(errs, field.Required(path, "exactly one of `exactly` or `firstAvailable` is required"))
-		case r.Exactly != nil && len(r.FirstAvailable) > 0:
-			errs = append(errs, field.Invalid(path, nil, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"))
-		case r.Exactly != nil:
-			errs = append(errs, validateRequest(r.Exactly.DeviceClassName, r.Exactly.Selectors, r.Exactly.AllocationMode, r.Exactly.Count, path.Child("exactly"))...)
-			errs = append(errs, validateTolerations(r.Exactly.Tolerations, path.Child("exactly", "tolerations"))...)
-		}
-		if n := len(r.FirstAvailable); n > resourcev1.FirstAvailableDeviceRequestMaxSize {
-			errs = append(errs, field.TooMany(path.Child("firstAvailable"), n, resourcev1.FirstAvailableDeviceRequestMaxSize))
-		}
-		if r.Exactly != nil {
-			continue
-		}
-		parts := sets.New[string]()
-		for k := range r.FirstAvailable {
-			sub, subPath := &r.FirstAvailable[k], path.Child("firstAvailable").Index(k)
-			errs = append(errs, uniqueName(sub.Name, *sub, parts, subPath.Child("name"), subPath)...)
-			names.Insert(r.Name + "/" + sub.Name)
-			errs = append(errs, validateRequest(sub.DeviceClassName, sub.Selectors, sub.AllocationMode, sub.Count, subPath)...)
-			errs = append(errs, validateTolerations(sub.Tolerations, subPath.Child("tolerations"))...)
+	devices := at.Child("devices")
+	errs := validateRequests(s.Devices.Requests, devices.Child("requests"))
+	names := requestNames(s)
+	constraints := devices.Child("constraints")
+	if long := check.Most(s.Devices.Constraints, resourcev1.DeviceConstraintsMaxSize, constraints); len(long) > 0 {
+		errs = append(errs, long...)
+	} else {
+		for i, c := range s.Devices.Constraints {
+			errs = append(errs, validateConstraint(c, names, constraints.Index(i))...)
 		}
 	}
-	if n := len(s.Devices.Constraints); n > resourcev1.DeviceConstraintsMaxSize {
-		errs = append(errs, field.TooMany(devices.Child("constraints"), n, resourcev1.DeviceConstraintsMaxSize))
-	}
-	for i, c := range s.Devices.Constraints {
-		path := devices.Child("constraints").Index(i)
-		errs = append(errs, known(c.Requests, names, path.Child("requests"))...)
-		switch {
-		case c.MatchAttribute != nil:
-			errs = append(errs, fullName(string(*c.MatchAttribute), path.Child("matchAttribute"))...)
-		case c.DistinctAttribute != nil:
-			errs = append(errs, fullName(string(*c.DistinctAttribute), path.Child("distinctAttribute"))...)
-		default:
-			errs = append(errs, field.Required(path, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
-		}
-	}
-	if n := len(s.Devices.Config); n > resourcev1.DeviceConfigMaxSize {
-		errs = append(errs, field.TooMany(devices.Child("config"), n, resourcev1.DeviceConfigMaxSize))
+	config := devices.Child("config")
+	if long := check.Most(s.Devices.Config, resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
+		return append(errs, long...)
 	}
 	for i, c := range s.Devices.Config {
-		path := devices.Child("config").Index(i)
-		errs = append(errs, known(c.Requests, names, path.Child("requests"))...)
-		errs = append(errs, validateConfiguration(c.DeviceConfiguration, path)...)
+		errs = append(errs, known(c.Requests, names, config.Index(i).Child("requests"))...)
+		errs = append(errs, validateConfiguration(c.DeviceConfiguration, config.Index(i))...)
 	}
 	return errs
 }
 
-func uniqueName(name string, of any, seen sets.Set[string], at, item *field.Path) field.ErrorList {
-	errs := check.Label(name, at)
-	if seen.Has(name) {
-		errs = append(errs, field.Duplicate(item, of))
+func validateRequests(requests []resourcev1.DeviceRequest, at *field.Path) field.ErrorList {
+	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
+		return long
 	}
-	seen.Insert(name)
+	errs := check.Unique(requests, at, func(a, b *resourcev1.DeviceRequest) bool { return a.Name == b.Name })
+	for i := range requests {
+		r, path := &requests[i], at.Index(i)
+		errs = append(errs, check.Label(r.Name, path.Child("name"))...)
+		one := r.Exactly == nil || len(r.FirstAvailable) == 0
+		switch {
+		case !one:
+			errs = append(errs, field.Invalid(path, nil, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"))
+		case r.Exactly == nil && len(r.FirstAvailable) == 0:
+			errs = append(errs, field.Required(path, "exactly one of `exactly` or `firstAvailable` is required"))
+		}
+		if e := r.Exactly; e != nil {
+			wish := wish{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations}
+			errs = append(errs, wish.declared(path.Child("exactly"))...)
+			if one {
+				errs = append(errs, validateClassName(e.DeviceClassName, path.Child("exactly", "deviceClassName"))...)
+				errs = append(errs, wish.validate(path.Child("exactly"))...)
+			}
+		}
+		errs = append(errs, validateAlternatives(r.FirstAvailable, one, path.Child("firstAvailable"))...)
+	}
 	return errs
 }
 
-// known checks that a constraint or a configuration is about requests of the
-// claim.
+// validateAlternatives checks from which devices the first is taken that there is. Where a
+// request has them beside what it wants exactly, only what is declared of them is looked at.
+func validateAlternatives(all []resourcev1.DeviceSubRequest, alone bool, at *field.Path) field.ErrorList {
+	if long := check.Most(all, resourcev1.FirstAvailableDeviceRequestMaxSize, at); len(long) > 0 {
+		return long
+	}
+	errs := check.Unique(all, at, func(a, b *resourcev1.DeviceSubRequest) bool { return a.Name == b.Name })
+	for i, r := range all {
+		path := at.Index(i)
+		if r.DeviceClassName == "" {
+			errs = append(errs, field.Required(path.Child("deviceClassName"), ""))
+		} else {
+			errs = append(errs, check.Declared(r.DeviceClassName, path.Child("deviceClassName"), validate.LongName)...)
+		}
+		wish := wish{r.DeviceClassName, r.Selectors, r.AllocationMode, r.Count, r.Tolerations}
+		errs = append(errs, wish.declared(path)...)
+		if alone {
+			errs = append(errs, check.Label(r.Name, path.Child("name"))...)
+			errs = append(errs, wish.validate(path)...)
+		}
+	}
+	return errs
+}
+
+// wish is what both kinds of requests want.
+type wish struct {
+	class       string
+	selectors   []resourcev1.DeviceSelector
+	mode        resourcev1.DeviceAllocationMode
+	count       int64
+	tolerations []resourcev1.DeviceToleration
+}
+
+func (w wish) declared(at *field.Path) field.ErrorList {
+	errs := check.Most(w.selectors, resourcev1.DeviceSelectorsMaxSize, at.Child("selectors"))
+	errs = append(errs, check.Supported(w.mode, at.Child("allocationMode"), resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount)...)
+	return append(errs, declaredTolerations(w.tolerations, at.Child("tolerations"))...)
+}
+
+func (w wish) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(w.selectors) <= resourcev1.DeviceSelectorsMaxSize {
+		errs = validateSelectors(w.selectors, at.Child("selectors"))
+	}
+	count := at.Child("count")
+	switch {
+	case w.mode == resourcev1.DeviceAllocationModeAll && w.count != 0:
+		errs = append(errs, field.Invalid(count, w.count, "must not be specified when allocationMode is 'All'"))
+	case w.mode == resourcev1.DeviceAllocationModeExactCount && w.count <= 0:
+		errs = append(errs, field.Invalid(count, w.count, "must be greater than zero"))
+	}
+	return append(errs, tolerationValues(w.tolerations, at.Child("tolerations"))...)
+}
+
+func validateClassName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return check.Messages(at, name, check.NameIsSubdomain(name, false))
+}
+
+func validateConstraint(c resourcev1.DeviceConstraint, names sets.Set[string], at *field.Path) field.ErrorList {
+	errs := known(c.Requests, names, at.Child("requests"))
+	if c.MatchAttribute == nil && c.DistinctAttribute == nil {
+		return append(errs, field.Required(at, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
+	}
+	if name := c.MatchAttribute; name != nil {
+		errs = append(errs, check.Declared(*name, at.Child("matchAttribute"), validate.ResourceFullyQualifiedName)...)
+	}
+	if name := c.DistinctAttribute; name != nil {
+		errs = append(errs, check.Declared(*name, at.Child("distinctAttribute"), validate.ResourceFullyQualifiedName)...)
+	}
+	return errs
+}
+
+// requestNames are what the requests of a claim are called, and their alternatives.
+func requestNames(s *resourcev1.ResourceClaimSpec) sets.Set[string] {
+	names := sets.New[string]()
+	for _, r := range s.Devices.Requests {
+		names.Insert(r.Name)
+		for _, alternative := range r.FirstAvailable {
+			names.Insert(r.Name + "/" + alternative.Name)
+		}
+	}
+	return names
+}
+
+// known checks that what is said is about requests of the claim.
 func known(requests []string, names sets.Set[string], at *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
+		return long
+	}
+	errs := check.Unique(requests, at, func(a, b *string) bool { return *a == *b })
 	for i, name := range requests {
-		if slices.Contains(requests[:i], name) {
-			errs = append(errs, field.Duplicate(at.Index(i), name))
-			continue
-		}
-		for part := range strings.SplitSeq(name, "/") {
-			errs = append(errs, check.Label(part, at.Index(i))...)
-		}
-		if !names.Has(name) {
-			errs = append(errs, field.Invalid(at.Index(i), name, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
-		}
+		errs = append(errs, knownOne(name, names, at.Index(i))...)
 	}
 	return errs
 }
 
-func validateRequest(class string, selectors []resourcev1.DeviceSelector, mode resourcev1.DeviceAllocationMode, count int64, at *field.Path) field.ErrorList {
+func knownOne(name string, names sets.Set[string], at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if class == "" {
-		errs = append(errs, field.Required(at.Child("deviceClassName"), ""))
-	} else {
-		errs = append(errs, check.Messages(at.Child("deviceClassName"), class, check.NameIsSubdomain(class, false))...)
+	parts := strings.Split(name, "/")
+	if len(parts) <= 2 {
+		for _, part := range parts {
+			errs = append(errs, check.Label(part, at)...)
+		}
 	}
-	errs = append(errs, validateSelectors(selectors, at.Child("selectors"))...)
-	switch mode {
-	case resourcev1.DeviceAllocationModeAll:
-		if count != 0 {
-			errs = append(errs, field.Invalid(at.Child("count"), count, "must not be specified when allocationMode is 'All'"))
-		}
-	case resourcev1.DeviceAllocationModeExactCount:
-		if count <= 0 {
-			errs = append(errs, field.Invalid(at.Child("count"), count, "must be greater than zero"))
-		}
-	default:
-		errs = append(errs, check.Supported(mode, at.Child("allocationMode"),
-			resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount)...)
+	if len(parts) > 2 || !names.Has(name) {
+		errs = append(errs, field.Invalid(at, name, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
 	}
 	return errs
 }
 
+// validateSelectors checks selectors of which there are not too many.
 func validateSelectors(selectors []resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(selectors) > resourcev1.DeviceSelectorsMaxSize {
-		errs = append(errs, field.TooMany(at, len(selectors), resourcev1.DeviceSelectorsMaxSize))
-	}
 	for i, s := range selectors {
 		path := at.Index(i).Child("cel")
 		switch {
 		case s.CEL == nil:
 			errs = append(errs, field.Required(path, ""))
-		case len(s.CEL.Expression) > maxExpression:
-			errs = append(errs, field.TooLong(path.Child("expression"), "", maxExpression))
+		case len(s.CEL.Expression) > resourcev1.CELSelectorExpressionMaxLength:
+			errs = append(errs, field.TooLong(path.Child("expression"), "", resourcev1.CELSelectorExpressionMaxLength))
 		default:
 			if err := validateSelector(s.CEL.Expression, path.Child("expression")); err != nil {
 				errs = append(errs, err)
@@ -151,54 +194,31 @@ func validateSelectors(selectors []resourcev1.DeviceSelector, at *field.Path) fi
 	return errs
 }
 
-// validateClaimStatus checks that what was allocated stays as long as it is
-// allocated, and that nothing reserves what is not.
-func validateClaimStatus(c, old *resourcev1.ResourceClaim) field.ErrorList {
-	at := field.NewPath("status")
-	var errs field.ErrorList
-	if n := len(c.Status.ReservedFor); n > resourcev1.ResourceClaimReservedForMaxSize {
-		errs = append(errs, field.TooMany(at.Child("reservedFor"), n, resourcev1.ResourceClaimReservedForMaxSize))
+func validateClass(s *resourcev1.DeviceClassSpec) field.ErrorList {
+	selectors, config := specPath.Child("selectors"), specPath.Child("config")
+	errs := check.Most(s.Selectors, resourcev1.DeviceSelectorsMaxSize, selectors)
+	if len(errs) == 0 {
+		errs = validateSelectors(s.Selectors, selectors)
 	}
-	seen := sets.New[string]()
-	for i, user := range c.Status.ReservedFor {
-		path := at.Child("reservedFor").Index(i)
-		for _, f := range []struct{ name, value string }{{"resource", user.Resource}, {"name", user.Name}, {"uid", string(user.UID)}} {
-			if f.value == "" {
-				errs = append(errs, field.Required(path.Child(f.name), ""))
-			}
+	if long := check.Most(s.Config, resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
+		errs = append(errs, long...)
+	} else {
+		for i, c := range s.Config {
+			errs = append(errs, validateConfiguration(c.DeviceConfiguration, config.Index(i))...)
 		}
-		if seen.Has(string(user.UID)) {
-			errs = append(errs, field.Duplicate(path, user.UID))
-		}
-		seen.Insert(string(user.UID))
 	}
-	if len(c.Status.ReservedFor) > 0 && c.Status.Allocation == nil {
-		errs = append(errs, field.Forbidden(at.Child("reservedFor"), "may not be specified when `allocated` is not set"))
-	}
-	if c.Status.Allocation != nil && old.Status.Allocation != nil {
-		errs = append(errs, check.Same(c.Status.Allocation, old.Status.Allocation, at.Child("allocation"))...)
+	if name := s.ExtendedResourceName; name != nil {
+		errs = append(errs, check.Declared(*name, specPath.Child("extendedResourceName"), validate.ExtendedResourceName)...)
 	}
 	return errs
 }
 
-func validateDriver(name string, at *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(at, "")}
-	}
-	var errs field.ErrorList
-	if len(name) > maxDriverName {
-		errs = append(errs, field.TooLong(at, name, maxDriverName))
-	}
-	return append(errs, check.Messages(at, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
-}
-
 func validateTaintRule(s *resourcev1.DeviceTaintRuleSpec) field.ErrorList {
-	at := specPath.Child("taint")
 	var errs field.ErrorList
 	if f := s.DeviceSelector; f != nil {
 		where := specPath.Child("deviceSelector")
 		if f.Driver != nil {
-			errs = append(errs, validateDriver(*f.Driver, where.Child("driver"))...)
+			errs = append(errs, check.DriverName(*f.Driver, where.Child("driver"))...)
 		}
 		if f.Pool != nil {
 			errs = append(errs, validatePool(*f.Pool, where.Child("pool"))...)
@@ -207,5 +227,5 @@ func validateTaintRule(s *resourcev1.DeviceTaintRuleSpec) field.ErrorList {
 			errs = append(errs, check.Label(*f.Device, where.Child("device"))...)
 		}
 	}
-	return append(errs, validateTaint(s.Taint, at)...)
+	return append(errs, validateTaint(s.Taint, specPath.Child("taint"))...)
 }
