@@ -35,13 +35,14 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, at *field.Path) fie
 		return nil
 	}
 	var errs field.ErrorList
+	if ref.Name != "" {
+		errs = append(errs, check.Messages(at.Child("name"), ref.Name, path.IsValidPathSegmentName(ref.Name))...)
+	}
 	switch {
 	case ref.Name != "" && ref.Selector != nil:
 		const why = "name and selector are mutually exclusive"
 		errs = append(errs, field.Forbidden(at.Child("name"), why), field.Forbidden(at.Child("selector"), why))
-	case ref.Name != "":
-		errs = append(errs, check.Messages(at.Child("name"), ref.Name, path.IsValidPathSegmentName(ref.Name))...)
-	case ref.Selector == nil:
+	case ref.Name == "" && ref.Selector == nil:
 		errs = append(errs, field.Required(at, "one of name or selector must be specified"))
 	}
 	if ref.Selector != nil {

@@ -1,6 +1,9 @@
 package admissionregistration
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,11 +11,13 @@ import (
 	"github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/field"
+	"kctl/apiserver/internal/jsonpath"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -24,6 +29,9 @@ const (
 var (
 	reasons    = []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge}
 	identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
+	// pathStart is how paths to fields begin: with a name, mostly.
+	pathStart    = regexp.MustCompile(`^([.\[]|[\pL_][\pL\pN_]*([.\[]|$)|\d+$)`)
+	errPathStart = errors.New("it begins with no name")
 	// reserved words are not identifiers in CEL.
 	reserved = []string{
 		"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
@@ -70,6 +78,26 @@ func validateParamKind(k *admissionregistrationv1.ParamKind, at *field.Path) fie
 	}
 	if messages := validation.IsDNS1035Label(strings.ToLower(k.Kind)); len(messages) > 0 {
 		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+strings.Join(messages, ",")))
+	}
+	return errs
+}
+
+// validatePolicyStatus checks what the type checker has found: each warning, and by a
+// path what it is about.
+func validatePolicyStatus(s *admissionregistrationv1.ValidatingAdmissionPolicyStatus, at *field.Path) field.ErrorList {
+	errs := metav1validation.ValidateConditions(s.Conditions, at.Child("conditions").Upstream())
+	if s.TypeChecking == nil {
+		return errs
+	}
+	for i, w := range s.TypeChecking.ExpressionWarnings {
+		at := at.Child("typeChecking", "expressionWarnings").Index(i)
+		errs = append(errs, check.Need(at, "warning", w.Warning)...)
+		ref := strings.TrimSpace(w.FieldRef)
+		if ref == "" {
+			errs = append(errs, field.Required(at.Child("fieldRef"), ""))
+		} else if _, err := jsonpath.Compile("." + strings.TrimPrefix(ref, ".")); err != nil || !pathStart.MatchString(ref) {
+			errs = append(errs, field.Invalid(at.Child("fieldRef"), ref, fmt.Sprintf("invalid JSONPath: %v", cmp.Or(err, errPathStart))))
+		}
 	}
 	return errs
 }

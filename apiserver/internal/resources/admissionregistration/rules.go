@@ -84,25 +84,24 @@ func validateResources(resources []string, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(at.Index(i), ""))
 			continue
 		}
-		resource, subresource, _ := strings.Cut(pattern, "/")
-		switch {
-		case ofAll[subresource]:
-			errs = append(errs, field.Invalid(at.Index(i), pattern, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, pattern)))
-		case allOf[resource]:
+		resource, subresource, found := strings.Cut(pattern, "/")
+		if !found {
+			single = resource != wildcard // the last one decides, as upstream
+			continue
+		}
+		if allOf[resource] {
 			errs = append(errs, field.Invalid(at.Index(i), pattern, fmt.Sprintf("if '%s/*' is present, must not specify %s", resource, pattern)))
 		}
-		if pattern != "*/*" && resource == wildcard && subresource != "" {
-			ofAll[subresource] = true
+		if ofAll[subresource] {
+			errs = append(errs, field.Invalid(at.Index(i), pattern, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, pattern)))
 		}
-		if pattern != "*/*" && subresource == wildcard {
-			allOf[resource] = true
-		}
-		single = single || subresource == "" && resource != wildcard
+		allOf[resource] = allOf[resource] || subresource == wildcard
+		ofAll[subresource] = ofAll[subresource] || resource == wildcard
 	}
-	switch {
-	case len(resources) > 1 && slices.Contains(resources, "*/*"):
+	if len(resources) > 1 && slices.Contains(resources, "*/*") {
 		errs = append(errs, field.Invalid(at, resources, "if '*/*' is present, must not specify other resources"))
-	case single && slices.Contains(resources, wildcard):
+	}
+	if single && slices.Contains(resources, wildcard) {
 		errs = append(errs, field.Invalid(at, resources, "if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs

@@ -7,7 +7,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/field"
@@ -135,7 +134,7 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 		Prepare:       func(_ context.Context, o, old object) { o.Spec = old.Spec },
 		KeepsMetadata: true,
 		Validate: func(_ context.Context, o, _ object) field.ErrorList {
-			return metav1validation.ValidateConditions(o.Status.Conditions, field.NewPath("status", "conditions").Upstream())
+			return validatePolicyStatus(&o.Status, field.NewPath("status"))
 		},
 	}
 	return s
@@ -192,7 +191,11 @@ func MutatingBindings(clock clock.PassiveClock) registry.Strategy[*admissionregi
 		resource: resource("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
 		defaults: func(o object) { defaultMatch(o.Spec.MatchResources) },
 		validate: func(o, _ object) field.ErrorList {
-			return validateBinding(o.Spec.PolicyName, o.Spec.ParamRef, o.Spec.MatchResources)
+			errs := validateBinding(o.Spec.PolicyName, o.Spec.ParamRef, o.Spec.MatchResources)
+			if m := o.Spec.MatchResources; m != nil {
+				errs = append(errs, validateMutable(m.ResourceRules, field.NewPath("spec", "matchResources", "resourceRules", "operations"))...)
+			}
+			return errs
 		},
 		columns: bindingColumns,
 		cells:   func(o object) []any { return []any{o.Spec.PolicyName, refCell(o.Spec.ParamRef)} },

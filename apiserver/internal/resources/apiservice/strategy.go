@@ -36,6 +36,7 @@ const DefaultPort = 443
 func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 	return registry.Strategy[*APIService]{
 		Resource: Resource, Singular: "apiservice", Categories: []string{"api-extensions"},
+		Unowned:       map[string][]string{"status": {"metadata"}},
 		StoragePrefix: "apiregistration.k8s.io/apiservices",
 		New:           func() *APIService { return new(APIService) },
 		ValidateName:  check.NameIsSegment,
@@ -56,9 +57,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validate(s) },
 		},
 		Status: &registry.Change[*APIService]{
-			KeepsMetadata: true,
-			Prepare:       func(_ context.Context, s, old *APIService) { s.Spec = old.Spec },
-			Validate:      func(_ context.Context, s, _ *APIService) field.ErrorList { return validateStatus(s) },
+			Prepare: func(_ context.Context, s, old *APIService) {
+				s.Spec = old.Spec
+				s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Labels, old.Annotations, old.Finalizers, old.OwnerReferences
+			},
+			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validateStatus(s) },
 		},
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Service", "The reference to the service that hosts this API endpoint."),

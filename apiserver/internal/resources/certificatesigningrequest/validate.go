@@ -118,12 +118,10 @@ func ValidateUserAnnotations(said map[string]string, at *field.Path) field.Error
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(said)) {
 		size += len(key) + len(said[key])
-		wrong := check.QualifiedName(strings.ToLower(key), at)
-		for i := range wrong {
-			wrong[i].BadValue = key
-		}
+		lower := strings.ToLower(key)
+		wrong := check.QualifiedName(lower, at)
 		if len(wrong) == 0 && !strings.Contains(key, "/") {
-			wrong = field.ErrorList{field.Invalid(at, key, `must be a domain-prefixed key (such as "acme.io/foo")`)}
+			wrong = field.ErrorList{field.Invalid(at, lower, `must be a domain-prefixed key (such as "acme.io/foo")`)}
 		}
 		errs = append(errs, wrong...)
 	}
@@ -188,7 +186,8 @@ func validateConditions(r, old *certificatesv1.CertificateSigningRequest, decide
 		at := path.Index(i)
 		if c.Type == "" {
 			errs = append(errs, field.Required(at.Child("type"), ""))
-		} else if seen[c.Type] {
+		}
+		if seen[c.Type] {
 			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
 		}
 		seen[c.Type] = true

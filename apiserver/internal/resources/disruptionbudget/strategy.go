@@ -65,7 +65,7 @@ func validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
 	var errs field.ErrorList
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
-		errs = append(errs, field.Invalid(at, *spec, "minAvailable and maxUnavailable cannot be both set"))
+		errs = append(errs, field.Invalid(at, check.Spelled{Value: *spec}, "minAvailable and maxUnavailable cannot be both set"))
 	}
 	errs = append(errs, validateAmount(spec.MinAvailable, at.Child("minAvailable"))...)
 	errs = append(errs, validateAmount(spec.MaxUnavailable, at.Child("maxUnavailable"))...)

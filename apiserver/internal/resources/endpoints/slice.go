@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,7 +43,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 			e.Endpoints, e.Ports = check.OrNull(e.Endpoints), check.OrNull(e.Ports)
 		},
 		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e) },
+		Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e, nil) },
 		Warnings: func(_ context.Context, e *discoveryv1.EndpointSlice) []string {
 			if e.AddressType == discoveryv1.AddressTypeFQDN {
 				return []string{"spec.addressType: FQDN endpoints are deprecated"}
@@ -51,7 +52,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		},
 		Update: registry.Change[*discoveryv1.EndpointSlice]{
 			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
-				return append(check.Same(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e)...)
+				return append(check.Fixed(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e, old)...)
 			},
 		},
 		HasGeneration: true,
@@ -109,7 +110,9 @@ func defaultSlice(e *discoveryv1.EndpointSlice) {
 	}
 }
 
-func validateSlice(e *discoveryv1.EndpointSlice) field.ErrorList {
+// validateSlice checks a slice. Endpoints of an unknown family, and those that were
+// there before, are as good as any.
+func validateSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case e.AddressType == "":
@@ -120,8 +123,12 @@ func validateSlice(e *discoveryv1.EndpointSlice) field.ErrorList {
 	if len(e.Endpoints) > maxEndpoints {
 		errs = append(errs, field.TooMany(field.NewPath("endpoints"), len(e.Endpoints), maxEndpoints))
 	}
+	var wrong field.ErrorList
 	for i := range e.Endpoints {
-		errs = append(errs, validateEndpoint(&e.Endpoints[i], e.AddressType, field.NewPath("endpoints").Index(i))...)
+		wrong = append(wrong, validateEndpoint(&e.Endpoints[i], e.AddressType, field.NewPath("endpoints").Index(i))...)
+	}
+	if len(wrong) > 0 && (old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints)) {
+		errs = append(errs, wrong...)
 	}
 	if len(e.Ports) > maxPorts {
 		errs = append(errs, field.TooMany(field.NewPath("ports"), len(e.Ports), maxPorts))
@@ -176,8 +183,12 @@ func validateEndpoint(e *discoveryv1.Endpoint, family discoveryv1.AddressType, a
 }
 
 func validateAddress(text string, family discoveryv1.AddressType, at *field.Path, i int) field.ErrorList {
-	if family == discoveryv1.AddressTypeFQDN {
-		return check.Subdomain(text, at.Index(i))
+	switch family {
+	case discoveryv1.AddressTypeFQDN:
+		return validation.IsFullyQualifiedDomainName(at.Index(i).Upstream(), text)
+	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
+	default:
+		return nil
 	}
 	errs := check.Reachable(text, at.Index(i))
 	ip, err := netip.ParseAddr(text)

@@ -110,12 +110,12 @@ func urlProblem(url string) string {
 		return ""
 	case url == "":
 		return "must not be empty"
+	case !strings.HasPrefix(url, "/"):
+		return "must start with slash"
 	case strings.ContainsAny(url, " \t\r\n"):
 		return "must not contain white-space"
 	case strings.Contains(url, "//"):
 		return "must not contain double slash"
-	case !strings.HasPrefix(url, "/"):
-		return "must start with slash"
 	case star >= 0 && (star != len(url)-1 || !strings.HasSuffix(url, "/*")):
 		return "wildcard can only do suffix matching"
 	}

@@ -23,6 +23,12 @@ func resource(name, kind string) core.Resource {
 	return core.Resource{Group: flowcontrolv1.GroupName, Version: "v1", Name: name, Kind: kind}
 }
 
+// keepGrace: what a status update of theirs says of metadata is ignored to the last
+// field, where elsewhere this one may not be changed.
+func keepGrace[T core.Object](_ context.Context, obj, old T) {
+	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+}
+
 // Schemas is the strategy of flow schemas.
 func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSchema] {
 	return registry.WithStatus(registry.Strategy[*flowcontrolv1.FlowSchema]{
@@ -38,7 +44,7 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
 		},
 		Status: &registry.Change[*flowcontrolv1.FlowSchema]{
-			KeepsMetadata: true,
+			KeepsMetadata: true, Prepare: keepGrace[*flowcontrolv1.FlowSchema],
 			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList {
 				return check.ConditionTypes(s.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
 			},
@@ -82,7 +88,7 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 			},
 		},
 		Status: &registry.Change[*flowcontrolv1.PriorityLevelConfiguration]{
-			KeepsMetadata: true,
+			KeepsMetadata: true, Prepare: keepGrace[*flowcontrolv1.PriorityLevelConfiguration],
 			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 				return check.ConditionTypes(l.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
 			},
@@ -167,7 +173,7 @@ func validateUnknown(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorLis
 	}
 	if l.Spec.Limited != nil {
 		errs = append(errs, field.Forbidden(specPath.Child("limited"), ""))
-		errs = append(errs, validateLimited(l.Spec.Limited, specPath.Child("limited"))...)
+		errs = append(errs, validateResponse(&l.Spec.Limited.LimitResponse, specPath.Child("limited", "limitResponse"))...)
 	}
 	at := specPath.Child("type")
 	if l.Spec.Type == "" {
@@ -193,25 +199,31 @@ func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *fie
 		errs = append(errs, field.Invalid(at.Child("borrowingLimitPercent"), *n, "if specified, must be a non-negative integer"))
 	}
 	response := at.Child("limitResponse")
+	errs = append(errs, validateResponse(&l.LimitResponse, response)...)
 	switch l.LimitResponse.Type {
-	case "":
-		errs = append(errs, field.Required(response.Child("type"), ""))
-	case flowcontrolv1.LimitResponseTypeReject:
-		if l.LimitResponse.Queuing != nil {
-			errs = append(errs, field.Forbidden(response.Child("queuing"), ""))
-		}
+	case "", flowcontrolv1.LimitResponseTypeReject:
 	case flowcontrolv1.LimitResponseTypeQueue:
-		if l.LimitResponse.Queuing == nil {
-			errs = append(errs, field.Required(response.Child("queuing"), ""))
-		} else {
-			errs = append(errs, validateQueuing(l.LimitResponse.Queuing, response.Child("queuing"))...)
+		if q := l.LimitResponse.Queuing; q != nil {
+			errs = append(errs, validateQueuing(q, response.Child("queuing"))...)
 		}
 	default:
-		if l.LimitResponse.Queuing != nil {
-			errs = append(errs, field.Forbidden(response.Child("queuing"), ""))
-		}
 		errs = append(errs, check.Supported(l.LimitResponse.Type, response.Child("type"),
 			flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject)...)
+	}
+	return errs
+}
+
+// validateResponse checks that there are queues where requests queue, and only there.
+func validateResponse(r *flowcontrolv1.LimitResponse, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if r.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), ""))
+	}
+	switch queue := r.Type == flowcontrolv1.LimitResponseTypeQueue; {
+	case queue && r.Queuing == nil:
+		errs = append(errs, field.Required(at.Child("queuing"), ""))
+	case !queue && r.Queuing != nil:
+		errs = append(errs, field.Forbidden(at.Child("queuing"), ""))
 	}
 	return errs
 }

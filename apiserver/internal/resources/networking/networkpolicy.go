@@ -2,7 +2,6 @@ package networking
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
+	netutils "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
@@ -139,7 +139,8 @@ func validatePeers(peers []networkingv1.NetworkPolicyPeer, at *field.Path) field
 			errs = append(errs, field.Required(path, "must specify a peer"))
 		case peer.IPBlock != nil && selects:
 			errs = append(errs, field.Forbidden(path, "may not specify both ipBlock and another peer"))
-		case peer.IPBlock != nil:
+		}
+		if peer.IPBlock != nil {
 			errs = append(errs, validateBlock(peer.IPBlock, path.Child("ipBlock"))...)
 		}
 	}
@@ -151,12 +152,19 @@ func validateBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at.Child("cidr"), "")}
 	}
 	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr").Upstream(), b.CIDR, true, nil)
-	whole, err := netip.ParsePrefix(b.CIDR)
+	_, whole, err := netutils.ParseCIDRSloppy(b.CIDR)
+	if err != nil {
+		return errs
+	}
+	bits, _ := whole.Mask.Size()
 	for i, text := range b.Except {
 		path := at.Child("except").Index(i)
 		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Upstream(), text, true, nil)...)
-		part, partErr := netip.ParsePrefix(text)
-		if err == nil && partErr == nil && (!whole.Masked().Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
+		_, part, err := netutils.ParseCIDRSloppy(text)
+		if err != nil {
+			continue
+		}
+		if partBits, _ := part.Mask.Size(); !whole.Contains(part.IP) || partBits <= bits {
 			errs = append(errs, field.Invalid(path, text, "must be a strict subset of `cidr`"))
 		}
 	}

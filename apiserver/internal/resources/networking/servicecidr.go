@@ -58,10 +58,10 @@ func validateRanges(ranges []string) field.ErrorList {
 	if len(ranges) == 0 {
 		return field.ErrorList{field.Required(at, "at least one CIDR required")}
 	}
-	var errs field.ErrorList
 	if len(ranges) > 2 {
-		errs = append(errs, field.Invalid(at, ranges, "may only hold up to 2 values"))
+		return field.ErrorList{field.Invalid(at, check.Spelled{Value: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}, "may only hold up to 2 values")}
 	}
+	var errs field.ErrorList
 	for i, text := range ranges {
 		errs = append(errs, validation.IsValidCIDR(at.Index(i).Upstream(), text)...)
 		if i == 0 {
@@ -78,10 +78,18 @@ func validateRanges(ranges []string) field.ErrorList {
 
 // sameRanges: a second family may be added, and the ranges stay otherwise.
 func sameRanges(now, old []string) field.ErrorList {
-	if len(now) > len(old) && slices.Equal(now[:len(old)], old) {
-		return validateRanges(now)
+	at := specPath.Child("cidrs")
+	switch {
+	case len(now) == len(old):
+		var errs field.ErrorList
+		for i := range now {
+			errs = append(errs, check.Same(now[i], old[i], at.Index(i))...)
+		}
+		return errs
+	case len(old) == 1 && len(now) == 2:
+		return append(check.Same(now[0], old[0], at.Index(0)), validateRanges(now)...)
 	}
-	return check.Same(now, old, specPath.Child("cidrs"))
+	return field.ErrorList{field.Invalid(at, now, check.Immutable)}
 }
 
 // ErrOtherRanges is returned where the cluster's first ranges are not those of the

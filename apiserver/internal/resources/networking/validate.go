@@ -47,13 +47,14 @@ func validateIngress(s *networkingv1.IngressSpec) field.ErrorList {
 }
 
 func validateHost(host string, at *field.Path, notIP bool) field.ErrorList {
+	var errs field.ErrorList
 	if notIP && net.ParseIP(host) != nil {
-		return field.ErrorList{field.Invalid(at, host, "must be a DNS name, not an IP address")}
+		errs = append(errs, field.Invalid(at, host, "must be a DNS name, not an IP address"))
 	}
 	if strings.Contains(host, "*") {
-		return check.Messages(at, host, validation.IsWildcardDNS1123Subdomain(host))
+		return append(errs, check.Messages(at, host, validation.IsWildcardDNS1123Subdomain(host))...)
 	}
-	return check.Messages(at, host, validation.IsDNS1123Subdomain(host))
+	return append(errs, check.Messages(at, host, validation.IsDNS1123Subdomain(host))...)
 }
 
 func validatePaths(paths []networkingv1.HTTPIngressPath, at *field.Path) field.ErrorList {
@@ -66,6 +67,7 @@ func validatePaths(paths []networkingv1.HTTPIngressPath, at *field.Path) field.E
 		switch kind := ptr.Deref(p.PathType, ""); {
 		case p.PathType == nil:
 			errs = append(errs, field.Required(path.Child("pathType"), "pathType must be specified"))
+			continue
 		case kind == networkingv1.PathTypeExact, kind == networkingv1.PathTypePrefix:
 			errs = append(errs, validatePath(p.Path, path.Child("path"))...)
 		case kind == networkingv1.PathTypeImplementationSpecific:
@@ -159,9 +161,10 @@ func validateClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 	}
 	path := specPath.Child("parameters")
 	errs = append(errs, validateTypedReference(p.APIGroup, p.Kind, p.Name, path)...)
-	switch scope := ptr.Deref(p.Scope, ""); scope {
-	case "":
-		errs = append(errs, field.Required(path.Child("scope"), ""))
+	if p.Scope == nil {
+		return append(errs, field.Required(path.Child("scope"), ""))
+	}
+	switch scope := *p.Scope; scope {
 	case networkingv1.IngressClassParametersReferenceScopeNamespace:
 		if p.Namespace == nil {
 			errs = append(errs, field.Required(path.Child("namespace"), "`parameters.scope` is set to 'Namespace'"))

@@ -46,9 +46,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.PodCer
 			},
 		},
 		Status: &registry.Change[*certificatesv1.PodCertificateRequest]{
-			Prepare: func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) {
-				r.Labels, r.Annotations, r.OwnerReferences, r.Finalizers = old.Labels, old.Annotations, old.OwnerReferences, old.Finalizers
-			},
+			KeepsMetadata: true,
 			Validate: func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
 				return validateStatus(r, old, clock.Now())
 			},

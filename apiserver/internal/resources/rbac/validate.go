@@ -22,7 +22,7 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 		selector := &r.AggregationRule.ClusterRoleSelectors[i]
 		errs = append(errs, metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at.Index(i).Upstream())...)
 		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
-			errs = append(errs, field.Invalid(at.Index(i), selector, "invalid label selector."))
+			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector."))
 		}
 	}
 	return errs

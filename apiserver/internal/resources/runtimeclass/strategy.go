@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/utils/clock"
@@ -32,7 +32,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 		Update: registry.Change[*nodev1.RuntimeClass]{
 			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
 			Validate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
-				return append(check.Same(c.Handler, old.Handler, field.NewPath("handler")), validate(c)...)
+				return append(check.Fixed(c.Handler, old.Handler, field.NewPath("handler")), validate(c)...)
 			},
 		},
 		CreateOnUpdate: true,
@@ -62,7 +62,7 @@ func warnings(c *nodev1.RuntimeClass) []string {
 func validate(c *nodev1.RuntimeClass) field.ErrorList {
 	errs := check.Need(nil, "handler", c.Handler)
 	if c.Handler != "" {
-		errs = check.Messages(field.NewPath("handler"), c.Handler, check.NameIsLabel(c.Handler, false))
+		errs = check.ShortName(c.Handler, field.NewPath("handler"))
 	}
 	if c.Overhead != nil {
 		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "limits"))...)
@@ -71,12 +71,14 @@ func validate(c *nodev1.RuntimeClass) field.ErrorList {
 		at := field.NewPath("scheduling")
 		errs = append(errs, metav1validation.ValidateLabels(s.NodeSelector, at.Child("nodeSelector").Upstream())...)
 		errs = append(errs, check.Tolerations(s.Tolerations, at.Child("tolerations"))...)
-		for i := range s.Tolerations {
-			for _, before := range s.Tolerations[:i] {
-				if equality.Semantic.DeepEqual(before, s.Tolerations[i]) {
-					errs = append(errs, field.Duplicate(at.Child("tolerations").Index(i), s.Tolerations[i]))
-				}
+		seen := map[corev1.Toleration]bool{}
+		for i, t := range s.Tolerations {
+			what := t
+			what.TolerationSeconds = nil
+			if seen[what] {
+				errs = append(errs, field.Duplicate(at.Child("tolerations").Index(i), check.Spelled{Value: t}))
 			}
+			seen[what] = true
 		}
 	}
 	return errs

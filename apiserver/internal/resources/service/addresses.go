@@ -61,7 +61,7 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 		UnconditionalUpdate: true,
 		Validate:            func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
 		Update: registry.Change[*networkingv1.IPAddress]{Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
-			return append(check.Same(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
+			return append(check.Fixed(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
 		}},
 		ValidateName: func(name string, _ bool) (problems []string) {
 			for _, problem := range validation.IsValidIP(nil, name) {

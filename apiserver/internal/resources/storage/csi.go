@@ -2,12 +2,14 @@ package storage
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -129,12 +131,21 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 	return registry.WithStatus(registry.Strategy[*storagev1.CSINode]{
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
 		AnswersDeleted: true,
-		Unowned:        map[string][]string{"status": {"metadata"}},
-		Normalize:      func(n *storagev1.CSINode) { n.Spec.Drivers = check.OrNull(n.Spec.Drivers) },
-		ValidateName:   check.NameIsSubdomain,
-		Validate:       func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
+		Normalize: func(n *storagev1.CSINode) {
+			n.Spec.Drivers = check.OrNull(n.Spec.Drivers)
+			for i := range n.Spec.Drivers {
+				n.Spec.Drivers[i].TopologyKeys = check.OrNull(n.Spec.Drivers[i].TopologyKeys)
+			}
+		},
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
 		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
 			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
+		}},
+		Status: &registry.Change[*storagev1.CSINode]{KeepsMetadata: true, Prepare: func(_ context.Context, n, old *storagev1.CSINode) {
+			if len(old.Status.StorageHealth) == 0 { // of an alpha feature that is off
+				n.Status.StorageHealth = nil
+			}
 		}},
 		Columns: cell.Describe(cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"), map[string]string{
 			"Drivers": "Drivers indicates the number of CSI drivers registered on the node",
@@ -150,13 +161,13 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 func sameDrivers(now, old []storagev1.CSINodeDriver) field.ErrorList {
 	var errs field.ErrorList
 	for _, was := range old {
-		for i, is := range now {
+		for _, is := range now {
 			if is.Name != was.Name {
 				continue
 			}
-			is.Allocatable = was.Allocatable
+			is.Allocatable, was.Allocatable = nil, nil
 			if !equality.Semantic.DeepEqual(is, was) {
-				errs = append(errs, field.Invalid(specPath.Child("drivers"), now[i], check.Immutable))
+				errs = append(errs, field.Invalid(specPath.Child("drivers"), check.Spelled{Value: is}, check.Immutable))
 			}
 		}
 	}
@@ -210,14 +221,11 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 		AnswersDeleted: true,
 		ValidateName:   check.NameIsSubdomain,
 		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
-			return validateAttachment(&a.Spec)
+			return append(check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
 		},
 		Update: registry.Change[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
-			errs := validateAttachment(&a.Spec)
-			if !equality.Semantic.DeepEqual(a.Spec, old.Spec) {
-				errs = append(errs, field.Invalid(specPath, nil, check.Immutable))
-			}
-			return errs
+			errs := append(check.DriverName(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
+			return append(errs, check.Fixed(a.Spec, old.Spec, specPath)...)
 		}},
 		Status: &registry.Change[*storagev1.VolumeAttachment]{KeepsMetadata: true, Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
 			return validateAttached(&a.Status)
@@ -233,7 +241,7 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 }
 
 func validateAttachment(s *storagev1.VolumeAttachmentSpec) field.ErrorList {
-	errs := check.DriverName(s.Attacher, specPath.Child("attacher"))
+	var errs field.ErrorList
 	source := specPath.Child("source")
 	switch name := s.Source.PersistentVolumeName; {
 	case name != nil && s.Source.InlineVolumeSpec != nil:
@@ -242,13 +250,14 @@ func validateAttachment(s *storagev1.VolumeAttachmentSpec) field.ErrorList {
 		errs = append(errs, field.Required(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
 	case name == nil:
 		errs = append(errs, volume.ValidateInline(s.Source.InlineVolumeSpec, source.Child("inlineVolumeSpec"))...)
-	default:
-		if *name == "" {
-			errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
-		}
+	case *name == "":
+		errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
+	}
+	errs = append(errs, check.Messages(specPath.Child("nodeName"), s.NodeName, check.NameIsSubdomain(s.NodeName, false))...)
+	if name := s.Source.PersistentVolumeName; name != nil {
 		errs = append(errs, check.Messages(source.Child("persistentVolumeName"), *name, check.NameIsSubdomain(*name, false))...)
 	}
-	return append(errs, check.Messages(specPath.Child("nodeName"), s.NodeName, check.NameIsSubdomain(s.NodeName, false))...)
+	return errs
 }
 
 const maxMessage = 1024
@@ -267,8 +276,14 @@ func validateAttached(s *storagev1.VolumeAttachmentStatus) field.ErrorList {
 		name  string
 		error *storagev1.VolumeError
 	}{{"attachError", s.AttachError}, {"detachError", s.DetachError}} {
-		if failed.error != nil && len(failed.error.Message) > maxMessage {
+		if failed.error == nil {
+			continue
+		}
+		if len(failed.error.Message) > maxMessage {
 			errs = append(errs, field.TooLong(status.Child(failed.name, "message"), "", maxMessage))
+		}
+		if code := ptr.Deref(failed.error.ErrorCode, 0); code < 0 {
+			errs = append(errs, field.Invalid(status.Child(failed.name, "errorCode"), code, validation.InclusiveRangeError(0, math.MaxInt32)))
 		}
 	}
 	return errs

@@ -75,9 +75,7 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 				{"parameters", c.Parameters, old.Parameters}, {"provisioner", c.Provisioner, old.Provisioner},
 				{"reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy}, {"volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode},
 			} {
-				if !equality.Semantic.DeepEqual(fixed.now, fixed.was) {
-					errs = append(errs, field.Invalid(field.NewPath(fixed.name), nil, check.Immutable))
-				}
+				errs = append(errs, check.Fixed(fixed.now, fixed.was, field.NewPath(fixed.name))...)
 			}
 			return errs
 		}},
@@ -195,8 +193,7 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 		Resource: AttributesClassResource, Singular: "volumeattributesclass", ShortNames: []string{"vac"},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
-			errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
-			return append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
+			return validateAttributes(c)
 		},
 		Update: registry.Change[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
 			var errs field.ErrorList
@@ -206,7 +203,7 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 			if !equality.Semantic.DeepEqual(c.Parameters, old.Parameters) {
 				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 			}
-			return append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
+			return append(errs, validateAttributes(c)...)
 		}},
 		UnconditionalUpdate: true,
 		Columns:             cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
@@ -218,6 +215,11 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 			return []any{name, c.DriverName, cell.Age(clock.Now(), c.CreationTimestamp)}
 		},
 	}
+}
+
+func validateAttributes(c *storagev1.VolumeAttributesClass) field.ErrorList {
+	errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
+	return append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
 }
 
 func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {

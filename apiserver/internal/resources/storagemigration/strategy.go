@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	migrationv1 "k8s.io/api/storagemigration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
@@ -45,8 +47,8 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		}},
 		Status: &registry.Change[*migrationv1.StorageVersionMigration]{
 			KeepsMetadata: true,
-			Validate: func(_ context.Context, m, _ *migrationv1.StorageVersionMigration) field.ErrorList {
-				return metav1validation.ValidateConditions(m.Status.Conditions, field.NewPath("status", "conditions").Upstream())
+			Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
+				return validateStatus(&m.Status, &old.Status, field.NewPath("status"))
 			},
 		},
 		Columns: columns,
@@ -79,6 +81,39 @@ func validate(r metav1.GroupResource, at *field.Path) field.ErrorList {
 	}
 	if problems := validation.IsDNS1123Subdomain(r.Group); r.Group != "" && len(problems) > 0 {
 		errs = append(errs, field.Invalid(at.Child("group"), r.Group, strings.Join(problems, ",")))
+	}
+	return errs
+}
+
+// validateStatus checks how far a migration says that it has come: from where it
+// started, and how it ended, once, and not in both ways.
+func validateStatus(now, old *migrationv1.StorageVersionMigrationStatus, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	version, conditions := at.Child("resourceVersion"), at.Child("conditions")
+	if now.ResourceVersion != "" {
+		if _, err := resourceversion.CompareResourceVersion(now.ResourceVersion, now.ResourceVersion); err != nil {
+			errs = append(errs, field.Invalid(version, now.ResourceVersion, err.Error()))
+		}
+	}
+	errs = append(errs, metav1validation.ValidateConditions(now.Conditions, conditions.Upstream())...)
+	if old.ResourceVersion != "" {
+		errs = append(errs, check.Same(now.ResourceVersion, old.ResourceVersion, version)...)
+	}
+	ended := func(s *migrationv1.StorageVersionMigrationStatus, how migrationv1.MigrationConditionType) bool {
+		return meta.IsStatusConditionTrue(s.Conditions, string(how))
+	}
+	succeeded, failed := ended(now, migrationv1.MigrationSucceeded), ended(now, migrationv1.MigrationFailed)
+	for _, of := range []struct {
+		wrong bool
+		says  string
+	}{
+		{succeeded && failed, "Both success and failed conditions cannot be true at the same time"},
+		{!succeeded && ended(old, migrationv1.MigrationSucceeded), "Success condition cannot be set to false once it is true"},
+		{!failed && ended(old, migrationv1.MigrationFailed), "Failed condition cannot be set to false once it is true"},
+	} {
+		if of.wrong {
+			errs = append(errs, field.Invalid(conditions, now.Conditions, of.says))
+		}
 	}
 	return errs
 }

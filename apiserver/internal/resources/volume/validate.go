@@ -55,15 +55,19 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 // driver, of which nothing is said that is for claims.
 func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	const inline = " in the context of inline volumes"
 	for _, said := range []struct {
 		name string
 		is   bool
+		says string
 	}{
-		{"capacity", s.Capacity != nil}, {"claimRef", s.ClaimRef != nil}, {"persistentVolumeReclaimPolicy", s.PersistentVolumeReclaimPolicy != ""},
-		{"storageClassName", s.StorageClassName != ""}, {"volumeMode", s.VolumeMode != nil},
+		{"capacity", len(s.Capacity) > 0, "may not be specified"}, {"claimRef", s.ClaimRef != nil, "may not be specified"},
+		{"persistentVolumeReclaimPolicy", s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain, "may only be Retain"},
+		{"nodeAffinity", s.NodeAffinity != nil, "may not be specified"}, {"storageClassName", s.StorageClassName != "", "may not be specified"},
+		{"volumeMode", s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem, "may not specify volumeMode other than Filesystem"},
 	} {
 		if said.is {
-			errs = append(errs, field.Forbidden(at.Child(said.name), "may not be specified in the context of inline volumes"))
+			errs = append(errs, field.Forbidden(at.Child(said.name), said.says+inline))
 		}
 	}
 	if s.CSI == nil {
@@ -73,8 +77,7 @@ func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorL
 		errs = append(errs, field.Required(at.Child("accessModes"), ""))
 	}
 	errs = append(errs, claim.ValidateModes(s.AccessModes, at.Child("accessModes"))...)
-	errs = append(errs, validateSource(s, at)...)
-	return append(errs, validateAffinity(s.NodeAffinity, at.Child("nodeAffinity", "required"))...)
+	return append(errs, validateSource(s, at)...)
 }
 
 func validateAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.ErrorList {
