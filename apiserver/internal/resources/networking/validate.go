@@ -84,10 +84,10 @@ func validatePaths(paths []networkingv1.HTTPIngressPath, at *field.Path) field.E
 }
 
 func validatePath(p string, at *field.Path) field.ErrorList {
-	if !strings.HasPrefix(p, "/") {
-		return field.ErrorList{field.Invalid(at, p, "must be an absolute path")}
-	}
 	var errs field.ErrorList
+	if !strings.HasPrefix(p, "/") {
+		errs = append(errs, field.Invalid(at, p, "must be an absolute path"))
+	}
 	for _, part := range []string{"//", "/./", "/../", "%2f", "%2F"} {
 		if strings.Contains(p, part) {
 			errs = append(errs, field.Invalid(at, p, fmt.Sprintf("must not contain '%s'", part)))

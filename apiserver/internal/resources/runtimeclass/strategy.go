@@ -27,12 +27,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 		Resource: core.RuntimeClasses, Singular: "runtimeclass",
 		New:          func() *nodev1.RuntimeClass { return new(nodev1.RuntimeClass) },
 		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return validate(c) },
+		Validate:     func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return validate(c, check.ShortName) },
 		Warnings:     func(_ context.Context, c *nodev1.RuntimeClass) []string { return warnings(c) },
 		Update: registry.Change[*nodev1.RuntimeClass]{
 			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
 			Validate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
-				return append(check.Fixed(c.Handler, old.Handler, field.NewPath("handler")), validate(c)...)
+				return append(check.Fixed(c.Handler, old.Handler, field.NewPath("handler")), validate(c, check.Label)...)
 			},
 		},
 		CreateOnUpdate: true,
@@ -59,10 +59,11 @@ func warnings(c *nodev1.RuntimeClass) []string {
 	return out
 }
 
-func validate(c *nodev1.RuntimeClass) field.ErrorList {
+// validate checks a class, and that its handler is what isName says it must be.
+func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.ErrorList) field.ErrorList {
 	errs := check.Need(nil, "handler", c.Handler)
 	if c.Handler != "" {
-		errs = check.ShortName(c.Handler, field.NewPath("handler"))
+		errs = isName(c.Handler, field.NewPath("handler"))
 	}
 	if c.Overhead != nil {
 		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "limits"))...)

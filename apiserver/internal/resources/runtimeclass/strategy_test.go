@@ -7,6 +7,8 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 func class(t *testing.T, text string) *nodev1.RuntimeClass {
@@ -30,7 +32,7 @@ func TestValidate(t *testing.T) {
 		"{handler: runc, scheduling: {tolerations: [{operator: Equal}]}}":                                      "scheduling.tolerations[0].operator: Invalid value",
 	} {
 		got := ""
-		if err := validate(class(t, text)).ToAggregate(); err != nil {
+		if err := validate(class(t, text), check.ShortName).ToAggregate(); err != nil {
 			got = err.Error()
 		}
 		if want == "" && got != "" || !strings.HasPrefix(got, want) {

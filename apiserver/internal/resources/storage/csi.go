@@ -89,6 +89,7 @@ func validateDriver(s *storagev1.CSIDriverSpec) field.ErrorList {
 		at := specPath.Child("tokenRequests").Index(i)
 		if seen.Has(t.Audience) {
 			errs = append(errs, field.Duplicate(at.Child("audience"), t.Audience))
+			continue
 		}
 		seen.Insert(t.Audience)
 		switch seconds := ptr.Deref(t.ExpirationSeconds, minTokenSeconds); {

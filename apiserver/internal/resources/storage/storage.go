@@ -104,8 +104,9 @@ func IsDefaultClass(c *storagev1.StorageClass) bool {
 func validateClass(c *storagev1.StorageClass) field.ErrorList {
 	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
 	errs = append(errs, validateParameters(c.Parameters, true, field.NewPath("parameters"))...)
-	errs = append(errs, check.Supported(ptr.Deref(c.ReclaimPolicy, ""), field.NewPath("reclaimPolicy"),
-		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+	if policy := ptr.Deref(c.ReclaimPolicy, ""); policy != "" {
+		errs = append(errs, check.Supported(policy, field.NewPath("reclaimPolicy"), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+	}
 	errs = append(errs, check.Supported(ptr.Deref(c.VolumeBindingMode, ""), field.NewPath("volumeBindingMode"),
 		storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
 	return append(errs, validateTopologies(c.AllowedTopologies)...)
