@@ -1,6 +1,7 @@
 // Package adminaccess keeps claims that reach into devices which others use
 // (adminAccess) to namespaces that are marked for administrators (Kubernetes
-// docs, "Dynamic Resource Allocation", "Admin access").
+// docs, "Dynamic Resource Allocation", "Admin access"): what claims ask for, and
+// what they are given.
 //
 // It stands at the end of the admission chain and can't be switched off.
 package adminaccess
@@ -8,6 +9,7 @@ package adminaccess
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,26 +27,16 @@ type Plugin struct {
 	Namespaces *lookup.Objects[*core.Namespace]
 }
 
-// Handles implements admission.Plugin. What a claim asks for does not change.
-func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+// Handles implements admission.Plugin. What a claim asks for does not change, and is
+// given by an update of its status.
+func (Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
 
 // Validate implements admission.Validator.
 func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	if a.Subresource != "" {
-		return nil
-	}
-	var spec *resourcev1.ResourceClaimSpec
-	at := field.NewPath("spec")
-	switch obj := a.Object.(type) {
-	case *resourcev1.ResourceClaim:
-		spec = &obj.Spec
-	case *resourcev1.ResourceClaimTemplate:
-		spec, at = &obj.Spec.Spec, at.Child("spec")
-	default:
-		return nil
-	}
-	errs := asked(spec, at)
-	if len(errs) == 0 {
+	at := wanted(a)
+	if at == nil {
 		return nil
 	}
 	namespace, err := p.Namespaces.Get(ctx, "", a.Namespace)
@@ -54,17 +46,49 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if namespace.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true" {
 		return nil
 	}
-	return registry.Invalid(schema.GroupKind{Group: a.Resource.Group, Kind: a.Resource.Kind}, a.Name, errs)
+	return registry.Invalid(schema.GroupKind{Group: a.Resource.Group, Kind: a.Resource.Kind}, a.Name, field.ErrorList{field.Forbidden(at,
+		fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey))})
 }
 
-// asked refuses each request for admin access.
-func asked(spec *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, request := range spec.Devices.Requests {
-		if request.Exactly != nil && ptr.Deref(request.Exactly.AdminAccess, false) {
-			errs = append(errs, field.Forbidden(at.Child("devices", "requests").Index(i).Child("adminAccess"),
-				fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey)))
+// wanted is where a request says first that somebody is to have admin access who has
+// not, or nil. Of a template it is told as of a claim, as upstream does.
+func wanted(a *admission.Attributes) *field.Path {
+	switch obj := a.Object.(type) {
+	case *resourcev1.ResourceClaim:
+		old, _ := a.OldObject.(*resourcev1.ResourceClaim)
+		switch {
+		case a.Operation == admission.Create && a.Subresource == "":
+			return asked(&obj.Spec)
+		case a.Subresource == "status" && (old == nil || given(old) == nil):
+			return given(obj)
+		}
+	case *resourcev1.ResourceClaimTemplate:
+		if a.Operation == admission.Create {
+			return asked(&obj.Spec.Spec)
 		}
 	}
-	return errs
+	return nil
+}
+
+func asked(spec *resourcev1.ResourceClaimSpec) *field.Path {
+	i := slices.IndexFunc(spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool {
+		return r.Exactly != nil && ptr.Deref(r.Exactly.AdminAccess, false)
+	})
+	if i < 0 {
+		return nil
+	}
+	return field.NewPath("spec", "devices", "requests").Index(i).Child("adminAccess")
+}
+
+func given(c *resourcev1.ResourceClaim) *field.Path {
+	if c.Status.Allocation == nil {
+		return nil
+	}
+	i := slices.IndexFunc(c.Status.Allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return ptr.Deref(r.AdminAccess, false)
+	})
+	if i < 0 {
+		return nil
+	}
+	return field.NewPath("status", "allocation", "devices", "results").Index(i).Child("adminAccess")
 }

@@ -30,7 +30,7 @@ var (
 	reasons    = []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge}
 	identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 	// pathStart is how paths to fields begin: with a name, mostly. Numbers mean nothing.
-	pathStart    = regexp.MustCompile(`^([.\[]|[ \pL_][ \pL\pN_]*([.\[]|$)|[-+]?\d+(\.\d+)?([ \pL_][ \pL\pN_]*)?$)`)
+	pathStart    = regexp.MustCompile(`^((\.{1,2}[^./]|\[)|[ \pL_][^.,\[\]$@{}]*(\.{1,2}[^./]|\[|$)|[-+]?\d+(\.\d+)?([ \pL_][ \pL\pN_]*)?$)`)
 	errPathStart = errors.New("it begins with no name")
 	// reserved words are not identifiers in CEL.
 	reserved = []string{

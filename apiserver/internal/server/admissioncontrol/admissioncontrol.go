@@ -13,6 +13,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/adminaccess"
 	"kctl/apiserver/internal/admission/certificates"
+	"kctl/apiserver/internal/admission/claimstatus"
 	"kctl/apiserver/internal/admission/configuration"
 	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/admission/escalation"
@@ -111,7 +112,7 @@ func New(o Options) (*Control, error) {
 func (o Options) always() []admission.Plugin {
 	always := []admission.Plugin{
 		escalation.Plugin{Rules: o.Rules, Authorizer: o.Authorizer}, certificates.PodSigning{Authorizer: o.Authorizer},
-		adminaccess.Plugin{Namespaces: lookup.New[*corev1.Namespace](o.Resources.Namespaces)},
+		adminaccess.Plugin{Namespaces: lookup.New[*corev1.Namespace](o.Resources.Namespaces)}, claimstatus.Plugin{Authorizer: o.Authorizer},
 	}
 	if o.Audited {
 		always = append(always, filters.AuditAdmission{})

@@ -1,0 +1,170 @@
+// Package claimstatus lets only those say what a resource claim was given who may bind
+// claims ("resourceclaims/binding"), and of each driver's devices only those who may
+// speak for the driver ("resourceclaims/driver"; KEP 4817, "Granular status
+// authorization"), beside the right to write the status at all.
+//
+// It stands at the end of the admission chain and can't be switched off: upstream does
+// this where it validates.
+package claimstatus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// extraNodeName is where a token that is bound to a pod says on which node that is.
+const extraNodeName = "authentication.kubernetes.io/node-name"
+
+// Plugin is the check.
+type Plugin struct{ Authorizer authz.Authorizer }
+
+// Handles implements admission.Plugin.
+func (Plugin) Handles(op admission.Operation) bool { return op == admission.Update }
+
+// Validate implements admission.Validator.
+func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	now, ok := a.Object.(*resourcev1.ResourceClaim)
+	old, okOld := a.OldObject.(*resourcev1.ResourceClaim)
+	info := request.InfoFrom(ctx)
+	if !ok || !okOld || a.Subresource != "status" || a.User == nil || info == nil {
+		return nil
+	}
+	who := asker{ctx, p.Authorizer, a.User, info.Verb}
+	errs := append(who.binding(&now.Status, &old.Status), who.devices(&now.Status, &old.Status, a.Namespace)...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return registry.Invalid(a.Resource.GVK().GroupKind(), a.Name, errs)
+}
+
+// asker is who wants to write a status, and how.
+type asker struct {
+	ctx        context.Context
+	authorizer authz.Authorizer
+	user       *request.User
+	verb       string
+}
+
+// may returns nil, or what the user is told who may not.
+func (w asker) may(verb, subresource, namespace, name string) error {
+	asks := &authz.Attributes{User: w.user, Info: request.Info{
+		Resource: true, Verb: verb, APIGroup: resourcev1.GroupName, APIVersion: "v1",
+		ResourceName: "resourceclaims", Subresource: subresource, Namespace: namespace, Name: name,
+	}}
+	decision, reason, err := w.authorizer.Authorize(w.ctx, asks)
+	if decision == authz.Allow {
+		return nil
+	}
+	switch {
+	case err != nil && reason != "":
+		reason = fmt.Sprintf("%v: %s", err, reason)
+	case err != nil:
+		reason = err.Error()
+	}
+	return authz.Forbidden(asks, reason)
+}
+
+func (w asker) binding(now, old *resourcev1.ResourceClaimStatus) field.ErrorList {
+	if equality.Semantic.DeepEqual(now.Allocation, old.Allocation) && equality.Semantic.DeepEqual(now.ReservedFor, old.ReservedFor) {
+		return nil
+	}
+	err := w.may(w.verb, resourcev1.SubresourceBinding, "", "")
+	if err == nil {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status", "allocation"),
+		fmt.Sprintf(`changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission: %s`, w.verb, err))}
+}
+
+func (w asker) devices(now, old *resourcev1.ResourceClaimStatus, namespace string) field.ErrorList {
+	if now.Allocation == nil { // nothing is said of devices then
+		return nil
+	}
+	verbs := []string{resourcev1.VerbPrefixArbitraryNode + w.verb}
+	if node := onlyNode(now.Allocation); node != "" && runsOn(w.user, node) {
+		verbs = append([]string{resourcev1.VerbPrefixAssociatedNode + w.verb}, verbs...)
+	}
+	var errs field.ErrorList
+	for _, driver := range sets.List(changed(now.Devices, old.Devices)) {
+		if err := w.mayAny(verbs, namespace, driver); err != nil {
+			errs = append(errs, field.Forbidden(field.NewPath("status", "devices"),
+				fmt.Sprintf(`changing status.devices requires resource="resourceclaims/driver", verb="%s" permission: %s`, verbs, err)))
+		}
+	}
+	return errs
+}
+
+func (w asker) mayAny(verbs []string, namespace, driver string) error {
+	var first error
+	for _, verb := range verbs {
+		err := w.may(verb, resourcev1.SubresourceDriver, namespace, driver)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// changed are the drivers of whose devices something else is said than before.
+func changed(now, old []resourcev1.AllocatedDeviceStatus) sets.Set[string] {
+	type device struct{ driver, pool, device, share string }
+	of := func(d *resourcev1.AllocatedDeviceStatus) device {
+		return device{d.Driver, d.Pool, d.Device, ptr.Deref(d.ShareID, "")}
+	}
+	before := map[device]*resourcev1.AllocatedDeviceStatus{}
+	for i := range old {
+		before[of(&old[i])] = &old[i]
+	}
+	drivers := sets.New[string]()
+	for i := range now {
+		was := before[of(&now[i])]
+		if was == nil || !equality.Semantic.DeepEqual(*was, now[i]) {
+			drivers.Insert(now[i].Driver)
+		}
+		delete(before, of(&now[i]))
+	}
+	for gone := range before {
+		drivers.Insert(gone.driver)
+	}
+	return drivers
+}
+
+// onlyNode is the one node on which what was allocated can be used, or "".
+func onlyNode(a *resourcev1.AllocationResult) string {
+	if a.NodeSelector == nil || len(a.NodeSelector.NodeSelectorTerms) != 1 {
+		return ""
+	}
+	term := a.NodeSelector.NodeSelectorTerms[0]
+	if len(term.MatchExpressions) != 0 || len(term.MatchFields) != 1 {
+		return ""
+	}
+	f := term.MatchFields[0]
+	if f.Key != metav1.ObjectNameField || f.Operator != corev1.NodeSelectorOpIn || len(f.Values) != 1 {
+		return ""
+	}
+	return f.Values[0]
+}
+
+// runsOn: the user is a service account whose token is bound to a pod of that node.
+func runsOn(user *request.User, node string) bool {
+	nodes := user.Extra[extraNodeName]
+	return strings.HasPrefix(user.Username, core.ServiceAccountPrefix) && len(nodes) == 1 && nodes[0] == node
+}
