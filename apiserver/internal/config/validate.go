@@ -155,9 +155,8 @@ func (o *Options) validateStorage() error {
 	}
 	errs = append(errs, together("--etcd-certfile", o.EtcdCertFile, "--etcd-keyfile", o.EtcdKeyFile))
 	for _, server := range o.EtcdServers {
-		u, err := url.Parse(server)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			errs = append(errs, fmt.Errorf("--etcd-servers=%s: not a URL of the form https://host:port", server))
+		if !isEtcdURL(server) {
+			errs = append(errs, fmt.Errorf("--etcd-servers=%s: not a URL of the form https://host:port or unix:///path", server))
 		}
 	}
 	if len(o.EtcdServers) == 0 && (o.EtcdCAFile != "" || o.EtcdCertFile != "") {
@@ -176,6 +175,22 @@ func (o *Options) validateServiceAccounts() error {
 		}
 	}
 	return nil
+}
+
+// isEtcdURL tells whether etcd's client connects to it, also by a socket of the
+// machine.
+func isEtcdURL(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	switch u.Scheme {
+	case "http", "https":
+		return u.Host != ""
+	case "unix":
+		return u.Path != ""
+	}
+	return false
 }
 
 func (o *Options) validateControllers(all []string) error {

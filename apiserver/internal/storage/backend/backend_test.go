@@ -5,11 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	testclock "k8s.io/utils/clock/testing"
@@ -45,6 +48,39 @@ func TestEmbedded(t *testing.T) {
 	}
 	if families, err := b.Metrics.Gather(); err != nil || len(families) == 0 {
 		t.Errorf("%d metrics of etcd's own (%v)", len(families), err)
+	}
+}
+
+// An etcd of the same machine may listen on a socket; where it does not, it is said which.
+func TestSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "etcd.sock")
+	core, log := observer.New(zap.WarnLevel)
+	clock := testclock.NewFakeClock(time.Now())
+	b := open(t, clock, zap.New(core), "unix://"+socket)
+	ended := make(chan error, 1)
+	go func() { ended <- b.Wait(t.Context()) }()
+	for !strings.Contains(last(said(log)), socket+": connect: no such file") {
+		time.Sleep(time.Millisecond)
+	}
+	c := embed.NewConfig()
+	c.Dir, c.LogLevel = t.TempDir(), "error"
+	anywhere := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{{Scheme: "unix", Path: socket}}, []url.URL{anywhere}
+	c.ListenPeerUrls = []url.URL{anywhere}
+	server, err := embed.StartEtcd(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	for len(ended) == 0 {
+		clock.Step(2 * waitPolicy.Max)
+		time.Sleep(time.Millisecond)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Storage.Create(t.Context(), "/registry/pods/default/web", []byte(`{"metadata":{}}`), 0); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -52,6 +53,8 @@ func (b *Backend) Wait(ctx context.Context) error {
 	}
 }
 
+const healthPath = "/health"
+
 func (b *Backend) servers() string { return strings.Join(b.flags.EtcdServers, ", ") }
 
 // whyNoEtcd asks the servers' own health endpoints: unlike etcd's client they
@@ -62,10 +65,11 @@ func (b *Backend) whyNoEtcd(ctx context.Context) error {
 		return err
 	}
 	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
+	transport.RegisterProtocol("unix", socketTransport{})
 	client := http.Client{Transport: transport, Timeout: b.flags.EtcdCheckTimeout}
 	var errs []error
 	for _, server := range b.flags.EtcdServers {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(server, "/")+"/health", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(server, "/")+healthPath, nil)
 		if err != nil {
 			return err
 		}
@@ -81,6 +85,20 @@ func (b *Backend) whyNoEtcd(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// socketTransport tells whether anybody listens at a socket of the machine: the
+// path of its URL names the file, so that none is left for what could be asked.
+type socketTransport struct{}
+
+func (socketTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	var d net.Dialer
+	c, err := d.DialContext(r.Context(), "unix", strings.TrimSuffix(r.URL.Path, healthPath))
+	if err != nil {
+		return nil, err
+	}
+	_ = c.Close()
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 }
 
 // isCertificateProblem tells whether one side does not accept the other's
