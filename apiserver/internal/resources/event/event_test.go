@@ -24,12 +24,14 @@ func fromYAML(t *testing.T, text string) *core.Event {
 func TestValidate(t *testing.T) {
 	const new = "eventTime: '2030-01-01T00:00:00.000000Z', reportingComponent: kubelet, reportingInstance: n1, action: A, reason: R, type: Normal"
 	for text, want := range map[string]string{
-		"{metadata: {namespace: a}, involvedObject: {namespace: a}}":              "",
-		"{metadata: {namespace: a}, involvedObject: {namespace: b}}":              `involvedObject.namespace: Invalid value: "b": does not match event.namespace`,
-		"{metadata: {namespace: default}, involvedObject: {kind: Node}}":          "",
-		"{metadata: {namespace: a}, involvedObject: {kind: Node}}":                `involvedObject.namespace: Invalid value: "": does not match event.namespace`,
-		"{metadata: {namespace: a}, involvedObject: {namespace: a}, " + new + "}": "",
-		"{metadata: {namespace: a}, involvedObject: {namespace: b}, " + new + "}": "",
+		"{metadata: {namespace: a}, involvedObject: {namespace: a}}":                      "",
+		"{metadata: {namespace: a}, involvedObject: {namespace: b}}":                      `involvedObject.namespace: Invalid value: "b": does not match event.namespace`,
+		"{metadata: {namespace: default}, involvedObject: {kind: Node}}":                  "",
+		"{metadata: {namespace: kube-system}, involvedObject: {kind: Node}}":              `involvedObject.namespace: Invalid value: "": does not match event.namespace`,
+		"{metadata: {namespace: kube-system}, involvedObject: {kind: Node}, " + new + "}": "",
+		"{metadata: {namespace: a}, involvedObject: {kind: Node}}":                        `involvedObject.namespace: Invalid value: "": does not match event.namespace`,
+		"{metadata: {namespace: a}, involvedObject: {namespace: a}, " + new + "}":         "",
+		"{metadata: {namespace: a}, involvedObject: {namespace: b}, " + new + "}":         "",
 		"{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000000Z', reportingComponent: k, reportingInstance: n, reason: R, type: Normal}": "action: Required value",
 	} {
 		got := ""

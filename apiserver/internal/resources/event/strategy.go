@@ -66,13 +66,13 @@ func selectable(e *core.Event) fields.Set {
 
 // validate checks that an event lies in the namespace of what it is about, unless it is of
 // the newer form, which carries an eventTime; events about objects without one lie in
-// default (or kube-system). component is what the version calls who reports it.
+// default, those of the newer form also in kube-system. component is what the version calls who reports it.
 func validate(e *core.Event, component string) field.ErrorList {
 	var errs field.ErrorList
 	about := e.InvolvedObject.Namespace
 	where := field.NewPath("involvedObject", "namespace")
 	switch {
-	case about == "" && e.Namespace != "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem,
+	case about == "" && e.Namespace != "" && e.Namespace != metav1.NamespaceDefault && (e.EventTime.IsZero() || e.Namespace != metav1.NamespaceSystem),
 		about != "" && about != e.Namespace && e.EventTime.IsZero():
 		errs = append(errs, field.Invalid(where, about, "does not match event.namespace"))
 	}
