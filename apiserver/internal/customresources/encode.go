@@ -31,7 +31,7 @@ func (f *form) decodeBody(body []byte) (*object, []error, error) {
 		return nil, nil, err
 	}
 	if f.schema != nil {
-		unknown = append(unknown, f.schema.Prune(content, true)...)
+		unknown = append(unknown, f.prune(content, true)...)
 		f.schema.Complete(content)
 	}
 	for _, path := range unknown {

@@ -36,15 +36,17 @@ type stored struct {
 
 // form is one version, ready for use.
 type form struct {
-	name     string
-	group    string
-	kind     string
-	props    *apiextensionsv1.CustomResourceDefinitionVersion
-	schema   *structural.Schema
-	rules    *rules.Rules
-	columns  *columns
-	scale    *scalePaths
-	selected []selectable
+	name   string
+	group  string
+	kind   string
+	props  *apiextensionsv1.CustomResourceDefinitionVersion
+	schema *structural.Schema // nil for none, in definitions from before v1
+	// preserves is the definition's spec.preserveUnknownFields.
+	preserves bool
+	rules     *rules.Rules
+	columns   *columns
+	scale     *scalePaths
+	selected  []selectable
 	// prefix is what the JSON of its objects begins with.
 	prefix string
 }
@@ -114,7 +116,7 @@ func (s *stored) run() {
 
 func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*form, error) {
 	f := &form{
-		name: v.Name, group: d.Spec.Group, kind: d.Spec.Names.Kind, props: v,
+		name: v.Name, group: d.Spec.Group, kind: d.Spec.Names.Kind, props: v, preserves: d.Spec.PreserveUnknownFields,
 		prefix: fmt.Sprintf(`{"apiVersion":%q,`, d.Spec.Group+"/"+v.Name),
 	}
 	var err error
@@ -149,6 +151,16 @@ func (f *form) normalize(o *object) {
 	if f.schema == nil {
 		return
 	}
-	f.schema.Prune(o.Object, false)
+	f.prune(o.Object, false)
 	f.schema.Complete(o.Object)
+}
+
+// prune drops what the schema does not know, and tells of it if asked; nothing
+// where there is no schema, or the definition says that everything is kept, as
+// those stored before apiextensions.k8s.io/v1 may.
+func (f *form) prune(content map[string]any, tell bool) []string {
+	if f.schema == nil || f.preserves {
+		return nil
+	}
+	return f.schema.Prune(content, tell)
 }

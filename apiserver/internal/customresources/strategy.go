@@ -28,7 +28,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 		Desired:       f.desired,
 		// What a webhook has added is pruned as what a user sends.
 		Default: func(o *object) {
-			f.schema.Prune(o.Object, false)
+			f.prune(o.Object, false)
 			f.schema.Default(o.Object)
 		},
 		PrepareForCreate: func(_ context.Context, o *object) {
