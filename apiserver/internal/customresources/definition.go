@@ -62,10 +62,7 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		v := &d.Spec.Versions[i]
 		one := version{name: v.Name, served: v.Served, storage: v.Storage}
 		if v.Deprecated {
-			one.warning = fmt.Sprintf("%s/%s %s is deprecated", e.group, v.Name, d.Spec.Names.Kind)
-			if v.DeprecationWarning != nil {
-				one.warning = *v.DeprecationWarning
-			}
+			one.warning = deprecation(d, v)
 		}
 		if v.Subresources != nil {
 			one.hasStatus, one.hasScale = v.Subresources.Status != nil, v.Subresources.Scale != nil
@@ -84,6 +81,26 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		e.stored.terminating.Store(e.terminating)
 	}
 	return e, nil
+}
+
+// deprecation is what users of a version are told: where nobody has said something
+// else, the best of the better versions that they could use.
+func deprecation(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) string {
+	if v.DeprecationWarning != nil {
+		return *v.DeprecationWarning
+	}
+	best := v.Name
+	for _, other := range d.Spec.Versions {
+		if other.Served && !other.Deprecated && compareVersions(other.Name, best) > 0 {
+			best = other.Name
+		}
+	}
+	kind := d.Spec.Names.Kind
+	text := fmt.Sprintf("%s/%s %s is deprecated", d.Spec.Group, v.Name, kind)
+	if best != v.Name {
+		text += fmt.Sprintf("; use %s/%s %s", d.Spec.Group, best, kind)
+	}
+	return text
 }
 
 // read decodes the definition for good.

@@ -202,7 +202,7 @@ func (d *Definitions) Infos() []Info {
 func (e *entry) info(version string) registry.Info {
 	v, _ := e.version(version)
 	return registry.Info{
-		Resource: e.resource(version), Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
+		Resource: e.resource(version), ListKind: e.names.ListKind, Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
 		HasStatus: v.hasStatus, JSONOnly: true, StoredAs: e.resource(e.storageVersion()).GVK(),
 	}
 }

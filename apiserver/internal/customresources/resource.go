@@ -30,7 +30,7 @@ type resource struct {
 // Info implements registry.Resource.
 func (r *resource) Info() registry.Info {
 	info := r.keeper.Info()
-	info.JSONOnly = true
+	info.JSONOnly, info.ListKind = true, r.info.ListKind
 	return info
 }
 

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -239,7 +240,7 @@ func (c *call) itemType() metav1.TypeMeta {
 
 func (c *call) listType() metav1.TypeMeta {
 	list := c.itemType()
-	list.Kind += "List"
+	list.Kind = cmp.Or(c.store.Info().ListKind, list.Kind+"List")
 	return list
 }
 

@@ -83,6 +83,8 @@ type Admit struct {
 // Info is what discovery and the handlers have to know of a resource.
 type Info struct {
 	core.Resource
+	// ListKind is the kind of its lists, where that is not Kind with List behind it.
+	ListKind   string
 	Singular   string
 	ShortNames []string
 	Categories []string

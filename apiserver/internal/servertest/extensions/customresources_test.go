@@ -31,7 +31,7 @@ func TestCustomResources(t *testing.T) {
 // objects: one object's life, from defaults to deletion.
 func (c *custom) objects() {
 	const group, path = "objects.test", "/apis/objects.test/v1/namespaces/default/widgets"
-	c.define(widgets(group))
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Names.ListKind = "SetOfWidgets" }))
 	made := c.want(201, "POST", path, widget(group+"/v1", "a", `{"color":"red","odd":1}`))
 	if size, _, _ := unstructured.NestedInt64(toInts(made), "spec", "size"); size != 3 {
 		c.T.Errorf("not defaulted: %v", made)
@@ -74,6 +74,9 @@ func (c *custom) objects() {
 	}
 	c.want(201, "POST", path, widget(group+"/v1", "b", `{"color":"blue"}`))
 	list := c.want(200, "GET", path+"?fieldSelector=spec.color=blue", nil)
+	if list["kind"] != "SetOfWidgets" {
+		c.T.Errorf("the list is a %v", list["kind"])
+	}
 	if items := list["items"].([]any); len(items) != 1 || items[0].(map[string]any)["kind"] != "Widget" { // which built-in ones do not say in lists
 		c.T.Errorf("these objects are blue: %v", items)
 	}
@@ -109,7 +112,7 @@ func (c *custom) versions() {
 	if code != 200 || got["apiVersion"] != group+"/v2beta1" || got["spec"].(map[string]any)["color"] != "red" {
 		c.T.Errorf("in the other version: %d %v", code, got)
 	}
-	if w := header.Get("Warning"); w != `299 - "versions.test/v2beta1 Widget is deprecated"` {
+	if w := header.Get("Warning"); w != `299 - "versions.test/v2beta1 Widget is deprecated; use versions.test/v1 Widget"` {
 		c.T.Errorf("warning %q", w)
 	}
 	c.want(201, "POST", path("v2beta1"), widget(group+"/v2beta1", "b", `{"color":"blue","odd":1}`))
