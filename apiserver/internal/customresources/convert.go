@@ -46,6 +46,8 @@ func (c *converter) convert(ctx context.Context, to *form, o *object) (*object, 
 }
 
 // convertAll returns objects in version to. What it is given is not changed.
+// Nothing is filled in: the defaults of a version count for what is sent and what is
+// stored in it (Kubernetes docs, "Defaulting").
 func (c *converter) convertAll(ctx context.Context, to *form, objects []*object) ([]*object, error) {
 	out := make([]*object, len(objects))
 	var asked []*object
@@ -58,7 +60,7 @@ func (c *converter) convertAll(ctx context.Context, to *form, objects []*object)
 		if c.hook == nil {
 			out[i] = o.DeepCopy()
 			out[i].SetAPIVersion(to.apiVersion())
-			to.normalize(out[i])
+			to.prune(out[i].Object, false)
 			continue
 		}
 		asked, places = append(asked, o), append(places, i)
@@ -76,7 +78,7 @@ func (c *converter) convertAll(ctx context.Context, to *form, objects []*object)
 		if err := checkConverted(j, objects[i], converted[j], to.apiVersion()); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s returned %w", objects[i].GroupVersionKind(), err))
 		}
-		to.normalize(converted[j])
+		to.prune(converted[j].Object, false)
 		out[i] = converted[j]
 	}
 	return out, nil

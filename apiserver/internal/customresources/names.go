@@ -1,6 +1,7 @@
 package customresources
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/url"
 	"slices"
@@ -28,10 +29,23 @@ func settle(d *definition, others []apiextensionsv1.CustomResourceDefinitionName
 	established := condition{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted",
 	}
-	if names.Status == apiextensionsv1.ConditionTrue {
+	switch {
+	case names.Status != apiextensionsv1.ConditionTrue:
+	case !trustable(d.Spec.Conversion):
+		established.Reason, established.Message = "InvalidCABundle", "The conversion webhook CABundle is invalid"
+	default:
 		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
 	}
 	return customresourcedefinition.SetCondition(d, established, now) || changed
+}
+
+// trustable tells whether the certificates by which a conversion webhook is known,
+// where any are given, can be read.
+func trustable(c *apiextensionsv1.CustomResourceConversion) bool {
+	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
+		return true
+	}
+	return x509.NewCertPool().AppendCertsFromPEM(c.Webhook.ClientConfig.CABundle)
 }
 
 // acceptNames are the names of those asked for that nobody else in the group

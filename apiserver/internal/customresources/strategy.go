@@ -63,7 +63,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 		s.Status = &registry.Change[*object]{
 			KeepsMetadata: true,
 			Prepare:       func(_ context.Context, o, old *object) { onlyStatus(o, old) },
-			Validate:      func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
+			Validate:      func(ctx context.Context, o, old *object) field.ErrorList { return f.validateStatus(ctx, o, old) },
 		}
 	}
 	s.UnknownField = notSelectable
@@ -138,13 +138,35 @@ func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorL
 	if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
 		errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
 	}
+	return append(errs, f.byRules(ctx, o, before, old != nil, errs)...)
+}
+
+// validateStatus checks the status alone by its schema, which upstream then takes
+// for the whole in its messages. The rules see the object.
+func (f *form) validateStatus(ctx context.Context, o, old *object) (errs field.ErrorList) {
+	if f.schema != nil {
+		status, has := o.Object["status"]
+		if below := f.schema.Property("status"); below != nil && has {
+			before, had := old.Object["status"]
+			errs = below.ValidateAlone(field.NewPath("status"), status, before, had)
+		}
+		errs = append(errs, f.byRules(ctx, o, old.Object, true, errs)...)
+	}
+	if f.scale != nil {
+		errs = append(errs, f.scale.validate(o)...)
+	}
+	return errs
+}
+
+// byRules is what the rules in CEL say, unless one of errs is in their way.
+func (f *form) byRules(ctx context.Context, o *object, before any, hasOld bool, errs field.ErrorList) field.ErrorList {
 	if f.rules == nil {
-		return errs
+		return nil
 	}
 	if slices.ContainsFunc(errs, blocks) {
-		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+		return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
 	}
-	return append(errs, f.rules.Validate(ctx, o.Object, before, old != nil)...)
+	return f.rules.Validate(ctx, o.Object, before, hasOld)
 }
 
 // blocks tells of errors by which an object is too far from its schema for

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -39,8 +38,9 @@ func newWebhook(d *definition, services callout.Services) *webhook {
 
 // convert asks for all objects at once. The answer has them in the same order.
 func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]*object, error) {
-	if !slices.Contains(w.versions, "v1") {
-		return nil, fmt.Errorf("failed: it speaks ConversionReview %s, and v1 is spoken here", strings.Join(w.versions, ", "))
+	version := w.spoken()
+	if version == "" {
+		return nil, fmt.Errorf("failed: it speaks ConversionReview %s, and v1 and v1beta1 are spoken here", strings.Join(w.versions, ", "))
 	}
 	request := &apiextensionsv1.ConversionRequest{UID: types.UID(uuid.NewString()), DesiredAPIVersion: to}
 	for _, o := range objects {
@@ -51,18 +51,30 @@ func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]
 		request.Objects = append(request.Objects, runtime.RawExtension{Raw: value})
 	}
 	review := &apiextensionsv1.ConversionReview{
-		TypeMeta: metav1.TypeMeta{Kind: "ConversionReview", APIVersion: "apiextensions.k8s.io/v1"}, Request: request,
+		TypeMeta: metav1.TypeMeta{Kind: "ConversionReview", APIVersion: apiextensionsv1.GroupName + "/" + version}, Request: request,
 	}
 	answer, err := w.ask(ctx, review)
 	if err != nil {
 		return nil, fmt.Errorf("failed: %w", err)
 	}
-	return read(request, answer)
+	return read(request, answer, version == "v1")
 }
 
-// read takes the converted objects out of an answer.
-func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.ConversionReview) ([]*object, error) {
-	if kind := review.GroupVersionKind(); kind != apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview") {
+// spoken is the first version of ConversionReview that both sides speak, "" where that
+// is none. In both the same fields have the same names.
+func (w *webhook) spoken() string {
+	for _, version := range w.versions {
+		if version == "v1" || version == "v1beta1" {
+			return version
+		}
+	}
+	return ""
+}
+
+// read takes the converted objects out of an answer. Of v1beta1 it is not asked
+// whether it is one, nor to which request: upstream never did.
+func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.ConversionReview, strict bool) ([]*object, error) {
+	if kind := review.GroupVersionKind(); strict && kind != apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview") {
 		return nil, fmt.Errorf("failed: expected webhook response of %s, got %s",
 			apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview"), kind)
 	}
@@ -70,7 +82,7 @@ func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.Co
 	if answer == nil {
 		return nil, errors.New("failed: no response provided")
 	}
-	if answer.UID != request.UID {
+	if strict && answer.UID != request.UID {
 		return nil, fmt.Errorf("failed: expected response.uid=%q, got %q", request.UID, answer.UID)
 	}
 	if answer.Result.Status != metav1.StatusSuccess {

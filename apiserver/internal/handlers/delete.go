@@ -58,7 +58,14 @@ func (c *call) delete() error {
 }
 
 func (c *call) respondGone(e registry.Encoded) error {
-	var partial metav1.PartialObjectMetadata
+	// No more of the metadata than is told: the rest may be what nobody can read, and
+	// the object was deleted for that.
+	var partial struct {
+		Metadata struct {
+			Name string    `json:"name"`
+			UID  types.UID `json:"uid"`
+		} `json:"metadata"`
+	}
 	if err := json.Unmarshal(e.JSON, &partial); err != nil {
 		return fmt.Errorf("decode what was deleted: %w", err)
 	}
@@ -66,10 +73,10 @@ func (c *call) respondGone(e registry.Encoded) error {
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{
-			Name:  partial.Name,
+			Name:  partial.Metadata.Name,
 			Group: c.resource.Group,
 			Kind:  c.resource.Name,
-			UID:   partial.UID,
+			UID:   partial.Metadata.UID,
 		},
 	})
 }

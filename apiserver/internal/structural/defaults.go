@@ -49,13 +49,8 @@ func (s *Schema) checkDefault(path *field.Path, root bool, errs *field.ErrorList
 			*errs = append(*errs, validateObject(path, object)...)
 		}
 	}
-	for _, err := range s.Validate(nil, value, nil, false) {
-		if err.Type == field.ErrorTypeDuplicate {
-			continue // upstream does not ask
-		}
-		err.Field = path.String() + trimRoot(err.Field)
-		*errs = append(*errs, err)
-	}
+	said := s.ValidateAlone(path, value, nil, false)
+	*errs = append(*errs, slices.DeleteFunc(said, duplicate)...) // upstream does not ask for them
 }
 
 // trimRoot is what follows the default's own path in the path of an error.

@@ -2,6 +2,8 @@ package structural
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -73,6 +75,42 @@ func (s *Schema) counterparts(old any) func(i int, item any) (any, bool) {
 		was, ok := byKey[key]
 		return was, ok
 	}
+}
+
+// same tells whether a value is what it was; the entries of a map may have changed
+// places.
+func (s *Schema) same(value, old any) bool {
+	if s == nil || reflect.DeepEqual(value, old) {
+		return reflect.DeepEqual(value, old)
+	}
+	switch v := value.(type) {
+	case []any:
+		before, _ := old.([]any)
+		if s.listType() != "map" || len(v) != len(before) {
+			return false
+		}
+		counterpart := s.counterparts(old)
+		return !slices.ContainsFunc(v, func(item any) bool {
+			was, ok := counterpart(0, item)
+			return !ok || !s.items.same(item, was)
+		})
+	case map[string]any:
+		before, _ := old.(map[string]any)
+		if len(v) != len(before) {
+			return false
+		}
+		for name, item := range v {
+			below := s.properties[name]
+			if below == nil {
+				below = s.values
+			}
+			if was, ok := before[name]; !ok || !below.same(item, was) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // Counterpart finds what an entry of a list was in the list before.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -187,6 +188,13 @@ func validateObject(path *field.Path, object map[string]any) (errs field.ErrorLi
 	if meta.Name == "" { // it need not have one yet
 		meta.Name = "placeholder"
 	}
-	anyName := func(string, bool) []string { return nil }
-	return append(errs, validation.ValidateObjectMeta(&meta, meta.Namespace != "", anyName, path.Child("metadata"))...)
+	return append(errs, validation.ValidateObjectMeta(&meta, meta.Namespace != "", validation.ValidateNameFunc(segment), path.Child("metadata"))...)
+}
+
+// segment refuses names that can't stand in a path.
+func segment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
 }

@@ -18,8 +18,11 @@ import (
 // What is there twice is told of last: upstream looks for it in a second turn.
 func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
 	errs := s.validate(path, value, old, hasOld)
+	if hasOld && slices.ContainsFunc(errs, duplicate) && slices.ContainsFunc(s.validate(nil, old, nil, false), duplicate) {
+		errs = slices.DeleteFunc(errs, duplicate) // it was not well before
+	}
 	turn := func(e *field.Error) int {
-		if e.Type == field.ErrorTypeDuplicate {
+		if duplicate(e) {
 			return 2
 		}
 		return 1
@@ -28,8 +31,20 @@ func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.E
 	return errs
 }
 
+func duplicate(e *field.Error) bool { return e.Type == field.ErrorTypeDuplicate }
+
+// ValidateAlone is Validate for a value whose place in the object is at: what is said
+// of what is in it does not name that place.
+func (s *Schema) ValidateAlone(at *field.Path, value, old any, hasOld bool) field.ErrorList {
+	errs := s.Validate(nil, value, old, hasOld)
+	for _, e := range errs {
+		e.Field = at.String() + trimRoot(e.Field)
+	}
+	return errs
+}
+
 func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
-	if s == nil || hasOld && reflect.DeepEqual(value, old) {
+	if s == nil || hasOld && s.same(value, old) {
 		return nil
 	}
 	errs, ok := s.kind(path, value)

@@ -10,8 +10,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// reviewVersions are those of ConversionReview that upstream has ever spoken;
-// only v1 is spoken here, as there.
+// reviewVersions are those of ConversionReview that are spoken.
 var reviewVersions = []string{"v1", "v1beta1"}
 
 func validateConversion(c *apiextensionsv1.CustomResourceConversion, preserves bool, path *field.Path) (errs field.ErrorList) {

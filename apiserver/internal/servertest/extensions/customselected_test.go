@@ -16,10 +16,20 @@ import (
 // converting starts a webhook that converts by that function, and returns the
 // change of a definition that has it asked.
 func (c *custom) converting(convert func(all []*unstructured.Unstructured)) func(*apiextensionsv1.CustomResourceDefinition) {
+	return c.convertingIn("v1", []string{"v1"}, convert)
+}
+
+// convertingIn is converting by a webhook that understands version of ConversionReview
+// and is said to speak those.
+func (c *custom) convertingIn(version string, said []string, convert func(all []*unstructured.Unstructured)) func(*apiextensionsv1.CustomResourceDefinition) {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &apiextensionsv1.ConversionReview{}
 		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if review.APIVersion != apiextensionsv1.GroupName+"/"+version {
+			http.Error(w, review.APIVersion, http.StatusBadRequest)
 			return
 		}
 		response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
@@ -42,7 +52,7 @@ func (c *custom) converting(convert func(all []*unstructured.Unstructured)) func
 	url, authority := hook.URL, pemOf(hook.Certificate().Raw)
 	return func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: authority}, ConversionReviewVersions: []string{"v1"},
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: authority}, ConversionReviewVersions: said,
 		}}
 	}
 }

@@ -1,0 +1,146 @@
+package extensions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// retell replaces the versions of a definition.
+func (c *custom) retell(d *apiextensionsv1.CustomResourceDefinition) {
+	c.T.Helper()
+	text, err := json.Marshal(d.Spec.Versions)
+	c.Must(err)
+	c.want(200, "PATCH", definitionsPath+"/"+d.Name, `{"spec":{"versions":`+string(text)+`}}`, merge...)
+}
+
+// property puts a property into the spec of the first version.
+func (c *custom) property(d *apiextensionsv1.CustomResourceDefinition, part, name, schema string) {
+	c.T.Helper()
+	props := apiextensionsv1.JSONSchemaProps{}
+	c.Must(json.Unmarshal([]byte(schema), &props))
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part].Properties[name] = props
+}
+
+// stored: a definition of the time when schemas were not asked for, as an older server
+// left it in the store, and an object whose metadata nobody can read.
+func (c *custom) stored() {
+	const group, path = "stored.test", "/apis/stored.test/v1/namespaces/default/widgets"
+	_, err := c.Server.Storage().Create(c.T.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets."+group, []byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1",
+		"kind":"CustomResourceDefinition","metadata":{"name":"widgets.stored.test","uid":"1","creationTimestamp":"2019-01-01T00:00:00Z"},"spec":{"group":"stored.test","version":"v1","scope":"Namespaced",
+		"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[{"name":"v1","served":true,"storage":true}],"preserveUnknownFields":true}}`), 0)
+	c.Must(err)
+	c.Until("a definition that was stored is established", func(context.Context) bool { return c.condition("widgets."+group, "Established") == "True" })
+	if made := c.want(201, "POST", path, widget(group+"/v1", "a", `{"odd":1}`)); made["spec"].(map[string]any)["odd"] != 1.0 {
+		c.T.Errorf("without a schema everything is kept: %v", made)
+	}
+	_, err = c.Server.Storage().Create(c.T.Context(), "/registry/"+group+"/widgets/default/b",
+		[]byte(`{"apiVersion":"stored.test/v1","kind":"Widget","metadata":{"name":"b","namespace":"default","uid":"2","annotations":{"a":42}}}`), 0)
+	c.Must(err)
+	if answer := c.want(200, "DELETE", path+"/b", nil); answer["details"].(map[string]any)["uid"] != "2" {
+		c.T.Errorf("deleted: %v", answer)
+	}
+}
+
+// defaults: those of the version of what is sent, and those of the version in which it
+// is stored; not those of the version in which somebody asks for it.
+func (c *custom) defaults() {
+	const group, path = "defaults.test", "/apis/defaults.test/v2/namespaces/default/widgets"
+	for name, change := range map[string]func(*apiextensionsv1.CustomResourceDefinition){
+		"none": func(*apiextensionsv1.CustomResourceDefinition) {}, "webhook": c.converting(func([]*unstructured.Unstructured) {}),
+	} {
+		group := name + "." + group
+		path := strings.Replace(path, "defaults", name+".defaults", 1)
+		d := widgets(group, change, func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Spec.Versions[1] = *d.Spec.Versions[0].DeepCopy()
+			d.Spec.Versions[1].Name, d.Spec.Versions[1].Storage = "v2", false
+			c.property(d, "spec", "both", `{"type":"string"}`)
+			d.Spec.Versions[0], d.Spec.Versions[1] = d.Spec.Versions[1], d.Spec.Versions[0]
+			c.property(d, "spec", "both", `{"type":"string","default":"asked"}`)
+		})
+		c.define(d)
+		c.want(201, "POST", strings.Replace(path, "/v2/", "/v1/", 1), widget(group+"/v1", "a", `{}`))
+		if spec := c.want(200, "GET", path+"/a", nil)["spec"].(map[string]any); spec["both"] != nil || spec["size"] != 3.0 {
+			c.T.Errorf("%s: read as %v", name, spec)
+		}
+		if spec := c.want(201, "POST", path, widget(group+"/v2", "b", `{}`))["spec"].(map[string]any); spec["both"] != "asked" {
+			c.T.Errorf("%s: sent as %v", name, spec)
+		}
+	}
+}
+
+// bundle: a definition whose webhook can't be trusted is not established.
+func (c *custom) bundle() {
+	const group = "bundle.test"
+	hook := c.converting(func([]*unstructured.Unstructured) {})
+	c.want(201, "POST", definitionsPath, widgets(group, hook, func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("none")
+	}))
+	c.Until("the names are accepted", func(context.Context) bool { return c.condition("widgets."+group, "Established") != "" })
+	if got := c.condition("widgets."+group, "Established"); got != "False" {
+		c.T.Errorf("established: %s", got)
+	}
+	text, err := json.Marshal(widgets(group, hook).Spec.Conversion)
+	c.Must(err)
+	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"conversion":`+string(text)+`}}`, merge...)
+	c.Until("it is established", func(context.Context) bool { return c.condition("widgets."+group, "Established") == "True" })
+}
+
+// beta: a webhook is asked in the first version of ConversionReview that it speaks.
+func (c *custom) beta() {
+	const group = "beta.test"
+	c.define(widgets(group, c.convertingIn("v1beta1", []string{"v1alpha1", "v1beta1", "v1"}, func([]*unstructured.Unstructured) {})))
+	c.want(201, "POST", "/apis/"+group+"/v2beta1/namespaces/default/widgets", widget(group+"/v2beta1", "a", `{}`))
+}
+
+// loosened: a list that was not as the schema wants it may stay so, and the entries of
+// a map may change places.
+func (c *custom) loosened() {
+	const group, path = "loosened.test", "/apis/loosened.test/v1/namespaces/default/widgets"
+	list := func(keys, more string) *apiextensionsv1.CustomResourceDefinition {
+		return widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Spec.Versions = d.Spec.Versions[:1]
+			c.property(d, "spec", "list", `{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":`+keys+more+
+				`,"items":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"}}}}`)
+		})
+	}
+	c.define(list(`["a","b"]`, ""))
+	c.want(201, "POST", path, widget(group+"/v1", "a", `{"list":[{"a":"1","b":"1"},{"a":"1","b":"2"}]}`))
+	c.retell(list(`["a","b"]`, `,"maxItems":1`))
+	c.want(200, "PATCH", path+"/a", `{"spec":{"list":[{"a":"1","b":"2"},{"a":"1","b":"1"}]}}`, merge...)
+	c.want(422, "PATCH", path+"/a", `{"spec":{"list":[{"a":"1","b":"2"},{"a":"1","b":"1","c":"1"}]}}`, merge...)
+	c.retell(list(`["a"]`, ""))
+	c.want(200, "PATCH", path+"/a", `{"spec":{"list":[{"a":"1","b":"2"},{"a":"1","b":"3"}]}}`, merge...)
+	c.want(422, "POST", path, widget(group+"/v1", "b", `{"list":[{"a":"1","b":"1"},{"a":"1","b":"2"}]}`))
+}
+
+// statuses: the status is checked alone, and named so.
+func (c *custom) statuses() {
+	const group, path = "statuses.test", "/apis/statuses.test/v1/namespaces/default/widgets"
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		c.property(d, "status", "number", `{"type":"integer","maximum":10}`)
+	}))
+	c.want(201, "POST", path, widget(group+"/v1", "a", `{}`))
+	answer := c.want(422, "PATCH", path+"/a/status", `{"status":{"number":15}}`, merge...)
+	if want := `Widget.statuses.test "a" is invalid: status.number: Invalid value: 15: number in body should be less than or equal to 10`; answer["message"] != want {
+		c.T.Errorf("refused with %v", answer["message"])
+	}
+}
+
+// embedded: the names of embedded objects are names.
+func (c *custom) embedded() {
+	const group, path = "embedded.test", "/apis/embedded.test/v1/namespaces/default/widgets"
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		c.property(d, "spec", "pod", `{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}`)
+	}))
+	for name, code := range map[string]int{"a": 201, "..": 422, "a/b": 422} {
+		answer := c.want(code, "POST", path, widget(group+"/v1", "a", `{"pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"`+name+`"}}}`))
+		if code == 422 && !strings.Contains(fmt.Sprint(answer["message"]), `spec.pod.metadata.name: Invalid value: "`+name+`"`) {
+			c.T.Errorf("refused with %v", answer["message"])
+		}
+	}
+}
