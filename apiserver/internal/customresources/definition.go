@@ -46,6 +46,7 @@ type version struct {
 	served, storage     bool
 	warning             string
 	hasStatus, hasScale bool
+	selectable          []string
 }
 
 // newEntry reads a definition. before is what was known of one of that name.
@@ -63,6 +64,9 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		one := version{name: v.Name, served: v.Served, storage: v.Storage}
 		if v.Deprecated {
 			one.warning = deprecation(d, v)
+		}
+		for _, s := range v.SelectableFields {
+			one.selectable = append(one.selectable, newSelectable(s.JSONPath).name)
 		}
 		if v.Subresources != nil {
 			one.hasStatus, one.hasScale = v.Subresources.Status != nil, v.Subresources.Scale != nil

@@ -180,6 +180,8 @@ func (d *Definitions) Changed() int64 { return d.snapshot().changed }
 type Info struct {
 	registry.Info
 	HasScale bool
+	// Selectable are the fields by which objects can be selected.
+	Selectable []string
 	// Terminating: the definition is on its way out, and nothing is written.
 	Terminating bool
 }
@@ -191,7 +193,7 @@ func (d *Definitions) Infos() []Info {
 	var out []Info
 	for gvr, e := range s.served {
 		v, _ := e.version(gvr.Version)
-		out = append(out, Info{e.info(gvr.Version), v.hasScale, e.terminating})
+		out = append(out, Info{e.info(gvr.Version), v.hasScale, v.selectable, e.terminating})
 	}
 	slices.SortFunc(out, func(a, b Info) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), compareVersions(b.Version, a.Version), strings.Compare(a.Name, b.Name))

@@ -16,6 +16,8 @@ import (
 type Custom struct {
 	registry.Info
 	ListKind string
+	// Selectable are the fields by which objects can be selected.
+	Selectable []string
 	// Schema reads what is said of the objects; nil is nothing. Mark changes
 	// with it.
 	Schema func() *apiextensionsv1.JSONSchemaProps
@@ -38,7 +40,7 @@ func (g *group) describeCustom(c Custom, d definitions) {
 	slices.Reverse(labels)
 	name := strings.Join(append(labels, c.Version, c.Kind), ".")
 	d[name] = &schema{
-		custom:     func(v version) map[string]any { return renderCustom(c.Schema(), v, v.ref(meta)) },
+		custom:     func(v version) map[string]any { return c.render(v, v.ref(meta)) },
 		customRefs: []string{meta},
 	}
 	d.mark(name, c.GVK())
@@ -61,6 +63,20 @@ func (g *group) describeCustom(c Custom, d definitions) {
 	if c.HasStatus {
 		b.single("status", false)
 	}
+}
+
+// render is the schema with the fields by which objects can be selected.
+func (c *Custom) render(v version, meta string) map[string]any {
+	out := renderCustom(c.Schema(), v, meta)
+	if len(c.Selectable) == 0 {
+		return out
+	}
+	fields := make([]any, len(c.Selectable))
+	for i, path := range c.Selectable {
+		fields[i] = map[string]any{"fieldPath": path}
+	}
+	out["x-kubernetes-selectable-fields"] = fields
+	return out
 }
 
 // renderCustom is the schema of a custom resource in the words of one version.

@@ -105,7 +105,7 @@ func (d described) Customs() []openapi.Custom {
 	var out []openapi.Custom
 	for _, info := range d.definitions.Infos() {
 		mark, listKind := d.definitions.Mark(info.GVR())
-		out = append(out, openapi.Custom{Info: info.Info, ListKind: listKind, Mark: mark, Schema: func() *apiextensionsv1.JSONSchemaProps {
+		out = append(out, openapi.Custom{Info: info.Info, ListKind: listKind, Mark: mark, Selectable: info.Selectable, Schema: func() *apiextensionsv1.JSONSchemaProps {
 			return d.definitions.Schema(info.GVR())
 		}})
 	}

@@ -188,7 +188,7 @@ func (c *checker) must(path *field.Path, p *apiextensionsv1.JSONSchemaProps, is,
 // object checks the schema of a whole object: it has metadata, whatever it says.
 func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, root bool) {
 	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
-	if !root {
+	if p.XEmbeddedResource { // of the root, too, of which nobody needs to say so
 		if !preserve && len(p.Properties) == 0 {
 			c.add(field.Required(path.Child("properties"), "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
 		}

@@ -131,11 +131,27 @@ func (c *custom) statuses() {
 	}
 }
 
+// described: the documents say by which fields objects can be selected.
+func (c *custom) described() {
+	const group = "described.test"
+	c.define(widgets(group))
+	for _, at := range []string{"/openapi/v2", "/openapi/v3/apis/" + group + "/v1"} {
+		c.Until(at+" tells the fields", func(context.Context) bool {
+			_, text := c.Ask("GET", at, nil, nil)
+			return strings.Contains(string(text), `"x-kubernetes-selectable-fields":[{"fieldPath":"spec.color"}]`)
+		})
+	}
+}
+
 // embedded: the names of embedded objects are names.
 func (c *custom) embedded() {
 	const group, path = "embedded.test", "/apis/embedded.test/v1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
 		c.property(d, "spec", "pod", `{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}`)
+	}))
+	c.want(422, "POST", definitionsPath, widgets("root."+group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XEmbeddedResource: true}
+		d.Spec.Versions[0].SelectableFields = nil
 	}))
 	for name, code := range map[string]int{"a": 201, "..": 422, "a/b": 422} {
 		answer := c.want(code, "POST", path, widget(group+"/v1", "a", `{"pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"`+name+`"}}}`))
