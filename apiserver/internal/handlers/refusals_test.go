@@ -46,6 +46,7 @@ func TestRefusals(t *testing.T) {
 		{"no name", "POST", collection, `{"data":{}}`, nil, 422, metav1.StatusReasonInvalid, "name or generateName is required"},
 		{"bad name", "POST", collection, configMap("UPPER", "1"), nil, 422, metav1.StatusReasonInvalid, "metadata.name: Invalid value"},
 		{"resourceVersion on create", "POST", collection, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 400, metav1.StatusReasonBadRequest, "resourceVersion should not be set"},
+		{"a resourceVersion that is none", "POST", collection, `{"metadata":{"name":"odd-version","resourceVersion":"not-supplied"}}`, nil, 201, "", ""},
 		{"too large", "POST", collection, `{"data":{"k":"` + strings.Repeat("x", handlers.DefaultMaxBody) + `"}}`, nil, 413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"},
 		{"not acceptable", "GET", collection + "/a", "", []string{"Accept", "image/png"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
 		// Which of two faults is told.

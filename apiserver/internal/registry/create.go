@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,8 +89,9 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 			return Encoded{}, err
 		}
 	}
-	// As with upstream's storage, this comes last: who may not create it reads that.
-	if obj.GetResourceVersion() != "" && !dry {
+	// As with upstream's storage, this comes last: who may not create it reads that. What
+	// names no revision says nothing.
+	if revision, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && revision > 0 && !dry {
 		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	value, err := s.encode(obj)

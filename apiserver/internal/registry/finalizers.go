@@ -44,9 +44,14 @@ func QualifiedFinalizers[S ~string](finalizers []S, path *field.Path) field.Erro
 // nobody could tell whose they are, where that is no reason to refuse them.
 func WarnOfFinalizers(now, before []string) (warnings []string) {
 	for _, name := range now {
-		if !qualified(name) && !slices.Contains(before, name) {
-			warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+		if qualified(name) || slices.Contains(before, name) {
+			continue
 		}
+		path := ""
+		if strings.Contains(name, ".") {
+			path = " including a path (/)"
+		}
+		warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name%s to avoid accidental conflicts with other finalizer writers", name, path))
 	}
 	return warnings
 }

@@ -41,7 +41,8 @@ func (c *custom) objects() {
 		c.T.Error("an unknown field was kept")
 	}
 	const unqualified = `299 - "metadata.finalizers: \"f\": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"`
-	for finalizers, want := range map[string]string{`["f"]`: unqualified, `["objects.test/f","orphan"]`: ""} {
+	pathless := `299 - "metadata.finalizers: \"f.test\": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"`
+	for finalizers, want := range map[string]string{`["f"]`: unqualified, `["f.test"]`: pathless, `["objects.test/f","orphan"]`: ""} {
 		if _, _, header := c.call("PATCH", path+"/a?dryRun=All", `{"metadata":{"finalizers":`+finalizers+`}}`, merge...); header.Get("Warning") != want {
 			c.T.Errorf("finalizers %s: warned %q", finalizers, header.Get("Warning"))
 		}

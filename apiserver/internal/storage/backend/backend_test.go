@@ -5,19 +5,18 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	testclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
 	"kctl/apiserver/internal/storage/measured"
 )
 
@@ -53,7 +52,8 @@ func TestEmbedded(t *testing.T) {
 
 // An etcd of the same machine may listen on a socket; where it does not, it is said which.
 func TestSocket(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "etcd.sock")
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "etcd.sock") // where the server's own listens
 	core, log := observer.New(zap.WarnLevel)
 	clock := testclock.NewFakeClock(time.Now())
 	b := open(t, clock, zap.New(core), "unix://"+socket)
@@ -62,16 +62,7 @@ func TestSocket(t *testing.T) {
 	for !strings.Contains(last(said(log)), socket+": connect: no such file") {
 		time.Sleep(time.Millisecond)
 	}
-	c := embed.NewConfig()
-	c.Dir, c.LogLevel = t.TempDir(), "error"
-	anywhere := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{{Scheme: "unix", Path: socket}}, []url.URL{anywhere}
-	c.ListenPeerUrls = []url.URL{anywhere}
-	server, err := embed.StartEtcd(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	etcdtest.StartIn(t, dir)
 	for len(ended) == 0 {
 		clock.Step(2 * waitPolicy.Max)
 		time.Sleep(time.Millisecond)
