@@ -135,6 +135,22 @@ func TestWhatIsRefused(t *testing.T) {
 }
 
 // What labels and taints of a node upstream's kubelet takes.
+// Lists that are given in pieces are one list, which stands in the default's place.
+func TestListsInPieces(t *testing.T) {
+	c, err := load(t, "", "--kubeconfig=/k", "--eviction-hard=memory.available<1Gi", "--eviction-hard=nodefs.available<1%",
+		"--eviction-soft=memory.available<2Gi", "--eviction-soft=nodefs.available<2%", "--eviction-soft-grace-period=memory.available=1m", "--eviction-soft-grace-period=nodefs.available=2m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"memory.available": "1Gi", "nodefs.available": "1%"}
+	if !maps.Equal(c.Eviction.Hard, want) || len(c.Eviction.Soft) != 2 || c.Eviction.SoftGrace["nodefs.available"] != "2m" || c.Eviction.SoftGrace["memory.available"] != "1m" {
+		t.Errorf("%+v", c.Eviction)
+	}
+	if c, err := load(t, "", "--kubeconfig=/k", "--eviction-hard="); err != nil || len(c.Eviction.Hard) > 0 {
+		t.Errorf("an empty list is %v, %v", c.Eviction.Hard, err)
+	}
+}
+
 func TestLabelsAndTaintsThatAreTaken(t *testing.T) {
 	const kubeconfig = "--kubeconfig=/k"
 	c, err := load(t, "", kubeconfig, "--node-labels=a,b=,example.com/c=d,node.kubernetes.io/e=f,sub.kubelet.kubernetes.io/g=h,kubernetes.io/hostname=i", "--register-with-taints=")

@@ -105,10 +105,10 @@ func (c *Config) addDiskFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&c.Images.High, "image-gc-high-threshold", c.Images.High, "percent of their disk in use above which unused images are removed; 100 for never")
 	fs.Int32Var(&c.Images.Low, "image-gc-low-threshold", c.Images.Low, "percent of their disk in use down to which unused images are removed")
 	fs.DurationVar(&c.Images.MinAge, "minimum-image-ttl-duration", c.Images.MinAge, "how long an unused image is kept at least")
-	fs.Var((*thresholdsFlag)(&c.Eviction.Hard), "eviction-hard", "how little may be left before pods are evicted at once: memory.available<100Mi,nodefs.available<10%,…; empty for never")
-	fs.Var((*thresholdsFlag)(&c.Eviction.Soft), "eviction-soft", "how little may be left before pods are evicted after a while: memory.available<300Mi,…")
-	fs.Var((*settingsFlag)(&c.Eviction.SoftGrace), "eviction-soft-grace-period", "after how long: memory.available=1m30s,…")
-	fs.Var((*settingsFlag)(&c.Eviction.MinimumReclaim), "eviction-minimum-reclaim", "how much more must be free before evicting ends: nodefs.available=1Gi,…")
+	fs.Var(thresholdsFlag(&c.Eviction.Hard), "eviction-hard", "how little may be left before pods are evicted at once: memory.available<100Mi,nodefs.available<10%,…; empty for never")
+	fs.Var(thresholdsFlag(&c.Eviction.Soft), "eviction-soft", "how little may be left before pods are evicted after a while: memory.available<300Mi,…")
+	fs.Var(settingsFlag(&c.Eviction.SoftGrace), "eviction-soft-grace-period", "after how long: memory.available=1m30s,…")
+	fs.Var(settingsFlag(&c.Eviction.MinimumReclaim), "eviction-minimum-reclaim", "how much more must be free before evicting ends: nodefs.available=1Gi,…")
 	fs.Int32Var(&c.Eviction.MaxPodGracePeriod, "eviction-max-pod-grace-period", c.Eviction.MaxPodGracePeriod, "most seconds that a pod gets that is evicted after a while")
 	fs.DurationVar(&c.Eviction.TransitionPeriod, "eviction-pressure-transition-period", c.Eviction.TransitionPeriod, "how long the node says that it is short after it was")
 }
@@ -253,19 +253,39 @@ func setResource(list corev1.ResourceList, key, value string) error {
 	return fmt.Errorf("%s: only cpu, memory, ephemeral-storage and pid can be reserved", key)
 }
 
-// thresholdsFlag is a list of signal<value; an empty one is no threshold.
-type thresholdsFlag map[string]string
+// pairsFlag is a list of pairs, "thresholds" (signal<value) or "settings"
+// (signal=value). What is given first goes in the place of the default, an empty list
+// too; what is given then is added.
+type pairsFlag struct {
+	into            *map[string]string
+	separator, kind string
+	given           bool
+}
 
-func (f *thresholdsFlag) String() string        { return joined(*f, "<") }
-func (f *thresholdsFlag) Type() string          { return "thresholds" }
-func (f *thresholdsFlag) Set(text string) error { return setPairs((*map[string]string)(f), text, "<") }
+func thresholdsFlag(into *map[string]string) *pairsFlag {
+	return &pairsFlag{into: into, separator: "<", kind: "thresholds"}
+}
 
-// settingsFlag is a list of signal=value.
-type settingsFlag map[string]string
+func settingsFlag(into *map[string]string) *pairsFlag {
+	return &pairsFlag{into: into, separator: "=", kind: "settings"}
+}
 
-func (f *settingsFlag) String() string        { return joined(*f, "=") }
-func (f *settingsFlag) Type() string          { return "settings" }
-func (f *settingsFlag) Set(text string) error { return setPairs((*map[string]string)(f), text, "=") }
+func (f *pairsFlag) String() string {
+	if f.into == nil {
+		return ""
+	}
+	return joined(*f.into, f.separator)
+}
+func (f *pairsFlag) Type() string { return f.kind }
+func (f *pairsFlag) Set(text string) error {
+	if !f.given {
+		*f.into, f.given = map[string]string{}, true
+	}
+	return pairs(text, f.separator, func(key, value string) error {
+		(*f.into)[key] = value
+		return nil
+	})
+}
 
 // joined is what Set of a list of pairs takes, in the order of the keys.
 func joined(values map[string]string, separator string) string {
@@ -275,14 +295,6 @@ func joined(values map[string]string, separator string) string {
 	}
 	slices.Sort(pairs)
 	return strings.Join(pairs, ",")
-}
-
-func setPairs(into *map[string]string, text, separator string) error {
-	*into = map[string]string{}
-	return pairs(text, separator, func(key, value string) error {
-		(*into)[key] = value
-		return nil
-	})
 }
 
 type quantityFlag resource.Quantity
