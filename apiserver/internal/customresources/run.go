@@ -109,13 +109,17 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 
 var errNotEmpty = errors.New("instances are still there")
 
+// builtIn are the definitions whose objects would lie where those of the server's own
+// lie, which are none of theirs.
+var builtIn = map[string]bool{"customresourcedefinitions.apiextensions.k8s.io": true, "apiservices.apiregistration.k8s.io": true}
+
 // finish deletes the objects of a definition that was deleted, and then lets it
 // go.
 func (d *Definitions) finish(ctx context.Context, e *entry) error {
 	if !d.waits(e) {
 		return nil
 	}
-	if e.established {
+	if e.established && !builtIn[e.name] {
 		if err := d.say(ctx, e, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {
 			return err
 		}
