@@ -161,7 +161,7 @@ func (w viewWatcher) Events() iter.Seq2[WatchEvent, bool] {
 
 // Create implements Resource.
 func (v *View) Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error) {
-	stored, err := v.taken(obj, v.Of.New())
+	stored, err := v.taken(obj, v.Of.New(), false)
 	if err != nil {
 		return Encoded{}, err
 	}
@@ -183,7 +183,7 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 			if err != nil {
 				return nil, err
 			}
-			return v.taken(obj, v.Of.New())
+			return v.taken(obj, v.Of.New(), false)
 		}
 		shown, err := v.showWithManagedFields(current)
 		if err != nil {
@@ -194,7 +194,7 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 			return nil, err
 		}
 		entries := current.GetManagedFields()
-		stored, err := v.changed(obj, current)
+		stored, err := v.taken(obj, current, true)
 		if err == nil && v.tracker != nil {
 			v.takeManagedFields(obj, stored, entries)
 		}
@@ -227,39 +227,25 @@ func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Adm
 	return v.list(deleted)
 }
 
-// taken is the stored object with what the client made of the shown one.
-func (v *View) taken(shown, stored core.Object) (core.Object, error) {
+// taken is the stored object with what the client made of the shown one, which is
+// changed where it was there before.
+func (v *View) taken(shown, stored core.Object, changed bool) (core.Object, error) {
 	v.Default(shown)
-	if v.Validate != nil {
-		if err := v.invalid(shown, v.Validate(shown)); err != nil {
-			return nil, err
+	var errs field.ErrorList
+	switch {
+	case changed && v.ValidateUpdate != nil:
+		errs = v.ValidateUpdate(shown, stored)
+	case v.Validate != nil:
+		errs = v.Validate(shown)
+	}
+	if len(errs) > 0 {
+		kind := v.Of.Info().GVK()
+		if v.As != "" && !v.Of.Info().JSONOnly {
+			kind = v.Shown.GVK()
 		}
+		return nil, Invalid(kind.GroupKind(), shown.GetName(), errs)
 	}
 	return stored, v.Take(shown, stored)
-}
-
-// changed is taken for an object that was there before.
-func (v *View) changed(shown, stored core.Object) (core.Object, error) {
-	if v.ValidateUpdate == nil {
-		return v.taken(shown, stored)
-	}
-	v.Default(shown)
-	if err := v.invalid(shown, v.ValidateUpdate(shown, stored)); err != nil {
-		return nil, err
-	}
-	return stored, v.Take(shown, stored)
-}
-
-// invalid is the refusal for errs, or nil where there are none.
-func (v *View) invalid(shown core.Object, errs field.ErrorList) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	kind := v.Of.Info().GVK()
-	if v.As != "" && !v.Of.Info().JSONOnly {
-		kind = v.Shown.GVK()
-	}
-	return Invalid(kind.GroupKind(), shown.GetName(), errs)
 }
 
 // within shows what is admitted.
