@@ -26,6 +26,7 @@ const (
 	UserNodePrefix        = "system:node:"
 	GroupNodes            = "system:nodes"
 	GroupMasters          = "system:masters"
+	GroupMonitoring       = "system:monitoring"
 	GroupAuthenticated    = "system:authenticated"
 	GroupUnauthenticated  = "system:unauthenticated"
 	ServiceAccountPrefix  = "system:serviceaccount:"

@@ -32,6 +32,7 @@ type Client struct {
 	token     *tokenSource
 	clock     clock.Clock
 	meter     Meter
+	propagate func(context.Context, http.Header) // nil adds nothing
 
 	connections *connections
 }
@@ -62,7 +63,7 @@ func New(cfg *Config) (*Client, error) {
 	c := &Client{
 		base: base, timeout: cfg.Timeout, userAgent: agent,
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
-		clock: clock.RealClock{}, connections: open, meter: meter,
+		clock: clock.RealClock{}, connections: open, meter: meter, propagate: cfg.Propagate,
 	}
 	c.http = &http.Client{Transport: credentials{next: lasting, client: c}}
 	c.short = &http.Client{Transport: credentials{next: short, client: c}}
@@ -90,9 +91,13 @@ func (t credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lacks(r.Header, token) {
+	propagate := t.client.propagate
+	if lacks(r.Header, token) || propagate != nil {
 		r = r.Clone(r.Context())
 		t.client.introduce(r.Header, token)
+	}
+	if propagate != nil {
+		propagate(r.Context(), r.Header)
 	}
 	resp, err := t.next.RoundTrip(r)
 	code := 0

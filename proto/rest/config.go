@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -50,6 +51,9 @@ type Config struct {
 	// Timeout bounds a whole request; zero for none. Watches and streams are
 	// never bounded by it.
 	Timeout time.Duration
+	// Propagate, if set, adds to a request's header what the receiver is to know of
+	// the work that the request is a part of.
+	Propagate func(context.Context, http.Header)
 	// Meter, if set, hears of every request.
 	Meter Meter
 }

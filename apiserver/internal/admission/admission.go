@@ -11,6 +11,7 @@ import (
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
+	"kctl/proto/tracing"
 )
 
 // Operation is what is being done to the object.
@@ -118,7 +119,9 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	return c.admit(ctx, a)
 }
 
-func (c *Chain) admit(ctx context.Context, a *Attributes) error {
+func (c *Chain) admit(ctx context.Context, a *Attributes) (err error) {
+	ctx, span := tracing.Step(ctx, "mutating admission")
+	defer func() { tracing.End(span, err) }()
 	for _, m := range c.mutators {
 		if !m.Handles(a.Operation) {
 			continue
@@ -131,7 +134,9 @@ func (c *Chain) admit(ctx context.Context, a *Attributes) error {
 }
 
 // Validate runs the validating plugins; the first refusal ends the chain.
-func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
+func (c *Chain) Validate(ctx context.Context, a *Attributes) (err error) {
+	ctx, span := tracing.Step(ctx, "validating admission")
+	defer func() { tracing.End(span, err) }()
 	for _, v := range c.validators {
 		if !v.Handles(a.Operation) {
 			continue

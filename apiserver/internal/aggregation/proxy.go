@@ -17,6 +17,7 @@ import (
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/resources/proxy"
+	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
 )
 
@@ -143,6 +144,7 @@ func rewrite(p *httputil.ProxyRequest, host string) {
 	}
 	authn.CommonHeaderNames.Remove(out.Header)
 	identify(out.Header, request.UserFrom(in.Context()))
+	tracing.Inject(in.Context(), out.Header)
 	from := in.Header.Values("X-Forwarded-For")
 	if client, _, err := net.SplitHostPort(in.RemoteAddr); err == nil {
 		from = append(from[:len(from):len(from)], client)

@@ -13,6 +13,7 @@ import (
 
 	"kctl/proto/backoff"
 	"kctl/proto/rest"
+	"kctl/proto/tracing"
 )
 
 const (
@@ -91,6 +92,7 @@ func (s *Service) post(ctx context.Context, body []byte, answer any) (again bool
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
+	tracing.Inject(ctx, r.Header)
 	response, err := s.client.Do(r)
 	if err != nil {
 		return true, err

@@ -21,6 +21,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/proto/tracing"
 )
 
 // dialTimeout bounds how long one of a service's addresses is tried.
@@ -145,6 +147,7 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")
 	r.Header.Set("User-Agent", c.options.UserAgent)
+	tracing.Inject(ctx, r.Header)
 	response, err := connected.Do(r)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ type Operation struct {
 	CompactionInterval     time.Duration
 	FeatureGates           map[string]string
 	ContentionProfiling    bool
+	TracingConfigFile      string
 	EndpointReconciler     string
 	RuntimeConfig          RuntimeConfig
 	// AllowPrivileged is always true here: policies decide about privileged pods.
@@ -63,6 +64,7 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	daemon.PairsVar(fs, (*map[string]string)(&o.RuntimeConfig), "runtime-config", "true", "which versions of the API are served: v1=true|false, GROUP/VERSION=true|false, or all of a kind by api/all, api/ga, api/beta, api/alpha; what says most decides")
 	fs.BoolVar(&o.AllowPrivileged, "allow-privileged", o.AllowPrivileged, "privileged containers may be asked for; it can't be switched off, Pod Security's levels baseline and restricted refuse them")
 	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling, "with --profiling, have those recorded who wait for locks and channels")
+	fs.StringVar(&o.TracingConfigFile, "tracing-config-file", o.TracingConfigFile, "TracingConfiguration that says to which OpenTelemetry collector spans of requests go, and of how many")
 	fs.StringVar(&o.EndpointReconciler, "endpoint-reconciler-type", o.EndpointReconciler, "who keeps the endpoints of the service kubernetes: lease, the API servers, each as long as its lease lasts; or none of them")
 	o.LeaderElect.Add(fs, "elect one of several API servers to run the housekeeping loops")
 }
@@ -113,7 +115,8 @@ var maxAge = regexp.MustCompile(`^max-age=[0-9]+$`)
 func (o *Operation) validate() error {
 	_, sniErr := o.SNICertificates()
 	_, corsErr := o.CORS()
-	errs := []error{o.TLS.Validate(), sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.Validate()}
+	_, tracingErr := o.Tracing()
+	errs := []error{o.TLS.Validate(), sniErr, corsErr, tracingErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.Validate()}
 	if !o.AllowPrivileged {
 		errs = append(errs, errors.New("--allow-privileged=false: not supported; Pod Security's levels baseline and restricted refuse privileged containers"))
 	}

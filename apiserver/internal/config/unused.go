@@ -35,7 +35,6 @@ var unused = []daemon.Unused{
 	{Flag: "max-connection-bytes-per-sec", Values: []string{"0"}},
 	{Flag: "permit-port-sharing", Switch: true, Values: daemon.Off, Why: "who asks could not tell which server answers"},
 	{Flag: "service-account-signing-endpoint", Values: daemon.Off, Why: "tokens are signed with --service-account-signing-key-file"},
-	{Flag: "tracing-config-file", Values: daemon.Off, Why: "kctl trace shows the way of a pod"},
 	{Flag: "peer-advertise-ip", Values: daemon.Off, Why: noPeers},
 	{Flag: "peer-advertise-port", Values: daemon.Off, Why: noPeers},
 	{Flag: "peer-ca-file", Values: daemon.Off, Why: noPeers},

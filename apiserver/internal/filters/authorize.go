@@ -14,6 +14,7 @@ import (
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 	"kctl/proto/relay"
+	"kctl/proto/tracing"
 )
 
 // Authorize lets through what somebody allows, and answers 403 to the rest.
@@ -21,7 +22,9 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
 		attributes := attributesOf(request.UserFrom(ctx), request.InfoFrom(ctx))
-		decision, reason, err := authorizer.Authorize(ctx, attributes)
+		asking, asked := tracing.Step(ctx, "authorization")
+		decision, reason, err := authorizer.Authorize(asking, attributes)
+		tracing.End(asked, err)
 		audit.Annotate(ctx, "authorization.k8s.io/decision", word(decision))
 		audit.Annotate(ctx, "authorization.k8s.io/reason", reason)
 		switch {

@@ -13,6 +13,7 @@ import (
 
 	"kctl/apiserver/internal/fairness"
 	"kctl/apiserver/internal/request"
+	"kctl/proto/tracing"
 )
 
 // Headers say by which objects a request was placed: by their uids, which
@@ -49,7 +50,10 @@ func Fairness(o FairnessOptions) gin.HandlerFunc {
 		}
 		ticket := o.Controller.Find(request.UserFrom(ctx), info)
 		mark(c.Writer.Header(), &ticket)
-		if !ticket.Enter(ctx, o.seats(c, info), patience(ctx, wait)) {
+		_, waiting := tracing.Step(ctx, "priorityandfairness")
+		entered := ticket.Enter(ctx, o.seats(c, info), patience(ctx, wait))
+		waiting.End()
+		if !entered {
 			fail(c, tooMany())
 			return
 		}

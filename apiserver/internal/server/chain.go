@@ -32,6 +32,9 @@ func (s *Server) chain(router *gin.Engine) error {
 		router.Use(filters.Goaway(o.GoawayChance))
 	}
 	router.Use(s.audited(filters.Authenticate(&s.identities.Anonymous, s.identities.Headers, s.metrics, s.clock, s.logger))...)
+	if s.tracer != nil {
+		router.Use(filters.Trace(s.tracer))
+	}
 	router.Use(
 		filters.Impersonate(s.authorizer, s.logger),
 		filters.Stream(s.logger),

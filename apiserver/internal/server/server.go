@@ -37,6 +37,7 @@ import (
 	"kctl/apiserver/internal/storage/measured"
 	"kctl/apiserver/internal/trace"
 	"kctl/proto/daemon"
+	"kctl/proto/tracing"
 )
 
 // Controllers are the names of the housekeeping loops.
@@ -48,6 +49,7 @@ type Server struct {
 	options *config.Options
 	clock   clock.WithTicker
 	logger  *zap.Logger
+	tracer  *tracing.Tracer // nil traces nothing
 	metrics *prometheus.Registry
 	health  *daemon.Health
 	tls     *tls.Config
@@ -117,16 +119,21 @@ func (s *Server) open(ctx context.Context) (certificate string, err error) {
 	if s.tls, certificate, err = serving.TLS(s.options, s.clock, s.logger); err != nil {
 		return "", err
 	}
+	if s.tracer, err = newTracer(ctx, s.options, s.logger); err != nil {
+		return "", err
+	}
 	transformer, err := s.encryption(ctx)
 	if err != nil {
 		return "", err
 	}
-	s.backend, err = backend.Open(ctx, backend.Options{Flags: s.options, Transformer: transformer, Metrics: measured.NewMetrics(s.metrics), Clock: s.clock, Logger: s.logger})
+	s.backend, err = backend.Open(ctx, backend.Options{Flags: s.options, Transformer: transformer, Metrics: measured.NewMetrics(s.metrics), Tracer: s.tracer, Clock: s.clock, Logger: s.logger})
 	return certificate, err
 }
 
-// Close closes the storage, after Run has ended.
-func (s *Server) Close() error { return s.backend.Close() }
+// Close closes the storage, and sends the last spans, after Run has ended.
+func (s *Server) Close() error {
+	return errors.Join(s.backend.Close(), s.tracer.Close())
+}
 
 // Ready is closed when the server has read all that its decisions are based on.
 func (s *Server) Ready() <-chan struct{} { return s.ready }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	tracingv1 "k8s.io/component-base/tracing/api/v1"
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/cgroup"
@@ -70,6 +71,9 @@ type Config struct {
 	TLSKeyFile   string
 
 	TLS daemon.TLSOptions
+
+	// Tracing is where spans go; nil traces nothing.
+	Tracing *tracingv1.TracingConfiguration
 
 	// Who may use the kubelet's port.
 	ClientCAFile  string
@@ -210,6 +214,9 @@ func (c *Config) Validate() error {
 	}
 	if c.SerializePulls && c.ParallelPulls > 1 {
 		add("maxParallelImagePulls=%d: serializeImagePulls must be false for more than one", c.ParallelPulls)
+	}
+	for _, err := range tracingv1.ValidateTracingConfiguration(c.Tracing, nil, nil) {
+		add("tracing: %w", err)
 	}
 	if err := release.CheckGates(c.FeatureGates, gates); err != nil {
 		add("%w", err)

@@ -101,6 +101,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{header + "memorySwap: {swapBehavior: LimitedSwap}", []string{kubeconfig}, "memorySwap: not supported"},
 		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig}, "enforceNodeAllocatable: not supported"},
 		{header + "featureGates: {X: true}", []string{kubeconfig}, "unknown feature gate"},
+		{header + "tracing: {samplingRatePerMillion: -1}", []string{kubeconfig}, "tracing: samplingRatePerMillion"},
 		{header + "kubeReserved: {pods: \"3\"}", []string{kubeconfig}, "only cpu, memory, ephemeral-storage and pid"},
 		{"apiVersion: v1\nkind: Pod", []string{kubeconfig}, "v1 Pod"},
 		{"{", []string{kubeconfig}, "neither YAML nor JSON"},

@@ -140,9 +140,10 @@ func (c *Config) boundFields(f *kubeletv1beta1.KubeletConfiguration) []field {
 	}
 }
 
-// accessFields say what is logged, who may ask and what they may.
+// accessFields say what is logged and traced, who may ask and what they may.
 func (c *Config) accessFields(f *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) []field {
 	return []field{
+		{"tracing", "", set(&c.Tracing, f.Tracing)},
 		{"logging", "", func() error { c.applyLogging(f); return nil }},
 		{"authentication", "", func() error { return c.applyAuthentication(f, flagGiven) }},
 		{"authorization", "authorization-mode", func() error {

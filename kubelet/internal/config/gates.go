@@ -11,7 +11,7 @@ var gates = map[string]bool{
 	"ResourceHealthStatus":      false, "ResourceHealthStatusMessage": false,
 	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
-	"DynamicResourceAllocation": false, "NodeSwap": false, "KubeletTracing": false, "NodeLogQuery": false,
+	"DynamicResourceAllocation": false, "NodeSwap": false, "NodeLogQuery": false,
 	"KubeletPodResourcesGet": false, "KubeletPodResourcesDynamicResources": false,
 }
 

@@ -65,7 +65,7 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 	d.Authentication.X509.ClientCAFile = c.ClientCAFile
 	d.Authentication.Webhook.Enabled, d.Authentication.Anonymous.Enabled = &c.WebhookTokens, &c.Anonymous
 	d.Authorization.Mode = kubeletv1beta1.KubeletAuthorizationMode(c.Authorization)
-	d.Logging.Format = c.Log.Format
+	d.Logging.Format, d.Tracing = c.Log.Format, c.Tracing
 	showFixed(d)
 	return d
 }

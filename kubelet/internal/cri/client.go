@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/proto/tracing"
 )
 
 const (
@@ -35,6 +37,9 @@ type Options struct {
 	// Observe, if set, hears of every finished unary call: its CRI method name,
 	// how long it took, and how it ended. It must not block.
 	Observe func(method string, took time.Duration, err error)
+	// Tracer makes a span of every call, which the runtime goes on with if it traces;
+	// nil makes none.
+	Tracer *tracing.Tracer
 }
 
 // Client speaks to one runtime. It is safe for concurrent use, and connects
@@ -63,6 +68,9 @@ func New(endpoint string, o Options) (*Client, error) {
 		}),
 		grpc.WithIdleTimeout(0),
 		grpc.WithUserAgent("kctl-kubelet"),
+	}
+	if o.Tracer != nil {
+		dial = append(dial, grpc.WithStatsHandler(o.Tracer.GRPCClient()))
 	}
 	connection, err := grpc.NewClient("unix://"+socket, dial...)
 	if err != nil {

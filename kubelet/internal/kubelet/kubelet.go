@@ -46,6 +46,7 @@ import (
 	"kctl/proto/daemon"
 	"kctl/proto/events"
 	"kctl/proto/rest"
+	"kctl/proto/tracing"
 )
 
 // Kubelet is all rooms of one kubelet. build makes them, part after part as they
@@ -62,6 +63,7 @@ type Kubelet struct {
 	nodeName string
 	appArmor bool // the kernel enforces profiles
 	hostIPs  []string
+	tracer   *tracing.Tracer // nil traces nothing
 
 	// Whom we speak to (connect), and what tells of pods there (makeReports).
 	client   *rest.Client // nil without an API server
@@ -123,6 +125,10 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Lo
 		return nil, err
 	}
 	k.logger = logger.With(zap.String("node", k.nodeName))
+	var err error
+	if k.tracer, err = k.newTracer(ctx); err != nil {
+		return nil, err
+	}
 	if err := k.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -177,12 +183,15 @@ func (k *Kubelet) connect(ctx context.Context) error {
 		requests := daemon.NewRequests()
 		k.registry.MustRegister(requests)
 		cfg.UserAgent, cfg.Meter = "kubelet/"+daemon.Version().GitVersion, requests
+		if k.tracer != nil {
+			cfg.Propagate = tracing.Inject
+		}
 		if k.client, err = rest.New(cfg); err != nil {
 			return fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
 	var err error
-	options := cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.observeRuntime}
+	options := cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.observeRuntime, Tracer: k.tracer}
 	if k.hollow != nil {
 		k.cri = k.hollow.runtimeClient(options)
 	} else if k.cri, err = cri.New(k.config.RuntimeEndpoint, options); err != nil {

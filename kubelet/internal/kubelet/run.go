@@ -22,6 +22,11 @@ import (
 // is left who could begin more.
 func (k *Kubelet) Run(ctx context.Context) error {
 	defer k.cri.Close()
+	defer func() {
+		if err := k.tracer.Close(); err != nil {
+			k.logger.Warn("spans are lost", zap.Error(err))
+		}
+	}()
 	group, ctx := errgroup.WithContext(ctx)
 	k.workers = podworker.New(ctx, k, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.observeWork})
 	k.registry.MustRegister(population{k})

@@ -18,6 +18,7 @@ import (
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/relay"
+	"kctl/proto/tracing"
 )
 
 // SyncPod is the script of a pod that is to run: it goes from what the runtime
@@ -26,8 +27,10 @@ import (
 //	granted resources → status → deadline → network → control group → predecessors → mirror pod →
 //	directories → probes → runtime (volumes and images, with their secrets, beside the sandbox) →
 //	what came of it
-func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Outcome, error) {
+func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.Outcome, err error) {
 	pod := job.Pod
+	ctx, span := k.tracePod(ctx, "syncPod", pod)
+	defer func() { tracing.End(span, err) }()
 	if job.First {
 		k.begin(job)
 	}
@@ -190,7 +193,10 @@ func (k *Kubelet) mountVolumes(ctx context.Context, pod *core.Pod) error {
 	if k.hollow != nil {
 		mount = k.mountNothing
 	}
-	if err := mount(ctx, pod); err != nil {
+	ctx, span := tracing.Step(ctx, "volumes")
+	err := mount(ctx, pod)
+	tracing.End(span, err)
+	if err != nil {
 		if !errors.Is(err, context.Canceled) {
 			k.mountFailed(pod, err)
 		}

@@ -16,14 +16,17 @@ import (
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/tracing"
 )
 
 // errStillRunning says that a container came or stayed though all were ended.
 var errStillRunning = errors.New("containers of the pod still run")
 
 // SyncTerminatingPod ends all containers of the pod, and learns how they ended.
-func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) error {
+func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) (err error) {
 	pod := job.Pod
+	ctx, span := k.tracePod(ctx, "syncTerminatingPod", pod)
+	defer func() { tracing.End(span, err) }()
 	runtime, err := k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
 		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
@@ -106,8 +109,10 @@ func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPo
 // SyncTerminatedPod gives back what the pod held on the node. Of a pod that is
 // being deleted, or is gone from its source, nothing is left; of one that just ended, the dead containers
 // and their logs are, for people to look at.
-func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) error {
+func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) (err error) {
 	pod := job.Pod
+	ctx, span := k.tracePod(ctx, "syncTerminatedPod", pod)
+	defer func() { tracing.End(span, err) }()
 	if err := k.volumes.Unmount(ctx, pod.UID); err != nil {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedUnMount", "%v", err)
 		return err

@@ -29,6 +29,7 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
+	"kctl/proto/tracing"
 )
 
 // Pods are those that the node should have.
@@ -97,8 +98,10 @@ type Config struct {
 	// may be nil.
 	ProbeMetrics *prometheus.Registry
 	Capacity     func() corev1.ResourceList
-	Clock        clock.Clock
-	Logger       *zap.Logger
+	// Tracer makes a span of every request; nil makes none.
+	Tracer *tracing.Tracer
+	Clock  clock.Clock
+	Logger *zap.Logger
 }
 
 // Server answers the kubelet's HTTPS port.
@@ -119,7 +122,11 @@ func New(config Config) (*Server, error) {
 		DialContext:       (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		DisableKeepAlives: true,
 	}}
-	s.engine.Use(s.recover, measured(config.Metrics), s.admit)
+	s.engine.Use(s.recover, measured(config.Metrics))
+	if config.Tracer != nil {
+		s.engine.Use(traced(config.Tracer, config.Clock))
+	}
+	s.engine.Use(s.admit)
 	s.routes(s.engine)
 	return s, nil
 }

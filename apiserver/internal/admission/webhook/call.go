@@ -4,12 +4,14 @@ import (
 	"context"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/request"
+	"kctl/proto/tracing"
 )
 
 // call asks a webhook and passes on what it has to say to the client and to the
@@ -20,7 +22,10 @@ func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*
 		return nil, err
 	}
 	start := p.Clock.Now()
-	response, err := i.ask(ctx, question)
+	asking, asked := tracing.Step(ctx, "Call "+p.kind+" webhook")
+	asked.SetAttributes(attribute.String("webhook", i.name), attribute.String("operation", string(i.request.Operation)))
+	response, err := i.ask(asking, question)
+	tracing.End(asked, err)
 	if err != nil {
 		p.metrics.called(p.kind, i.name, i.request.Operation, p.Clock.Since(start), nil)
 		return nil, err

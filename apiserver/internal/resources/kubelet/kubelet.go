@@ -20,6 +20,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/pki"
+	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
 )
 
@@ -158,6 +159,7 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 			// user showed stays here.
 			p.Out.Header.Del("Authorization")
 			p.Out.Header.Del("Cookie")
+			tracing.Inject(r.Context(), p.Out.Header)
 		},
 		ModifyResponse: func(answer *http.Response) error { return Upgraded(r, answer) },
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },

@@ -18,6 +18,7 @@ import (
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
 )
 
@@ -178,6 +179,7 @@ func headers(p *httputil.ProxyRequest, seen string) {
 		}
 	}
 	p.Out.Header.Set("X-Forwarded-Uri", seen)
+	tracing.Inject(p.In.Context(), p.Out.Header)
 	from := p.In.Header.Values("X-Forwarded-For")
 	if client, _, err := net.SplitHostPort(p.In.RemoteAddr); err == nil {
 		from = append(from[:len(from):len(from)], client)

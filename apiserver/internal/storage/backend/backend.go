@@ -19,6 +19,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd"
 	"kctl/apiserver/internal/storage/measured"
 	"kctl/proto/pki"
+	"kctl/proto/tracing"
 )
 
 const (
@@ -56,6 +57,7 @@ type Options struct {
 	// Transformer encrypts what is stored; nil stores it as it is.
 	Transformer etcd.Transformer
 	Metrics     *measured.Metrics
+	Tracer      *tracing.Tracer // of requests to an etcd that is not embedded; nil traces none
 	Clock       clock.WithTicker
 	Logger      *zap.Logger
 }
@@ -92,17 +94,20 @@ func connect(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	options := []grpc.DialOption{
+		grpc.WithUserAgent("kctl-apiserver"),
+		// Said once. Left to itself, gRPC measures the connection for as long as it
+		// lives, by a ping for nearly every answer.
+		grpc.WithStaticStreamWindowSize(etcdStreamWindow), grpc.WithStaticConnWindowSize(etcdConnWindow),
+	}
+	if o.Tracer != nil {
+		options = append(options, grpc.WithStatsHandler(o.Tracer.GRPCClient()))
+	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: o.Flags.EtcdServers, TLS: security,
 		DialTimeout: etcdDialTimeout, DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAlive / 3,
 		MaxCallRecvMsgSize: maxEtcdMessage, MaxCallSendMsgSize: maxEtcdMessage,
-		DialOptions: []grpc.DialOption{
-			grpc.WithUserAgent("kctl-apiserver"),
-			// Said once. Left to itself, gRPC measures the connection for as long as it
-			// lives, by a ping for nearly every answer.
-			grpc.WithStaticStreamWindowSize(etcdStreamWindow), grpc.WithStaticConnWindowSize(etcdConnWindow),
-		},
-		Logger: etcd.ClientLogger(o.Logger),
+		DialOptions: options, Logger: etcd.ClientLogger(o.Logger),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %v: %w", o.Flags.EtcdServers, err)

@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage"
+	"kctl/proto/tracing"
 )
 
 // Metrics are upstream's.
@@ -46,16 +49,37 @@ type Store struct {
 	Clock   clock.PassiveClock
 }
 
-func (s Store) observe(operation, key string, started time.Time, err error) {
-	kind := typeOf(key)
-	s.Metrics.total.WithLabelValues(operation, kind).Inc()
-	s.Metrics.duration.WithLabelValues(operation, kind).Observe(s.Clock.Since(started).Seconds())
+// call is one operation that is being timed.
+type call struct {
+	store           Store
+	operation, kind string
+	started         time.Time
+	span            trace.Span
+}
+
+// begin times an operation, in a span of its own where the request has one.
+func (s Store) begin(ctx context.Context, operation, span, key string) (context.Context, call) {
+	c := call{store: s, operation: operation, kind: typeOf(key), started: s.Clock.Now()}
+	ctx, c.span = tracing.Step(ctx, span)
+	if c.span.IsRecording() {
+		c.span.SetAttributes(attribute.String("key", key))
+	}
+	return ctx, c
+}
+
+func (c call) end(err error) {
+	m := c.store.Metrics
+	m.total.WithLabelValues(c.operation, c.kind).Inc()
+	m.duration.WithLabelValues(c.operation, c.kind).Observe(c.store.Clock.Since(c.started).Seconds())
 	for _, expected := range []error{storage.ErrNotFound, storage.ErrExists, storage.ErrConflict, context.Canceled} {
-		if err == nil || errors.Is(err, expected) {
-			return
+		if errors.Is(err, expected) {
+			err = nil
 		}
 	}
-	s.Metrics.failed.WithLabelValues(operation, kind).Inc()
+	if err != nil {
+		m.failed.WithLabelValues(c.operation, c.kind).Inc()
+	}
+	tracing.End(c.span, err)
 }
 
 // typeOf is the resource in a key or prefix "/registry/pods/default/web".
@@ -69,40 +93,40 @@ func typeOf(key string) string {
 
 // Create implements storage.Writer.
 func (s Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (storage.Object, error) {
-	started := s.Clock.Now()
+	ctx, c := s.begin(ctx, "create", "Create etcd3", key)
 	object, err := s.Interface.Create(ctx, key, value, ttl)
-	s.observe("create", key, started, err)
+	c.end(err)
 	return object, err
 }
 
 // Update implements storage.Writer.
 func (s Store) Update(ctx context.Context, key string, revision int64, value []byte, ttl time.Duration) (storage.Object, error) {
-	started := s.Clock.Now()
+	ctx, c := s.begin(ctx, "update", "GuaranteedUpdate etcd3", key)
 	object, err := s.Interface.Update(ctx, key, revision, value, ttl)
-	s.observe("update", key, started, err)
+	c.end(err)
 	return object, err
 }
 
 // Delete implements storage.Writer.
 func (s Store) Delete(ctx context.Context, key string, revision int64) (storage.Object, error) {
-	started := s.Clock.Now()
+	ctx, c := s.begin(ctx, "delete", "Delete etcd3", key)
 	object, err := s.Interface.Delete(ctx, key, revision)
-	s.observe("delete", key, started, err)
+	c.end(err)
 	return object, err
 }
 
 // Get implements storage.Reader.
 func (s Store) Get(ctx context.Context, key string) (storage.Object, error) {
-	started := s.Clock.Now()
+	ctx, c := s.begin(ctx, "get", "Get etcd3", key)
 	object, err := s.Interface.Get(ctx, key)
-	s.observe("get", key, started, err)
+	c.end(err)
 	return object, err
 }
 
 // List implements storage.Reader.
 func (s Store) List(ctx context.Context, prefix, after string, limit, revision int64) ([]storage.Object, int64, int64, error) {
-	started := s.Clock.Now()
+	ctx, c := s.begin(ctx, "list", "List etcd3", prefix)
 	objects, at, remaining, err := s.Interface.List(ctx, prefix, after, limit, revision)
-	s.observe("list", prefix, started, err)
+	c.end(err)
 	return objects, at, remaining, err
 }

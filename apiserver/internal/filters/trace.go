@@ -1,0 +1,55 @@
+package filters
+
+import (
+	"slices"
+
+	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/otel/attribute"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+	"kctl/proto/tracing"
+)
+
+// Trace makes a span of each request, from when it arrived, named as
+// upstream's. It comes behind authentication: those who operate or monitor the cluster
+// say what is traced, of anybody else a fraction is.
+func Trace(tracer *tracing.Tracer) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		ctx := c.Request.Context()
+		info := request.InfoFrom(ctx)
+		trusted := slices.ContainsFunc(request.UserFrom(ctx).Groups, func(group string) bool {
+			return group == core.GroupMasters || group == core.GroupMonitoring
+		})
+		ctx, span := tracer.Request(c.Request, spanName(c.Request.Method, info), request.ReceivedFrom(ctx), trusted)
+		span.SetAttributes(attribute.String("audit-id", request.IDFrom(ctx)))
+		span.AddEvent("authenticated")
+		c.Request = c.Request.WithContext(ctx)
+		defer func() { tracing.Answered(span, c.Writer.Status()) }()
+		c.Next()
+	}
+}
+
+// spanName is the method and the path, without the names of objects, so that alike
+// requests have the same.
+func spanName(method string, info *request.Info) string {
+	if !info.Resource {
+		return method
+	}
+	name := method + " /" + info.APIPrefix
+	if info.APIGroup != "" {
+		name += "/" + info.APIGroup
+	}
+	name += "/" + info.APIVersion
+	if info.Namespace != "" {
+		name += "/namespaces/{:namespace}"
+	}
+	name += "/" + info.ResourceName
+	if info.Name != "" {
+		name += "/{:name}"
+	}
+	if info.Subresource != "" {
+		name += "/" + info.Subresource
+	}
+	return name
+}

@@ -1,0 +1,19 @@
+package server
+
+import (
+	"github.com/gin-gonic/gin"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/tracing"
+)
+
+// traced makes a span of each request. Nobody is trusted to say what is recorded:
+// who asks is not known yet.
+func traced(tracer *tracing.Tracer, clock clock.PassiveClock) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		ctx, span := tracer.Request(c.Request, c.Request.Method+" "+c.FullPath(), clock.Now(), false)
+		c.Request = c.Request.WithContext(ctx)
+		defer func() { tracing.Answered(span, c.Writer.Status()) }()
+		c.Next()
+	}
+}

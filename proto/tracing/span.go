@@ -1,0 +1,90 @@
+package tracing
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope is where spans say they come from.
+const scope = "kctl"
+
+// Propagator carries a span's identity from one program to the next (W3C Trace
+// Context).
+var Propagator propagation.TextMapPropagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+
+// none is the span of what nobody traces.
+var none = trace.SpanFromContext(context.Background())
+
+// Begin starts the span of work that no request has asked for. The caller ends it
+// with End.
+func (t *Tracer) Begin(ctx context.Context, name string, about ...attribute.KeyValue) (context.Context, trace.Span) {
+	if t == nil {
+		return ctx, none
+	}
+	return t.provider.Tracer(scope).Start(ctx, name, trace.WithAttributes(about...))
+}
+
+// Step starts a span below the one that ctx is in; where none is recorded it does
+// nothing, and costs next to nothing. The caller ends it with End.
+func Step(ctx context.Context, name string) (context.Context, trace.Span) {
+	within := trace.SpanFromContext(ctx)
+	if !within.IsRecording() {
+		return ctx, none
+	}
+	return within.TracerProvider().Tracer(scope).Start(ctx, name)
+}
+
+// Request starts the span of a request that came in since. Whose caller is
+// trusted goes on with the caller's trace; any other has a trace of its own that points at
+// the caller's, so that strangers can't have everything recorded. The
+// caller of Request ends the span.
+func (t *Tracer) Request(r *http.Request, name string, since time.Time, trusted bool) (context.Context, trace.Span) {
+	ctx := Propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	how := []trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(since),
+		trace.WithAttributes(
+			attribute.String("http.request.method", r.Method),
+			attribute.String("http.target", r.URL.RequestURI()),
+			attribute.String("user_agent.original", r.UserAgent()),
+			attribute.String("client.address", r.RemoteAddr),
+		),
+	}
+	if caller := trace.SpanContextFromContext(ctx); !trusted {
+		how = append(how, trace.WithNewRoot())
+		if caller.IsValid() {
+			how = append(how, trace.WithLinks(trace.Link{SpanContext: caller}))
+		}
+	}
+	return t.provider.Tracer(scope).Start(ctx, name, how...)
+}
+
+// Inject has a request's receiver go on with the trace that ctx is in.
+func Inject(ctx context.Context, header http.Header) {
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		Propagator.Inject(ctx, propagation.HeaderCarrier(header))
+	}
+}
+
+// End ends a span, which failed where there is an error.
+func End(span trace.Span, err error) {
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+// Answered ends the span of a request that was answered with code.
+func Answered(span trace.Span, code int) {
+	span.SetAttributes(attribute.Int("http.response.status_code", code))
+	if code >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, http.StatusText(code))
+	}
+	span.End()
+}
