@@ -65,9 +65,24 @@ func New(cfg *Config) (*Client, error) {
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
 		clock: clock.RealClock{}, connections: open, meter: meter, propagate: cfg.Propagate,
 	}
-	c.http = &http.Client{Transport: credentials{next: lasting, client: c}}
-	c.short = &http.Client{Transport: credentials{next: short, client: c}}
+	c.http = &http.Client{Transport: credentials{next: lasting, client: c}, CheckRedirect: c.stay}
+	c.short = &http.Client{Transport: credentials{next: short, client: c}, CheckRedirect: c.stay}
 	return c, nil
+}
+
+// maxRedirects is net/http's.
+const maxRedirects = 10
+
+// stay follows redirects within the server only. Credentials go with every request;
+// and what lies behind a server's proxies (pods, services) may redirect as it likes.
+func (c *Client) stay(request *http.Request, via []*http.Request) error {
+	if to := request.URL; to.Scheme != c.base.Scheme || to.Host != c.base.Host {
+		return fmt.Errorf("redirected to another server, %s://%s, which is not to have the credentials for this one", to.Scheme, to.Host)
+	}
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("stopped after %d redirects", maxRedirects)
+	}
+	return nil
 }
 
 // HTTP is the client's http.Client; it adds the credentials to every request.
@@ -203,8 +218,11 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 	return nil
 }
 
+// maxTrusted is how long an answer may say it is and be given the memory beforehand.
+const maxTrusted = 64 << 20
+
 func readBody(resp *http.Response) ([]byte, error) {
-	if resp.ContentLength > 0 {
+	if resp.ContentLength > 0 && resp.ContentLength <= maxTrusted {
 		data := make([]byte, resp.ContentLength)
 		_, err := io.ReadFull(resp.Body, data)
 		return data, err

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -90,6 +91,47 @@ func TestRequests(t *testing.T) {
 	}
 	if err := pods.Delete(t.Context(), "", nil, nil); err == nil {
 		t.Error("delete without a name was sent, which would delete the collection")
+	}
+}
+
+// Services behind the API server's proxies can redirect: nobody else gets the token.
+func TestRedirectsStayOnTheServer(t *testing.T) {
+	reached := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	t.Cleanup(elsewhere.Close)
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/proxy":
+			http.Redirect(w, r, "/proxy/", http.StatusMovedPermanently)
+		case "/proxy/":
+			_, _ = io.WriteString(w, "the page")
+		case "/away":
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+		case "/round":
+			http.Redirect(w, r, "/round", http.StatusFound)
+		}
+	})
+	var page []byte
+	if err := c.Do(t.Context(), http.MethodGet, "/proxy", nil, &page); err != nil || string(page) != "the page" {
+		t.Errorf("to the same server: %q, %v", page, err)
+	}
+	if err := c.Do(t.Context(), http.MethodGet, "/away", nil, nil); err == nil || !strings.Contains(err.Error(), "redirected to another server") || reached {
+		t.Errorf("to another server: %v, reached: %t", err, reached)
+	}
+	if err := c.Do(t.Context(), http.MethodGet, "/round", nil, nil); err == nil || !strings.Contains(err.Error(), "stopped after") {
+		t.Errorf("for ever: %v", err)
+	}
+}
+
+// How long an answer says that it is may be made up.
+func TestLengthIsNotBelieved(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(1<<60))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	if err := c.Do(t.Context(), http.MethodGet, "/", nil, nil); err == nil {
+		t.Error("a broken answer was taken")
 	}
 }
 
