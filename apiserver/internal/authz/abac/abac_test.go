@@ -8,12 +8,17 @@ import (
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
 )
 
 func policies(t *testing.T, specs ...string) *Authorizer {
 	t.Helper()
 	text := "# who may do what\n\n"
 	for _, s := range specs {
+		if line, ok := strings.CutPrefix(s, "unversioned "); ok {
+			text += line + "\n"
+			continue
+		}
 		text += `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":` + s + "}\n"
 	}
 	file := filepath.Join(t.TempDir(), "policy.jsonl")
@@ -41,6 +46,7 @@ func TestPolicies(t *testing.T) {
 		"user":                   {`{"user":"jane","resource":"pods","namespace":"shop"}`, getPods, true},
 		"another user":           {`{"user":"bob","resource":"pods","namespace":"shop"}`, getPods, false},
 		"any user":               {`{"user":"*","resource":"pods","namespace":"*"}`, getPods, true},
+		"any user or group":      {`{"user":"*","group":"ops","resource":"pods","namespace":"*"}`, getPods, true},
 		"group":                  {`{"group":"dev","resource":"*","namespace":"*","apiGroup":"*"}`, getPods, true},
 		"another group":          {`{"group":"ops","resource":"*","namespace":"*"}`, getPods, false},
 		"user, not in the group": {`{"user":"jane","group":"ops","resource":"*","namespace":"*"}`, getPods, false},
@@ -59,15 +65,36 @@ func TestPolicies(t *testing.T) {
 		"any path":               {`{"user":"jane","nonResourcePath":"*"}`, path("get", "/"), true},
 		"path, by resources":     {`{"user":"jane","resource":"*","namespace":"*","apiGroup":"*"}`, path("get", "/version"), false},
 		"resource, by paths":     {`{"user":"jane","nonResourcePath":"*"}`, getPods, false},
+		"unversioned: anything":  {`unversioned {}`, resource("delete", "apps", "deployments", "shop"), true},
+		"unversioned: any path":  {`unversioned {"group":"dev"}`, path("post", "/version"), true},
+		"unversioned: no path":   {`unversioned {"namespace":"shop"}`, path("get", "/version"), false},
+		"unversioned: namespace": {`unversioned {"namespace":"bar"}`, getPods, false},
+		"unversioned: resource":  {`unversioned {"user":"jane","resource":"pods","readonly":true}`, getPods, true},
+		"unversioned: read only": {`unversioned {"user":"jane","resource":"pods","readonly":true}`, resource("delete", "", "pods", "shop"), false},
+		"unversioned: another":   {`unversioned {"user":"bob"}`, getPods, false},
 		"post, where read only":  {`{"user":"jane","nonResourcePath":"*","readonly":true}`, path("post", "/version"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := &authz.Attributes{User: &request.User{Username: "jane", Groups: []string{"dev"}}, Info: test.asked}
+			at := &authz.Attributes{User: &request.User{Username: "jane", Groups: []string{"dev", core.GroupAuthenticated}}, Info: test.asked}
 			decision, _, err := policies(t, test.policy).Authorize(t.Context(), at)
 			if err != nil || (decision == authz.Allow) != test.allow || decision == authz.Deny {
 				t.Errorf("%v %v", decision, err)
 			}
 		})
+	}
+}
+
+func TestTheAnonymousAreNotAnybody(t *testing.T) {
+	for _, policy := range []string{
+		`{"user":"*","resource":"*","namespace":"*"}`, `{"group":"*","resource":"*","namespace":"*"}`, `unversioned {}`, `unversioned {"user":"*"}`,
+	} {
+		at := &authz.Attributes{
+			User: &request.User{Username: "system:anonymous", Groups: []string{core.GroupUnauthenticated}},
+			Info: request.Info{Resource: true, Verb: "get", ResourceName: "pods", Namespace: "shop"},
+		}
+		if decision, _, err := policies(t, policy).Authorize(t.Context(), at); err != nil || decision != authz.NoOpinion {
+			t.Errorf("%s: %v %v", policy, decision, err)
+		}
 	}
 }
 
@@ -81,7 +108,7 @@ func TestRules(t *testing.T) {
 
 func TestWhatIsRefused(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"user":"jane"}`: "line 2",
+		`{"user":"jane","verb":"get"}`: `unknown field "verb"`,
 		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"jane","verb":"get"}}`: `unknown field "spec.verb"`,
 		`{"apiVersion":"abac.authorization.kubernetes.io/v2","kind":"Policy","spec":{"user":"jane"}}`:                   "is supported",
 		`{`: "line 2",

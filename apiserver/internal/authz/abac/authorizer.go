@@ -31,8 +31,7 @@ func (p *spec) isFor(user *request.User) bool {
 	if user == nil || p.User == "" && p.Group == "" {
 		return false
 	}
-	return (p.User == "" || p.User == all || p.User == user.Username) &&
-		(p.Group == "" || p.Group == all || slices.Contains(user.Groups, p.Group))
+	return (p.User == "" || p.User == user.Username) && (p.Group == "" || slices.Contains(user.Groups, p.Group))
 }
 
 var reading = []string{"get", "list", "watch"}

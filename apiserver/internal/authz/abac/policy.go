@@ -3,6 +3,8 @@ package abac
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -26,7 +28,8 @@ type policy struct {
 	Spec            spec `json:"spec"`
 }
 
-// spec is empty for nothing where it says nothing, and "*" for everything.
+// spec is empty for nothing where it says nothing, and "*" for everything. A user
+// or group of "*" is anybody who is authenticated, which is how it is kept here.
 type spec struct {
 	User            string `json:"user,omitempty"`
 	Group           string `json:"group,omitempty"`
@@ -35,6 +38,16 @@ type spec struct {
 	Resource        string `json:"resource,omitempty"`
 	Namespace       string `json:"namespace,omitempty"`
 	NonResourcePath string `json:"nonResourcePath,omitempty"`
+}
+
+// unversioned is a line of the format before v1beta1.
+type unversioned struct {
+	metav1.TypeMeta `json:",inline"`
+	User            string `json:"user,omitempty"`
+	Group           string `json:"group,omitempty"`
+	Readonly        bool   `json:"readonly,omitempty"`
+	Resource        string `json:"resource,omitempty"`
+	Namespace       string `json:"namespace,omitempty"`
 }
 
 // Load reads a policy file.
@@ -71,6 +84,23 @@ func read(r io.Reader) ([]spec, error) {
 }
 
 func parse(line []byte) (spec, error) {
+	var kinds metav1.TypeMeta
+	if err := json.Unmarshal(line, &kinds); err != nil {
+		return spec{}, err
+	}
+	p, err := spec{}, error(nil)
+	if kinds.APIVersion == "" {
+		p, err = parseUnversioned(line)
+	} else {
+		p, err = parseVersioned(line)
+	}
+	if p.User == all || p.Group == all {
+		p.User, p.Group = "", core.GroupAuthenticated
+	}
+	return p, err
+}
+
+func parseVersioned(line []byte) (spec, error) {
 	var p policy
 	if err := core.DecodeStrict(line, &p); err != nil {
 		return spec{}, err
@@ -79,4 +109,25 @@ func parse(line []byte) (spec, error) {
 		return spec{}, fmt.Errorf("apiVersion %q, kind %q: only %s, %s is supported", p.APIVersion, p.Kind, apiVersion, kind)
 	}
 	return p.Spec, nil
+}
+
+// parseUnversioned reads a line of the format before v1beta1. What it leaves out
+// is anybody who is authenticated, all namespaces and all resources, and, where it
+// names neither of the last two, all paths as well.
+func parseUnversioned(line []byte) (spec, error) {
+	var p unversioned
+	if err := core.DecodeStrict(line, &p); err != nil {
+		return spec{}, err
+	}
+	out := spec{
+		User: p.User, Group: p.Group, Readonly: p.Readonly, APIGroup: all,
+		Resource: cmp.Or(p.Resource, all), Namespace: cmp.Or(p.Namespace, all),
+	}
+	if p.User == "" && p.Group == "" {
+		out.Group = all
+	}
+	if p.Resource == "" && p.Namespace == "" {
+		out.NonResourcePath = all
+	}
+	return out, nil
 }
