@@ -51,10 +51,20 @@ func (c *call) delete() error {
 			Details:  &metav1.StatusDetails{Name: c.name, Kind: c.resource.Kind},
 		})
 	}
-	if !gone || c.store.Info().AnswersDeleted {
+	switch {
+	case !gone && cascades(options):
+		return c.respond(http.StatusAccepted, e)
+	case !gone || c.store.Info().AnswersDeleted:
 		return c.respond(http.StatusOK, e)
 	}
 	return c.respondGone(e)
+}
+
+// cascades tells whether it was asked for that dependents go too, in so many words:
+// for those only, upstream says that what is not gone yet will be.
+func cascades(options *metav1.DeleteOptions) bool {
+	orphan := options.OrphanDependents //nolint:staticcheck // older clients send it
+	return orphan != nil && !*orphan || ptr.Deref(options.PropagationPolicy, "") == metav1.DeletePropagationForeground
 }
 
 func (c *call) respondGone(e registry.Encoded) error {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 )
 
@@ -11,7 +12,11 @@ func (c *call) get() error {
 	if err := c.negotiateRead(false); err != nil {
 		return err
 	}
-	e, err := c.store.Get(c.ctx, c.namespace, c.name, c.gin.Query("resourceVersion"))
+	q := c.query()
+	if q.bool("export") {
+		return apierrors.NewBadRequest("the parameter export is no longer supported")
+	}
+	e, err := c.store.Get(c.ctx, c.namespace, c.name, q.Get("resourceVersion"))
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,13 @@ const (
 
 // negotiate reads what the client accepts.
 func (c *call) negotiate(stream bool) (form, error) {
-	f, err := best(c.gin.Request, stream, func(f form) bool {
+	have := func(f form) bool {
 		return !c.jsonOnly || f.as != "" || f.media != runtime.ContentTypeProtobuf
-	})
+	}
+	f, err := best(c.gin.Request, false, have)
+	if err == nil && stream {
+		f, err = best(c.gin.Request, true, have)
+	}
 	if err != nil {
 		return form{}, err
 	}
@@ -90,7 +94,9 @@ func formOf(c accept.Clause, stream bool) (form, bool) {
 	}
 	switch f.as {
 	case "":
-		return f, true
+		_, group := c.Params["g"]
+		_, version := c.Params["v"]
+		return f, !group && !version
 	case asTable:
 		if f.media == runtime.ContentTypeProtobuf {
 			return form{}, false

@@ -11,16 +11,24 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
+// include is what includeObject asks for.
+func (c *call) include() (metav1.IncludeObjectPolicy, error) {
+	switch include := metav1.IncludeObjectPolicy(c.gin.Query("includeObject")); include {
+	case "":
+		return metav1.IncludeMetadata, nil
+	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
+		return include, nil
+	default:
+		return "", apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", include))
+	}
+}
+
 // table prints objects as rows. With each row goes the metadata of its object,
 // or all of it, or nothing, as includeObject asks.
 func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
-	include := metav1.IncludeObjectPolicy(c.gin.Query("includeObject"))
-	switch include {
-	case "":
-		include = metav1.IncludeMetadata
-	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
-	default:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", include))
+	include, err := c.include()
+	if err != nil {
+		return nil, err
 	}
 	apiVersion := metav1.GroupName + "/" + f.group
 	out := &metav1.Table{

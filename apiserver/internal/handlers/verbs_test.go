@@ -53,6 +53,23 @@ func TestRound(t *testing.T) {
 	}
 }
 
+// What is asked to go after its dependents is accepted, and done later.
+func TestDeletedLater(t *testing.T) {
+	s := start(t)
+	for query, want := range map[string]int{
+		"?propagationPolicy=Foreground": http.StatusAccepted,
+		"?orphanDependents=false":       http.StatusAccepted,
+		"?propagationPolicy=Background": http.StatusOK,
+		"?orphanDependents=true":        http.StatusOK,
+	} {
+		s.do("POST", collection, `{"metadata":{"name":"a","finalizers":["a.b/c"]}}`)
+		if a := s.do("DELETE", collection+"/a"+query, ""); a.code != want {
+			t.Errorf("%s: %d, want %d: %s", query, a.code, want, a.body)
+		}
+		s.do("PUT", collection+"/a", `{"metadata":{"name":"a"}}`)
+	}
+}
+
 func TestPages(t *testing.T) {
 	s := start(t)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

@@ -40,6 +40,9 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 		return q.err
 	}
 	f, err := c.negotiate(true)
+	if err == nil && f.as == asTable {
+		_, err = c.include()
+	}
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,8 @@ func TestAuthorize(t *testing.T) {
 		{"another API group", jane, other, false},
 		{"a rule for pods is not for their logs", jane, ask("get", "ops", "pods", "log", "web"), false},
 		{"logs in the binding's namespace", jane, ask("get", "shop", "pods", "log", "web"), true},
+		{"logs, named as a resource", jane, ask("get", "shop", "pods/log", "", "web"), true},
+		{"every kind's logs, named as a resource", logger, ask("get", "ops", "pods/log", "", "web"), false},
 		{"every kind's logs", logger, ask("get", "ops", "pods", "log", "web"), true},
 		{"every kind's logs are not the kinds", logger, ask("get", "ops", "pods", "", "web"), false},
 		{"the named secret", jane, ask("get", "shop", "secrets", "", "key"), true},

@@ -33,8 +33,13 @@ func resourceMatches(resources []string, resource, subresource string) bool {
 		if r == rbacv1.ResourceAll {
 			return true
 		}
-		name, sub, _ := strings.Cut(r, "/")
-		if sub == subresource && (name == resource || name == "*" && sub != "") {
+		if subresource == "" {
+			if r == resource { // a review may name "pods/log" as a resource
+				return true
+			}
+			continue
+		}
+		if name, sub, _ := strings.Cut(r, "/"); sub == subresource && (name == resource || name == "*") {
 			return true
 		}
 	}
