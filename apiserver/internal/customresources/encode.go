@@ -26,7 +26,7 @@ func (f *form) decodeBody(body []byte) (*object, []error, error) {
 		}
 	}
 	o := &object{Object: content}
-	unknown, err := f.schema.Coerce(content)
+	unknown, embedded, err := f.schema.Coerce(content)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +34,7 @@ func (f *form) decodeBody(body []byte) (*object, []error, error) {
 		unknown = append(unknown, f.prune(content, true)...)
 		f.schema.Complete(content)
 	}
-	for _, path := range unknown {
+	for _, path := range append(unknown, embedded...) {
 		strict = append(strict, fmt.Errorf("unknown field %q", path))
 	}
 	return o, strict, nil

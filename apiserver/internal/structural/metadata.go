@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -18,13 +19,15 @@ import (
 
 // Coerce gives the metadata of an object, and of the objects embedded in it,
 // the form that metadata has. It returns the paths of fields that it dropped
-// because no metadata has them.
-func (s *Schema) Coerce(object map[string]any) (unknown []string, err error) {
+// because no metadata has them, those of the object and those embedded in it, which
+// are told after all others.
+func (s *Schema) Coerce(object map[string]any) (unknown, embedded []string, err error) {
 	if unknown, err = coerceMetadata(object, ""); err != nil {
-		return unknown, err
+		return unknown, nil, err
 	}
-	more, err := s.coerceEmbedded(object, "", true)
-	return append(unknown, more...), err
+	embedded, err = s.coerceEmbedded(object, "", true)
+	slices.Sort(embedded)
+	return unknown, embedded, err
 }
 
 func (s *Schema) coerceEmbedded(value any, path string, root bool) (unknown []string, err error) {

@@ -20,6 +20,7 @@ func (c *custom) preserved() {
 		for name, text := range map[string]string{
 			"free":   `{"type":"array","x-kubernetes-preserve-unknown-fields":true,"items":{"type":"object","properties":{"known":{"type":"object"}}}}`,
 			"nested": `{"type":"array","x-kubernetes-preserve-unknown-fields":true,"items":{"type":"array","items":{"type":"object"}}}`,
+			"inner":  `{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}`,
 			"fields": `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"known":{"type":"object"}}}`,
 		} {
 			var props apiextensionsv1.JSONSchemaProps
@@ -55,8 +56,12 @@ func (c *custom) preserved() {
 		{"PATCH", applied, `{"fields":{"known":{"z":2},"x":{"y":1}}}`, 201, `"fields":{"known":{},"x":{"y":1}}`, ""},
 		{"PATCH", applied, `{"color":null}`, 422, `spec.color: Invalid value: "null": spec.color in body must be of type string: "null"`, ""},
 		{"PATCH", applied, `{"size":null,"note":null}`, 201, `{"note":null,"size":3}`, ""},
+		{"STRICT", plain, `{"inner":{"apiVersion":"v1","kind":"A","metadata":{"odd":1}},"odd":1}`, 400, `unknown field "spec.odd", unknown field "spec.inner.metadata.odd"`, ""},
 	} {
 		at := path + "?dryRun=All"
+		if test.method == "STRICT" {
+			test.method, at = "POST", at+"&fieldValidation=Strict"
+		}
 		if test.method == "PATCH" {
 			at = path + "/a?dryRun=All&fieldManager=m"
 		}
