@@ -71,7 +71,10 @@ func (t *tree) remove(dir *os.File, name string, depth int) error {
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	below, notDir := unix.Openat(fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	below, notDir := openHere(fd, name)
+	if errors.Is(notDir, unix.EXDEV) {
+		err = unix.EBUSY
+	}
 	if notDir != nil {
 		return fmt.Errorf("removing %q: %w", name, err)
 	}
@@ -87,6 +90,23 @@ func (t *tree) remove(dir *os.File, name string, depth int) error {
 		return fmt.Errorf("removing %q: %w", name, err)
 	}
 	return nil
+}
+
+// openHere opens a directory on which nothing is mounted: what is, is not the
+// pod's, and would be gone for good. All that mounts is unmounted before; this is
+// for what nobody thought of. Kernels before 5.6 know no such way to open.
+func openHere(at int, name string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_DIRECTORY | unix.O_CLOEXEC
+	for {
+		fd, err := unix.Openat2(at, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_XDEV})
+		switch {
+		case errors.Is(err, unix.ENOSYS):
+			return unix.Openat(at, name, flags, 0)
+		case errors.Is(err, unix.EAGAIN):
+			continue
+		}
+		return fd, err
+	}
 }
 
 // moveUp moves a directory to the top, under a name that nothing there has.

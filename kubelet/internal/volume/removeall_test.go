@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/volume/mount"
+	"kctl/proto/core"
 )
 
 // A pod whose directories are nested deeper than files can be open at a time is
@@ -72,4 +76,33 @@ func TestWhatCantBeRemovedIsNamed(t *testing.T) {
 	}
 	must(t, removeAll(dir))
 	must(t, removeAll(dir))
+}
+
+// Whatever is still mounted in what is removed is somebody else's.
+func TestWhatIsMountedIsNotRemoved(t *testing.T) {
+	needsMounts(t)
+	dir, theirs := filepath.Join(t.TempDir(), "pod"), t.TempDir()
+	target := filepath.Join(dir, "a", "b")
+	must(t, os.MkdirAll(target, 0o755), os.WriteFile(filepath.Join(theirs, "kept"), []byte("x"), 0o600),
+		unix.Mount(theirs, target, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(t, mount.UnmountBelow(dir)) })
+	if err := removeAll(dir); err == nil {
+		t.Error("what has something mounted in it was removed")
+	}
+	expectFile(t, "x", theirs, "kept")
+}
+
+// A root directory may be a link, as /var/lib/kubelet often is: the kernel names
+// mounts by where it leads.
+func TestARootDirectoryBehindALink(t *testing.T) {
+	needsMounts(t)
+	host, link := t.TempDir(), filepath.Join(t.TempDir(), "root")
+	must(t, os.WriteFile(filepath.Join(host, "kept"), []byte("x"), 0o600), os.Symlink(t.TempDir(), link))
+	m := managerIn(t, link, newStore())
+	pod := podWith(corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: filepath.Dir(host)}}})
+	mustMount(t, m, pod)
+	c := &core.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "host", MountPath: "/h", SubPath: filepath.Base(host)}}}
+	_, err := m.Mounts(t.Context(), pod, c, nil)
+	must(t, err, m.RemovePodDir(t.Context(), pod.UID))
+	expectFile(t, "x", host, "kept")
 }

@@ -3,6 +3,7 @@ package mount
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,11 +83,18 @@ func Unmount(target string) error {
 // Below lists the mount points at and below dir, the innermost and newest
 // first: the order in which to unmount them.
 func Below(dir string) ([]string, error) {
+	// The kernel names them by the way that has no links in it.
+	above, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("looking for what is mounted below %s: %w", dir, err)
+	}
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
 	}
-	return below(string(table), dir), nil
+	return below(string(table), filepath.Join(above, filepath.Base(dir))), nil
 }
 
 func below(table, dir string) []string {
