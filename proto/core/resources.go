@@ -31,6 +31,9 @@ var (
 	ClusterRoles    = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterroles", Kind: "ClusterRole"}
 	// ClusterRoleBindings grant in every namespace at once.
 	ClusterRoleBindings = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings", Kind: "ClusterRoleBinding"}
+	PersistentVolumes   = Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"}
+	// PersistentVolumeClaims are how pods get volumes that outlive them.
+	PersistentVolumeClaims = Resource{Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true}
 	// RuntimeClasses are the ways in which a node's runtime can run a pod.
 	RuntimeClasses = Resource{Group: "node.k8s.io", Version: "v1", Name: "runtimeclasses", Kind: "RuntimeClass"}
 	// ClusterTrustBundles are certificates of authorities that pods may trust.

@@ -1,5 +1,5 @@
-// Package objects gets what pods refer to by name from the API: secrets,
-// config maps and service account tokens.
+// Package objects gets what pods refer to by name from the API: secrets, config
+// maps, service account tokens, and the volumes that they claim.
 //
 // Volumes and the pod runtime (environment, image pull secrets) ask it. It only
 // ever reads single objects by name, which is all that a node is authorized to

@@ -29,6 +29,7 @@ type Objects struct {
 	configMaps *cache[*core.ConfigMap]
 	tokens     *tokens
 	client     *rest.Client // nil for no API server
+	clock      clock.Clock
 
 	certificates *podCertificates
 
@@ -43,7 +44,7 @@ var errNoServer = errors.New("there is no API server to ask for what the pod ref
 // client it has nothing.
 func New(client *rest.Client, clock clock.Clock) *Objects {
 	return &Objects{
-		client:       client,
+		client: client, clock: clock,
 		certificates: &podCertificates{client: client, clock: clock},
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },

@@ -23,7 +23,7 @@ import (
 
 // supportedKinds are the kinds of volume that pods may have, by the names of
 // their fields in the API.
-var supportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "hostPath", "image", "projected", "secret"}
+var supportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "persistentVolumeClaim", "projected", "secret"}
 
 // Check tells why the pod's volumes can not be made, naming the first that
 // asks for something that is not supported.
@@ -44,9 +44,9 @@ func Check(pod *core.Pod) error {
 }
 
 func check(volume *corev1.Volume) error {
-	kind := kindOf(volume)
+	kind := kindOf(volume.VolumeSource)
 	switch kind {
-	case "configMap", "downwardAPI", "hostPath", "image", "secret":
+	case "configMap", "downwardAPI", "ephemeral", "hostPath", "image", "persistentVolumeClaim", "secret":
 		return nil
 	case "emptyDir":
 		if medium := emptydir.Unsupported(volume.EmptyDir); medium != "" {
@@ -78,9 +78,10 @@ func checkContainer(container *core.Container) error {
 	return nil
 }
 
-// kindOf is the name of the source's field that is set.
-func kindOf(volume *corev1.Volume) string {
-	source := reflect.ValueOf(volume.VolumeSource)
+// kindOf is the name of the field that is set of the source of a pod's volume, or of
+// a persistent one.
+func kindOf[Source corev1.VolumeSource | corev1.PersistentVolumeSource](of Source) string {
+	source := reflect.ValueOf(of)
 	for i := range source.NumField() {
 		if !source.Field(i).IsNil() {
 			name, _, _ := strings.Cut(source.Type().Field(i).Tag.Get("json"), ",")
@@ -104,8 +105,11 @@ func pluginName(kind string) string {
 	if directory, ok := directoryNames[kind]; ok {
 		return strings.Replace(directory, "~", "/", 1)
 	}
-	if kind == "hostPath" {
+	switch kind {
+	case "hostPath":
 		return "kubernetes.io/host-path"
+	case "local":
+		return "kubernetes.io/local-volume"
 	}
 	return "kubernetes.io/" + kind
 }
@@ -171,5 +175,5 @@ func (m *Manager) payload(ctx context.Context, pod *core.Pod, volume *corev1.Vol
 	case volume.Projected != nil:
 		return projected.Payload(ctx, objects, pod, volume.Projected, m.allocatable())
 	}
-	return nil, fmt.Errorf("a volume of the kind %s has no content", kindOf(volume))
+	return nil, fmt.Errorf("a volume of the kind %s has no content", kindOf(volume.VolumeSource))
 }

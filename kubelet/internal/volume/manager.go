@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/volume/atomic"
+	"kctl/kubelet/internal/volume/claim"
 	"kctl/kubelet/internal/volume/projected"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -31,6 +32,7 @@ const attemptTimeout = 5 * time.Second
 // Objects reads what volumes are filled from.
 type Objects interface {
 	projected.Objects
+	claim.Objects
 	// Register and Unregister tell whose objects to keep at hand.
 	Register(pod *core.Pod)
 	Unregister(uid types.UID)
@@ -47,6 +49,10 @@ type Config struct {
 	// Allocatable is what the node has for pods: the value of limits that a
 	// container does not set, and the bound of volumes in memory. May be nil.
 	Allocatable func() corev1.ResourceList
+	// Labels are the node's, by which persistent volumes are of it.
+	Labels func() map[string]string
+	// Warn is told what people should know of volumes that were made all the same.
+	Warn func(pod *core.Pod, reason, message string)
 	// Failed hears that mounted volumes keep older content than they should
 	// because the newer one can't be written. May be nil.
 	Failed func(pod *core.Pod, err error)
@@ -63,6 +69,7 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*podVolumes
+	held map[string]chan struct{} // persistent volumes, by name: who puts the one token there may mount
 }
 
 // podVolumes is one pod's volumes as far as this Manager made them.
@@ -82,10 +89,12 @@ type podVolumes struct {
 
 // volume is one volume that is ready for containers.
 type volume struct {
-	path     string
-	readOnly bool
-	ours     bool // not the host's: may be relabelled for SELinux
-	image    bool // the runtime's to mount
+	plugin     string // as upstream calls it
+	persistent string // the name of the persistent volume, of which it is a mount; "" for others
+	path       string
+	readOnly   bool
+	ours       bool // not the host's: may be relabelled for SELinux
+	image      bool // the runtime's to mount
 }
 
 // NewManager returns a Manager that has mounted nothing yet.
@@ -93,7 +102,7 @@ func NewManager(config Config) (*Manager, error) {
 	if !filepath.IsAbs(config.RootDir) {
 		return nil, fmt.Errorf("volumes: the root directory %q must be an absolute path", config.RootDir)
 	}
-	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}}, nil
+	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}, held: map[string]chan struct{}{}}, nil
 }
 
 func (m *Manager) allocatable() corev1.ResourceList {
@@ -118,7 +127,10 @@ func (m *Manager) volumeDir(uid types.UID, kind, name string) string {
 
 // Dir is where a pod's volume is; empty for those that have no directory of their own.
 func (m *Manager) Dir(uid types.UID, volume *corev1.Volume) string {
-	return m.volumeDir(uid, kindOf(volume), volume.Name)
+	if volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil {
+		return m.claimDir(uid, volume.Name)
+	}
+	return m.volumeDir(uid, kindOf(volume.VolumeSource), volume.Name)
 }
 
 // Mount makes all of the pod's volumes, and returns when they are ready. It is
@@ -232,28 +244,18 @@ func (m *Manager) mountOne(ctx context.Context, p *podVolumes, pod *core.Pod, sp
 	if done {
 		return nil
 	}
-	kind := kindOf(spec)
-	isImage := kind == "image"
-	made := &volume{path: m.volumeDir(pod.UID, kind, spec.Name), readOnly: isImage || hasContent(kind), ours: kind != "hostPath", image: isImage}
 	began := m.config.Clock.Now()
-	err := m.make(ctx, pod, spec, kind, made.path)
-	m.observe(kind, "volume_mount", began, err)
-	if err != nil {
-		return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, err)
+	made, err := m.make(ctx, pod, spec)
+	if m.config.Observe != nil && made.plugin != "" {
+		m.config.Observe(made.plugin, "volume_mount", m.config.Clock.Since(began), err)
 	}
-	if kind == "hostPath" {
-		made.path = spec.HostPath.Path
+	if err != nil {
+		return err
 	}
 	m.mu.Lock()
 	p.mounted[spec.Name] = made
 	m.mu.Unlock()
 	return nil
-}
-
-func (m *Manager) observe(kind, operation string, began time.Time, err error) {
-	if m.config.Observe != nil {
-		m.config.Observe(pluginName(kind), operation, m.config.Clock.Since(began), err)
-	}
 }
 
 // Count is how many volumes there should be and how many there are, by upstream's
@@ -267,19 +269,41 @@ func (m *Manager) Count() (desired, actual map[string]int) {
 			continue
 		}
 		for i := range p.pod.Spec.Volumes {
-			plugin := pluginName(kindOf(&p.pod.Spec.Volumes[i]))
-			desired[plugin]++
-			if p.mounted[p.pod.Spec.Volumes[i].Name] != nil {
-				actual[plugin]++
+			spec := &p.pod.Spec.Volumes[i]
+			if made := p.mounted[spec.Name]; made != nil {
+				desired[made.plugin]++
+				actual[made.plugin]++
+			} else if claim.Name(p.pod, spec) == "" { // what is claimed may be of any plugin
+				desired[pluginName(kindOf(spec.VolumeSource))]++
 			}
 		}
 	}
 	return desired, actual
 }
 
-// make sets up a volume that this Manager has not set up yet; an earlier one
-// may have.
-func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume, kind, dir string) error {
+// make sets up a volume. Where it can't, what it returns tells as much as is known.
+func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume) (*volume, error) {
+	if claim.Name(pod, spec) != "" {
+		return m.makeClaimed(ctx, pod, spec)
+	}
+	kind := kindOf(spec.VolumeSource)
+	isImage := kind == "image"
+	made := &volume{
+		plugin: pluginName(kind), path: m.volumeDir(pod.UID, kind, spec.Name),
+		readOnly: isImage || hasContent(kind), ours: kind != "hostPath", image: isImage,
+	}
+	if err := m.makeOwn(ctx, pod, spec, kind, made.path); err != nil {
+		return made, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, err)
+	}
+	if kind == "hostPath" {
+		made.path = spec.HostPath.Path
+	}
+	return made, nil
+}
+
+// makeOwn sets up a volume of the pod's own that this Manager has not set up yet; an
+// earlier one may have.
+func (m *Manager) makeOwn(ctx context.Context, pod *core.Pod, spec *corev1.Volume, kind, dir string) error {
 	if dir != "" {
 		if err := makeDirectories(m.podDir(pod.UID), dir); err != nil {
 			return err

@@ -94,7 +94,6 @@ func TestMountErrorsNameTheVolume(t *testing.T) {
 		{configMapVolume("m", false, corev1.KeyToPath{Key: "nokey", Path: "p"}), "configmap references non-existent config key: nokey"},
 		{configMapVolume("m", false, corev1.KeyToPath{Key: "k", Path: "../p"}), "must not begin with '..'"},
 		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}, `volume "v": volumes of the kind nfs are not supported`},
-		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}, "of the kind persistentVolumeClaim"},
 		{emptyDirVolume("v", "HugePages-2Mi"), "medium HugePages-2Mi is not supported"},
 		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}}}}}, "unknown is not supported"},
 	}

@@ -40,7 +40,7 @@ func nextRefresh() time.Duration {
 // refreshable tells whether any of the pod's volumes may change its content.
 func refreshable(pod *core.Pod) bool {
 	for i := range pod.Spec.Volumes {
-		if hasContent(kindOf(&pod.Spec.Volumes[i])) {
+		if hasContent(kindOf(pod.Spec.Volumes[i].VolumeSource)) {
 			return true
 		}
 	}
@@ -129,7 +129,7 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	var errs []error
 	for i := range pod.Spec.Volumes {
 		spec := &pod.Spec.Volumes[i]
-		kind := kindOf(spec)
+		kind := kindOf(spec.VolumeSource)
 		v, done := mounted[spec.Name]
 		if !done || !hasContent(kind) {
 			continue

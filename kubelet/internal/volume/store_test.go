@@ -27,6 +27,8 @@ import (
 type store struct {
 	mu         sync.Mutex
 	configMaps map[string]map[string]string
+	claims     map[string]*corev1.PersistentVolumeClaim
+	volumes    map[string]*corev1.PersistentVolume
 	secrets    map[string]map[string]string
 	token      string
 	away       bool
@@ -74,6 +76,27 @@ func (s *store) Secret(_ context.Context, _, name string) (*core.Secret, error) 
 		secret.Data[k] = []byte(v)
 	}
 	return secret, nil
+}
+
+func (s *store) Claim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	return stored(s, s.claims, core.PersistentVolumeClaims, namespace+"/"+name)
+}
+
+func (s *store) PersistentVolume(_ context.Context, name string) (*corev1.PersistentVolume, error) {
+	return stored(s, s.volumes, core.PersistentVolumes, name)
+}
+
+func stored[T any](s *store, in map[string]*T, resource core.Resource, name string) (*T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	if object, ok := in[name]; ok && !s.away {
+		return object, nil
+	}
+	if s.away {
+		return nil, errAway
+	}
+	return nil, apierrors.NewNotFound(resource.GVR().GroupResource(), name)
 }
 
 func (s *store) TrustBundle(context.Context, string) (string, error) {
@@ -141,6 +164,7 @@ func managerIn(t *testing.T, root string, s *store) *Manager {
 func configFor(root string, s *store) Config {
 	return Config{
 		RootDir: root, Objects: s, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Labels: func() map[string]string { return map[string]string{"kubernetes.io/hostname": "node-1"} },
 		Allocatable: func() corev1.ResourceList {
 			return corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
 		},

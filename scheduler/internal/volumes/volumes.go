@@ -129,8 +129,8 @@ func (v *Volumes) Run(ctx context.Context, client *rest.Client, options watch.Op
 
 // ClaimResource and VolumeResource are where the plugin that binds writes.
 var (
-	ClaimResource  = core.Resource{Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true}
-	VolumeResource = core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"}
+	ClaimResource  = core.PersistentVolumeClaims
+	VolumeResource = core.PersistentVolumes
 )
 
 var (

@@ -18,8 +18,8 @@ import (
 type Stored func(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error)
 
 var (
-	volumes     = core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"}
-	claims      = core.Resource{Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true}
+	volumes     = core.PersistentVolumes
+	claims      = core.PersistentVolumeClaims
 	attachments = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment"}
 	slicesOf    = core.Resource{Group: resourcev1.GroupName, Version: "v1", Name: "resourceslices", Kind: "ResourceSlice"}
 	podRequests = core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true}

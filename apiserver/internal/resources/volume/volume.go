@@ -19,8 +19,8 @@ import (
 
 // The two resources.
 var (
-	Volumes = core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"}
-	Claims  = core.Resource{Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true}
+	Volumes = core.PersistentVolumes
+	Claims  = core.PersistentVolumeClaims
 )
 
 const (

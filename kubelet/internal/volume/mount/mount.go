@@ -70,6 +70,43 @@ func Bind(file *os.File, target string) error {
 	return nil
 }
 
+// Clone is what file is open on as a mount of its own that is nowhere yet, without
+// what is mounted below it. It goes when it is closed, unless Move has put it somewhere.
+func Clone(file *os.File) (*os.File, error) {
+	fd, err := unix.OpenTree(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("cloning the mount of %s: %w", file.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), file.Name()), nil
+}
+
+// Move puts a clone on target.
+func Move(clone *os.File, target string) error {
+	if err := unix.MoveMount(int(clone.Fd()), "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mounting %s on %s: %w", clone.Name(), target, err)
+	}
+	return nil
+}
+
+// Restrict has the mount on target refuse what the flags say (MS_RDONLY, MS_NOSUID, …),
+// besides what it refuses already.
+func Restrict(target string, flags uintptr) error {
+	var is unix.Statfs_t
+	if err := unix.Statfs(target, &is); err != nil {
+		return fmt.Errorf("looking at the mount on %s: %w", target, err)
+	}
+	// The kernel tells them by the same numbers.
+	const kept = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME
+	has := uintptr(is.Flags) & kept
+	if has&flags == flags {
+		return nil
+	}
+	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|has|flags, ""); err != nil {
+		return fmt.Errorf("restricting the mount on %s: %w", target, err)
+	}
+	return nil
+}
+
 // Unmount takes away what is mounted on target, even while it is in use; that
 // nothing is mounted there is fine.
 func Unmount(target string) error {

@@ -1,0 +1,116 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/volume/claim"
+	"kctl/kubelet/internal/volume/hostpath"
+	"kctl/kubelet/internal/volume/local"
+	"kctl/proto/core"
+)
+
+// makeClaimed sets up the persistent volume that is bound to the claim of a pod's
+// volume. Errors are upstream's, which tell the one from the other by what failed.
+func (m *Manager) makeClaimed(ctx context.Context, pod *core.Pod, spec *corev1.Volume) (*volume, error) {
+	found, err := claim.Find(ctx, m.config.Objects, pod, spec)
+	if err != nil {
+		return &volume{}, fmt.Errorf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%[1]s]: %w", spec.Name, err)
+	}
+	kind := kindOf(found.Spec.PersistentVolumeSource)
+	made := &volume{plugin: pluginName(kind), persistent: found.Name, readOnly: claim.ReadOnly(spec)}
+	failed := func(what string, err error) (*volume, error) {
+		return made, fmt.Errorf("MountVolume.%s failed for volume %q : %w", what, found.Name, err)
+	}
+	if kind != "hostPath" && kind != "local" {
+		return failed("FindPluginBySpec", fmt.Errorf("persistent volumes of the kind %s are not supported, only hostPath, local", kind))
+	}
+	if err := claim.CheckNode(found, m.config.Labels()); err != nil {
+		return failed("NodeAffinity check", err)
+	}
+	options := claim.MountOptions(found)
+	if kind == "hostPath" && len(options) > 0 {
+		return failed("MountOptionSupport check", errors.New("mount options are not supported for this volume type"))
+	}
+	give, err := m.hold(ctx, found.Name)
+	if err != nil {
+		return failed("SetUp", err)
+	}
+	defer give()
+	if claim.OncePod(found) && m.hasOther(pod.UID, found.Name) {
+		return failed("SetUp", errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod"))
+	}
+	if kind == "hostPath" {
+		made.path = found.Spec.HostPath.Path
+		err = hostpath.SetUp(found.Spec.HostPath)
+	} else {
+		made.ours, made.path = true, filepath.Join(m.podDir(pod.UID), "volumes", local.Directory, found.Name)
+		err = m.makeLocal(ctx, pod, made, found.Spec.Local.Path, options)
+	}
+	if err != nil {
+		return failed("SetUp", err)
+	}
+	return made, nil
+}
+
+func (m *Manager) makeLocal(ctx context.Context, pod *core.Pod, made *volume, source string, options []string) error {
+	if err := makeDirectories(m.podDir(pod.UID), made.path); err != nil {
+		return err
+	}
+	one := local.Volume{
+		Name: made.persistent, Source: source, ReadOnly: made.readOnly, Options: options, Pods: filepath.Join(m.config.RootDir, "pods"),
+		Warn: func(reason, message string) { m.config.Warn(pod, reason, message) },
+	}
+	return one.SetUp(ctx, pod, made.path)
+}
+
+// hold waits for a persistent volume that is being mounted for another pod.
+func (m *Manager) hold(ctx context.Context, name string) (give func(), err error) {
+	m.mu.Lock()
+	lock := m.held[name]
+	if lock == nil {
+		lock = make(chan struct{}, 1)
+		m.held[name] = lock
+	}
+	m.mu.Unlock()
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for another pod's mount: %w", ctx.Err())
+	}
+}
+
+// hasOther tells whether another pod has the persistent volume mounted.
+func (m *Manager) hasOther(uid types.UID, name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for other, p := range m.pods {
+		if other == uid {
+			continue
+		}
+		for _, v := range p.mounted {
+			if v.persistent == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// claimDir is where a pod's claimed volume is mounted; "" where it is not, or is a
+// path of the host.
+func (m *Manager) claimDir(uid types.UID, name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[uid]
+	if p == nil || p.mounted[name] == nil || !p.mounted[name].ours {
+		return ""
+	}
+	return p.mounted[name].path
+}

@@ -1,0 +1,116 @@
+// Package local makes the directories of the node that are persistent volumes
+// appear in pods' own directories, and gives them to the pods' group.
+//
+// Package volume calls it. It never makes or removes anything in what is mounted,
+// and knows no block devices.
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/volume/mount"
+	"kctl/proto/core"
+)
+
+// Volume is one that a pod gets.
+type Volume struct {
+	Name     string // of the persistent volume
+	Source   string // the directory
+	ReadOnly bool
+	Options  []string // to mount with
+	// Pods is the directory of all pods', below which the source may be mounted already.
+	Pods string
+	// Warn is told what people should know.
+	Warn func(reason, message string)
+}
+
+// flags are the options that are a mount's own, not its file system's.
+var flags = map[string]uintptr{
+	"": 0, "bind": 0, "rw": 0, "defaults": 0, "ro": unix.MS_RDONLY, "nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC,
+	"noatime": unix.MS_NOATIME, "nodiratime": unix.MS_NODIRATIME,
+}
+
+// SetUp mounts the source on dir, where it may be already. The pod's fsGroup gets
+// all that is in it before, unless another pod has it, too.
+func (v Volume) SetUp(ctx context.Context, pod *core.Pod, dir string) error {
+	var wanted uintptr
+	if v.ReadOnly {
+		wanted = unix.MS_RDONLY
+	}
+	for _, option := range v.Options {
+		flag, known := flags[option]
+		if !known {
+			return fmt.Errorf("directories are not mounted with the option %q", option)
+		}
+		wanted |= flag
+	}
+	mounted, err := mount.Below(dir)
+	if err != nil {
+		return err
+	}
+	if len(mounted) == 0 {
+		if err := v.mount(ctx, pod, dir); err != nil {
+			return err
+		}
+	}
+	return mount.Restrict(dir, wanted)
+}
+
+func (v Volume) mount(ctx context.Context, pod *core.Pod, dir string) error {
+	source, err := os.OpenFile(v.Source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	var is unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &is); err != nil {
+		return fmt.Errorf("looking at %s: %w", v.Source, err)
+	}
+	if is.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return fmt.Errorf("%s is not a directory: only directories are supported", v.Source)
+	}
+	tree, err := mount.Clone(source)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	if group, ok := v.group(pod, &is); ok {
+		shared, err := v.isElsewhere(&is)
+		switch {
+		case err != nil:
+			return err
+		case !shared:
+			// By the clone, in which nothing else is mounted.
+			err = give(ctx, fmt.Sprintf("/proc/self/fd/%d/.", tree.Fd()), group)
+		case int(is.Gid) != group:
+			v.Warn("AlreadyMountedVolume", fmt.Sprintf("The requested fsGroup is %d, but the volume %s has GID %d. The volume may not be shareable.", group, v.Name, is.Gid))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return mount.Move(tree, dir)
+}
+
+// isElsewhere tells whether a pod has the directory already.
+func (v Volume) isElsewhere(is *unix.Stat_t) (bool, error) {
+	points, err := mount.Below(v.Pods)
+	if err != nil {
+		return false, err
+	}
+	for _, point := range points {
+		var other unix.Stat_t
+		if filepath.Base(filepath.Dir(point)) == Directory && unix.Lstat(point, &other) == nil && other.Dev == is.Dev && other.Ino == is.Ino {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Directory is where a pod's local volumes are, below its volumes.
+const Directory = "kubernetes.io~local-volume"

@@ -1,0 +1,103 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// What the group may do with files and, besides, with directories, in which what
+// is made belongs to the group as well.
+const (
+	fileMode      = fs.FileMode(0o660)
+	directoryMode = fileMode | 0o110 | fs.ModeSetgid
+)
+
+// group is the pod's that has to be given the volume; ok is false where there is none.
+func (v Volume) group(pod *core.Pod, is *unix.Stat_t) (group int, ok bool) {
+	security := pod.Spec.SecurityContext
+	if security == nil || security.FSGroup == nil || v.ReadOnly {
+		return 0, false
+	}
+	group = int(*security.FSGroup)
+	policy := security.FSGroupChangePolicy
+	const bits = uint32(0o770 | unix.S_ISGID)
+	has := int(is.Gid) == group && is.Mode&bits == bits
+	return group, !has || policy == nil || *policy != corev1.FSGroupChangeOnRootMismatch
+}
+
+// give makes a directory and all that is in it the group's: the directory last, so
+// that it tells whether all is done. Whoever wrote in it may have made links there;
+// those lead nowhere else.
+func give(ctx context.Context, dir string, group int) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("opening the volume: %w", err)
+	}
+	defer root.Close()
+	info, err := root.Lstat(".")
+	if err == nil {
+		err = gift{root, group}.all(ctx, ".", info)
+	}
+	if err != nil {
+		return fmt.Errorf("giving the volume to the group %d: %w", group, err)
+	}
+	return nil
+}
+
+type gift struct {
+	root  *os.Root
+	group int
+}
+
+func (g gift) all(ctx context.Context, name string, info fs.FileInfo) error {
+	mode := fileMode
+	if info.IsDir() {
+		mode = directoryMode
+		if err := g.below(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := g.root.Lchown(name, -1, g.group); err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	// With the bits that the kernel takes from what gets another group.
+	return g.root.Chmod(name, info.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)|mode)
+}
+
+func (g gift) below(ctx context.Context, name string) error {
+	dir, err := g.root.Open(name)
+	if err != nil {
+		return err
+	}
+	entries, err := dir.ReadDir(-1)
+	if closeErr := dir.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if err := g.all(ctx, filepath.Join(name, entry.Name()), info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
