@@ -343,6 +343,9 @@ func TestMeter(t *testing.T) {
 			if volume.HostPath != nil {
 				return ""
 			}
+			if volume.PersistentVolumeClaim != nil {
+				return "/proc/self" // a file system of which nothing is ever used
+			}
 			return filepath.Join(dir, string(pod.UID), volume.Name)
 		},
 		LogDir:     func(pod *core.Pod) string { return filepath.Join(dir, "logs", string(pod.UID)) },
@@ -356,6 +359,7 @@ func TestMeter(t *testing.T) {
 		{Name: "ram", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 		{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
 		{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}},
+		{Name: "claimed", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 		{Name: "not-made-yet", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
 	usages, err := meter.Measure(t.Context(), []*core.Pod{pod}, true)
@@ -367,7 +371,10 @@ func TestMeter(t *testing.T) {
 	if scratch := u.Volumes["scratch"]; u.Memory != 7 || u.Processes != 3 || scratch.Bytes < 1<<20 || scratch.Bytes > 1<<20+256<<10 || scratch.Inodes != 2 {
 		t.Errorf("%+v", u)
 	}
-	if len(u.Volumes) != 3 || u.Volumes["ram"].Bytes < 32<<20 || u.Volumes["settings"].Inodes != 2 || u.Volumes["settings"].Dir != filepath.Join(dir, "p", "settings") {
+	if claimed := u.Volumes["claimed"]; claimed != (Volume{Dir: "/proc/self", Claim: "data"}) {
+		t.Errorf("claimed: %+v", claimed)
+	}
+	if len(u.Volumes) != 4 || u.Volumes["ram"].Bytes < 32<<20 || u.Volumes["settings"].Inodes != 2 || u.Volumes["settings"].Dir != filepath.Join(dir, "p", "settings") {
 		t.Errorf("volumes %+v", u.Volumes)
 	}
 	if main := u.Containers["main"]; main.Memory != 7 || main.Disk < 6<<20+64<<10 || main.Disk > 6<<20+512<<10 {

@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
+	"kctl/kubelet/internal/volume/claim"
 	"kctl/proto/core"
 )
 
@@ -25,9 +26,11 @@ type Usage struct {
 	Volumes    map[string]Volume // those in directories of their own, by name
 }
 
-// Volume is what one volume uses of the file system that it is on.
+// Volume is what one volume uses of the file system that it is on; one that is
+// claimed has all that is used of it.
 type Volume struct {
 	Dir           string
+	Claim         string // its name; "" for the pod's own
 	Bytes, Inodes int64
 }
 
@@ -108,11 +111,20 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 		if dir == "" {
 			continue
 		}
+		if name := claim.Name(pod, v); name != "" {
+			var fs unix.Statfs_t
+			if err := unix.Statfs(dir, &fs); err != nil {
+				unknown = append(unknown, fmt.Errorf("looking at volume %q: %w", v.Name, err))
+				continue
+			}
+			usage.Volumes[v.Name] = Volume{dir, name, int64(fs.Blocks-fs.Bfree) * fs.Bsize, int64(fs.Files - fs.Ffree)}
+			continue
+		}
 		bytes, inodes := measure(dir, true)
 		if inodes == 0 {
 			continue // nothing is there: no container has it mounted
 		}
-		usage.Volumes[v.Name] = Volume{dir, bytes, inodes}
+		usage.Volumes[v.Name] = Volume{dir, "", bytes, inodes}
 		if onDisk(v) || v.ConfigMap != nil {
 			usage.Disk += bytes
 			usage.Inodes += inodes

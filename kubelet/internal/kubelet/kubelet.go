@@ -273,7 +273,10 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	k.objects = objects.New(k.client, k.clock)
 	k.volumes, err = volume.NewManager(volume.Config{
 		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: allocatable, Failed: k.mountFailed,
-		Observe: k.metrics.observeStorage,
+		Observe: k.metrics.observeStorage, Labels: func() map[string]string { return k.node.Node().Labels },
+		Warn: func(pod *core.Pod, reason, message string) {
+			k.events.Eventf(pod, corev1.EventTypeWarning, reason, "%s", message)
+		},
 	})
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	}()
 	group, ctx := errgroup.WithContext(ctx)
 	k.workers = podworker.New(ctx, k, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.observeWork})
-	k.registry.MustRegister(population{k})
+	k.registry.MustRegister(population{k}, claimed{k})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {
 			if err := f(ctx); err != nil && !errors.Is(err, context.Canceled) {

@@ -53,7 +53,7 @@ func podUsage(one *eviction.Usage, at metav1.Time) server.PodUsage {
 		usage.Logs[name] = server.LogUsage{Bytes: uint64(max(0, share.Logs)), Inodes: uint64(max(0, share.LogInodes))}
 	}
 	for name, v := range one.Volumes {
-		usage.Volumes[name] = server.VolumeUsage{Dir: v.Dir, Bytes: uint64(max(0, v.Bytes)), Inodes: uint64(max(0, v.Inodes))}
+		usage.Volumes[name] = server.VolumeUsage{Dir: v.Dir, Claim: v.Claim, Bytes: uint64(max(0, v.Bytes)), Inodes: uint64(max(0, v.Inodes))}
 	}
 	return usage
 }

@@ -79,6 +79,62 @@ func TestVolumesFollowTheAPI(t *testing.T) {
 	b.waitEmpty()
 }
 
+// A pod waits until its claim has a volume, writes there what the next one reads, and
+// shows how full it is.
+func TestClaimedVolumes(t *testing.T) {
+	b := newBed(t)
+	source := filepath.Join(b.containerd.Dir, "volume") // which outlives its pods
+	if err := os.Mkdir(source, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}}
+	claim.APIVersion, claim.Kind, claim.Spec.VolumeName = "v1", "PersistentVolumeClaim", "disk"
+	if err := b.client.Resource(core.PersistentVolumeClaims, "default").Create(t.Context(), claim, claim); err != nil {
+		t.Fatal(err)
+	}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
+	volume.APIVersion, volume.Kind = "v1", "PersistentVolume"
+	volume.Spec.Local, volume.Spec.ClaimRef = &corev1.LocalVolumeSource{Path: source}, &corev1.ObjectReference{UID: claim.UID}
+	if err := b.client.Resource(core.PersistentVolumes, "").Create(t.Context(), volume, nil); err != nil {
+		t.Fatal(err)
+	}
+	group := int64(1234)
+	withClaim := func(name, script string) *core.Pod {
+		pod := shellPod(name, script+forever)
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/data", SubPath: "sub"}}
+		return pod
+	}
+	b.create(withClaim("writes", "echo kept >/data/file; "))
+	b.waitEvent("writes", "FailedMount", "error processing PVC default/data: PVC is not bound")
+	if err := b.client.Resource(core.PersistentVolumeClaims, "default").Patch(t.Context(), "data", types.MergePatchType, []byte(`{"status":{"phase":"Bound"}}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	b.waitPhase("writes", corev1.PodRunning)
+	b.stop() // the next one has to find what is mounted
+	b.start()
+	for _, want := range []string{
+		`kubelet_volume_stats_capacity_bytes{namespace="default",persistentvolumeclaim="data"} `,
+		`volume_manager_total_volumes{plugin_name="kubernetes.io/local-volume",state="actual_state_of_world"} 1`,
+	} {
+		b.eventually(want, func() bool {
+			return slices.ContainsFunc(told(t, b.kubelet.registry), func(line string) bool { return strings.HasPrefix(line, want) })
+		})
+	}
+	b.delete("writes")
+	b.api.wait("the pod to be gone", func() bool { return b.api.pod("writes") == nil })
+	b.create(withClaim("reads", `echo "it says $(cat /data/file), of $(stat -c %g /data/file)"; `))
+	b.waitPhase("reads", corev1.PodRunning)
+	b.eventually("what the first pod wrote", func() bool { return b.says("reads", "it says kept, of 1234") })
+	b.delete("reads")
+	b.api.wait("the pod to be gone", func() bool { return b.api.pod("reads") == nil })
+	b.waitEmpty()
+	if kept, err := os.ReadFile(filepath.Join(source, "sub", "file")); err != nil || string(kept) != "kept\n" {
+		t.Errorf("what is left: %q, %v", kept, err)
+	}
+}
+
 // What an init container wrote becomes a variable of the next ones.
 func TestVariablesComeFromFiles(t *testing.T) {
 	b := newBed(t)

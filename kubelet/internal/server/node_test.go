@@ -227,7 +227,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 				Swap: 16, AtLimit: 17, Killed: 18, IO: map[string]cgroup.DeviceIO{"/dev/vda": {Reads: 19, ReadBytes: 20, Writes: 21, WriteBytes: 22}}, Pressure: waited}, id == "id-1"
 		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
-			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
+			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Claim: "data", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
 		},
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
 	})

@@ -160,7 +160,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/stats/summary", 200, `"swap":{"time":"1970-01-01T00:00:07Z","swapAvailableBytes":6,"swapUsageBytes":3}`},
 		{"GET", "/stats/summary", 200, `"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z"`},
 		{"GET", "/stats/summary", 200, `"network":{"time":"1970-01-01T00:00:01Z","name":"eth0","rxBytes":77,"interfaces":[{"name":"eth0","rxBytes":77}]}`},
-		{"GET", "/stats/summary", 200, `"volume":[{"time":"1970-01-01T00:00:07Z","availableBytes":0,"capacityBytes":0,"usedBytes":20,"inodesFree":0,"inodes":0,"inodesUsed":3,"name":"scratch"}],"ephemeral-storage":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":21,"inodesFree":0,"inodes":0,"inodesUsed":2},"process_stats":{"process_count":5}`},
+		{"GET", "/stats/summary", 200, `"volume":[{"time":"1970-01-01T00:00:07Z","availableBytes":0,"capacityBytes":0,"usedBytes":20,"inodesFree":0,"inodes":0,"inodesUsed":3,"name":"scratch","pvcRef":{"name":"data","namespace":"ns"}}],"ephemeral-storage":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":21,"inodesFree":0,"inodes":0,"inodesUsed":2},"process_stats":{"process_count":5}`},
 		{"GET", "/metrics/resource", 200, `container_start_time_seconds{container="c",namespace="ns",pod="p"} 1700000000` + "\n"},
 		{"GET", "/metrics/resource", 200, `pod_swap_usage_bytes{namespace="ns",pod="p"} 512 1000`},
 		{"GET", "/metrics/resource", 200, "node_swap_usage_bytes 3 7000\n"},

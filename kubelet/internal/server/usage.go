@@ -30,6 +30,7 @@ type PodUsage struct {
 // VolumeUsage is what a volume uses of the file system that it is on.
 type VolumeUsage struct {
 	Dir           string
+	Claim         string // of the pod's namespace, by which it has it; "" for its own
 	Bytes, Inodes uint64
 }
 
@@ -152,7 +153,11 @@ func addUsage(pod *stats.PodStats, usage PodUsage, machine node.Usage) {
 	for name, v := range usage.Volumes {
 		of := stats.FsStats{Time: usage.At, UsedBytes: &v.Bytes, InodesUsed: &v.Inodes}
 		addRoom(&of, v.Dir) // some are in memory
-		pod.VolumeStats = append(pod.VolumeStats, stats.VolumeStats{Name: name, FsStats: of})
+		one := stats.VolumeStats{Name: name, FsStats: of}
+		if v.Claim != "" {
+			one.PVCRef = &stats.PVCReference{Namespace: pod.PodRef.Namespace, Name: v.Claim}
+		}
+		pod.VolumeStats = append(pod.VolumeStats, one)
 	}
 	slices.SortFunc(pod.VolumeStats, func(a, b stats.VolumeStats) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -114,3 +114,28 @@ func (m *Manager) claimDir(uid types.UID, name string) string {
 	}
 	return p.mounted[name].path
 }
+
+// Claimed is a claim whose volume is mounted in a directory of a pod's.
+type Claimed struct{ Namespace, Name, Dir string }
+
+// Claimed are all claims that are, each once.
+func (m *Manager) Claimed() []Claimed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Claimed
+	seen := map[types.NamespacedName]bool{}
+	for _, p := range m.pods {
+		if p.pod == nil {
+			continue
+		}
+		for i := range p.pod.Spec.Volumes {
+			spec := &p.pod.Spec.Volumes[i]
+			name := types.NamespacedName{Namespace: p.pod.Namespace, Name: claim.Name(p.pod, spec)}
+			if v := p.mounted[spec.Name]; v != nil && v.persistent != "" && v.ours && !seen[name] {
+				seen[name] = true
+				all = append(all, Claimed{name.Namespace, name.Name, v.path})
+			}
+		}
+	}
+	return all
+}

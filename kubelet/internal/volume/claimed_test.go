@@ -74,7 +74,9 @@ func TestClaimsThatCantBeHad(t *testing.T) {
 			a.pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 			a.s.claims["ns/p-data"] = a.claim
 		}, unprocessed + "PVC ns/p-data was not created for pod ns/p (pod is not owner)"},
-		{func(a all) { a.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}} },
+		{func(a all) {
+			a.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
+		},
 			`MountVolume.FindPluginBySpec failed for volume "pv" : persistent volumes of the kind nfs are not supported, only hostPath, local`},
 		{func(a all) {
 			a.pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -199,7 +201,9 @@ func TestLocalVolumesBelongToTheGroup(t *testing.T) {
 	pod, _, _ := claimed(s, localSource(dir))
 	m := newManager(t, s)
 	var warned []string
-	m.config.Warn = func(pod *core.Pod, reason, message string) { warned = append(warned, pod.Name+": "+reason+": "+message) }
+	m.config.Warn = func(pod *core.Pod, reason, message string) {
+		warned = append(warned, pod.Name+": "+reason+": "+message)
+	}
 	begin := func(name string, group int64, policy corev1.PodFSGroupChangePolicy) *core.Pod {
 		one := pod.DeepCopy()
 		one.Name, one.UID = name, types.UID(name)

@@ -11,7 +11,7 @@
 // Everything is below RootDir/pods/UID, named as upstream names it, so that
 // either kubelet finds what the other one left:
 //
-//	volumes/kubernetes.io~KIND/NAME       a volume
+//	volumes/kubernetes.io~KIND/NAME       a volume; of one that is claimed the persistent one's name
 //	volume-subpaths/NAME/CONTAINER/INDEX  a subPath, bound
 //
 // Nothing else is remembered: what is mounted is read from the kernel, and a

@@ -1,0 +1,47 @@
+package kubelet
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+)
+
+// claimed tells whoever asks for metrics how full the volumes are that pods have
+// claimed, by upstream's names. Those that are paths of the host are left out, as
+// upstream's are.
+type claimed struct{ k *Kubelet }
+
+func claimedDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("kubelet_volume_stats_"+name, help, []string{"namespace", "persistentvolumeclaim"}, nil)
+}
+
+var claimedFigures = []struct {
+	desc *prometheus.Desc
+	of   func(fs *unix.Statfs_t) uint64
+}{
+	{claimedDesc("capacity_bytes", "Capacity in bytes of the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Blocks * uint64(fs.Bsize) }},
+	{claimedDesc("available_bytes", "Number of available bytes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Bavail * uint64(fs.Bsize) }},
+	{claimedDesc("used_bytes", "Number of used bytes in the volume"), func(fs *unix.Statfs_t) uint64 { return (fs.Blocks - fs.Bfree) * uint64(fs.Bsize) }},
+	{claimedDesc("inodes", "Maximum number of inodes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Files }},
+	{claimedDesc("inodes_free", "Number of free inodes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Ffree }},
+	{claimedDesc("inodes_used", "Number of used inodes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Files - fs.Ffree }},
+}
+
+// Describe implements prometheus.Collector.
+func (claimed) Describe(descs chan<- *prometheus.Desc) {
+	for _, figure := range claimedFigures {
+		descs <- figure.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c claimed) Collect(metrics chan<- prometheus.Metric) {
+	for _, one := range c.k.volumes.Claimed() {
+		var fs unix.Statfs_t
+		if unix.Statfs(one.Dir, &fs) != nil {
+			continue // its pod has just ended
+		}
+		for _, figure := range claimedFigures {
+			metrics <- prometheus.MustNewConstMetric(figure.desc, prometheus.GaugeValue, float64(figure.of(&fs)), one.Namespace, one.Name)
+		}
+	}
+}
