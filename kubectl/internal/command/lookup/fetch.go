@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/discover"
+	"kctl/proto/core"
 	"kctl/proto/rest"
 )
 
@@ -109,6 +112,26 @@ func Decode(data []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
+// Get reads the object that a target names. Of what is not found where the namespace
+// is not there either, that is said: it is the likelier slip.
+func Get(ctx context.Context, client *rest.Client, t Target, into any, options ...rest.Option) error {
+	err := t.In(client).Get(ctx, t.ObjectName, into, options...)
+	if !apierrors.IsNotFound(err) || t.Namespace == "" || t.Namespace == metav1.NamespaceDefault {
+		return err
+	}
+	if missing := client.Resource(core.Namespaces, "").Get(ctx, t.Namespace, nil); apierrors.IsNotFound(missing) {
+		return missing
+	}
+	return err
+}
+
+// GetPod is Get of a pod.
+func GetPod(ctx context.Context, client *rest.Client, namespace, name string) (*core.Pod, error) {
+	pod := &core.Pod{}
+	t := Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: namespace, ObjectName: name}
+	return pod, Get(ctx, client, t, pod)
+}
+
 // Fetch reads the objects behind a target.
 func Fetch(ctx context.Context, c *frame.CLI, t Target, s *Selection) ([]unstructured.Unstructured, error) {
 	client, err := c.Server()
@@ -123,7 +146,7 @@ func Fetch(ctx context.Context, c *frame.CLI, t Target, s *Selection) ([]unstruc
 		return found.Items, nil
 	}
 	var answer []byte
-	if err := t.In(client).Get(ctx, t.ObjectName, &answer, rest.Sub(s.Sub)); err != nil {
+	if err := Get(ctx, client, t, &answer, rest.Sub(s.Sub)); err != nil {
 		return nil, err
 	}
 	object, err := Decode(answer)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -198,27 +199,35 @@ func slashArguments(ctx context.Context, c *frame.CLI, args []string) ([]Target,
 	return targets, nil
 }
 
-// resourceTypes reads "pods,nodes" or a category.
+// resourceTypes reads "pods,nodes" or categories; a type that is named twice, or is in
+// a category that is named beside it, is meant once.
 func resourceTypes(ctx context.Context, c *frame.CLI, list string) ([]discover.Resource, error) {
 	discovery, err := c.Discovery()
 	if err != nil {
 		return nil, err
 	}
 	var resources []discover.Resource
+	add := func(more ...discover.Resource) {
+		for _, resource := range more {
+			if !slices.ContainsFunc(resources, func(r discover.Resource) bool { return r.Resource == resource.Resource }) {
+				resources = append(resources, resource)
+			}
+		}
+	}
 	for _, name := range strings.Split(list, ",") {
 		resource, err := discovery.Named(ctx, name)
 		var unknown *discover.NoResourceError
 		if errors.As(err, &unknown) {
 			category, categoryErr := discovery.InCategory(ctx, name)
 			if categoryErr == nil && len(category) > 0 {
-				resources = append(resources, category...)
+				add(category...)
 				continue
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
-		resources = append(resources, resource)
+		add(resource)
 	}
 	return resources, nil
 }

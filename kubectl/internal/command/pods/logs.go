@@ -172,10 +172,9 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	resource := client.Resource(core.Pods, namespace)
 	if r.labels != "" {
 		var found struct{ Items []core.Pod }
-		if err := resource.List(ctx, &found, rest.LabelSelector(r.labels)); err != nil {
+		if err := client.Resource(core.Pods, namespace).List(ctx, &found, rest.LabelSelector(r.labels)); err != nil {
 			return nil, err
 		}
 		if len(found.Items) == 0 {
@@ -187,12 +186,11 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 	if err != nil {
 		return r.podsBehind(ctx, args[0])
 	}
-	pod := core.Pod{}
-	err = resource.Get(ctx, name, &pod)
+	pod, err := lookup.GetPod(ctx, client, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("error from server (NotFound): %w in namespace %q", err, namespace)
 	}
-	return []core.Pod{pod}, err
+	return []core.Pod{*pod}, err
 }
 
 // podsBehind are the pods of what runs pods: the first, or with --all-pods all.

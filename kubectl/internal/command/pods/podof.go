@@ -51,8 +51,8 @@ func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *co
 		if err != nil {
 			return nil, nil, err
 		}
-		pod := &core.Pod{}
-		return pod, nil, client.Resource(core.Pods, namespace).Get(ctx, name, pod)
+		pod, err := lookup.GetPod(ctx, client, namespace, name)
+		return pod, nil, err
 	}
 	object, err = lookup.One(ctx, c, arg)
 	if err != nil {

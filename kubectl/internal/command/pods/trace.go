@@ -101,8 +101,8 @@ func (t *tracing) look(ctx context.Context, name string) (*sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod := &core.Pod{}
-	if err := client.Resource(core.Pods, namespace).Get(ctx, name, pod); err != nil {
+	pod, err := lookup.GetPod(ctx, client, namespace, name)
+	if err != nil {
 		return nil, err
 	}
 	pod.Kind = core.Pods.Kind

@@ -240,7 +240,7 @@ func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, er
 	}
 	if t.ObjectName != "" {
 		var answer []byte
-		if err := t.In(client).Get(ctx, t.ObjectName, &answer, append(options, rest.Sub(g.Sub))...); err != nil {
+		if err := lookup.Get(ctx, client, t, &answer, append(options, rest.Sub(g.Sub))...); err != nil {
 			return nil, err
 		}
 		return g.decodeTable(answer)

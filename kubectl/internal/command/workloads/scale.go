@@ -104,7 +104,7 @@ func (s *scaling) scale(ctx context.Context, t lookup.Target) error {
 	version := s.resourceVersion
 	if s.current >= 0 || version != "" {
 		var answer []byte
-		if err := t.In(client).Get(ctx, t.ObjectName, &answer, rest.Sub("scale")); err != nil {
+		if err := lookup.Get(ctx, client, t, &answer, rest.Sub("scale")); err != nil {
 			return err
 		}
 		scale, err := lookup.Decode(answer)
