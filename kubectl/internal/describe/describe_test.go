@@ -54,11 +54,12 @@ func TestPod(t *testing.T) {
 }
 
 func TestNode(t *testing.T) {
-	node, pod := &core.Node{}, core.Pod{}
+	node, pod, sidecar := &core.Node{}, core.Pod{}, core.Pod{}
 	read(t, "node.yaml", node)
 	read(t, "pod.yaml", &pod)
+	read(t, "sidecar.yaml", &sidecar)
 	compare(t, "node", func(w *bytes.Buffer) error {
-		return Node(w, NodeFacts{Node: node, Pods: []core.Pod{pod}, Events: []core.Event{}}, now)
+		return Node(w, NodeFacts{Node: node, Pods: []core.Pod{pod, sidecar}, Events: []core.Event{}}, now)
 	})
 }
 

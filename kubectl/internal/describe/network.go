@@ -204,6 +204,7 @@ func (p *page) endpointsOf(e *corev1.Endpoints, events []core.Event) { //nolint:
 	p.text("Subsets:")
 	for i := range e.Subsets {
 		p.under(func() { p.endpointSubset(&e.Subsets[i]) })
+		p.text("")
 	}
 	p.events(events)
 }
@@ -221,7 +222,6 @@ func (p *page) endpointSubset(subset *corev1.EndpointSubset) { //nolint:staticch
 			}
 		})
 	}
-	p.text("")
 }
 
 func addressesOf(addresses []corev1.EndpointAddress) string { //nolint:staticcheck // as above

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"kctl/proto/core"
 )
@@ -134,18 +135,21 @@ func (p *page) nodePods(node *core.Node, pods []core.Pod) {
 		}
 	}
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	// As kubectl: a pod's line has what it holds while a change in place is under way,
+	// the sums what it asks for.
+	now, asSpecified := resourcehelper.PodResourcesOptions{UseStatusResources: true}, resourcehelper.PodResourcesOptions{}
 	p.line("Non-terminated Pods", "(%d in total)", len(running))
 	p.under(func() {
 		p.text("Namespace\tName\t\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
 		p.text("---------\t----\t\t------------\t----------\t---------------\t-------------\t---")
 		for i := range running {
-			asked, most := sums(&running[i])
+			asked, most := resourcehelper.PodRequests(&running[i], now), resourcehelper.PodLimits(&running[i], now)
 			p.text("%s\t%s\t\t%s\t%s\t%s\t%s\t%s", running[i].Namespace, running[i].Name,
 				share(asked, node, corev1.ResourceCPU), share(most, node, corev1.ResourceCPU),
 				share(asked, node, corev1.ResourceMemory), share(most, node, corev1.ResourceMemory),
 				age(running[i].CreationTimestamp.Time, p.now))
-			add(requests, asked)
-			add(limits, most)
+			add(requests, resourcehelper.PodRequests(&running[i], asSpecified))
+			add(limits, resourcehelper.PodLimits(&running[i], asSpecified))
 		}
 	})
 	p.text("Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)")
@@ -173,16 +177,6 @@ func countable(node *core.Node) []corev1.ResourceName {
 		names = append(names, corev1.ResourceName(name))
 	}
 	return names
-}
-
-// sums are what a pod's containers ask for together.
-func sums(pod *core.Pod) (requests, limits corev1.ResourceList) {
-	requests, limits = corev1.ResourceList{}, corev1.ResourceList{}
-	for i := range pod.Spec.Containers {
-		add(requests, pod.Spec.Containers[i].Resources.Requests)
-		add(limits, pod.Spec.Containers[i].Resources.Limits)
-	}
-	return requests, limits
 }
 
 func add(to, more corev1.ResourceList) {
