@@ -386,10 +386,8 @@ func (d *debugging) attend(ctx context.Context, pod *core.Pod, container string)
 	if err != nil {
 		return err
 	}
-	d.container = container
 	if ended {
-		r := &reading{CLI: d.CLI, container: container, tail: noTail}
-		return r.copy(ctx, source{pod.Namespace, pod.Name, container})
+		return showLog(ctx, d.CLI, pod, container, false)
 	}
-	return d.joining.attach(ctx, pod)
+	return d.attachOrLog(ctx, pod, container)
 }

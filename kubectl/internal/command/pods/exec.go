@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -162,6 +163,37 @@ func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
 		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
 	}
 	return j.join(ctx, pod, "attach", container, nil)
+}
+
+// attachOrLog attaches, or, where the container was faster, shows its log instead:
+// nobody can attach to it any more, or it had said all before somebody did.
+func (j *joining) attachOrLog(ctx context.Context, pod *core.Pod, container string) error {
+	j.container = container
+	err := j.attach(ctx, pod)
+	var code frame.ExitCode
+	switch {
+	case err == nil && !j.heard.Load() && !startsAgain(pod, container):
+		return showLog(ctx, j.CLI, pod, container, true)
+	case err == nil || errors.As(err, &code) || ctx.Err() != nil:
+		return err
+	}
+	if !j.quiet {
+		j.Warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
+	}
+	return showLog(ctx, j.CLI, pod, container, true)
+}
+
+// startsAgain tells whether a container is started anew when it has ended, which no
+// ephemeral one is.
+func startsAgain(pod *core.Pod, container string) bool {
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyAlways &&
+		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
+}
+
+// showLog writes the log of a container that nobody could attach to.
+func showLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string, follow bool) error {
+	log := &reading{CLI: c, container: container, tail: noTail, follow: follow}
+	return log.copy(ctx, source{pod.Namespace, pod.Name, container})
 }
 
 // chat is where what is not the session's own is said: nowhere, with --quiet.

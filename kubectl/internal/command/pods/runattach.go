@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -32,39 +31,16 @@ func (r *running) attended(ctx context.Context, pod *core.Pod) error {
 	}
 	if lookup.Ended(waited) {
 		// Too late to attach: what it said is in its log.
-		if err := r.showLog(ctx, waited, false); err != nil {
+		if err := showLog(ctx, r.CLI, waited, waited.Spec.Containers[0].Name, false); err != nil {
 			return err
 		}
 	} else {
 		j := &joining{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet}
-		if err := r.attachOrLog(ctx, j, waited); err != nil {
+		if err := j.attachOrLog(ctx, waited, waited.Spec.Containers[0].Name); err != nil {
 			return err
 		}
 	}
 	return r.exitOf(ctx, waited)
-}
-
-// attachOrLog attaches, or, where the container was faster, shows its log instead:
-// nobody can attach to it any more, or it had said all before somebody did.
-func (r *running) attachOrLog(ctx context.Context, j *joining, pod *core.Pod) error {
-	err := j.attach(ctx, pod)
-	var code frame.ExitCode
-	switch {
-	case err == nil && !j.heard.Load() && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways:
-		return r.showLog(ctx, pod, true)
-	case err == nil || errors.As(err, &code) || ctx.Err() != nil:
-		return err
-	}
-	if !r.quiet {
-		r.Warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
-	}
-	return r.showLog(ctx, pod, true)
-}
-
-// showLog writes the log of a pod that nobody could attach to.
-func (r *running) showLog(ctx context.Context, pod *core.Pod, follow bool) error {
-	log := &reading{CLI: r.CLI, tail: noTail, follow: follow}
-	return log.copy(ctx, source{pod.Namespace, pod.Name, pod.Spec.Containers[0].Name})
 }
 
 // exitOf waits for the end of a pod that does not start again, and passes its
