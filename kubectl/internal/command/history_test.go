@@ -44,6 +44,20 @@ func TestHistoryWaitsForTheController(t *testing.T) {
 	}
 }
 
+// Who rolls back what was applied is told that the next apply does not know of it.
+func TestUndoOfWhatWasApplied(t *testing.T) {
+	const applied = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"default","uid":"u",
+		"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{}}}`
+	host := serveWorkloads(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/replicasets") {
+			fmt.Fprint(w, `{"kind":"ReplicaSetList","apiVersion":"apps/v1","items":[]}`)
+			return
+		}
+		fmt.Fprint(w, applied)
+	})
+	kctl(t, host, "", "rollout", "undo", "deployment/web").want(t, 1, "Warning: resource deployments/web was previously managed with 'kctl apply'. ")
+}
+
 // serveWorkloads is serve of a server that has deployments and replica sets.
 func serveWorkloads(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()

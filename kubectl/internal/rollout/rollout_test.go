@@ -37,6 +37,8 @@ func TestStatus(t *testing.T) {
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3}}", `deployment "d" successfully rolled out`, true},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 1}}", "Waiting for 2 pods to be ready...", false},
 		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...", false},
+		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 3 new pods have been updated...", false},
+		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 3, updateRevision: b, currentRevision: a}}", "partitioned roll out complete: 3 new pods have been updated...", true},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1, updateRevision: b, currentRevision: a}}", "waiting for statefulset rolling update to complete 1 pods at revision b...", false},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}", "statefulset rolling update complete 3 pods at revision b...", true},
 		{daemons + "{observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 1}}", `Waiting for daemon set "set" rollout to finish: 1 out of 2 new pods have been updated...`, false},

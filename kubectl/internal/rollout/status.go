@@ -130,6 +130,11 @@ func statefulSetStatus(object *unstructured.Unstructured, n numbers, observed bo
 	}
 	wanted, ready, updated := n.or(1, "spec", "replicas"), n.at("status", "readyReplicas"), n.at("status", "updatedReplicas")
 	partition := n.at("spec", "updateStrategy", "rollingUpdate", "partition")
+	// Servers give each a partition, 0 where none is asked for.
+	_, partitioned, err := unstructured.NestedMap(object.Object, "spec", "updateStrategy", "rollingUpdate")
+	if err != nil {
+		return "", false, fmt.Errorf("decode stateful set %s: %w", object.GetName(), err)
+	}
 	status, _, err := unstructured.NestedMap(object.Object, "status")
 	if err != nil {
 		return "", false, fmt.Errorf("decode stateful set %s: %w", object.GetName(), err)
@@ -137,9 +142,9 @@ func statefulSetStatus(object *unstructured.Unstructured, n numbers, observed bo
 	switch {
 	case ready < wanted:
 		return fmt.Sprintf("Waiting for %d pods to be ready...\n", wanted-ready), false, nil
-	case partition > 0 && updated < wanted-partition:
+	case partitioned && updated < wanted-partition:
 		return fmt.Sprintf("Waiting for partitioned roll out to finish: %d out of %d new pods have been updated...\n", updated, wanted-partition), false, nil
-	case partition > 0:
+	case partitioned:
 		return fmt.Sprintf("partitioned roll out complete: %d new pods have been updated...\n", updated), true, nil
 	case status["updateRevision"] != status["currentRevision"]:
 		return fmt.Sprintf("waiting for statefulset rolling update to complete %d pods at revision %v...\n", updated, status["updateRevision"]), false, nil

@@ -16,6 +16,7 @@ import (
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/rollout"
+	"kctl/kubectl/internal/threeway"
 	"kctl/proto/rest"
 )
 
@@ -180,6 +181,10 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 
 // undo puts an earlier template in place of the present one.
 func (r *rolling) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
+	if _, applied := object.GetAnnotations()[threeway.LastApplied]; applied {
+		r.Warn("resource %s/%s was previously managed with 'kctl apply'. Rolling back will not update the %s annotation, which may cause unexpected behavior on future 'kctl apply' operations. Consider using 'kctl apply' with your previous configuration file instead.",
+			t.Name, t.ObjectName, threeway.LastApplied)
+	}
 	revisions, err := r.revisions(ctx, t, object, "rollbacker")
 	if err != nil {
 		return err
