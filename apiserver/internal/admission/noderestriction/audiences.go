@@ -2,11 +2,14 @@ package noderestriction
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
@@ -30,17 +33,14 @@ func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, au
 	if len(audiences) == 1 {
 		asked = audiences[0]
 	}
-	for i := range pod.Spec.Volumes {
-		if projects(&pod.Spec.Volumes[i], asked) {
-			return nil
-		}
+	wanted, err := p.volumesWant(ctx, pod, asked)
+	if err != nil {
+		return fmt.Errorf("error validating audience %q: %v", asked, err) //nolint:errorlint // that something is missing forbids, and is not the answer
 	}
-	for i := range pod.Spec.Volumes {
-		if wants, err := p.driverWants(ctx, pod, &pod.Spec.Volumes[i], asked); wants || err != nil {
-			return err
-		}
+	if wanted {
+		return nil
 	}
-	if p.Authorizer != nil && asked != "" {
+	if p.Authorizer != nil {
 		decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: request.Info{
 			Resource: true, Verb: requestAudience, APIVersion: "*", ResourceName: asked, Namespace: a.Namespace, Name: a.Name,
 		}})
@@ -49,6 +49,24 @@ func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, au
 		}
 	}
 	return fmt.Errorf("%s is not authorized to request tokens for audience %q", a.User.Username, asked)
+}
+
+// volumesWant tells whether a volume of the pod, or its driver, has asked for such
+// tokens. Where none has, what could not be looked up is the error.
+func (p *Plugin) volumesWant(ctx context.Context, pod *core.Pod, audience string) (bool, error) {
+	var errs []error
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if projects(v, audience) {
+			return true, nil
+		}
+		wants, err := p.driverWants(ctx, pod, v, audience)
+		if wants {
+			return true, nil
+		}
+		errs = append(errs, err)
+	}
+	return false, errors.Join(errs...)
 }
 
 func projects(v *corev1.Volume, audience string) bool {
@@ -63,33 +81,46 @@ func (p *Plugin) driverWants(ctx context.Context, pod *core.Pod, v *corev1.Volum
 	if name == "" || err != nil {
 		return false, err
 	}
-	driver, err := found(p.Drivers.Live(ctx, "", name))
-	if driver == nil || err != nil {
-		return false, err
+	driver, err := p.Drivers.Live(ctx, "", name)
+	if err != nil {
+		return false, missing(err, schema.GroupResource{Group: storagev1.GroupName, Resource: "csidriver"}, name)
 	}
 	return slices.ContainsFunc(driver.Spec.TokenRequests, func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
 }
 
-// driverOf is the CSI driver of a volume, "" where it has none: yet, perhaps.
+// driverOf is the CSI driver of a volume, "" where it has none.
 func (p *Plugin) driverOf(ctx context.Context, pod *core.Pod, v *corev1.Volume) (string, error) {
-	claimed := ""
 	switch {
 	case v.CSI != nil:
 		return v.CSI.Driver, nil
 	case v.PersistentVolumeClaim != nil:
-		claimed = v.PersistentVolumeClaim.ClaimName
+		return p.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
 	case v.Ephemeral != nil:
-		claimed = pod.Name + "-" + v.Name
-	default:
-		return "", nil
+		return p.driverOfClaim(ctx, pod.Namespace, pod.Name+"-"+v.Name)
 	}
-	claim, err := found(p.Claims.Live(ctx, pod.Namespace, claimed))
-	if claim == nil || err != nil || claim.Spec.VolumeName == "" {
-		return "", err
+	return driverInPod(&v.VolumeSource), nil
+}
+
+func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
+	claim, err := p.Claims.Live(ctx, namespace, name)
+	if err != nil {
+		return "", missing(err, schema.GroupResource{Resource: "persistentvolumeclaim"}, name)
 	}
-	volume, err := found(p.Volumes.Live(ctx, "", claim.Spec.VolumeName))
-	if volume == nil || err != nil || volume.Spec.CSI == nil {
-		return "", err
+	if claim.Spec.VolumeName == "" {
+		return "", apierrors.NewNotFound(schema.GroupResource{Resource: "persistentvolume"}, "")
 	}
-	return volume.Spec.CSI.Driver, nil
+	volume, err := p.Volumes.Live(ctx, "", claim.Spec.VolumeName)
+	if err != nil {
+		return "", missing(err, schema.GroupResource{Resource: "persistentvolume"}, claim.Spec.VolumeName)
+	}
+	return driverOfPersistent(&volume.Spec.PersistentVolumeSource), nil
+}
+
+// missing is err, of what is not there with its kind in the singular, as upstream
+// tells it here.
+func missing(err error, kind schema.GroupResource, name string) error {
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(kind, name)
+	}
+	return err
 }

@@ -31,12 +31,13 @@ func TestAudiencesByRight(t *testing.T) {
 	web := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}, Spec: core.PodSpec{NodeName: "n1", ServiceAccountName: "web"}}
 	p := &Plugin{
 		Pods: stored[*core.Pod]{"web": web}, Claims: stored[*corev1.PersistentVolumeClaim]{}, Volumes: stored[*corev1.PersistentVolume]{}, Drivers: stored[*storagev1.CSIDriver]{},
-		Authorizer: rights{"request-serviceaccounts-token-audience registry shop/web": true},
+		Authorizer: rights{"request-serviceaccounts-token-audience registry shop/web": true, "request-serviceaccounts-token-audience  shop/api": true},
 	}
 	for _, test := range []struct{ account, audience, want string }{
 		{"web", "registry", ""},
 		{"web", "bank", `system:node:n1 is not authorized to request tokens for audience "bank"`},
 		{"other", "registry", `system:node:n1 is not authorized to request tokens for audience "registry"`},
+		{"api", "", ""},
 		{"web", "", `system:node:n1 is not authorized to request tokens for audience ""`},
 	} {
 		a := &admission.Attributes{
@@ -52,6 +53,42 @@ func TestAudiencesByRight(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%s for %q: %q, want %q", test.account, test.audience, got, test.want)
+		}
+	}
+}
+
+// TestAudiencesOfDrivers: a driver is asked of volumes of every kind that it serves.
+func TestAudiencesOfDrivers(t *testing.T) {
+	azure := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{}}}}
+	claim := func(volume string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+	}
+	driver := &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}
+	p := &Plugin{
+		Claims:  stored[*corev1.PersistentVolumeClaim]{"azure": claim("azure"), "web-own": claim("azure"), "unbound": claim("")},
+		Volumes: stored[*corev1.PersistentVolume]{"azure": azure},
+		Drivers: stored[*storagev1.CSIDriver]{"file.csi.azure.com": driver},
+	}
+	for _, test := range []struct {
+		volume corev1.VolumeSource
+		want   string
+	}{
+		{corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "file.csi.azure.com"}}, ""},
+		{corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{}}, ""},
+		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "azure"}}, ""},
+		{corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, ""},
+		{corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, `n1 is not authorized to request tokens for audience "vault"`},
+		{corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{}}, `error validating audience "vault": csidriver.storage.k8s.io "cinder.csi.openstack.org" not found`},
+		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}}, `error validating audience "vault": persistentvolumeclaim "none" not found`},
+		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "unbound"}}, `error validating audience "vault": persistentvolume "" not found`},
+	} {
+		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: core.PodSpec{Volumes: []corev1.Volume{{Name: "own", VolumeSource: test.volume}}}}
+		got := ""
+		if err := p.admitAudiences(t.Context(), &admission.Attributes{User: &request.User{Username: "n1"}}, []string{"vault"}, pod); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%+v: %q, want %q", test.volume, got, test.want)
 		}
 	}
 }

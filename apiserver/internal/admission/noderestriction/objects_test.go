@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"strings"
 	"testing"
 
@@ -16,8 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -34,7 +35,7 @@ func (s stored[T]) Live(_ context.Context, _, name string) (T, error) {
 		return obj, nil
 	}
 	var none T
-	return none, errors.New("not found")
+	return none, apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, name)
 }
 
 func certified(t *testing.T, name, signer string) *certificatesv1.CertificateSigningRequest {

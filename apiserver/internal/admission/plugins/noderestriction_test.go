@@ -96,7 +96,7 @@ func TestNodeRestriction(t *testing.T) {
 		"token for its pod":          {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", "u1", "vault"), nil), ""},
 		"token, other audience":      {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: system:node:n1 is not authorized to request tokens for audience "bank"`},
 		"token for a driver":         {on(admission.Create, core.ServiceAccounts, "token", "default", token("inline", "u1", "vault"), nil), ""},
-		"token no driver asked for":  {on(admission.Create, core.ServiceAccounts, "token", "default", token("inline", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: system:node:n1 is not authorized to request tokens for audience "bank"`},
+		"token no driver asked for":  {on(admission.Create, core.ServiceAccounts, "token", "default", token("inline", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: error validating audience "bank": csidriver.storage.k8s.io "gone" not found`},
 		"token for a claim's driver": {on(admission.Create, core.ServiceAccounts, "token", "default", token("claims", "u1", "vault"), nil), ""},
 		"token not for a claim's":    {on(admission.Create, core.ServiceAccounts, "token", "default", token("claims", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: system:node:n1 is not authorized to request tokens for audience "bank"`},
 		"token for another's":        {on(admission.Create, core.ServiceAccounts, "token", "default", token("theirs", "u1"), nil), `serviceaccounts "default" is forbidden: node requested token bound to a pod scheduled on a different node`},

@@ -28,7 +28,7 @@ const (
 	byFile    = "KubeConfigFile"
 )
 
-var versions = []string{"v1", "v1beta1"}
+var versions = []string{"v1", "v1beta1", "v1alpha1"}
 
 // Parse reads and checks the content of a file. types are those of authorizers
 // that there are.

@@ -39,7 +39,7 @@ func TestRefusals(t *testing.T) {
 				" | foo\n | ^, authorizers[0].matchConditions[2].expression: Invalid value: \"request.user\": must evaluate to bool but got string, authorizers[0].matchConditions[4].expression: Duplicate value: \"true\"]"},
 		"in the cluster": {header + "authorizers:\n- {type: Webhook, name: x, webhook: {timeout: 1s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: InClusterConfig}}}\n",
 			`authorizers[0].connectionInfo.type: Invalid value: "InClusterConfig": is not supported by this server: name a file by KubeConfigFile`},
-		"another version": {"apiVersion: apiserver.config.k8s.io/v9\nkind: AuthorizationConfiguration\n", `must be of kind AuthorizationConfiguration of apiserver.config.k8s.io/v1 or v1beta1`},
+		"another version": {"apiVersion: apiserver.config.k8s.io/v9\nkind: AuthorizationConfiguration\n", `must be of kind AuthorizationConfiguration of apiserver.config.k8s.io/v1 or v1beta1 or v1alpha1`},
 		"twice the field": {header + "authorizers: []\nauthorizers: []\n", `"authorizers" already set`},
 		"no YAML":         {"{", "yaml"},
 	} {
@@ -49,6 +49,14 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%v\nwant %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		if read, err := Parse([]byte("apiVersion: apiserver.config.k8s.io/"+version+"\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: RBAC, name: r}\n"), allTypes); err != nil || len(read) != 1 {
+			t.Errorf("%s: %+v %v", version, read, err)
+		}
 	}
 }
 

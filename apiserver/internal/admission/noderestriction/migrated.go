@@ -1,0 +1,42 @@
+package noderestriction
+
+import corev1 "k8s.io/api/core/v1"
+
+// migrated are the CSI drivers by which volumes of the kinds from before CSI are
+// served (Kubernetes docs, "CSI migration").
+var migrated = []struct {
+	driver     string
+	inPod      func(v *corev1.VolumeSource) bool
+	persistent func(v *corev1.PersistentVolumeSource) bool
+}{
+	{"ebs.csi.aws.com", func(v *corev1.VolumeSource) bool { return v.AWSElasticBlockStore != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.AWSElasticBlockStore != nil }},
+	{"disk.csi.azure.com", func(v *corev1.VolumeSource) bool { return v.AzureDisk != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.AzureDisk != nil }},
+	{"file.csi.azure.com", func(v *corev1.VolumeSource) bool { return v.AzureFile != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.AzureFile != nil }},
+	{"cinder.csi.openstack.org", func(v *corev1.VolumeSource) bool { return v.Cinder != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.Cinder != nil }},
+	{"pd.csi.storage.gke.io", func(v *corev1.VolumeSource) bool { return v.GCEPersistentDisk != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.GCEPersistentDisk != nil }},
+	{"pxd.portworx.com", func(v *corev1.VolumeSource) bool { return v.PortworxVolume != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.PortworxVolume != nil }},
+	{"csi.vsphere.vmware.com", func(v *corev1.VolumeSource) bool { return v.VsphereVolume != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.VsphereVolume != nil }},
+}
+
+// driverInPod is the driver of a volume that stands in a pod, "" for none.
+func driverInPod(v *corev1.VolumeSource) string {
+	for _, m := range migrated {
+		if m.inPod(v) {
+			return m.driver
+		}
+	}
+	return ""
+}
+
+// driverOfPersistent is the driver of a persistent volume, "" for none.
+func driverOfPersistent(v *corev1.PersistentVolumeSource) string {
+	if v.CSI != nil {
+		return v.CSI.Driver
+	}
+	for _, m := range migrated {
+		if m.persistent(v) {
+			return m.driver
+		}
+	}
+	return ""
+}
