@@ -31,6 +31,9 @@ type Options struct {
 	Timeout time.Duration
 	// Match tells which requests the service is asked about; nil for all.
 	Match func(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (bool, error)
+	// Name is told in Metrics; nil for none.
+	Name    string
+	Metrics *Metrics
 	// FailClosed: what the service can't be asked about is denied.
 	FailClosed bool
 }
@@ -58,6 +61,7 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	spec := specOf(at)
 	if a.options.Match != nil {
 		if matches, err := a.options.Match(ctx, &spec); !matches {
+			a.passed(err)
 			return a.failed(err)
 		}
 	}
@@ -68,7 +72,10 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	key := string(question)
 	status, ok := a.answers.Get(key)
 	if !ok {
-		if status, err = a.ask(ctx, spec); err != nil {
+		began := a.options.Clock.Now()
+		status, err = a.ask(ctx, spec)
+		a.answered(err, a.options.Clock.Since(began))
+		if err != nil {
 			return a.failed(err)
 		}
 		ttl := a.options.RefusedTTL

@@ -40,11 +40,15 @@ type Options struct {
 	Metrics *prometheus.Registry
 	Clock   clock.WithTicker
 	Logger  *zap.Logger
+
+	decisions *prometheus.CounterVec
+	webhooks  *webhook.Metrics
 }
 
 // New returns the union of the modes, or of what a file says, behind
 // system:masters, and the files to be followed.
 func New(o Options) (authz.Union, []*configfile.Follower, error) {
+	o.decisions, o.webhooks = newDecisions(o.Metrics), webhook.NewMetrics(o.Metrics)
 	union := authz.Union{authz.Masters{}}
 	if o.Flags.AuthorizationConfig != "" {
 		decides, file, err := o.file()
@@ -67,7 +71,7 @@ func (o Options) modes() (authz.Union, error) {
 		authorizer, err := o.authorizerOf(mode)
 		if mode == config.ModeWebhook {
 			w := o.Flags.AuthorizationWebhook
-			authorizer, err = o.askingAuthorizer(w.ConfigFile, webhook.Options{Version: w.Version, AllowedTTL: w.TTL, RefusedTTL: w.RefusedTTL})
+			authorizer, err = o.askingAuthorizer(w.ConfigFile, webhook.Options{Name: "default", Version: w.Version, AllowedTTL: w.TTL, RefusedTTL: w.RefusedTTL})
 			if err != nil {
 				err = fmt.Errorf("--authorization-webhook-config-file: %w", err)
 			}
@@ -75,7 +79,7 @@ func (o Options) modes() (authz.Union, error) {
 		if err != nil {
 			return nil, err
 		}
-		union = append(union, authz.Named{Name: strings.ToLower(mode), Authorizer: authorizer})
+		union = append(union, o.counted(mode, strings.ToLower(mode), authorizer))
 	}
 	return union, nil
 }
@@ -116,7 +120,7 @@ func (o Options) askingAuthorizer(file string, asks webhook.Options) (authz.Auth
 	if err != nil {
 		return nil, err
 	}
-	asks.Clock = o.Clock
+	asks.Clock, asks.Metrics = o.Clock, o.webhooks
 	return webhook.New(service, asks), nil
 }
 
@@ -156,7 +160,7 @@ func (o Options) authorizersOf(content []byte) (authz.Union, error) {
 		authorizer, err := o.authorizerOf(c.Type)
 		if w := c.Webhook; w != nil {
 			asks := webhook.Options{
-				Version: w.SubjectAccessReviewVersion, AllowedTTL: w.AuthorizedTTL.Duration, RefusedTTL: w.UnauthorizedTTL.Duration,
+				Name: c.Name, Version: w.SubjectAccessReviewVersion, AllowedTTL: w.AuthorizedTTL.Duration, RefusedTTL: w.UnauthorizedTTL.Duration,
 				Timeout: w.Timeout.Duration, FailClosed: w.FailurePolicy == configuration.Deny,
 			}
 			if c.Conditions != nil {
@@ -167,7 +171,7 @@ func (o Options) authorizersOf(content []byte) (authz.Union, error) {
 		if err != nil {
 			return nil, fmt.Errorf("authorizer %s: %w", c.Name, err)
 		}
-		union = append(union, authz.Named{Name: c.Name, Authorizer: authorizer})
+		union = append(union, o.counted(c.Type, c.Name, authorizer))
 	}
 	return union, nil
 }

@@ -2,12 +2,15 @@ package authorization
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
@@ -37,6 +40,14 @@ func asks(t *testing.T, union authz.Union, groups ...string) (authz.Decision, er
 	return decision, err
 }
 
+// gathered is what the registry tells in Prometheus' format.
+func gathered(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	text := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(text, httptest.NewRequest(http.MethodGet, "/", nil))
+	return text.Body.String()
+}
+
 // Each mode is asked until one decides, behind system:masters, whom nobody refuses.
 // AlwaysDeny decides nothing, as upstream's: it leaves it to those behind it.
 func TestModes(t *testing.T) {
@@ -58,6 +69,10 @@ func TestModes(t *testing.T) {
 		}
 		if got, err := asks(t, union); got != test.want || err != nil {
 			t.Errorf("%v: %v, %v", test.modes, got, err)
+		}
+		counts := `apiserver_authorization_decisions_total{decision="allowed",name="alwaysallow",type="AlwaysAllow"} 1`
+		if text := gathered(t, o.Metrics); strings.Contains(text, counts) != (test.want == authz.Allow) {
+			t.Errorf("%v: counted\n%s", test.modes, text)
 		}
 		if got, err := asks(t, union, core.GroupMasters); got != authz.Allow || err != nil {
 			t.Errorf("%v: to a master: %v, %v", test.modes, got, err)
