@@ -116,7 +116,7 @@ func onlyStatus(o, old *object) {
 
 func (f *form) validate(ctx context.Context, o, old *object) (errs field.ErrorList) {
 	if o.GetKind() != f.kind {
-		errs = append(errs, field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind))
+		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind)}
 	}
 	if f.schema != nil {
 		errs = append(errs, f.validateContent(ctx, o, old)...)

@@ -79,7 +79,7 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 // createOnce validates obj under its present name and stores it.
 func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool) (Encoded, error) {
 	if errs := s.validateNew(ctx, obj); len(errs) > 0 {
-		return Encoded{}, Invalid(s.groupKind(), obj.GetName(), s.distinct(errs))
+		return Encoded{}, Invalid(s.kindOf(obj), obj.GetName(), s.distinct(errs))
 	}
 	if s.strategy.Warnings != nil {
 		warn(ctx, s.strategy.Warnings(ctx, obj))

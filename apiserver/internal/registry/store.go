@@ -298,6 +298,15 @@ func (s *Store[T]) groupResource() schema.GroupResource {
 
 func (s *Store[T]) groupKind() schema.GroupKind { return s.strategy.Resource.GVK().GroupKind() }
 
+// kindOf is the kind that errors call an object by: that which it says to be, where no
+// Go type knows better.
+func (s *Store[T]) kindOf(obj T) schema.GroupKind {
+	if s.strategy.Encoding == nil {
+		return s.groupKind()
+	}
+	return obj.GetObjectKind().GroupVersionKind().GroupKind()
+}
+
 func (s *Store[T]) ttl(obj T) time.Duration {
 	if s.strategy.TTL == nil {
 		return 0

@@ -229,7 +229,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		u.store.countGeneration(obj, old)
 	}
 	if errs := u.store.validateChange(ctx, u.way, obj, old); len(errs) > 0 {
-		return obj, Invalid(u.store.groupKind(), u.name, u.store.distinct(errs))
+		return obj, Invalid(u.store.kindOf(obj), u.name, u.store.distinct(errs))
 	}
 	if u.way.Warnings != nil {
 		warn(ctx, u.way.Warnings(ctx, obj, old))

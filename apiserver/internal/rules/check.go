@@ -292,7 +292,7 @@ func (c *checker) defaultsOf(n *node, path *field.Path) {
 	}
 	if value, ok := n.schema.Fallback(); ok {
 		run := &run{ctx: c.ctx, budget: expression.NewBudget(maxRuleCost)}
-		run.node(n, path.Child("default"), value, nil, false)
+		run.node(n, path.Child("default"), value, nil, false, false)
 		c.errs = append(c.errs, run.errs...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.fields)) {

@@ -102,6 +102,7 @@ const wholeSchema = `{"type":"object","properties":{
 			"x-kubernetes-validations":[{"rule":"self.v > 0","fieldPath":".v","reason":"FieldValueRequired"},{"rule":"self.v >= oldSelf.v","message":"only more"}]}},
 	"m":{"type":"object","maxProperties":4,"additionalProperties":{"type":"string","maxLength":4,"x-kubernetes-validations":[{"rule":"self != 'bad'"}]}},
 	"z":{"type":"string","nullable":true,"x-kubernetes-validations":[{"rule":"false","messageExpression":"'a\\nb'","message":"fallback"}]},
+	"t":{"type":"array","maxItems":4,"items":{"type":"string","maxLength":4,"x-kubernetes-validations":[{"rule":"self != 'bad'"}]}},
 	"d":{"type":"integer","x-kubernetes-validations":[{"rule":"10/self == 1","message":"ten","reason":"FieldValueDuplicate"}]},
 	"long":{"type":"string","x-kubernetes-validations":[{"rule":"self.matches('(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*')"}]}
 }}`
@@ -114,23 +115,25 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ value, old, want string }{
-		"nothing":               {`{}`, ``, ``},
-		"a message":             {`{"n":11}`, ``, `n: Invalid value: 11: small please`},
-		"a message expression":  {`{"s":"b"}`, ``, `s: Forbidden: got b`},
-		"a useless message":     {`{"z":"q"}`, ``, `z: Invalid value: "q": fallback`},
-		"null":                  {`{"z":null}`, ``, ``},
-		"a transition":          {`{"s":"ab"}`, `{"s":"aa"}`, `s: Invalid value: "ab": immutable`},
-		"what was not there":    {`{"s":"ab"}`, `{}`, ``},
-		"optional, new":         {`{"o":"x"}`, ``, `o: Invalid value: "x": no more`},
-		"optional, kept":        {`{"o":"x"}`, `{"o":"x"}`, ``},
-		"entries and paths":     {`{"l":[{"k":"a","v":0},{"k":"b"}]}`, ``, `[l[0].v: Required value: failed rule: self.v > 0, l[1]: Invalid value: "object": no such key: v evaluating rule: self.v > 0]`},
-		"no answer":             {`{"d":0}`, ``, `d: Invalid value: "integer": division by zero evaluating rule: ten`},
-		"a value again":         {`{"d":5}`, ``, `d: Duplicate value: 5`},
-		"too many":              {`{"l":[{"k":"a","v":1},{"k":"b","v":1},{"k":"c","v":1}]}`, ``, `l: Duplicate value`},
-		"entries by their keys": {`{"l":[{"k":"b","v":5},{"k":"a","v":1}]}`, `{"l":[{"k":"a","v":2},{"k":"b","v":4}]}`, `l[1]: Invalid value: only more`},
-		"a map's entries":       {`{"m":{"a":"bad"}}`, ``, `m[a]: Invalid value: "bad": failed rule: self != 'bad'`},
-		"unchanged":             {`{"m":{"a":"bad"},"n":12}`, `{"m":{"a":"bad"},"n":12}`, ``},
-		"changed beside it":     {`{"m":{"a":"bad"},"n":13}`, `{"m":{"a":"bad"},"n":12}`, `n: Invalid value: 13: small please`},
+		"nothing":                       {`{}`, ``, ``},
+		"a message":                     {`{"n":11}`, ``, `n: Invalid value: 11: small please`},
+		"a message expression":          {`{"s":"b"}`, ``, `s: Forbidden: got b`},
+		"a useless message":             {`{"z":"q"}`, ``, `z: Invalid value: "q": fallback`},
+		"null":                          {`{"z":null}`, ``, ``},
+		"a transition":                  {`{"s":"ab"}`, `{"s":"aa"}`, `s: Invalid value: "ab": immutable`},
+		"what was not there":            {`{"s":"ab"}`, `{}`, ``},
+		"optional, new":                 {`{"o":"x"}`, ``, `o: Invalid value: "x": no more`},
+		"optional, kept":                {`{"o":"x"}`, `{"o":"x"}`, ``},
+		"entries and paths":             {`{"l":[{"k":"a","v":0},{"k":"b"}]}`, ``, `[l[0].v: Required value: failed rule: self.v > 0, l[1]: Invalid value: "object": no such key: v evaluating rule: self.v > 0]`},
+		"no answer":                     {`{"d":0}`, ``, `d: Invalid value: "integer": division by zero evaluating rule: ten`},
+		"a value again":                 {`{"d":5}`, ``, `d: Duplicate value: 5`},
+		"too many":                      {`{"l":[{"k":"a","v":1},{"k":"b","v":1},{"k":"c","v":1}]}`, ``, `l: Duplicate value`},
+		"entries by their keys":         {`{"l":[{"k":"b","v":5},{"k":"a","v":1}]}`, `{"l":[{"k":"a","v":2},{"k":"b","v":4}]}`, `l[1]: Invalid value: only more`},
+		"a map's entries":               {`{"m":{"a":"bad"}}`, ``, `m[a]: Invalid value: "bad": failed rule: self != 'bad'`},
+		"unchanged":                     {`{"m":{"a":"bad"},"n":12}`, `{"m":{"a":"bad"},"n":12}`, ``},
+		"an entry of what is unchanged": {`{"t":["bad"],"d":10}`, `{"t":["bad"]}`, ``},
+		"an entry beside a change":      {`{"t":["bad","x"]}`, `{"t":["bad"]}`, `t[0]: Invalid value: "bad": failed rule: self != 'bad'`},
+		"changed beside it":             {`{"m":{"a":"bad"},"n":13}`, `{"m":{"a":"bad"},"n":12}`, `n: Invalid value: 13: small please`},
 		"too dear": {`{"long":"` + strings.Repeat("a", 3<<20) + `"}`, ``,
 			`long: Invalid value: "string": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.matches('(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*')`},
 	} {
@@ -157,7 +160,7 @@ func TestBudget(t *testing.T) {
 	}
 	const all = `[true,true,true,true,true,true,true,true,true,true]`
 	run := &run{ctx: t.Context(), budget: expression.NewBudget(500)}
-	run.node(compiled.root, nil, valueOf(t, `{"a":`+all+`,"b":`+all+`,"c":`+all+`}`), nil, false)
+	run.node(compiled.root, nil, valueOf(t, `{"a":`+all+`,"b":`+all+`,"c":`+all+`}`), nil, false, false)
 	const want = `b: Invalid value: "array": validation failed due to running out of cost budget, no further validation rules will be run`
 	if err := run.errs.ToAggregate(); err == nil || err.Error() != want {
 		t.Errorf("%v", err)

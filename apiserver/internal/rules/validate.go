@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func (r *Rules) Validate(ctx context.Context, object, old any, hasOld bool) fiel
 		return nil
 	}
 	run := &run{ctx: ctx, budget: expression.NewBudget(celconfig.RuntimeCELCostBudget)}
-	run.node(r.root, nil, object, old, hasOld)
+	run.node(r.root, nil, object, old, hasOld, false)
 	return run.errs
 }
 
@@ -41,24 +40,28 @@ type run struct {
 	ended bool
 }
 
-// node validates a value and what is in it.
-func (r *run) node(n *node, path *field.Path, value, old any, hasOld bool) {
+// node validates a value and what is in it. kept tells of a value without a
+// history of its own whether the list that it is in is what it was.
+func (r *run) node(n *node, path *field.Path, value, old any, hasOld, kept bool) {
 	if n == nil || r.ended || value == nil {
 		return
 	}
 	if old == nil {
 		hasOld = false
 	}
-	r.own(n, path, value, old, hasOld)
+	if hasOld {
+		kept = (len(n.rules) > 0 || n.items != nil) && n.schema.Same(value, old)
+	}
+	r.own(n, path, value, old, hasOld, kept)
 	switch v := value.(type) {
 	case map[string]any:
 		before, _ := old.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			was, found := before[name]
 			if below, ok := n.fields[name]; ok {
-				r.node(below, path.Child(name), v[name], was, found)
+				r.node(below, path.Child(name), v[name], was, found, kept)
 			} else if n.values != nil && n.schema.Property(name) == nil {
-				r.node(n.values, path.Key(name), v[name], was, found)
+				r.node(n.values, path.Key(name), v[name], was, found, kept)
 			}
 		}
 	case []any:
@@ -68,17 +71,16 @@ func (r *run) node(n *node, path *field.Path, value, old any, hasOld bool) {
 		counterpart := n.schema.Counterpart(old)
 		for i, item := range v {
 			was, found := counterpart(i, item)
-			r.node(n.items, path.Index(i), item, was, found)
+			r.node(n.items, path.Index(i), item, was, found, kept)
 		}
 	}
 }
 
 // own runs the rules that stand at the value itself.
-func (r *run) own(n *node, path *field.Path, value, old any, hasOld bool) {
+func (r *run) own(n *node, path *field.Path, value, old any, hasOld, unchanged bool) {
 	if len(n.rules) == 0 {
 		return
 	}
-	unchanged := hasOld && reflect.DeepEqual(value, old)
 	self := common.UnstructuredToVal(value, n.shown)
 	var before ref.Val
 	if hasOld {

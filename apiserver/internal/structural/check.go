@@ -30,7 +30,7 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
 	compiled.takeAnyForEither()
-	compiled.checkDefaults(path, true, &c.errs)
+	compiled.checkDefaults(path, place{root: true}, &c.errs)
 	return c.errs
 }
 

@@ -7,19 +7,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// place is where a schema stands: it is that of the whole object, or one in the
+// metadata of an embedded object, whose fields are known without a schema.
+type place struct{ root, metadata bool }
+
 // checkDefaults makes sure that every default is what its own schema allows.
-func (s *Schema) checkDefaults(path *field.Path, root bool, errs *field.ErrorList) {
+func (s *Schema) checkDefaults(path *field.Path, at place, errs *field.ErrorList) {
 	if s == nil {
 		return
 	}
 	if s.hasFallback {
-		s.checkDefault(path.Child("default"), root, errs)
+		s.checkDefault(path.Child("default"), at, errs)
 	}
+	at.root = false
 	for _, name := range slices.Sorted(maps.Keys(s.properties)) {
-		s.properties[name].checkDefaults(path.Child("properties").Key(name), false, errs)
+		below := place{metadata: at.metadata && !s.embedded || s.embedded && name == "metadata"}
+		s.properties[name].checkDefaults(path.Child("properties").Key(name), below, errs)
 	}
-	s.items.checkDefaults(path.Child("items"), false, errs)
-	s.values.checkDefaults(path.Child("additionalProperties"), false, errs)
+	s.items.checkDefaults(path.Child("items"), at, errs)
+	s.values.checkDefaults(path.Child("additionalProperties"), at, errs)
+}
+
+// dropUnknown takes out of defaults what no metadata has: upstream takes it in
+// definitions, and drops it. What is wrong in another way is for checks to tell.
+func (s *Schema) dropUnknown() {
+	_, _ = s.coerceEmbedded(s.fallback, "", false)
+	meta := s.properties["metadata"]
+	if !s.embedded || meta == nil {
+		return
+	}
+	whole := map[string]any{"metadata": meta.fallback}
+	if _, isObject := meta.fallback.(map[string]any); isObject {
+		_, _ = coerceMetadata(whole, "")
+		meta.fallback = whole["metadata"]
+	}
+	for name, property := range meta.properties {
+		if property.hasFallback {
+			unknown, _ := coerceMetadata(map[string]any{"metadata": map[string]any{name: property.fallback}}, "")
+			property.hasFallback = len(unknown) == 0
+		}
+	}
 }
 
 // takeAnyForEither has defaults taken as upstream takes them: where a number or a
@@ -36,16 +63,16 @@ func (s *Schema) takeAnyForEither() {
 	s.values.takeAnyForEither()
 }
 
-func (s *Schema) checkDefault(path *field.Path, root bool, errs *field.ErrorList) {
+func (s *Schema) checkDefault(path *field.Path, at place, errs *field.ErrorList) {
 	value := copyValue(s.fallback) // as it stands: what it lacks is not filled in
-	if object, ok := value.(map[string]any); ok {
+	if object, ok := value.(map[string]any); ok && !at.metadata {
 		p := &pruner{tell: true}
-		p.object(object, s, s.embedded || root, s.preserve)
+		p.object(object, s, s.embedded || at.root, s.preserve)
 		if len(p.dropped) > 0 {
 			*errs = append(*errs, field.Invalid(path, s.fallback, "must not have unknown fields"))
 			return
 		}
-		if root {
+		if at.root {
 			*errs = append(*errs, validateObject(path, object)...)
 		}
 	}

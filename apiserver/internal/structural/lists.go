@@ -77,26 +77,27 @@ func (s *Schema) counterparts(old any) func(i int, item any) (any, bool) {
 	}
 }
 
-// same tells whether a value is what it was; the entries of a map may have changed
-// places.
-func (s *Schema) same(value, old any) bool {
-	if s == nil || reflect.DeepEqual(value, old) {
-		return reflect.DeepEqual(value, old)
+// Same tells whether a value is what it was; the entries of a map may have changed
+// places. As upstream has it, an object with a field that the schema does not name
+// never is: so is none as a whole, for the sake of its metadata.
+func (s *Schema) Same(value, old any) bool {
+	if s == nil {
+		return false
 	}
 	switch v := value.(type) {
 	case []any:
-		before, _ := old.([]any)
+		before, isList := old.([]any)
 		if s.listType() != "map" || len(v) != len(before) {
-			return false
+			return isList && reflect.DeepEqual(v, before)
 		}
 		counterpart := s.counterparts(old)
 		return !slices.ContainsFunc(v, func(item any) bool {
 			was, ok := counterpart(0, item)
-			return !ok || !s.items.same(item, was)
+			return !ok || !s.items.Same(item, was)
 		})
 	case map[string]any:
-		before, _ := old.(map[string]any)
-		if len(v) != len(before) {
+		before, isObject := old.(map[string]any)
+		if !isObject || len(v) != len(before) {
 			return false
 		}
 		for name, item := range v {
@@ -104,13 +105,13 @@ func (s *Schema) same(value, old any) bool {
 			if below == nil {
 				below = s.values
 			}
-			if was, ok := before[name]; !ok || !below.same(item, was) {
+			if was, ok := before[name]; !ok || !below.Same(item, was) {
 				return false
 			}
 		}
 		return true
 	}
-	return false
+	return reflect.DeepEqual(value, old)
 }
 
 // Counterpart finds what an entry of a list was in the list before.

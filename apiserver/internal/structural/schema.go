@@ -90,6 +90,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	for _, property := range s.properties {
 		s.holds, s.ruled = s.holds || property.holds, s.ruled || property.ruled
 	}
+	s.dropUnknown()
 	return s, nil
 }
 

@@ -44,7 +44,7 @@ func (s *Schema) ValidateAlone(at *field.Path, value, old any, hasOld bool) fiel
 }
 
 func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
-	if s == nil || hasOld && s.same(value, old) {
+	if s == nil || hasOld && s.Same(value, old) {
 		return nil
 	}
 	errs, ok := s.kind(path, value)
@@ -245,6 +245,8 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 			continue
 		}
 		was, found := before[key]
+		// Of the version and the kind nobody sees how they were.
+		found = found && !(path == nil && (key == "apiVersion" || key == "kind"))
 		errs = append(errs, below.validate(path.Child(key), value[key], was, hasOld && found)...)
 	}
 	for _, required := range p.Required {

@@ -23,7 +23,7 @@ func TestCustomResources(t *testing.T) {
 		"house": (*custom).house, "end": (*custom).end, "endless": (*custom).endless, "change": (*custom).change, "conversion": (*custom).conversion,
 		"rules": (*custom).rules, "apply": (*custom).apply, "scale": (*custom).scale,
 		"hostile": (*custom).hostile, "verbs": (*custom).verbs, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected, "preserved": (*custom).preserved, "patched": (*custom).patched,
-		"defaults": (*custom).defaults, "bundle": (*custom).bundle, "stored": (*custom).stored, "loosened": (*custom).loosened, "statuses": (*custom).statuses, "beta": (*custom).beta, "embedded": (*custom).embedded, "described": (*custom).described,
+		"defaults": (*custom).defaults, "bundle": (*custom).bundle, "stored": (*custom).stored, "loosened": (*custom).loosened, "statuses": (*custom).statuses, "beta": (*custom).beta, "embedded": (*custom).embedded, "other kind": (*custom).otherKind, "described": (*custom).described,
 	} {
 		t.Run(name, func(t *testing.T) { test(&custom{&cluster{c.In(t)}}) })
 	}
@@ -91,6 +91,17 @@ func (c *custom) objects() {
 	stored, err := c.Server.Storage().Get(c.T.Context(), "/registry/"+group+"/widgets/default/a")
 	if err == nil {
 		c.T.Errorf("still stored: %s", stored.Value)
+	}
+}
+
+// otherKind: what says to be of another kind is called by that in the refusal.
+func (c *custom) otherKind() {
+	const group = "otherkind.test"
+	c.define(widgets(group))
+	body := strings.Replace(widget(group+"/v1", "a", `{}`), `"Widget"`, `"Gadget"`, 1)
+	answer := c.want(422, "POST", "/apis/"+group+"/v1/namespaces/default/widgets", body)
+	if want := `Gadget.` + group + ` "a" is invalid: kind: Invalid value: "Gadget": must be Widget`; answer["message"] != want {
+		c.T.Errorf("refused with %v", answer["message"])
 	}
 }
 
