@@ -168,7 +168,7 @@ func (d *decision) newSandbox() {
 	if d.actions.Attempt != 0 && len(d.status.Containers) > 0 && !anyRestarts(d.pod, d.status) {
 		return // the pod ran, and shall not run again
 	}
-	if len(start) == 0 && d.everInitialized() {
+	if len(start) == 0 && EverInitialized(&d.pod.Spec, d.status) {
 		return // all of it is done
 	}
 	d.actions.CreateSandbox = true
@@ -294,11 +294,11 @@ func (d *decision) restart(kind containerKind, index int, name string) {
 	d.actions.Start = append(d.actions.Start, containerStart{Kind: kind, Index: index, Name: name, HeldFor: d.facts.delays[name]})
 }
 
-// everInitialized tells whether a regular container was ever made, so that all
+// EverInitialized tells whether a regular container was ever made, so that all
 // init containers must have ended well once; their own records may be gone.
-func (d *decision) everInitialized() bool {
-	for i := range d.pod.Spec.Containers {
-		last := d.status.Container(d.pod.Spec.Containers[i].Name)
+func EverInitialized(spec *core.PodSpec, status *PodStatus) bool {
+	for i := range spec.Containers {
+		last := status.Container(spec.Containers[i].Name)
 		if last != nil && last.State != StateUnknown {
 			return true
 		}

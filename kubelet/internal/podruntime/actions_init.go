@@ -22,7 +22,7 @@ func (d *decision) initContainers() (initialized bool) {
 	if len(specs) == 0 {
 		return true
 	}
-	if d.everInitialized() {
+	if EverInitialized(&d.pod.Spec, d.status) {
 		d.keepSidecars(len(specs))
 		return true
 	}

@@ -171,6 +171,12 @@ func lastTwo(runtime *podruntime.PodStatus, name string) (newest, before *podrun
 func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.ContainerStatus {
 	waiting := core.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: notStarted(in)}}
 	switch {
+	case (old == nil || old.State.Waiting != nil) && through(in, c):
+		waiting.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			Reason:  "Completed",
+			Message: "Unable to get init container status: the runtime has none any more. It must have ended well, as containers were made after it",
+		}}
+		return waiting
 	case old == nil:
 		return waiting
 	case restartOf(in).was && (old.State.Terminated != nil || old.State.Running != nil):
@@ -188,6 +194,14 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 		waiting.RestartCount = old.RestartCount
 		return waiting
 	}
+}
+
+// through says that c is an init container that ended well, whatever is known of
+// it: others were made after it. Static pods' statuses do not outlive the kubelet,
+// and the runtime's records may be gone.
+func through(in Input, c *core.Container) bool {
+	isInit := slices.ContainsFunc(in.Pod.Spec.InitContainers, func(i core.Container) bool { return i.Name == c.Name })
+	return isInit && !restartable(c) && podruntime.EverInitialized(&in.Pod.Spec, in.Runtime)
 }
 
 // notStarted is why a container waits if nothing went wrong. A pod with init
