@@ -97,6 +97,7 @@ func TestAuthenticate(t *testing.T) {
 		{"nobody", all, "", nil, "system:anonymous", []string{"system:unauthenticated"}},
 		{"nobody is not taken", Authentication{Certificates: true, Tokens: true}, "", nil, "", nil},
 		{"tokens are not taken", Authentication{Certificates: true}, "Bearer good", nil, "", nil},
+		{"tokens are not looked at, nobody is taken", Authentication{Anonymous: true}, "Bearer good", nil, "system:anonymous", []string{"system:unauthenticated"}},
 		{"certificates are not taken", Authentication{Tokens: true}, "", robot, "", nil},
 		{"nothing is taken", Authentication{}, "Bearer good", robot, "", nil},
 	} {

@@ -81,7 +81,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo
 	if a.accept.Tokens && strings.EqualFold(scheme, "bearer") && token != "" {
 		return a.reviewed(r.Context(), token)
 	}
-	if a.accept.Anonymous && scheme == "" {
+	if a.accept.Anonymous && (scheme == "" || !a.accept.Tokens) { // upstream's looks at no token without the webhook
 		return authenticationv1.UserInfo{Username: core.UserAnonymous, Groups: []string{core.GroupUnauthenticated}}, nil
 	}
 	return authenticationv1.UserInfo{}, ErrUnauthenticated
