@@ -56,6 +56,19 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Of files that are all the same there are as many pairs as their square.
+func TestOverlapsAreBounded(t *testing.T) {
+	items := make([]corev1.KeyToPath, 2000)
+	for i := range items {
+		items[i] = corev1.KeyToPath{Key: "k", Path: "p"}
+	}
+	v := corev1.Volume{Name: "v"}
+	v.ConfigMap = &corev1.ConfigMapVolumeSource{Items: items}
+	if got := overlapWarnings(&v); len(got) != maxOverlaps {
+		t.Errorf("%d warnings, want %d", len(got), maxOverlaps)
+	}
+}
+
 // TestTemplateWarnings: only what is new is told of.
 func TestTemplateWarnings(t *testing.T) {
 	var pod corev1.PodTemplateSpec

@@ -70,9 +70,18 @@ func overlapWarnings(v *corev1.Volume) []string {
 	return overlaps(v, "Projected", "", files)
 }
 
+// Each file is compared with all before it, and each pair may be told of: a volume
+// may list so many that this would take all memory. An answer's header has room for
+// fewer warnings than maxOverlaps.
+const (
+	maxCompared = 1000
+	maxOverlaps = 100
+)
+
 // overlaps compares each of the files with those before it.
 func overlaps(v *corev1.Volume, kind, name string, files []file) []string {
 	var out []string
+	files = files[:min(len(files), maxCompared)]
 	for i := range files {
 		files[i].path = strings.TrimRight(files[i].path, "/")
 	}
@@ -80,6 +89,9 @@ func overlaps(v *corev1.Volume, kind, name string, files []file) []string {
 		for _, before := range files[:i] {
 			if f.path != before.path && !within(f.path, before.path) && !within(before.path, f.path) {
 				continue
+			}
+			if len(out) == maxOverlaps {
+				return out
 			}
 			if name != "" {
 				out = append(out, fmt.Sprintf("volume %q (%s %q): overlapping paths: %s with %s", v.Name, kind, name, f, before))
