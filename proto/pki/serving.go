@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -150,6 +151,22 @@ func ServerTLS(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clien
 	c.ClientCAs, err = Pool("client certificate authority", clientCAFile)
 	c.ClientAuth = tls.VerifyClientCertIfGiven
 	return c, err
+}
+
+// Client is the certificate that a connection's client showed, of an authority of the
+// server; nil where there is none. A connection may last longer than what it began
+// with: now is when somebody asks for something on it.
+func Client(connection *tls.ConnectionState, now time.Time) *x509.Certificate {
+	if connection == nil {
+		return nil
+	}
+	untimely := func(c *x509.Certificate) bool { return now.Before(c.NotBefore) || now.After(c.NotAfter) }
+	for _, chain := range connection.VerifiedChains {
+		if !slices.ContainsFunc(chain, untimely) {
+			return chain[0]
+		}
+	}
+	return nil
 }
 
 // Pool are the authorities in file; what names them in errors.

@@ -11,9 +11,11 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
 
@@ -28,6 +30,7 @@ type guard struct {
 	reviews       reviewer
 	public        []string // config.Options.AlwaysAllowPaths
 	byCertificate bool
+	clock         clock.PassiveClock
 }
 
 // reviewer asks the API server who a token's owner is and what users may.
@@ -45,7 +48,12 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case len(r.TLS.VerifiedChains) > 0:
-		user := certificateUser(r.TLS.PeerCertificates[0])
+		shown := pki.Client(r.TLS, g.clock.Now())
+		if shown == nil || shown.Subject.CommonName == "" {
+			http.Error(w, "the client certificate has expired, or names no user", http.StatusUnauthorized)
+			return
+		}
+		user := certificateUser(shown)
 		daemon.OwnConnection(r.Context(), user.Username)
 		if debug && !g.may(w, r, user) {
 			return

@@ -11,8 +11,10 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	testclock "k8s.io/utils/clock/testing"
 
 	"kctl/scheduler/internal/config"
 )
@@ -39,11 +41,14 @@ func (reviewed) May(_ context.Context, user authenticationv1.UserInfo, verb, _ s
 
 func TestStrangersGetHealthOnly(t *testing.T) {
 	const here, away, explained, profiles, level = "127.0.0.1:4", "10.1.2.3:4", "/debug/explain", "/debug/pprof/heap", "/debug/flags/v"
+	now := testclock.NewFakePassiveClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	for name, test := range map[string]struct {
 		method        string // GET without
 		path, from    string
 		byCertificate bool
 		group         string // of the certificate, none without
+		expired       bool   // is the certificate
+		nameless      bool
 		token         string
 		want          int
 	}{
@@ -56,6 +61,8 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		"metrics, from nowhere":               {path: "/metrics", want: http.StatusForbidden},
 		"metrics, no certificate, from here":  {path: "/metrics", from: here, byCertificate: true, want: http.StatusUnauthorized},
 		"metrics, certificate from elsewhere": {path: "/metrics", from: away, byCertificate: true, group: "any", want: http.StatusOK},
+		"metrics, expired certificate":        {path: "/metrics", from: away, byCertificate: true, group: "any", expired: true, want: http.StatusUnauthorized},
+		"metrics, certificate of nobody":      {path: "/metrics", from: away, byCertificate: true, group: "any", nameless: true, want: http.StatusUnauthorized},
 		"checks counted, any certificate":     {path: "/metrics/slis", from: away, byCertificate: true, group: "any", want: http.StatusOK},
 		"pods' amounts, any certificate":      {path: "/metrics/resources", from: away, byCertificate: true, group: "any", want: http.StatusForbidden},
 		"pods' amounts, readers":              {path: "/metrics/resources", from: away, byCertificate: true, group: "readers", want: http.StatusOK},
@@ -87,7 +94,13 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		r.RemoteAddr = test.from
 		r.TLS = &tls.ConnectionState{}
 		if test.group != "" {
-			certificate := &x509.Certificate{Subject: pkix.Name{CommonName: "someone", Organization: []string{test.group}}}
+			certificate := &x509.Certificate{Subject: pkix.Name{CommonName: "someone", Organization: []string{test.group}}, NotAfter: now.Now()}
+			if test.expired {
+				certificate.NotAfter = now.Now().Add(-time.Second)
+			}
+			if test.nameless {
+				certificate.Subject.CommonName = ""
+			}
 			r.TLS.PeerCertificates, r.TLS.VerifiedChains = []*x509.Certificate{certificate}, [][]*x509.Certificate{{certificate}}
 		}
 		if test.token != "" {
@@ -95,7 +108,7 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		(&guard{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), byCertificate: test.byCertificate}).ServeHTTP(w, r)
+		(&guard{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), byCertificate: test.byCertificate, clock: now}).ServeHTTP(w, r)
 		if w.Code != test.want {
 			t.Errorf("%s: %d, want %d", name, w.Code, test.want)
 		}

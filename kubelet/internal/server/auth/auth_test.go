@@ -65,13 +65,17 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
+// expires is when the certificates of requestWith do.
+var expires = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
 func requestWith(header string, subject *pkix.Name) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/pods", nil)
 	if header != "" {
 		r.Header.Set("Authorization", header)
 	}
 	if subject != nil {
-		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: *subject}}}}
+		shown := &x509.Certificate{Subject: *subject, NotAfter: expires}
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{shown}}}
 	}
 	return r
 }
@@ -114,6 +118,20 @@ func TestAuthenticate(t *testing.T) {
 				t.Errorf("%+v, %v; want %s of %v", user, err, c.user, c.groups)
 			}
 		})
+	}
+}
+
+// A connection may stay open for longer than the certificate is good with which it
+// was opened.
+func TestCertificatesExpireOnOpenConnections(t *testing.T) {
+	r, client := newReviewer(t)
+	a := NewAuthenticator(Authentication{Certificates: true, Tokens: true}, client, r.clock)
+	request := requestWith("", &pkix.Name{CommonName: "robot"})
+	for at, want := range map[time.Time]error{expires: nil, expires.Add(time.Second): ErrUnauthenticated} {
+		r.clock.SetTime(at)
+		if _, err := a.Authenticate(request); !errors.Is(err, want) {
+			t.Errorf("at %s: %v, want %v", at, err, want)
+		}
 	}
 }
 

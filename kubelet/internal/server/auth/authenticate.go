@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"kctl/proto/core"
+	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
 
@@ -67,10 +68,11 @@ var ErrUnauthenticated = errors.New("Unauthorized")
 // could not be found out.
 func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo, error) {
 	if a.accept.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		subject := r.TLS.VerifiedChains[0][0].Subject
-		if subject.CommonName == "" { // groups make no user
+		shown := pki.Client(r.TLS, a.clock.Now())
+		if shown == nil || shown.Subject.CommonName == "" { // it has expired; groups make no user
 			return authenticationv1.UserInfo{}, ErrUnauthenticated
 		}
+		subject := shown.Subject
 		return authenticationv1.UserInfo{
 			Username: subject.CommonName,
 			Groups:   append(subject.Organization[:len(subject.Organization):len(subject.Organization)], core.GroupAuthenticated),
