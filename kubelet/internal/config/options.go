@@ -1,0 +1,174 @@
+package config
+
+import (
+	"slices"
+
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+)
+
+// option is one thing that can be set.
+type option struct {
+	// flag sets it, and wins over the file; "" where only the file has it.
+	flag string
+	// ours is where it is kept: a pointer, or the flag's value.
+	ours any
+	// field is its place in a KubeletConfiguration: a pointer, or a translation; nil
+	// where only a flag has it.
+	field any
+	// usage is of the flag; "" where somebody else adds that.
+	usage string
+}
+
+// options are all that there is, with their places in c and in f.
+func (c *Config) options(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return slices.Concat(c.identityOptions(f), c.sourceOptions(f), c.nodeOptions(f), c.podOptions(f), c.runtimeOptions(f),
+		c.diskOptions(f), c.evictionOptions(f), c.servingOptions(f), c.accessOptions(f))
+}
+
+// identityOptions: where settings come from, and by what the API server knows the
+// kubelet, and clients know it.
+func (c *Config) identityOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return []option{
+		{"kubeconfig", &c.Kubeconfig, nil, "kubeconfig for the API server; without it only static pods run"},
+		{"config", &c.File, nil, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"},
+		{"config-dir", &c.Dir, nil, "directory of files *.conf with KubeletConfigurations that are merged into --config, in the order of their names"},
+		{"feature-gates", &c.FeatureGates, c.gates(f), "upstream's feature gates, as they are: name=true|false,…"},
+		{"bootstrap-kubeconfig", &c.BootstrapKubeconfig, nil, "kubeconfig for getting a client certificate, and with it --kubeconfig, while there is none that is valid"},
+		{"rotate-certificates", &c.RotateCertificates, &f.RotateCertificates, "get a new client certificate before the old one expires"},
+		{"rotate-server-certificates", &c.ServerTLSBootstrap, &f.ServerTLSBootstrap, "ask for the serving certificate, too, and for a new one before it expires; somebody has to approve it"},
+	}
+}
+
+// sourceOptions: where pods come from besides the API server.
+func (c *Config) sourceOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return []option{
+		{"pod-manifest-path", &c.ManifestPath, &f.StaticPodPath, "manifest, or directory of manifests, of static pods"},
+		{"manifest-url", &c.ManifestURL, &f.StaticPodURL, "URL of a manifest of static pods"},
+		{"manifest-url-header", (*headerFlag)(&c.ManifestHeader), c.manifestHeader(f), "header for --manifest-url: name:value,…"},
+		{"file-check-frequency", &c.FileEvery, &f.FileCheckFrequency, "how often --pod-manifest-path is read at least"},
+		{"http-check-frequency", &c.HTTPEvery, &f.HTTPCheckFrequency, "how often --manifest-url is read"},
+	}
+}
+
+// nodeOptions: what the API server is told of the node, and what connects it to others.
+func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return []option{
+		{"cloud-provider", &c.CloudProvider, nil, "external: the node is tainted until a cloud's controller has completed it"},
+		{"provider-id", &c.ProviderID, &f.ProviderID, "what the cloud calls this machine, noted in the Node"},
+		{"hostname-override", &c.NodeName, nil, "name of the node (default: the host name)"},
+		{"node-ip", &c.NodeIP, nil, "address of the node, or one of each family, separated by a comma (default: that of the default route)"},
+		{"node-labels", (*labelsFlag)(&c.NodeLabels), nil, "labels for the node when it registers: key=value,…"},
+		{"register-with-taints", (*taintsFlag)(&c.Taints), &f.RegisterWithTaints, "taints for the node when it registers: key=value:effect,…"},
+		{"register-node", &c.Register, &f.RegisterNode, "register the node with the API server"},
+		{"pod-cidr", &c.PodCIDR, &f.PodCIDR, "addresses of the node's pods, noted in the Node"},
+		{"node-network", (*string)(&c.NodeNetwork), nil, "connect the pods of all nodes: routes (nodes share a link), vxlan (they don't have to), or none (somebody else's CNI configuration does)"},
+		{"cni-conf-dir", &c.CNIConfDir, nil, "where --node-network writes the CNI configuration that the runtime reads"},
+		{"max-pods", &c.MaxPods, &f.MaxPods, "most pods on the node"},
+		{"node-status-update-frequency", &c.StatusEvery, &f.NodeStatusUpdateFrequency, "how often the node's status is looked at"},
+		{"", &c.ReportEvery, &f.NodeStatusReportFrequency, ""},
+		{"node-lease-duration-seconds", (*secondsFlag)(&c.LeaseDuration), c.leaseSeconds(f), "duration of the node's lease, renewed four times in it"},
+		{"system-reserved", (*resourcesFlag)(&c.SystemReserved), amounts(&c.SystemReserved, &f.SystemReserved), "resources kept for the system: cpu=200m,memory=500Mi,pid=1000,…"},
+		{"kube-reserved", (*resourcesFlag)(&c.KubeReserved), amounts(&c.KubeReserved, &f.KubeReserved), "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…"},
+		{"protect-kernel-defaults", &c.ProtectKernel, &f.ProtectKernelDefaults, "do not start on a machine whose kernel is set otherwise than Kubernetes wants it (vm.overcommit_memory=1, kernel.panic=10, …)"},
+		{"fail-swap-on", &c.FailSwapOn, &f.FailSwapOn, "do not start on a machine with swap"},
+		{"", nil, c.shutdownPeriods(f), ""},
+		{"", &c.Shutdown.All, &f.ShutdownGracePeriod, ""},
+		{"", &c.Shutdown.Critical, &f.ShutdownGracePeriodCriticalPods, ""},
+	}
+}
+
+// podOptions: what holds for every pod.
+func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return []option{
+		{"sync-frequency", &c.SyncEvery, &f.SyncFrequency, "how often a pod in order is looked at"},
+		{"cgroup-driver", &c.CgroupDriver, &f.CgroupDriver, "who makes control groups, cgroupfs or systemd, where the container runtime does not tell which it has"},
+		{"cgroup-root", &c.CgroupRoot, &f.CgroupRoot, "cgroup below which pods' cgroups are made"},
+		{"cgroups-per-qos", &c.CgroupsPerQOS, &f.CgroupsPerQOS, "make a cgroup per QoS class and pod"},
+		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "name servers for pods with DNS policy ClusterFirst"},
+		{"cluster-domain", &c.ClusterDomain, &f.ClusterDomain, "domain of the cluster"},
+		{"resolv-conf", &c.ResolvConf, &f.ResolverConfig, "resolver configuration that pods start from"},
+		{"seccomp-default", &c.SeccompDefault, &f.SeccompDefault, "confine containers by the runtime's seccomp profile where they say nothing"},
+		{"allowed-unsafe-sysctls", &c.UnsafeSysctls, &f.AllowedUnsafeSysctls, "sysctls that pods may set besides the safe ones: net.core.somaxconn,kernel.msg*,…"},
+		{"pod-max-pids", &c.PodPidsLimit, &f.PodPidsLimit, "most processes of a pod; 0 or -1 for as many as the node has"},
+		{"", nil, c.userNamespaces(f), ""},
+		{"", &c.MaxBackOff, &f.CrashLoopBackOff.MaxContainerRestartPeriod, ""},
+	}
+}
+
+// runtimeOptions: who runs containers, and whence their images come.
+func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return []option{
+		{"container-runtime-endpoint", &c.RuntimeEndpoint, &f.ContainerRuntimeEndpoint, "socket of the CRI v1 runtime"},
+		{"runtime-request-timeout", &c.RuntimeTimeout, &f.RuntimeRequestTimeout, "deadline of calls to the runtime"},
+		{"image-service-endpoint", &c.ImageEndpoint, &f.ImageServiceEndpoint, "socket of the CRI v1 image service: the runtime's"},
+		{"image-credential-provider-config", &c.CredentialConfig, nil, "file with a CredentialProviderConfig (kubelet.config.k8s.io/v1), or a directory of them: plugins that have credentials for images"},
+		{"image-credential-provider-bin-dir", &c.CredentialBinDir, nil, "directory of those plugins' programs"},
+		{"serialize-image-pulls", &c.SerializePulls, &f.SerializeImagePulls, "pull images one after the other"},
+		{"", &c.ParallelPulls, c.parallelPulls(f), ""},
+	}
+}
+
+// diskOptions: what lies where, and what goes when there is too much of it.
+func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return []option{
+		{"root-dir", &c.RootDir, nil, "directory for the kubelet's files"},
+		{"pod-logs-dir", &c.PodLogsDir, &f.PodLogsDir, "directory for the logs of containers"},
+		{"container-log-max-size", (*quantityFlag)(&c.Logs.MaxSize), c.logSize(f), "size that a container's log may reach before it is moved aside"},
+		{"container-log-max-files", &c.Logs.MaxFiles, &f.ContainerLogMaxFiles, "log files that are kept of one container"},
+		{"", &c.Logs.Workers, &f.ContainerLogMaxWorkers, ""},
+		{"", &c.Logs.Interval, &f.ContainerLogMonitorInterval, ""},
+		{"image-gc-high-threshold", &c.Images.High, &f.ImageGCHighThresholdPercent, "percent of their disk in use above which unused images are removed; 100 for never"},
+		{"image-gc-low-threshold", &c.Images.Low, &f.ImageGCLowThresholdPercent, "percent of their disk in use down to which unused images are removed"},
+		{"minimum-image-ttl-duration", &c.Images.MinAge, &f.ImageMinimumGCAge, "how long an unused image is kept at least"},
+		{"", &c.Images.MaxAge, &f.ImageMaximumGCAge, ""},
+	}
+}
+
+// evictionOptions: when pods have to go because the node is short of something.
+func (c *Config) evictionOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	e := &c.Eviction
+	return []option{
+		{"eviction-hard", thresholdsFlag(&e.Hard), c.hardThresholds(f), "how little may be left before pods are evicted at once: memory.available<100Mi,nodefs.available<10%,…; empty for never"},
+		{"", nil, translation{field: &f.MergeDefaultEvictionSettings}, ""}, // see hardThresholds
+		{"eviction-soft", thresholdsFlag(&e.Soft), &f.EvictionSoft, "how little may be left before pods are evicted after a while: memory.available<300Mi,…"},
+		{"eviction-soft-grace-period", settingsFlag(&e.SoftGrace), &f.EvictionSoftGracePeriod, "after how long: memory.available=1m30s,…"},
+		{"eviction-minimum-reclaim", settingsFlag(&e.MinimumReclaim), &f.EvictionMinimumReclaim, "how much more must be free before evicting ends: nodefs.available=1Gi,…"},
+		{"eviction-max-pod-grace-period", &e.MaxPodGracePeriod, &f.EvictionMaxPodGracePeriod, "most seconds that a pod gets that is evicted after a while"},
+		{"eviction-pressure-transition-period", &e.TransitionPeriod, &f.EvictionPressureTransitionPeriod, "how long the node says that it is short after it was"},
+	}
+}
+
+// servingOptions: what the kubelet serves, and what it logs and traces.
+func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	return []option{
+		{"enable-server", &c.EnableServer, &f.EnableServer, "listen on --port"},
+		{"address", &c.Address, &f.Address, "address that the kubelet serves on"},
+		{"port", &c.Port, &f.Port, "port that the kubelet serves on; 0 for any that is free"},
+		{"cert-dir", &c.CertDir, nil, "where a serving certificate is made if none is given"},
+		{"tls-cert-file", &c.TLSCertFile, &f.TLSCertFile, "serving certificate"},
+		{"tls-private-key-file", &c.TLSKeyFile, &f.TLSPrivateKeyFile, "key of the serving certificate"},
+		{"tls-min-version", &c.TLS.MinVersion, &f.TLSMinVersion, ""},
+		{"tls-cipher-suites", &c.TLS.CipherSuites, &f.TLSCipherSuites, ""},
+		{"healthz-bind-address", &c.HealthzAddress, &f.HealthzBindAddress, "address of the health port"},
+		{"healthz-port", &c.HealthzPort, &f.HealthzPort, "health port, plain HTTP; 0 for none"},
+		{"", &c.Profiling, &f.EnableProfilingHandler, ""},
+		{"", &c.DebugFlags, &f.EnableDebugFlagsHandler, ""},
+		{"", &c.NodeLogs, &f.EnableSystemLogHandler, ""},
+		{"", nil, c.logging(f), ""},
+		{"", nil, c.tracing(f), ""},
+	}
+}
+
+// accessOptions: who may use the kubelet's port.
+func (c *Config) accessOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	who, may := &f.Authentication, &f.Authorization
+	return []option{
+		{"client-ca-file", &c.ClientCAFile, &who.X509.ClientCAFile, "CA of the clients that the kubelet knows by certificate"},
+		{"anonymous-auth", &c.Anonymous, &who.Anonymous.Enabled, "let requests without credentials pass as system:anonymous"},
+		{"authentication-token-webhook", &c.WebhookTokens, &who.Webhook.Enabled, "ask the API server about bearer tokens"},
+		{"", nil, checked("authentication-token-webhook-cache-ttl", &who.Webhook.CacheTTL), ""},
+		{"authorization-mode", &c.Authorization, &may.Mode, "who may do what on the kubelet's port: Webhook or AlwaysAllow"},
+		{"", nil, checked("authorization-webhook-cache-authorized-ttl", &may.Webhook.CacheAuthorizedTTL), ""},
+		{"", nil, checked("authorization-webhook-cache-unauthorized-ttl", &may.Webhook.CacheUnauthorizedTTL), ""},
+	}
+}

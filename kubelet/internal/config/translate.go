@@ -1,0 +1,143 @@
+package config
+
+import (
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+
+	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/shutdown"
+)
+
+func (c *Config) gates(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.FeatureGates, func() error {
+		c.FeatureGates = map[string]string{}
+		for name, on := range f.FeatureGates {
+			c.FeatureGates[name] = strconv.FormatBool(on)
+		}
+		return nil
+	}, func() {
+		for name, value := range c.FeatureGates {
+			if f.FeatureGates == nil {
+				f.FeatureGates = map[string]bool{}
+			}
+			f.FeatureGates[name], _ = strconv.ParseBool(value) // Validate has seen to that
+		}
+	}}
+}
+
+// manifestHeader is shown without its values: they may be credentials.
+func (c *Config) manifestHeader(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{field: &f.StaticPodURLHeader, show: func() {
+		for name := range c.ManifestHeader {
+			if f.StaticPodURLHeader == nil {
+				f.StaticPodURLHeader = map[string][]string{}
+			}
+			f.StaticPodURLHeader[name] = []string{"<masked>"}
+		}
+	}}
+}
+
+func (c *Config) leaseSeconds(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.NodeLeaseDurationSeconds,
+		func() error { c.LeaseDuration = time.Duration(f.NodeLeaseDurationSeconds) * time.Second; return nil },
+		func() { f.NodeLeaseDurationSeconds = int32(c.LeaseDuration.Seconds()) }}
+}
+
+func amounts(ours *corev1.ResourceList, field *map[string]string) translation {
+	return translation{field, func() error {
+		list := corev1.ResourceList{}
+		for key, value := range *field {
+			if err := setResource(list, key, value); err != nil {
+				return err
+			}
+		}
+		*ours = list
+		return nil
+	}, func() {
+		*field = map[string]string{}
+		for name, quantity := range *ours {
+			(*field)[string(name)] = quantity.String()
+		}
+	}}
+}
+
+func (c *Config) shutdownPeriods(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.ShutdownGracePeriodByPodPriority, func() error {
+		c.Shutdown.ByPriority = nil
+		for _, p := range f.ShutdownGracePeriodByPodPriority {
+			c.Shutdown.ByPriority = append(c.Shutdown.ByPriority, shutdown.Period{Priority: p.Priority, Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
+		}
+		return nil
+	}, func() {
+		for _, p := range c.Shutdown.ByPriority {
+			f.ShutdownGracePeriodByPodPriority = append(f.ShutdownGracePeriodByPodPriority,
+				kubeletv1beta1.ShutdownGracePeriodByPodPriority{Priority: p.Priority, ShutdownGracePeriodSeconds: int64(p.Grace.Seconds())})
+		}
+	}}
+}
+
+func (c *Config) userNamespaces(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.UserNamespaces, func() error {
+		if ids := f.UserNamespaces.IDsPerPod; ids != nil {
+			c.IDsPerPod = *ids
+		}
+		return nil
+	}, func() { f.UserNamespaces = &kubeletv1beta1.UserNamespaces{IDsPerPod: &c.IDsPerPod} }}
+}
+
+func (c *Config) parallelPulls(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{field: &f.MaxParallelImagePulls, show: func() {
+		if c.ParallelPulls > 0 {
+			f.MaxParallelImagePulls = new(int32(c.ParallelPulls))
+		}
+	}}
+}
+
+func (c *Config) logSize(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.ContainerLogMaxSize, func() (err error) {
+		c.Logs.MaxSize, err = resource.ParseQuantity(f.ContainerLogMaxSize)
+		return err
+	}, func() { f.ContainerLogMaxSize = c.Logs.MaxSize.String() }}
+}
+
+// hardThresholds are the file's; what it leaves out is no threshold, unless it
+// says that upstream's defaults stay.
+func (c *Config) hardThresholds(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{field: &f.EvictionHard, take: func() error {
+		c.Eviction.Hard = f.EvictionHard
+		if merge := f.MergeDefaultEvictionSettings; merge != nil && *merge {
+			c.Eviction.Hard = eviction.DefaultHard()
+			maps.Copy(c.Eviction.Hard, f.EvictionHard)
+		}
+		return nil
+	}}
+}
+
+// logging leaves alone what a flag has set.
+func (c *Config) logging(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.Logging, func() error {
+		if c.Log.Format == "" {
+			c.Log.Format = f.Logging.Format
+		}
+		if c.Log.Verbosity == 0 {
+			c.Log.Verbosity = int(f.Logging.Verbosity)
+		}
+		return nil
+	}, func() { f.Logging.Format = c.Log.Format }}
+}
+
+func (c *Config) tracing(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.Tracing, func() error { c.Tracing = f.Tracing; return nil }, func() { f.Tracing = c.Tracing }}
+}
+
+// checked refuses a duration that is otherwise than it is anyway, by the flag that
+// says the same.
+func checked(flag string, field *metav1.Duration) translation {
+	return translation{field: field, take: func() error { return checkDuration(flag, *field) }}
+}
