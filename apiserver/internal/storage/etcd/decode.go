@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"kctl/apiserver/internal/scheme"
@@ -52,7 +54,9 @@ func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Ob
 func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
 	value, stale, err = t.Open(ctx, string(kv.Key), kv.Value)
 	if err == nil && bytes.HasPrefix(value, envelope) {
-		value, err = fromProtobuf(value)
+		var former bool
+		value, former, err = fromProtobuf(value)
+		stale = stale || former
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", storage.ErrUnreadable, err)
@@ -66,18 +70,26 @@ func unreadable(op string, kv *mvccpb.KeyValue, err error) storage.Object {
 }
 
 // fromProtobuf turns a value that upstream stored into the JSON of the same
-// object.
-func fromProtobuf(value []byte) ([]byte, error) {
+// object; former tells that it was stored in a version of before.
+func fromProtobuf(value []byte) (_ []byte, former bool, err error) {
 	object, gvk, err := protobufSerializer.Decode(value, nil, nil)
+	if runtime.IsNotRegisteredError(err) {
+		var was schema.GroupVersionKind
+		if value, was, former = renewed(value); former {
+			if object, gvk, err = protobufSerializer.Decode(value, nil, nil); err == nil {
+				upgrade(object, was)
+			}
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("decode protobuf: %w", err)
+		return nil, false, fmt.Errorf("decode protobuf: %w", err)
 	}
 	object.GetObjectKind().SetGroupVersionKind(*gvk)
 	out, err := json.Marshal(object)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", gvk.Kind, err)
+		return nil, false, fmt.Errorf("encode %s: %w", gvk.Kind, err)
 	}
-	return out, nil
+	return out, former, nil
 }
 
 // written is the object that a successful write leaves behind.
