@@ -42,7 +42,7 @@ func statusErrors(j *batchv1.Job) field.ErrorList {
 	errs = append(errs, conditionErrors(j)...)
 	errs = append(errs, timeErrors(s)...)
 	if isTrue(s, batchv1.JobComplete) || isTrue(s, batchv1.JobFailed) {
-		errs = append(errs, finishedErrors(s)...)
+		errs = append(errs, finishedErrors(j)...)
 	}
 	return append(errs, indexErrors(j)...)
 }
@@ -114,10 +114,13 @@ func timeErrors(s *batchv1.JobStatus) field.ErrorList {
 	return nil
 }
 
-// finishedErrors: a job that is over has no pods left.
-func finishedErrors(s *batchv1.JobStatus) field.ErrorList {
+// finishedErrors: a job that is over has no pods left, and was started unless there
+// was nothing to do and it was suspended.
+func finishedErrors(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
-	if s.StartTime == nil {
+	s := &j.Status
+	neverStarts := ptr.Deref(j.Spec.Suspend, false) && ptr.Equal(j.Spec.Completions, ptr.To[int32](0))
+	if s.StartTime == nil && !neverStarts {
 		errs = append(errs, field.Required(statusPath.Child("startTime"), "startTime is required for finished job"))
 	}
 	if s.Active > 0 {
@@ -177,7 +180,10 @@ func statusChange(j, old *batchv1.Job) field.ErrorList {
 			errs = append(errs, field.Invalid(conditionsPath, field.OmitValueType{}, fmt.Sprintf("cannot disable the %s%s=True condition", terminal, kind)))
 		}
 	}
-	if was.StartTime != nil && !now.StartTime.Equal(was.StartTime) && !ptr.Deref(j.Spec.Suspend, false) {
+	resumes := isTrue(was, batchv1.JobSuspended) && slices.ContainsFunc(now.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionFalse
+	})
+	if was.StartTime != nil && !now.StartTime.Equal(was.StartTime) && !ptr.Deref(j.Spec.Suspend, false) && !resumes {
 		errs = append(errs, field.Invalid(statusPath.Child("startTime"), now.StartTime, "field is immutable for unsuspended job once set"))
 	}
 	if was.CompletionTime != nil && now.CompletionTime != nil && !now.CompletionTime.Equal(was.CompletionTime) {
@@ -186,7 +192,8 @@ func statusChange(j, old *batchv1.Job) field.ErrorList {
 	if now.Failed < was.Failed {
 		errs = append(errs, field.Invalid(statusPath.Child("failed"), now.Failed, "cannot decrease the failed counter"))
 	}
-	if now.Succeeded < was.Succeeded && ptr.Deref(j.Spec.CompletionMode, "") != batchv1.IndexedCompletion {
+	scales := ptr.Deref(j.Spec.CompletionMode, "") == batchv1.IndexedCompletion && ptr.Equal(j.Spec.Completions, j.Spec.Parallelism)
+	if now.Succeeded < was.Succeeded && !scales {
 		errs = append(errs, field.Invalid(statusPath.Child("succeeded"), now.Succeeded, "cannot decrease the succeeded counter"))
 	}
 	return errs
