@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -247,7 +246,7 @@ func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) (fiel
 }
 
 func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.ErrorList {
-	if !outside(s) || s.Spec.Type == corev1.ServiceTypeLoadBalancer && !ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
+	if !outside(s) {
 		return nil
 	}
 	held := map[int32]bool{}
@@ -258,7 +257,7 @@ func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.Err
 	}
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
-		if held[port.NodePort] {
+		if held[port.NodePort] || port.NodePort == 0 && !getsNodePorts(s) {
 			continue
 		}
 		wanted := port.NodePort

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -24,7 +25,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		New:              func() *corev1.Service { return new(corev1.Service) },
 		Default:          setDefaults,
 		ValidateName:     check.NameIsLabel,
-		PrepareForCreate: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{}; sameAddresses(&s.Spec) },
+		PrepareForCreate: prepareForCreate,
 		Validate:         func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
 		Warnings:         func(_ context.Context, s *corev1.Service) []string { return warnings(s) },
 		Update: registry.Change[*corev1.Service]{
@@ -70,7 +71,7 @@ func setDefaults(s *corev1.Service) {
 			port.TargetPort = intstr.FromInt32(port.Port)
 		}
 	}
-	if outside(s) && spec.ExternalTrafficPolicy == "" {
+	if accessible(s) && spec.ExternalTrafficPolicy == "" {
 		spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 	}
 	if spec.InternalTrafficPolicy == nil && spec.Type != corev1.ServiceTypeExternalName {
@@ -94,6 +95,16 @@ func outside(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
+// accessible: it is reached from outside, be it by addresses that others bring in.
+func accessible(s *corev1.Service) bool {
+	return outside(s) || s.Spec.Type == corev1.ServiceTypeClusterIP && len(s.Spec.ExternalIPs) > 0
+}
+
+// getsNodePorts: outside, and given the ports for it where none are asked for.
+func getsNodePorts(s *corev1.Service) bool {
+	return outside(s) && (s.Spec.Type == corev1.ServiceTypeNodePort || ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true))
+}
+
 // hasAddress: the service has an address of the range, or is to get one.
 func hasAddress(s *corev1.Service) bool {
 	return s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone
@@ -106,6 +117,16 @@ func sameAddresses(spec *corev1.ServiceSpec) {
 	}
 }
 
+// prepareForCreate drops what a name of elsewhere has no use for: clients of old
+// send it.
+func prepareForCreate(_ context.Context, s *corev1.Service) {
+	s.Status = corev1.ServiceStatus{}
+	sameAddresses(&s.Spec)
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		s.Spec.InternalTrafficPolicy = nil
+	}
+}
+
 // prepareForUpdate keeps what the client left out because the server had given
 // it, as long as the type still has it.
 func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
@@ -114,9 +135,7 @@ func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
 	dropBalancing(&s.Spec, &old.Spec)
-	if outside(old) && !outside(s) {
-		dropNodePorts(&s.Spec)
-	}
+	dropNodePorts(s, old)
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		if old.Spec.Type != corev1.ServiceTypeExternalName {
 			dropFamilies(&s.Spec, &old.Spec)
@@ -152,23 +171,29 @@ func dropBalancing(s, old *corev1.ServiceSpec) {
 	}
 }
 
-// dropNodePorts is for a service that is no longer reached through nodes.
-func dropNodePorts(s *corev1.ServiceSpec) {
-	for i := range s.Ports {
-		s.Ports[i].NodePort = 0
+// dropNodePorts takes away, of a service that is no longer reached from outside, what
+// the update has left as it was.
+func dropNodePorts(s, old *corev1.Service) {
+	asked := func(port corev1.ServicePort) bool { return port.NodePort != 0 && !taken(old, port.NodePort) }
+	if outside(old) && !outside(s) && !slices.ContainsFunc(s.Spec.Ports, asked) {
+		for i := range s.Spec.Ports {
+			s.Spec.Ports[i].NodePort = 0
+		}
 	}
-	s.ExternalTrafficPolicy = ""
+	if accessible(old) && !accessible(s) && s.Spec.ExternalTrafficPolicy == old.Spec.ExternalTrafficPolicy {
+		s.Spec.ExternalTrafficPolicy = ""
+	}
 }
 
-// keepNodePorts: a port keeps its node port where the update does not say.
+// keepNodePorts: a port keeps its node port, by its name, where the update does not say.
 func keepNodePorts(s, old *corev1.Service) {
-	if !outside(s) {
+	if !getsNodePorts(s) || !getsNodePorts(old) {
 		return
 	}
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
 		for _, before := range old.Spec.Ports {
-			if port.NodePort == 0 && before.Port == port.Port && before.Protocol == port.Protocol && !taken(s, before.NodePort) {
+			if port.NodePort == 0 && before.Name == port.Name && !taken(s, before.NodePort) {
 				port.NodePort = before.NodePort
 			}
 		}

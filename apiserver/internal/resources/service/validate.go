@@ -40,7 +40,7 @@ func validate(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateTraffic(spec, at)...)
 	switch policy := spec.ExternalTrafficPolicy; {
 	case policy == "":
-	case !outside(s) && (spec.Type != corev1.ServiceTypeClusterIP || len(spec.ExternalIPs) == 0):
+	case !accessible(s):
 		errs = append(errs, field.Invalid(at.Child("externalTrafficPolicy"), policy, "may only be set for externally-accessible services"))
 	case !policies.Has(policy):
 		errs = append(errs, field.NotSupported(at.Child("externalTrafficPolicy"), policy, sets.List(policies)))
