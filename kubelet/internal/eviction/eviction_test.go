@@ -389,6 +389,7 @@ func TestMachine(t *testing.T) {
 	dir := t.TempDir()
 	machine := Machine{
 		RootDir: dir, Memory: func() (int64, int64, error) { return 1, 2, nil }, PodsMemory: func() (int64, int64, error) { return 1, 1, nil },
+		Processes: func() (uint64, uint64) { return 70_000, 100_000 },
 		ImageFS: func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 			return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir}}}}, nil
 		},
@@ -405,5 +406,8 @@ func TestMachine(t *testing.T) {
 		if o.Available <= 0 || o.Available > o.Capacity {
 			t.Errorf("%s: %+v", signal, o)
 		}
+	}
+	if o := seen[PIDAvailable]; o != (Observation{Available: 30_000, Capacity: 100_000}) {
+		t.Errorf("processes: %+v", o)
 	}
 }

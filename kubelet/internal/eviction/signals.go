@@ -3,9 +3,6 @@ package eviction
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -23,6 +20,8 @@ type Machine struct {
 	Memory func() (available, capacity int64, err error)
 	// PodsMemory gives the same of what is for pods; nil where nothing bounds them together.
 	PodsMemory func() (available, capacity int64, err error)
+	// Processes gives how many tasks there are, and how many there may be; 0 for unknown.
+	Processes func() (now, most uint64)
 	// ImageFS says where the runtime keeps images.
 	ImageFS func(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 }
@@ -52,19 +51,9 @@ func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 			return nil, err
 		}
 	}
-	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
-	if err != nil {
-		return nil, fmt.Errorf("process limit of the machine: %w", err)
+	if now, most := m.Processes(); most > 0 {
+		seen[PIDAvailable] = Observation{int64(most) - int64(now), int64(most)}
 	}
-	most, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("process limit of the machine: %w", err)
-	}
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return nil, fmt.Errorf("processes of the machine: %w", err)
-	}
-	seen[PIDAvailable] = Observation{most - int64(info.Procs), most}
 	return seen, nil
 }
 

@@ -25,7 +25,7 @@ const evicted = "Evicted"
 const evictionWait = 30 * time.Second
 
 func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
-	machine := eviction.Machine{RootDir: k.config.RootDir, Memory: node.MemoryLeft, ImageFS: k.cri.ImageFsInfo}
+	machine := eviction.Machine{RootDir: k.config.RootDir, Memory: node.MemoryLeft, Processes: node.Processes, ImageFS: k.cri.ImageFsInfo}
 	if k.config.CgroupsPerQOS {
 		machine.PodsMemory = k.podsMemory
 	}

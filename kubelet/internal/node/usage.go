@@ -79,7 +79,7 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 	if seconds := valueOf(data, "btime"); seconds > 0 {
 		u.Booted = time.Unix(seconds, 0)
 	}
-	u.Processes, u.MaxProcesses = tasks()
+	u.Processes, u.MaxProcesses = Processes()
 	if u.Pressure, err = cgroup.MachinePressure(); err != nil {
 		return u, err
 	}

@@ -21,9 +21,9 @@ func valueOf(stat []byte, name string) int64 {
 	return 0
 }
 
-// tasks are how many there are, and how many there may be; 0 for what the
+// Processes are how many tasks there are, and how many there may be; 0 for what the
 // kernel does not say (proc(5): loadavg).
-func tasks() (now, most uint64) {
+func Processes() (now, most uint64) {
 	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
 		if fields := strings.Fields(string(data)); len(fields) > 3 {
 			_, all, _ := strings.Cut(fields[3], "/")
