@@ -115,6 +115,7 @@ var loops = []struct {
 	{"clusterrole-aggregation-controller", newAggregation},
 	{"resourcequota-controller", newQuotas},
 	{"disruption-controller", newDisruptions},
+	{volumeBinderName, newVolumeBinder},
 	{"persistentvolumeclaim-protection-controller", newClaimProtection},
 	{"persistentvolume-protection-controller", newVolumeProtection},
 	{"volumeattributesclass-protection-controller", newClassProtection},

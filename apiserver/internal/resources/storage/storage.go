@@ -35,6 +35,9 @@ func resource(name, kind string) core.Resource {
 	return core.Resource{Group: storagev1.GroupName, Version: "v1", Name: name, Kind: kind}
 }
 
+// ClassResource are the classes of volumes.
+var ClassResource = resource("storageclasses", "StorageClass")
+
 // AttributesClassResource are the classes of volumes' attributes.
 var AttributesClassResource = resource("volumeattributesclasses", "VolumeAttributesClass")
 
@@ -49,7 +52,7 @@ var specPath = field.NewPath("spec")
 // Classes is the strategy of storage classes.
 func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass] {
 	return registry.Strategy[*storagev1.StorageClass]{
-		Resource: resource("storageclasses", "StorageClass"), Singular: "storageclass", ShortNames: []string{"sc"},
+		Resource: ClassResource, Singular: "storageclass", ShortNames: []string{"sc"},
 		AnswersDeleted: true,
 		Default: func(c *storagev1.StorageClass) {
 			if c.ReclaimPolicy == nil {

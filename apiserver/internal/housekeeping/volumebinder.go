@@ -1,0 +1,230 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/storage"
+	"kctl/apiserver/internal/resources/volume"
+	"kctl/proto/core"
+	"kctl/proto/events"
+)
+
+const volumeBinderName = "persistentvolume-binder-controller"
+
+// What upstream's controllers, schedulers and provisioners tell each other by.
+const (
+	bindCompleted     = "pv.kubernetes.io/bind-completed"          // of a claim that had a volume
+	boundByController = "pv.kubernetes.io/bound-by-controller"     // nobody had chosen it
+	provisionedBy     = "pv.kubernetes.io/provisioned-by"          // of volumes that were made for claims
+	selectedNode      = "volume.kubernetes.io/selected-node"       // of a claim whose pod has one
+	provisioner       = "volume.kubernetes.io/storage-provisioner" // who is to make a volume for a claim
+	provisionerBefore = "volume.beta.kubernetes.io/storage-provisioner"
+)
+
+// volumeBinder gives claims volumes that are there, or asks for one to be made by
+// whoever makes those of a class; it says of both how they are, and of volumes
+// whose claim is gone that they are released (Kubernetes docs, "Persistent Volumes",
+// "Lifecycle of a volume and claim").
+//
+//	claim:  Pending → Bound → Lost
+//	volume: Pending → Available → Bound → Released (→ Failed), or back to Available
+//
+// Every write looks at the object as it is stored, and another binder may be at work:
+// of two volumes that were bound to one claim the claim names one, and the
+// other is let go.
+type volumeBinder struct {
+	claims  *facts.Mirror[*corev1.PersistentVolumeClaim]
+	volumes *facts.Mirror[*corev1.PersistentVolume]
+	classes *facts.Mirror[*storagev1.StorageClass]
+
+	claimStore, volumeStore, events registry.Resource
+
+	worker *worker // of claims, and of volumes, whose keys have no namespace
+	// told is what people were told last of a claim or volume, and is the worker's.
+	told   map[facts.Key]string
+	clock  clock.Clock
+	logger *zap.Logger
+}
+
+func whole[T core.Object](obj core.Object) T { return obj.(T) }
+
+func newVolumeBinder(d *Dependencies) (Loop, error) {
+	b := &volumeBinder{told: map[facts.Key]string{}, clock: d.Clock, logger: d.Logger.With(zap.String("loop", volumeBinderName))}
+	var err error
+	if b.claims, b.claimStore, err = mirror(d, volume.Claims, whole[*corev1.PersistentVolumeClaim], facts.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
+		return nil, err
+	}
+	if b.volumes, b.volumeStore, err = mirror(d, volume.Volumes, whole[*corev1.PersistentVolume], facts.Options[*corev1.PersistentVolume]{}); err != nil {
+		return nil, err
+	}
+	if b.classes, _, err = mirror(d, storage.ClassResource, whole[*storagev1.StorageClass], facts.Options[*storagev1.StorageClass]{}); err != nil {
+		return nil, err
+	}
+	if b.events, err = d.Of(core.Events); err != nil {
+		return nil, err
+	}
+	b.worker = newWorker(volumeBinderName, d, b.sync)
+	b.claims.OnChange(b.claimChanged)
+	b.volumes.OnChange(b.volumeChanged)
+	b.classes.OnChange(func(key facts.Key, _, _ **storagev1.StorageClass) { b.lookAgain(key.Name) })
+	return together(b.claims.Run, b.volumes.Run, b.classes.Run,
+		after(b.worker.run, b.claims.Synced(), b.volumes.Synced(), b.classes.Synced())), nil
+}
+
+func (b *volumeBinder) claimChanged(key facts.Key, _, now **corev1.PersistentVolumeClaim) {
+	b.worker.add(key)
+	b.volumes.Each(func(volume facts.Key, v *corev1.PersistentVolume) {
+		if claimOf(v) == key || now != nil && (*now).Spec.VolumeName == volume.Name {
+			b.worker.add(volume)
+		}
+	})
+}
+
+func (b *volumeBinder) volumeChanged(key facts.Key, old, now **corev1.PersistentVolume) {
+	b.worker.add(key)
+	for _, v := range []**corev1.PersistentVolume{old, now} {
+		if v != nil && (*v).Spec.ClaimRef != nil {
+			b.worker.add(claimOf(*v))
+		}
+	}
+	if now != nil && (*now).Spec.ClaimRef == nil {
+		b.lookAgain(classOfVolume(*now))
+	}
+}
+
+// lookAgain looks at the claims of a class that have no volume, for which there may be one now.
+func (b *volumeBinder) lookAgain(class string) {
+	b.claims.Each(func(key facts.Key, c *corev1.PersistentVolumeClaim) {
+		if !isCompleted(c) && volume.ClassOf(c) == class {
+			b.worker.add(key)
+		}
+	})
+}
+
+func (b *volumeBinder) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	if key.Namespace == "" {
+		if v, ok := b.volumes.Get("", key.Name); ok {
+			return 0, b.syncVolume(ctx, v)
+		}
+	} else if c, ok := b.claims.Get(key.Namespace, key.Name); ok {
+		if isCompleted(c) {
+			return 0, b.keep(ctx, c)
+		}
+		return 0, b.find(ctx, c)
+	}
+	delete(b.told, key)
+	return 0, nil
+}
+
+// keep looks after a claim that had a volume.
+func (b *volumeBinder) keep(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	if c.Spec.VolumeName == "" {
+		return b.lose(ctx, c, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
+	}
+	v, err := b.stored(ctx, c.Spec.VolumeName)
+	switch {
+	case apierrors.IsNotFound(err):
+		return b.lose(ctx, c, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+	case err != nil:
+		return err
+	case v.Spec.ClaimRef != nil && v.Spec.ClaimRef.UID != c.UID:
+		return b.lose(ctx, c, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+	}
+	return b.bind(ctx, v, c)
+}
+
+// stored is a volume as it is now: what is said to be lost is lost for good.
+func (b *volumeBinder) stored(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	e, err := b.volumeStore.Get(ctx, "", name, "")
+	if err != nil {
+		return nil, err
+	}
+	obj, err := b.volumeStore.Decode(e)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.PersistentVolume), nil
+}
+
+func (b *volumeBinder) lose(ctx context.Context, c *corev1.PersistentVolumeClaim, reason, message string) error {
+	b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, reason, message)
+	return b.claimIs(ctx, c, corev1.ClaimLost, nil)
+}
+
+// find looks for the volume of a claim that has none.
+func (b *volumeBinder) find(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	if c.Spec.VolumeName != "" {
+		return b.asked(ctx, c)
+	}
+	className := volume.ClassOf(c)
+	class, known := b.classes.Get("", className)
+	waits := known && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	if v := matching(c, b.volumes.List(), waits); v != nil {
+		return b.bind(ctx, v, c)
+	}
+	_, selected := c.Annotations[selectedNode]
+	switch {
+	case waits && !selected:
+		b.tell(ctx, c, volume.Claims, corev1.EventTypeNormal, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+	case className == "":
+		b.tell(ctx, c, volume.Claims, corev1.EventTypeNormal, "FailedBinding", "no persistent volumes available for this claim and no storage class is set")
+	case !known:
+		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("storageclass.storage.k8s.io %q not found", className))
+	case strings.HasPrefix(class.Provisioner, "kubernetes.io/"): // nobody makes those any more
+		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", "no volume plugin matched name: "+class.Provisioner)
+	default:
+		return b.ask(ctx, c, class.Provisioner)
+	}
+	return b.claimIs(ctx, c, corev1.ClaimPending, nil)
+}
+
+// asked looks at the volume that a claim names.
+func (b *volumeBinder) asked(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	v, found := b.volumes.Get("", c.Spec.VolumeName)
+	switch {
+	case !found: // it may come
+	case v.Spec.ClaimRef != nil && !isFor(v, c):
+		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "FailedBinding", fmt.Sprintf("volume %q already bound to a different claim.", v.Name))
+	case v.Spec.ClaimRef == nil && mismatch(v, c) != "":
+		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "VolumeMismatch", fmt.Sprintf("Cannot bind to requested volume %q: %s", v.Name, mismatch(v, c)))
+	default:
+		return b.bind(ctx, v, c)
+	}
+	return b.claimIs(ctx, c, corev1.ClaimPending, nil)
+}
+
+// ask asks a provisioner for a volume: it finds its name on the claim.
+func (b *volumeBinder) ask(ctx context.Context, c *corev1.PersistentVolumeClaim, name string) error {
+	err := b.changeClaim(ctx, c, "", func(c *corev1.PersistentVolumeClaim) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, provisioner, name)
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, provisionerBefore, name)
+	})
+	b.tell(ctx, c, volume.Claims, corev1.EventTypeNormal, "ExternalProvisioning", fmt.Sprintf("Waiting for a volume to be created either by the external provisioner '%s' "+
+		"or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.", name))
+	return err
+}
+
+// tell tells people, once as long as it stays so.
+func (b *volumeBinder) tell(ctx context.Context, obj core.Object, of core.Resource, kind, reason, message string) {
+	key := facts.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	if b.told[key] == reason+message {
+		return
+	}
+	b.told[key] = reason + message
+	WriteEvent(ctx, b.events, events.New(&core.ObjectReference{
+		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+	}, corev1.EventSource{Component: "persistentvolume-controller"}, kind, reason, message, b.clock.Now()), b.logger)
+}

@@ -1,0 +1,198 @@
+package housekeeping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/volume"
+	"kctl/proto/core"
+)
+
+// errTaken ends a binding that somebody else was faster at.
+var errTaken = errors.New("the volume has been bound to another claim meanwhile")
+
+// bind binds a volume and a claim to each other, the volume first: whoever finds one
+// that is not done goes on.
+func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) error {
+	v, err := b.changeVolume(ctx, v, "", func(v *corev1.PersistentVolume) error {
+		ref := v.Spec.ClaimRef
+		switch {
+		case ref != nil && !isFor(v, c), ref == nil && v.DeletionTimestamp != nil:
+			return errTaken
+		case ref == nil:
+			metav1.SetMetaDataAnnotation(&v.ObjectMeta, boundByController, "yes")
+		case ref.UID != "":
+			return nil
+		}
+		v.Spec.ClaimRef = &corev1.ObjectReference{
+			APIVersion: "v1", Kind: volume.Claims.Kind, Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion,
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.volumeIs(ctx, v, corev1.VolumeBound, ""); err != nil {
+		return err
+	}
+	elsewhere := false
+	err = b.changeClaim(ctx, c, "", func(c *corev1.PersistentVolumeClaim) {
+		if elsewhere = c.Spec.VolumeName != "" && c.Spec.VolumeName != v.Name; elsewhere {
+			return // the volume is let go when it is looked at next
+		}
+		if c.Spec.VolumeName == "" {
+			c.Spec.VolumeName = v.Name
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, boundByController, "yes")
+		}
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, bindCompleted, "yes")
+	})
+	if err != nil || elsewhere {
+		return err
+	}
+	return b.claimIs(ctx, c, corev1.ClaimBound, v)
+}
+
+// syncVolume says how a volume is, and lets go of one that is bound in vain.
+func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolume) error {
+	if v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
+		return b.volumeIs(ctx, v, corev1.VolumeAvailable, "")
+	}
+	key := claimOf(v)
+	c, err := b.storedClaim(ctx, v)
+	switch {
+	case apierrors.IsNotFound(err):
+		return b.release(ctx, v)
+	case err != nil:
+		return err
+	case c.Spec.VolumeName == "":
+		b.worker.add(key)
+		return nil
+	case c.Spec.VolumeName == v.Name:
+		return b.volumeIs(ctx, v, corev1.VolumeBound, "")
+	case v.Annotations[provisionedBy] != "" && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+		return b.release(ctx, v)
+	}
+	v, err = b.changeVolume(ctx, v, "", func(v *corev1.PersistentVolume) error {
+		if !isFor(v, c) {
+			return nil
+		}
+		if _, ours := v.Annotations[boundByController]; ours {
+			v.Spec.ClaimRef = nil
+			delete(v.Annotations, boundByController)
+		} else {
+			v.Spec.ClaimRef.UID = "" // it was kept for the claim before, and is again
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.volumeIs(ctx, v, corev1.VolumeAvailable, "")
+}
+
+// storedClaim is the claim that a volume is bound to, as it is now, before the volume
+// is given up.
+func (b *volumeBinder) storedClaim(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+	key := claimOf(v)
+	e, err := b.claimStore.Get(ctx, key.Namespace, key.Name, "")
+	if err != nil {
+		return nil, err
+	}
+	obj, err := b.claimStore.Decode(e)
+	if err != nil {
+		return nil, err
+	}
+	if obj.GetUID() != v.Spec.ClaimRef.UID {
+		return nil, apierrors.NewNotFound(volume.Claims.GVR().GroupResource(), key.Name) // another of its name
+	}
+	return obj.(*corev1.PersistentVolumeClaim), nil
+}
+
+// release says that the claim of a volume is gone. What is in the volume is nobody's
+// here to remove: who made it for the claim does, or the one who made it by hand.
+func (b *volumeBinder) release(ctx context.Context, v *corev1.PersistentVolume) error {
+	if v.Status.Phase != corev1.VolumeFailed {
+		if err := b.volumeIs(ctx, v, corev1.VolumeReleased, ""); err != nil {
+			return err
+		}
+	}
+	reason, message := "", ""
+	switch v.Spec.PersistentVolumeReclaimPolicy {
+	case corev1.PersistentVolumeReclaimDelete:
+		if by := v.Annotations[provisionedBy]; by != "" && !strings.HasPrefix(by, "kubernetes.io/") || v.Spec.CSI != nil {
+			return nil // they see it
+		}
+		reason, message = "VolumeFailedDelete", fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", v.Name)
+	case corev1.PersistentVolumeReclaimRecycle:
+		reason, message = "VolumeFailedRecycle", "No recycler plugin found for the volume!"
+	default:
+		return nil
+	}
+	b.tell(ctx, v, volume.Volumes, corev1.EventTypeWarning, reason, message)
+	return b.volumeIs(ctx, v, corev1.VolumeFailed, message)
+}
+
+// volumeIs says how a volume is, if it has the claim, or none, that this was found by.
+func (b *volumeBinder) volumeIs(ctx context.Context, v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) error {
+	if v.Status.Phase == phase {
+		return nil
+	}
+	_, err := b.changeVolume(ctx, v, "status", func(current *corev1.PersistentVolume) error {
+		if current.Status.Phase != phase && boundTo(current) == boundTo(v) {
+			current.Status.Phase, current.Status.Message = phase, message
+		}
+		return nil
+	})
+	return err
+}
+
+// claimIs says how a claim is, and what it has of the volume that it is bound to.
+func (b *volumeBinder) claimIs(ctx context.Context, c *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, v *corev1.PersistentVolume) error {
+	return b.changeClaim(ctx, c, "status", func(c *corev1.PersistentVolumeClaim) {
+		s := &c.Status
+		turned := s.Phase != phase
+		s.Phase = phase
+		if v == nil {
+			s.AccessModes, s.Capacity, s.CurrentVolumeAttributesClassName = nil, nil, nil
+			return
+		}
+		if !slices.Equal(s.AccessModes, v.Spec.AccessModes) {
+			s.AccessModes = v.Spec.AccessModes
+		}
+		if turned { // afterwards whoever resizes it says how large it is
+			s.Capacity, s.CurrentVolumeAttributesClassName = v.Spec.Capacity, v.Spec.VolumeAttributesClassName
+		}
+	})
+}
+
+// changeVolume changes the volume that is meant, and not another of its name, and
+// returns it as it is then.
+func (b *volumeBinder) changeVolume(ctx context.Context, meant *corev1.PersistentVolume, subresource string, f func(v *corev1.PersistentVolume) error) (*corev1.PersistentVolume, error) {
+	err := registry.Modify(ctx, b.volumeStore, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
+		if v := current.(*corev1.PersistentVolume); v.UID == meant.UID {
+			err := f(v)
+			meant = v
+			return v, err
+		}
+		return current, nil
+	})
+	return meant, ignoreGone(err, "change a persistent volume")
+}
+
+func (b *volumeBinder) changeClaim(ctx context.Context, meant *corev1.PersistentVolumeClaim, subresource string, f func(c *corev1.PersistentVolumeClaim)) error {
+	err := registry.Modify(ctx, b.claimStore, registry.Target{Namespace: meant.Namespace, Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
+		if c := current.(*corev1.PersistentVolumeClaim); c.UID == meant.UID {
+			f(c)
+		}
+		return current, nil
+	})
+	return ignoreGone(err, "change a claim")
+}
