@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,13 +18,13 @@ import (
 )
 
 const (
-	selectedNode  = "volume.kubernetes.io/selected-node"
-	bindCompleted = "pv.kubernetes.io/bind-completed"
-	driver        = "disks.example.com"
+	selectedNode = "volume.kubernetes.io/selected-node"
+	askedFor     = "volume.kubernetes.io/storage-provisioner"
+	driver       = "disks.example.com"
 )
 
-// provisioner makes volumes on the nodes that a scheduler selects, as a driver and
-// the controller of volumes do together, and none on the first that is selected.
+// provisioner makes volumes on the nodes that a scheduler selects, as a driver does
+// once the binder of volumes asks for one, and none on the first that is selected.
 type provisioner struct {
 	client  kubernetes.Interface
 	refused chan string // the node on which there is no room for volumes
@@ -43,7 +44,7 @@ func (p *provisioner) run(ctx context.Context) error {
 			return fmt.Errorf("watch of claims: %v", event.Object)
 		}
 		node := claim.Annotations[selectedNode]
-		if node == "" || claim.Spec.VolumeName != "" || event.Type == "DELETED" {
+		if node == "" || claim.Annotations[askedFor] != driver || claim.Spec.VolumeName != "" || event.Type == "DELETED" {
 			continue
 		}
 		if p.never == "" {
@@ -79,22 +80,10 @@ func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 		}}}},
 	}}
-	volume, err := p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
-	if err != nil {
-		return err
+	_, err := p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // and is about to be bound
 	}
-	volume.Status.Phase = corev1.VolumeBound
-	if _, err := p.client.CoreV1().PersistentVolumes().UpdateStatus(ctx, volume, metav1.UpdateOptions{}); err != nil {
-		return err
-	}
-	claims := p.client.CoreV1().PersistentVolumeClaims(claim.Namespace)
-	claim, err = claims.Patch(ctx, claim.Name, types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}},"spec":{"volumeName":%q}}`, bindCompleted, volume.Name), metav1.PatchOptions{})
-	if err != nil {
-		return err
-	}
-	claim.Status.Phase, claim.Status.Capacity, claim.Status.AccessModes = corev1.ClaimBound, volume.Spec.Capacity, volume.Spec.AccessModes
-	_, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
 	return err
 }
 

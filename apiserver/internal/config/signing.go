@@ -45,6 +45,9 @@ var formerNames = map[string]string{
 	"podgc":                   "pod-garbage-collector-controller",
 	"garbagecollector":        "garbage-collector-controller",
 	"clusterrole-aggregation": "clusterrole-aggregation-controller",
+	"persistentvolume-binder": "persistentvolume-binder-controller",
+	"pvc-protection":          "persistentvolumeclaim-protection-controller",
+	"pv-protection":           "persistentvolume-protection-controller",
 }
 
 // currentNames replaces former names of loops.

@@ -2,7 +2,7 @@
 // the default service account and the root certificate of each namespace, the
 // end of namespaces, the ranges of nodes' pods, the life of nodes and the
 // eviction of pods from lost ones, the garbage of pods and of owners'
-// dependents, aggregated cluster roles.
+// dependents, aggregated cluster roles, the binding of claims to volumes.
 //
 // The server starts them. Each can be left out with --controllers=-NAME, where
 // kube-controller-manager, whose names they have, does its work; and each may
