@@ -32,6 +32,7 @@ import (
 func Main(args []string, streams frame.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends what does not heed the first
 	c := frame.New(streams, clock.RealClock{})
 	if name := filepath.Base(args[0]); name == frame.Kubectl {
 		c.Name = name

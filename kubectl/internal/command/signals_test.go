@@ -1,0 +1,55 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"kctl/kubectl/internal/command/frame"
+)
+
+const asKctl = "KCTL_TEST_SIGNALS_DIR"
+
+// What does not look whether it is still wanted, as reading a kustomization that is a
+// pipe, or that never ends, goes on after one Ctrl-C; the next one ends it.
+func TestSecondSignalEnds(t *testing.T) {
+	if dir := os.Getenv(asKctl); dir != "" {
+		os.Exit(Main([]string{"kctl", "kustomize", dir}, frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "kustomization.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command(os.Args[0], "-test.run=^TestSecondSignalEnds$")
+	program.Env = append(os.Environ(), asKctl+"="+dir)
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- program.Wait() }()
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when it is being read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	for range 100 {
+		_ = program.Process.Signal(syscall.SIGTERM) // fails where it has ended
+		select {
+		case err := <-ended:
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+				t.Errorf("it ended by %v", err)
+			}
+			return
+		case <-time.After(100 * time.Millisecond): // the first signal is being taken
+		}
+	}
+	_ = program.Process.Kill()
+	<-ended
+	t.Error("signals did not end it")
+}
