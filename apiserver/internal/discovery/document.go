@@ -51,12 +51,12 @@ func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document)
 		for _, clause := range clauses {
 			p := clause.Params
 			if media, ok := clause.Form(); ok && p["as"] == "APIGroupDiscoveryList" && p["g"] == "apidiscovery.k8s.io" && p["v"] == "v2" {
-				return all.write(w, r, media, together, pretty(r, p))
+				return all.write(w, r, media, together, accept.ByPeople(r, clause))
 			}
 		}
 	}
 	if strings.Join(r.Header.Values("Accept"), "") == "" {
-		return d.write(w, r, runtime.ContentTypeJSON, "", pretty(r, nil))
+		return d.write(w, r, runtime.ContentTypeJSON, "", accept.ByPeople(r, accept.Clause{}))
 	}
 	if d.narrow {
 		if err := accept.Only(r, accept.Forms...); err != nil {
@@ -65,20 +65,10 @@ func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document)
 	}
 	for _, clause := range clauses {
 		if media, ok := clause.Form(); ok && clause.Params["as"] == "" {
-			return d.write(w, r, media, "", pretty(r, clause.Params))
+			return d.write(w, r, media, "", accept.ByPeople(r, clause))
 		}
 	}
 	return accept.None(accept.Forms...)
-}
-
-// pretty tells whether people are to read the answer.
-func pretty(r *http.Request, params map[string]string) bool {
-	wanted, ok := params["pretty"]
-	if !ok {
-		wanted = r.URL.Query().Get("pretty")
-	}
-	yes, _ := strconv.ParseBool(wanted)
-	return yes
 }
 
 func (d *document) write(w http.ResponseWriter, r *http.Request, media, as string, pretty bool) error {

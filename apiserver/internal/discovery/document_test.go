@@ -30,7 +30,7 @@ func TestForms(t *testing.T) {
 	}{
 		{"/api", "", 200, json, `"serverAddress":"192.0.2.1:6443"`},
 		{"/apis", json + ";pretty=1", 200, json, "\n  \"kind\": \"APIGroupList\""},
-		{"/apis?pretty=true", json, 200, json, "\n  \"kind\": \"APIGroupList\""},
+		{"/apis?pretty=true", json + ";pretty=0", 200, json, "\n  \"kind\": \"APIGroupList\""},
 		{"/apis", yaml + ";q=0.4," + json + ";q=0.3", 200, yaml, "kind: APIGroupList\n"},
 		{"/apis", "*/*," + yaml, 200, yaml, "kind: APIGroupList\n"},
 		{"/apis/apps", protobuf, 200, protobuf, "k8s\x00\n\x0e\n\x02v1\x12\bAPIGroup"},

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -18,8 +19,8 @@ import (
 // JSON where it accepts none that there is: it is to read why.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
 	told := status.Of(err)
-	media := formFor(r)
-	body := inForm(told, media)
+	media, clause := formFor(r)
+	body := inForm(told, media, accept.ByPeople(r, clause))
 	header := w.Header()
 	header.Set("Content-Type", media)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -31,16 +32,16 @@ func Write(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(body) // a client that is gone needs no answer
 }
 
-func formFor(r *http.Request) string {
+func formFor(r *http.Request) (string, accept.Clause) {
 	for _, clause := range accept.Clauses(r) {
 		if media, ok := clause.Form(); ok && clause.Params["as"] == "" {
-			return media
+			return media, clause
 		}
 	}
-	return runtime.ContentTypeJSON
+	return runtime.ContentTypeJSON, accept.Clause{}
 }
 
-func inForm(told *metav1.Status, media string) []byte {
+func inForm(told *metav1.Status, media string, laidOut bool) []byte {
 	switch media {
 	case runtime.ContentTypeYAML:
 		if out, err := yaml.JSONToYAML(status.Encode(told)); err == nil {
@@ -52,5 +53,12 @@ func inForm(told *metav1.Status, media string) []byte {
 			return out.Bytes()
 		}
 	}
-	return append(status.Encode(told), '\n')
+	body := status.Encode(told)
+	if laidOut {
+		var out bytes.Buffer
+		if err := json.Indent(&out, body, "", "  "); err == nil {
+			body = out.Bytes()
+		}
+	}
+	return append(body, '\n')
 }

@@ -3,6 +3,7 @@ package failure
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,6 +30,34 @@ func TestWrite(t *testing.T) {
 		}
 		if got := w.Header().Get("Content-Type"); got != want.media || !strings.HasPrefix(w.Body.String(), want.begins) {
 			t.Errorf("%s: %s %q", accepts, got, w.Body)
+		}
+	}
+}
+
+// TestForPeople: tools that people look at answers with get an error laid out, as
+// upstream lays it out, unless they say otherwise.
+func TestForPeople(t *testing.T) {
+	for _, c := range []struct {
+		agent, target, accepts string
+		laidOut                bool
+	}{
+		{"curl/8.5.0", "/", "*/*", true},
+		{"Mozilla/5.0 (X11)", "/", "text/html", true},
+		{"curl/8.5.0", "/?pretty=false", "*/*", false},
+		{"kubectl/v1.37.0", "/", "application/json", false},
+		{"kubectl/v1.37.0", "/?pretty=true", "application/json", true},
+		{"kubectl/v1.37.0", "/", "application/json;pretty=1", true},
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.target, nil)
+		r.Header.Set("Accept", c.accepts)
+		r.Header.Set("User-Agent", c.agent)
+		w := httptest.NewRecorder()
+		Write(w, r, apierrors.NewTooManyRequests("not now", 7))
+		if got := strings.HasPrefix(w.Body.String(), "{\n  \"kind\": \"Status\",\n"); got != c.laidOut {
+			t.Errorf("%+v: %s", c, w.Body)
+		}
+		if length := w.Header().Get("Content-Length"); length != strconv.Itoa(w.Body.Len()) {
+			t.Errorf("%+v: Content-Length %s of %d bytes", c, length, w.Body.Len())
 		}
 	}
 }

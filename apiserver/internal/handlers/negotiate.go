@@ -3,8 +3,6 @@ package handlers
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,22 +42,8 @@ func (c *call) negotiate(stream bool) (form, error) {
 	if err != nil {
 		return form{}, err
 	}
-	f.pretty = !stream && c.readByPeople()
+	f.pretty = !stream && (f.pretty || accept.ByPeople(c.gin.Request, accept.Clause{}))
 	return f, nil
-}
-
-// readByPeople tells whether the answer should be laid out: ?pretty says so, and without
-// it tools that people look at answers with are known by their names, as upstream knows
-// them.
-func (c *call) readByPeople() bool {
-	if said := c.gin.Query("pretty"); said != "" {
-		pretty, _ := strconv.ParseBool(said)
-		return pretty
-	}
-	agent := c.gin.Request.UserAgent()
-	return slices.ContainsFunc([]string{"curl/", "Wget/", "Mozilla/5.0"}, func(tool string) bool {
-		return strings.HasPrefix(agent, tool)
-	})
 }
 
 // mediaType is that of an answer that has no other forms: neither a
@@ -88,7 +72,7 @@ func formOf(c accept.Clause, stream bool) (form, bool) {
 	if !ok || stream && media == runtime.ContentTypeYAML {
 		return form{}, false
 	}
-	f := form{media: media, as: c.Params["as"], group: c.Params["v"]}
+	f := form{media: media, as: c.Params["as"], group: c.Params["v"], pretty: c.Params["pretty"] == "1"}
 	if f.as == asMetadata+"List" {
 		f.as, f.list = asMetadata, true
 	}
