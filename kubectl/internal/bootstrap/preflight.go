@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,10 +120,5 @@ func refusal(checks []doctor.Check, ignore []string) error {
 }
 
 func ignored(name string, ignore []string) bool {
-	for _, i := range ignore {
-		if i == name || i == "all" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ignore, func(i string) bool { return i == name || i == "all" })
 }

@@ -21,8 +21,6 @@ type problem struct {
 	Detail string
 }
 
-func (p problem) String() string { return p.Detail }
-
 // kind says what becomes of a problem: see Make.
 type kind int
 

@@ -26,7 +26,7 @@ func TestExamplesMakeSense(t *testing.T) {
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
-		for _, line := range strings.Split(cmd.Example, "\n") {
+		for line := range strings.SplitSeq(cmd.Example, "\n") {
 			checkExample(t, cmd, line)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -140,7 +141,7 @@ func (p *page) quotaOf(q *corev1.ResourceQuota) {
 // controlledBy names what an object is managed by.
 func (p *page) controlledBy(meta *metav1.ObjectMeta) {
 	for _, owner := range meta.OwnerReferences {
-		if value(owner.Controller, false) {
+		if ptr.Deref(owner.Controller, false) {
 			p.line("Controlled By", "%s/%s", owner.Kind, owner.Name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -51,7 +52,7 @@ func (p *page) scaling(label string, rules *scalingRules) {
 		if len(rules.Policies) == 0 {
 			return
 		}
-		p.text("Select Policy: %s", value(rules.SelectPolicy, "Max"))
+		p.text("Select Policy: %s", ptr.Deref(rules.SelectPolicy, "Max"))
 		p.text("Policies:")
 		for _, policy := range rules.Policies {
 			p.text("  - Type: %s\tValue: %d\tPeriod: %d seconds", policy.Type, policy.Value, policy.PeriodSeconds)

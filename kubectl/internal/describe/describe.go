@@ -95,7 +95,7 @@ func (p *page) notes(label string, all map[string]string) {
 			continue
 		}
 		fmt.Fprintf(p.tabs, "%s\t%s:\n", head, key)
-		for _, line := range strings.Split(value, "\n") {
+		for line := range strings.SplitSeq(value, "\n") {
 			if line = "  " + line; len(line) > noteWidth {
 				line = line[:noteWidth] + "..."
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -17,11 +18,11 @@ func (p *page) environment(c *core.Container) {
 			switch {
 			case from.ConfigMapRef != nil:
 				p.under(func() {
-					p.text("%s\tConfigMap%s\tOptional: %t", from.ConfigMapRef.Name, prefixed(from.Prefix), isTrue(from.ConfigMapRef.Optional))
+					p.text("%s\tConfigMap%s\tOptional: %t", from.ConfigMapRef.Name, prefixed(from.Prefix), ptr.Deref(from.ConfigMapRef.Optional, false))
 				})
 			case from.SecretRef != nil:
 				p.under(func() {
-					p.text("%s\tSecret%s\tOptional: %t", from.SecretRef.Name, prefixed(from.Prefix), isTrue(from.SecretRef.Optional))
+					p.text("%s\tSecret%s\tOptional: %t", from.SecretRef.Name, prefixed(from.Prefix), ptr.Deref(from.SecretRef.Optional, false))
 				})
 			}
 		}
@@ -50,8 +51,6 @@ func prefixed(prefix string) string {
 	return " with prefix '" + prefix + "'"
 }
 
-func isTrue(b *bool) bool { return b != nil && *b }
-
 func (p *page) envValue(c *core.Container, e corev1.EnvVar) string {
 	from := e.ValueFrom
 	switch {
@@ -62,9 +61,9 @@ func (p *page) envValue(c *core.Container, e corev1.EnvVar) string {
 	case from.ResourceFieldRef != nil:
 		return fmt.Sprintf("%s (%s)", AmountOf(c, from.ResourceFieldRef), from.ResourceFieldRef.Resource)
 	case from.SecretKeyRef != nil:
-		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t", from.SecretKeyRef.Key, from.SecretKeyRef.Name, isTrue(from.SecretKeyRef.Optional))
+		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t", from.SecretKeyRef.Key, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
 	case from.ConfigMapKeyRef != nil:
-		return fmt.Sprintf("<set to the key '%s' of config map '%s'>\tOptional: %t", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, isTrue(from.ConfigMapKeyRef.Optional))
+		return fmt.Sprintf("<set to the key '%s' of config map '%s'>\tOptional: %t", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false))
 	}
 	return "<unknown source>"
 }

@@ -146,7 +146,7 @@ func (p *page) multiline(label, value string) {
 	}
 	p.head(label)
 	p.under(func() {
-		for _, line := range strings.Split(strings.TrimSuffix(value, "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimSuffix(value, "\n"), "\n") {
 			p.text("%s", line)
 		}
 	})

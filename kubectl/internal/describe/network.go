@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -23,7 +24,7 @@ func (p *page) ingressOf(i *ingress, events []core.Event) {
 		addresses = append(addresses, some(at.IP, at.Hostname))
 	}
 	p.line("Address", "%s", strings.Join(addresses, ","))
-	p.line("Ingress Class", "%s", value(i.Spec.IngressClassName, "<none>"))
+	p.line("Ingress Class", "%s", ptr.Deref(i.Spec.IngressClassName, "<none>"))
 	otherwise := "<default>"
 	if i.Spec.DefaultBackend != nil {
 		otherwise = p.leadsTo(i.Spec.DefaultBackend)
@@ -97,7 +98,7 @@ func (p *page) leadsTo(b *backend) string {
 		key := b.Service.Key()
 		return fmt.Sprintf("%s (%s)", key, some(p.around.Backends[key], "<none>"))
 	case b.Resource != nil:
-		return fmt.Sprintf("APIGroup: %s, Kind: %s, Name: %s", value(b.Resource.APIGroup, "<none>"), b.Resource.Kind, b.Resource.Name)
+		return fmt.Sprintf("APIGroup: %s, Kind: %s, Name: %s", ptr.Deref(b.Resource.APIGroup, "<none>"), b.Resource.Kind, b.Resource.Name)
 	}
 	return ""
 }
@@ -170,7 +171,7 @@ func (p *page) traffic(direction, label, end string, affected bool, rules []rule
 }
 
 func (p *page) portOf(port *policyPort) {
-	protocol := value(port.Protocol, corev1.ProtocolTCP)
+	protocol := ptr.Deref(port.Protocol, corev1.ProtocolTCP)
 	switch {
 	case port.Port == nil:
 		p.text("To Port: <any>/%s", protocol)
@@ -244,7 +245,7 @@ func (p *page) endpointSlice(s *discoveryv1.EndpointSlice, events []core.Event) 
 			p.text("Name\tPort\tProtocol")
 			p.text("----\t----\t--------")
 			for _, port := range s.Ports {
-				p.text("%s\t%s\t%s", some(value(port.Name, ""), "<unset>"), number(port.Port, ""), value(port.Protocol, corev1.ProtocolTCP))
+				p.text("%s\t%s\t%s", some(ptr.Deref(port.Name, ""), "<unset>"), number(port.Port, ""), ptr.Deref(port.Protocol, corev1.ProtocolTCP))
 			}
 		})
 	}
@@ -265,12 +266,12 @@ func (p *page) endpoint(e *discoveryv1.Endpoint) {
 		p.under(func() {
 			p.text("Conditions:")
 			p.under(func() { p.line("Ready", "%s", number(e.Conditions.Ready, "")) })
-			p.line("Hostname", "%s", value(e.Hostname, "<unset>"))
+			p.line("Hostname", "%s", ptr.Deref(e.Hostname, "<unset>"))
 			if e.TargetRef != nil {
 				p.line("TargetRef", "%s/%s", e.TargetRef.Kind, e.TargetRef.Name)
 			}
-			p.line("NodeName", "%s", value(e.NodeName, "<unset>"))
-			p.line("Zone", "%s", value(e.Zone, "<unset>"))
+			p.line("NodeName", "%s", ptr.Deref(e.NodeName, "<unset>"))
+			p.line("Zone", "%s", ptr.Deref(e.Zone, "<unset>"))
 		})
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -176,7 +177,7 @@ func (p *page) words(label string, words []string) {
 	}
 	p.head(label)
 	for _, word := range words {
-		for _, line := range strings.Split(word, "\n") {
+		for line := range strings.SplitSeq(word, "\n") {
 			p.under(func() { p.text("%s", line) })
 		}
 	}
@@ -242,7 +243,7 @@ func (p *page) probe(label string, probe *corev1.Probe) {
 	case probe.TCPSocket != nil:
 		how = fmt.Sprintf("tcp-socket %s:%s", probe.TCPSocket.Host, probe.TCPSocket.Port.String())
 	case probe.GRPC != nil:
-		how = fmt.Sprintf("grpc <pod>:%d %s", probe.GRPC.Port, value(probe.GRPC.Service, ""))
+		how = fmt.Sprintf("grpc <pod>:%d %s", probe.GRPC.Port, ptr.Deref(probe.GRPC.Service, ""))
 	}
 	p.line(label, "%s delay=%ds timeout=%ds period=%ds successThreshold=%d failureThreshold=%d", how,
 		probe.InitialDelaySeconds, probe.TimeoutSeconds, probe.PeriodSeconds, probe.SuccessThreshold, probe.FailureThreshold)

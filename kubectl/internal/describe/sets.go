@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -61,7 +62,7 @@ func (p *page) statefulSet(s *replicas, events []core.Event) {
 		p.line("Service Name", "%s", s.Spec.ServiceName)
 	}
 	p.line("Pod Management Policy", "%s", s.Spec.PodManagement)
-	p.line("Replicas", "%d desired | %d total", value(s.Spec.Replicas, 1), s.Status.Replicas)
+	p.line("Replicas", "%d desired | %d total", ptr.Deref(s.Spec.Replicas, 1), s.Status.Replicas)
 	p.line("Update Strategy", "%s", s.Spec.UpdateStrategy.Type)
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 		p.under(func() {
@@ -96,7 +97,7 @@ func (p *page) claimTemplates(claims []corev1.PersistentVolumeClaim) {
 		for i := range claims {
 			c := &claims[i]
 			p.line("Name", "%s", c.Name)
-			p.line("StorageClass", "%s", value(c.Spec.StorageClassName, ""))
+			p.line("StorageClass", "%s", ptr.Deref(c.Spec.StorageClassName, ""))
 			p.pairs("Labels", c.Labels)
 			p.pairs("Annotations", c.Annotations)
 			amount, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -133,7 +134,7 @@ func (p *page) daemonSet(s *replicas, events []core.Event) {
 }
 
 func (p *page) replicaSet(s *replicas, events []core.Event) {
-	p.replicated(&s.ObjectMeta, metav1.FormatLabelSelector(s.Spec.Selector), value(s.Spec.Replicas, 1), s.Status.Replicas)
+	p.replicated(&s.ObjectMeta, metav1.FormatLabelSelector(s.Spec.Selector), ptr.Deref(s.Spec.Replicas, 1), s.Status.Replicas)
 	p.template(&s.Spec.Template)
 	p.reasons(s.Status.Conditions)
 	p.events(events)
@@ -157,7 +158,7 @@ func (p *page) reasons(all []condition) {
 }
 
 func (p *page) replicationController(c *corev1.ReplicationController, events []core.Event) {
-	p.replicated(&c.ObjectMeta, labels.FormatLabels(c.Spec.Selector), value(c.Spec.Replicas, 1), c.Status.Replicas)
+	p.replicated(&c.ObjectMeta, labels.FormatLabels(c.Spec.Selector), ptr.Deref(c.Spec.Replicas, 1), c.Status.Replicas)
 	if c.Spec.Template == nil {
 		p.line("Pod Template", "<unset>")
 	} else {
@@ -220,7 +221,7 @@ func (p *page) cronJob(c *cron, events []core.Event) {
 	p.marks(&c.ObjectMeta)
 	p.line("Schedule", "%s", s.Schedule)
 	p.line("Concurrency Policy", "%s", s.ConcurrencyPolicy)
-	p.line("Suspend", "%s", yes(isTrue(s.Suspend)))
+	p.line("Suspend", "%s", yes(ptr.Deref(s.Suspend, false)))
 	p.line("Time Zone", "%s", number(s.TimeZone, ""))
 	p.line("Successful Job History Limit", "%s", number(s.SuccessfulJobsHistoryLimit, ""))
 	p.line("Failed Job History Limit", "%s", number(s.FailedJobsHistoryLimit, ""))

@@ -2,9 +2,11 @@ package describe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -16,11 +18,8 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 	}
 	var words []string
 	for _, mode := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod} {
-		for _, has := range all {
-			if has == mode {
-				words = append(words, short[mode])
-				break
-			}
+		if slices.Contains(all, mode) {
+			words = append(words, short[mode])
 		}
 	}
 	return strings.Join(words, ",")
@@ -28,7 +27,7 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 
 func (p *page) claim(c *corev1.PersistentVolumeClaim, events []core.Event) {
 	p.names(&c.ObjectMeta)
-	p.line("StorageClass", "%s", value(c.Spec.StorageClassName, ""))
+	p.line("StorageClass", "%s", ptr.Deref(c.Spec.StorageClassName, ""))
 	if c.DeletionTimestamp != nil {
 		p.line("Status", "Terminating (lasts %s)", age(c.DeletionTimestamp.Time, p.now))
 	} else {

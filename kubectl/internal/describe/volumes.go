@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // volumes writes those of a pod, or, one space in as its containers are, those
@@ -48,11 +49,11 @@ func (p *page) volume(v *corev1.VolumeSource) {
 	case v.Secret != nil:
 		p.line("Type", "Secret (a volume populated by a Secret)")
 		p.line("SecretName", "%s", v.Secret.SecretName)
-		p.line("Optional", "%t", isTrue(v.Secret.Optional))
+		p.line("Optional", "%t", ptr.Deref(v.Secret.Optional, false))
 	case v.ConfigMap != nil:
 		p.line("Type", "ConfigMap (a volume populated by a ConfigMap)")
 		p.line("Name", "%s", v.ConfigMap.Name)
-		p.line("Optional", "%t", isTrue(v.ConfigMap.Optional))
+		p.line("Optional", "%t", ptr.Deref(v.ConfigMap.Optional, false))
 	case v.Projected != nil:
 		p.projected(v.Projected)
 	case v.DownwardAPI != nil:
@@ -88,10 +89,10 @@ func (p *page) projected(v *corev1.ProjectedVolumeSource) {
 			p.line("TokenExpirationSeconds", "%d", *source.ServiceAccountToken.ExpirationSeconds)
 		case source.ConfigMap != nil:
 			p.line("ConfigMapName", "%s", source.ConfigMap.Name)
-			p.line("Optional", "%t", isTrue(source.ConfigMap.Optional))
+			p.line("Optional", "%t", ptr.Deref(source.ConfigMap.Optional, false))
 		case source.Secret != nil:
 			p.line("SecretName", "%s", source.Secret.Name)
-			p.line("Optional", "%t", isTrue(source.Secret.Optional))
+			p.line("Optional", "%t", ptr.Deref(source.Secret.Optional, false))
 		case source.DownwardAPI != nil:
 			p.line("DownwardAPI", "true")
 		}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -59,7 +60,7 @@ func (p *page) deployment(object *unstructured.Unstructured, events []core.Event
 		p.line("Selector", "%s", metav1.FormatLabelSelector(d.Spec.Selector))
 		s := d.Status
 		p.line("Replicas", "%d desired | %d updated | %d total | %d available | %d unavailable",
-			value(d.Spec.Replicas, 1), s.UpdatedReplicas, s.Replicas, s.AvailableReplicas, s.UnavailableReplicas)
+			ptr.Deref(d.Spec.Replicas, 1), s.UpdatedReplicas, s.Replicas, s.AvailableReplicas, s.UnavailableReplicas)
 		p.line("StrategyType", "%s", d.Spec.Strategy.Type)
 		p.line("MinReadySeconds", "%d", d.Spec.MinReadySeconds)
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
@@ -72,13 +73,6 @@ func (p *page) deployment(object *unstructured.Unstructured, events []core.Event
 	})(p, object, events)
 }
 
-func value[T any](pointer *T, otherwise T) T {
-	if pointer == nil {
-		return otherwise
-	}
-	return *pointer
-}
-
 func (p *page) job(object *unstructured.Unstructured, events []core.Event) error {
 	return describing(func(p *page, j *workload, events []core.Event) {
 		p.names(&j.ObjectMeta)
@@ -87,15 +81,15 @@ func (p *page) job(object *unstructured.Unstructured, events []core.Event) error
 		}
 		p.marks(&j.ObjectMeta)
 		p.controlledBy(&j.ObjectMeta)
-		p.line("Parallelism", "%d", value(j.Spec.Parallelism, 1))
+		p.line("Parallelism", "%d", ptr.Deref(j.Spec.Parallelism, 1))
 		completions := "<unset>"
 		if j.Spec.Completions != nil {
 			completions = fmt.Sprint(*j.Spec.Completions)
 		}
 		p.line("Completions", "%s", completions)
 		p.line("Completion Mode", "%s", j.Spec.CompletionMode)
-		p.line("Suspend", "%t", value(j.Spec.Suspend, false))
-		p.line("Backoff Limit", "%d", value(j.Spec.BackoffLimit, 6))
+		p.line("Suspend", "%t", ptr.Deref(j.Spec.Suspend, false))
+		p.line("Backoff Limit", "%d", ptr.Deref(j.Spec.BackoffLimit, 6))
 		if j.Spec.TTLSecondsAfterFinished != nil {
 			p.line("TTL Seconds After Finished", "%d", *j.Spec.TTLSecondsAfterFinished)
 		}

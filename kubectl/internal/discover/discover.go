@@ -3,6 +3,7 @@ package discover
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,25 +38,16 @@ func (r Resource) FullName() string {
 }
 
 // Can tells whether the resource has a verb.
-func (r Resource) Can(verb string) bool { return contains(r.Verbs, verb) }
+func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) }
 
 // Has tells whether the resource has a subresource.
-func (r Resource) Has(subresource string) bool { return contains(r.Subresources, subresource) }
+func (r Resource) Has(subresource string) bool { return slices.Contains(r.Subresources, subresource) }
 
 func (r Resource) named(name string) bool {
 	return r.Name == name || r.Singular == name || strings.ToLower(r.Kind) == name
 }
 
-func (r Resource) short(name string) bool { return contains(r.ShortNames, name) }
-
-func contains(list []string, s string) bool {
-	for _, each := range list {
-		if each == s {
-			return true
-		}
-	}
-	return false
-}
+func (r Resource) short(name string) bool { return slices.Contains(r.ShortNames, name) }
 
 // Discovery answers from its file as long as that is young, and asks the
 // server when something is missing from it.
@@ -220,7 +212,7 @@ func (d *Discovery) InCategory(ctx context.Context, category string) ([]Resource
 	}
 	var found []Resource
 	for _, r := range resources {
-		if r.Preferred && contains(r.Categories, category) {
+		if r.Preferred && slices.Contains(r.Categories, category) {
 			found = append(found, r)
 		}
 	}

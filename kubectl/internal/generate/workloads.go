@@ -3,6 +3,7 @@ package generate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,9 +20,7 @@ type fields = map[string]any
 // object makes an object of a kind.
 func object(apiVersion, kind, name string, rest fields) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: fields{"apiVersion": apiVersion, "kind": kind, "metadata": fields{"name": name}}}
-	for key, value := range rest {
-		out.Object[key] = value
-	}
+	maps.Copy(out.Object, rest)
 	return out
 }
 

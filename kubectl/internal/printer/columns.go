@@ -19,7 +19,7 @@ type customColumns struct {
 
 func columnsFromSpec(spec string, o Options) (Printer, error) {
 	c := &customColumns{out: &Columns{}}
-	for _, column := range strings.Split(spec, ",") {
+	for column := range strings.SplitSeq(spec, ",") {
 		header, path, ok := strings.Cut(column, ":")
 		if !ok {
 			return nil, fmt.Errorf("unexpected custom-columns spec: %s, expected <header>:<json-path-expr>", column)

@@ -3,6 +3,7 @@ package printer
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,9 +22,7 @@ func pod(name string, fields map[string]any) unstructured.Unstructured {
 			"managedFields": []any{map[string]any{"manager": "somebody"}},
 		},
 	}
-	for key, value := range fields {
-		content[key] = value
-	}
+	maps.Copy(content, fields)
 	return unstructured.Unstructured{Object: content}
 }
 

@@ -206,7 +206,7 @@ func wrap(text, indent string) string {
 			paragraph = ""
 		}
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimRight(line, " \t")
 		switch {
 		case line == "":

@@ -161,7 +161,7 @@ func (e *explanationV2) wrap(text, indent string) {
 		}
 		line = ""
 	}
-	for _, each := range strings.Split(text, "\n") {
+	for each := range strings.SplitSeq(text, "\n") {
 		words, code := strings.Fields(each), strings.HasPrefix(each, "    ")
 		apart := written
 		if code || len(words) == 0 || strings.HasSuffix(line, ":") || bullet.MatchString(strings.TrimSpace(each)) {

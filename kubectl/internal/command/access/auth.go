@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -169,12 +170,7 @@ func printUser(c *frame.CLI, user authenticationv1.UserInfo) error {
 	if len(user.Groups) > 0 {
 		out.Add("Groups", fmt.Sprint(user.Groups))
 	}
-	keys := make([]string, 0, len(user.Extra))
-	for key := range user.Extra {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(user.Extra)) {
 		out.Add("Extra: "+key, fmt.Sprint([]string(user.Extra[key])))
 	}
 	return out.Flush(c.Out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -212,9 +213,7 @@ func difference(have, wanted *unstructured.Unstructured, remove extras) (*reconc
 // is anything.
 func joined(have, more map[string]string) (map[string]string, bool) {
 	all := map[string]string{}
-	for key, value := range have {
-		all[key] = value
-	}
+	maps.Copy(all, have)
 	changed := false
 	for key, value := range more {
 		old, ok := all[key]

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -249,12 +251,7 @@ func (m *marking) print1(object *unstructured.Unstructured) error {
 	if err != nil {
 		return fmt.Errorf("reading the %s: %w", m.field, err)
 	}
-	keys := make([]string, 0, len(have))
-	for key := range have {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(have)) {
 		if _, err := fmt.Fprintf(printer.VisibleTo(m.Out), "%s=%s\n", key, have[key]); err != nil {
 			return err
 		}

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,11 +104,7 @@ func (v *visible) showRequest(request *http.Request) error {
 		}
 		request.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	names := make([]string, 0, len(request.Header))
-	for name := range request.Header {
-		names = append(names, name)
-	}
-	sort.Strings(names)
+	names := slices.Sorted(maps.Keys(request.Header))
 	if v.Verbosity >= showCurl {
 		line := "curl -v -X" + request.Method
 		for _, name := range names {

@@ -214,7 +214,7 @@ func resourceTypes(ctx context.Context, c *frame.CLI, list string) ([]discover.R
 			}
 		}
 	}
-	for _, name := range strings.Split(list, ",") {
+	for name := range strings.SplitSeq(list, ",") {
 		resource, err := discovery.Named(ctx, name)
 		var unknown *discover.NoResourceError
 		if errors.As(err, &unknown) {

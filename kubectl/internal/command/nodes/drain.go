@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -183,12 +184,7 @@ func (d *draining) choose(pods []core.Pod) ([]core.Pod, error) {
 }
 
 func usesEmptyDir(pod *core.Pod) bool {
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].EmptyDir != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
 }
 
 // evictPause is waited before an eviction that a budget refused is asked for

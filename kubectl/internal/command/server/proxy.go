@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func (p *proxying) filter() (*filter, error) {
 		text string
 		into *[]*regexp.Regexp
 	}{{p.acceptHosts, &f.hosts}, {p.acceptPaths, &f.paths}, {p.rejectPaths, &f.notPaths}, {p.rejectMethods, &f.notMethods}} {
-		for _, text := range strings.Split(each.text, ",") {
+		for text := range strings.SplitSeq(each.text, ",") {
 			compiled, err := regexp.Compile(text)
 			if err != nil {
 				return nil, err
@@ -80,12 +81,7 @@ func (p *proxying) filter() (*filter, error) {
 }
 
 func anyMatches(patterns []*regexp.Regexp, text string) bool {
-	for _, pattern := range patterns {
-		if pattern.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(text) })
 }
 
 func (f *filter) accepts(r *http.Request) bool {

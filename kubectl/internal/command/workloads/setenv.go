@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -171,13 +171,8 @@ func (e *settingEnv) variablesFrom(ctx context.Context) ([]corev1.EnvVar, error)
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", e.from, err)
 	}
-	var keys []string
-	for key := range data {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
 	var variables []corev1.EnvVar
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if len(e.keys) > 0 && !slices.Contains(e.keys, key) {
 			continue
 		}
