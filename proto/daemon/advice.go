@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -55,22 +56,13 @@ func isJoined(path string) bool {
 // isHollow tells whether a file held no certificate, no key or no kubeconfig: a
 // crash leaves such files, and systemd, where a unit's credential is not there.
 func isHollow(err error) bool {
-	for _, says := range []string{"failed to find any PEM data", "no PEM certificate in it", "no current-context"} {
-		if strings.Contains(err.Error(), says) {
-			return true
-		}
-	}
-	return false
+	says := []string{"failed to find any PEM data", "no PEM certificate in it", "no current-context"}
+	return slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err.Error(), s) })
 }
 
 // isPKI tells whether a file is one of those that `kctl pki` looks after.
 func isPKI(path string) bool {
-	for _, suffix := range []string{".crt", ".key", ".pub", ".kubeconfig"} {
-		if strings.HasSuffix(path, suffix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".crt", ".key", ".pub", ".kubeconfig"}, func(suffix string) bool { return strings.HasSuffix(path, suffix) })
 }
 
 // self is the user that the program runs as.

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,9 +117,7 @@ func (r *Resource) clone() Resource {
 	c := *r
 	if r.Scalar != nil {
 		c.Scalar = make(map[corev1.ResourceName]int64, len(r.Scalar))
-		for name, value := range r.Scalar {
-			c.Scalar[name] = value
-		}
+		maps.Copy(c.Scalar, r.Scalar)
 	}
 	return c
 }

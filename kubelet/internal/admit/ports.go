@@ -2,6 +2,7 @@ package admit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,12 +44,7 @@ func overlap(a, b string) bool {
 }
 
 func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
-	names := make([]corev1.ResourceName, 0, len(list))
-	for name := range list {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(list))
 }
 
 // scaled is a quantity as upstream prints it: cpu in thousandths.

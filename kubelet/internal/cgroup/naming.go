@@ -64,7 +64,7 @@ func systemdNaming(root string) (naming, error) {
 // hyphens of a name are what nests slices, so that those of a group become
 // underscores.
 func slice(above, group string) string {
-	for _, part := range strings.Split(group, "/") {
+	for part := range strings.SplitSeq(group, "/") {
 		if part == "" {
 			continue
 		}

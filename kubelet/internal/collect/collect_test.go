@@ -25,7 +25,7 @@ import (
 // sandbox; "a3:running@box1" is restart 3 of container a in it.
 func pod(uid, words string) *podruntime.RunningPod {
 	p := &podruntime.RunningPod{UID: types.UID(uid), Name: uid, Namespace: "ns"}
-	for _, word := range strings.Fields(words) {
+	for word := range strings.FieldsSeq(words) {
 		if strings.HasPrefix(word, "box") {
 			state := podruntime.StateRunning
 			if strings.HasSuffix(word, "!") {

@@ -55,13 +55,8 @@ func subscript(path, field string) (key string, ok bool) {
 
 // lines writes one key="value" a line, sorted.
 func lines(values map[string]string) string {
-	keys := make([]string, 0, len(values))
-	for key := range values {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	var b strings.Builder
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		fmt.Fprintf(&b, "%s=%q\n", key, values[key])
 	}
 	// Without the last newline, as everybody knows these files.

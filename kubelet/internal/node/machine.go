@@ -124,7 +124,7 @@ func osImage() string {
 	if err != nil {
 		return runtime.GOOS
 	}
-	for _, line := range strings.Split(string(data), "\n") {
+	for line := range strings.SplitSeq(string(data), "\n") {
 		if name, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
 			return strings.Trim(name, `"`)
 		}

@@ -3,6 +3,7 @@ package podworker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,11 +90,9 @@ func newEntry(u *Update) *entry {
 }
 
 func (e *entry) move(to Phase) {
-	for _, allowed := range transitions[e.phase] {
-		if allowed == to {
-			e.phase = to
-			return
-		}
+	if slices.Contains(transitions[e.phase], to) {
+		e.phase = to
+		return
 	}
 	panic(fmt.Sprintf("pod worker of %s (%s): no way from %s to %s", e.fullName, e.uid, e.phase, to))
 }

@@ -22,14 +22,14 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC)
 func testPod(policy corev1.RestartPolicy, init, containers string) *core.Pod {
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Generation: 3}}
 	pod.Spec.RestartPolicy = policy
-	for _, name := range strings.Fields(init) {
+	for name := range strings.FieldsSeq(init) {
 		c := core.Container{Name: strings.TrimSuffix(name, "+"), Image: "i"}
 		if strings.HasSuffix(name, "+") {
 			c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 		}
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 	}
-	for _, name := range strings.Fields(containers) {
+	for name := range strings.FieldsSeq(containers) {
 		pod.Spec.Containers = append(pod.Spec.Containers, core.Container{Name: name, Image: "i"})
 	}
 	return pod

@@ -102,7 +102,7 @@ func join(path, field string) string {
 // pluginConfig[NodeAffinity].
 func (s source) line(path string) int {
 	node, line := s.root, s.root.Line
-	for _, step := range strings.Split(path, ".") {
+	for step := range strings.SplitSeq(path, ".") {
 		field, element, _ := strings.Cut(strings.TrimSuffix(step, "]"), "[")
 		key, value := member(node, field)
 		if key == nil {

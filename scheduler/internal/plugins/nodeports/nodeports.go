@@ -4,6 +4,7 @@ package nodeports
 
 import (
 	"context"
+	"slices"
 
 	"kctl/scheduler/framework"
 )
@@ -54,10 +55,8 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 
 func conflict(wanted, used []framework.HostPort) bool {
 	for _, w := range wanted {
-		for _, u := range used {
-			if w.Conflicts(u) {
-				return true
-			}
+		if slices.ContainsFunc(used, w.Conflicts) {
+			return true
 		}
 	}
 	return false
