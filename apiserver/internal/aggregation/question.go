@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 )
 
@@ -60,9 +61,7 @@ func (a *Aggregator) open(ctx context.Context, r *remote, q question) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range q.as {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, q.as)
 	for name, value := range map[string]string{"Accept": q.accept, "If-None-Match": q.etag, "Content-Type": q.media} {
 		if value != "" {
 			request.Header.Set(name, value)

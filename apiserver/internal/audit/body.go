@@ -122,7 +122,7 @@ func sourceIPs(r *http.Request) []string {
 			ips = append(ips, ip.String())
 		}
 	}
-	for _, text := range strings.Split(r.Header.Get("X-Forwarded-For"), ",") {
+	for text := range strings.SplitSeq(r.Header.Get("X-Forwarded-For"), ",") {
 		add(text)
 	}
 	if real := r.Header.Get("X-Real-Ip"); real != "" && !slices.Contains(ips, real) {

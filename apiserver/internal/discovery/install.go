@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,12 +70,7 @@ func (c *Catalog) Install(router gin.IRoutes) error {
 }
 
 func (d *documents) paths() []string {
-	var out []string
-	for path := range d.plain {
-		out = append(out, path)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(d.plain))
 }
 
 // Paths are where there are documents now, sorted.

@@ -142,12 +142,7 @@ func mandatory(name string) bool {
 }
 
 func hasName[T interface{ GetName() string }](objects []T, name string) bool {
-	for _, o := range objects {
-		if o.GetName() == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(objects, func(o T) bool { return o.GetName() == name })
 }
 
 // forget drops the metrics of what is no longer configured.

@@ -3,6 +3,7 @@ package filters
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -42,12 +43,7 @@ func CORS(allowed []*regexp.Regexp) gin.HandlerFunc {
 }
 
 func matchesAny(patterns []*regexp.Regexp, text string) bool {
-	for _, pattern := range patterns {
-		if pattern.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(text) })
 }
 
 // StrictTransport tells browsers to come over HTTPS only (RFC 6797).

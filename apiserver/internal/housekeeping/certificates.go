@@ -3,6 +3,7 @@ package housekeeping
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -51,10 +52,8 @@ func followRequests(d *Dependencies, name string, sync func(c *certificateReques
 
 func has(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range r.Status.Conditions {
-		for _, t := range types {
-			if r.Status.Conditions[i].Type == t {
-				return &r.Status.Conditions[i]
-			}
+		if slices.Contains(types, r.Status.Conditions[i].Type) {
+			return &r.Status.Conditions[i]
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package housekeeping
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,12 +49,7 @@ func (o *owned) waits() string {
 // blocks tells whether the object holds up the end of an owner that is to go
 // after its dependents.
 func (o *owned) blocks(owner types.UID) bool {
-	for i := range o.owners {
-		if o.owners[i].UID == owner && ptr.Deref(o.owners[i].BlockOwnerDeletion, false) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool { return r.UID == owner && ptr.Deref(r.BlockOwnerDeletion, false) })
 }
 
 // owners is the garbage collection of dependents: an object all of whose owners
@@ -236,8 +233,6 @@ func (o *owners) dependentsOf(uid types.UID) map[dependent]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := make(map[dependent]bool, len(o.dependents[uid]))
-	for d, blocks := range o.dependents[uid] {
-		out[d] = blocks
-	}
+	maps.Copy(out, o.dependents[uid])
 	return out
 }

@@ -141,7 +141,7 @@ const (
 
 // accepted is the first form in the request's Accept header that there is.
 func accepted(r *http.Request, protobuf ...string) form {
-	for _, one := range strings.Split(r.Header.Get("Accept"), ",") {
+	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, _ := strings.Cut(strings.TrimSpace(one), ";")
 		switch {
 		case slices.Contains(protobuf, kind):

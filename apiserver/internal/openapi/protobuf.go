@@ -3,7 +3,8 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -268,12 +269,7 @@ func (m *message) anys(number protowire.Number, list any) error {
 // each visits a map in the order of its keys, so that equal documents are
 // equal bytes.
 func each(m map[string]any, visit func(key string, value any) error) error {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if err := visit(key, m[key]); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
@@ -71,9 +72,7 @@ func (s *schema) render(v version) map[string]any {
 	if s.values != nil {
 		out["additionalProperties"] = s.values.render(v)
 	}
-	for name, value := range s.extensions {
-		out[name] = value
-	}
+	maps.Copy(out, s.extensions)
 	s.renderEnum(out)
 	return out
 }

@@ -11,12 +11,7 @@ import (
 
 // applies tells whether obj counts for q, by the scopes that q is narrowed to.
 func applies(q *corev1.ResourceQuota, obj core.Object) bool {
-	for _, term := range terms(q) {
-		if !within(term, obj) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(terms(q), func(term corev1.ScopedResourceSelectorRequirement) bool { return !within(term, obj) })
 }
 
 // terms are q's scopes and the terms of its selector, which all have to hold.

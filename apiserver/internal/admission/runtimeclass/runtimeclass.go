@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -96,9 +98,7 @@ func schedule(pod *core.Pod, s *nodev1.Scheduling) error {
 	if len(s.NodeSelector) > 0 && pod.Spec.NodeSelector == nil {
 		pod.Spec.NodeSelector = make(map[string]string, len(s.NodeSelector))
 	}
-	for key, value := range s.NodeSelector {
-		pod.Spec.NodeSelector[key] = value
-	}
+	maps.Copy(pod.Spec.NodeSelector, s.NodeSelector)
 	for i := range s.Tolerations {
 		if !has(pod.Spec.Tolerations, &s.Tolerations[i]) {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, *s.Tolerations[i].DeepCopy())
@@ -108,10 +108,5 @@ func schedule(pod *core.Pod, s *nodev1.Scheduling) error {
 }
 
 func has(tolerations []corev1.Toleration, t *corev1.Toleration) bool {
-	for i := range tolerations {
-		if equality.Semantic.DeepEqual(&tolerations[i], t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tolerations, func(have corev1.Toleration) bool { return equality.Semantic.DeepEqual(&have, t) })
 }

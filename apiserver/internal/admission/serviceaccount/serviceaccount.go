@@ -3,6 +3,7 @@ package serviceaccount
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,12 +203,7 @@ func mountToken(pod *core.Pod) {
 }
 
 func hasMount(c *core.Container) bool {
-	for i := range c.VolumeMounts {
-		if c.VolumeMounts[i].MountPath == mountPath {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mountPath })
 }
 
 // tokenVolume is what a program needs to reach the API: a token, whom to trust,

@@ -66,7 +66,7 @@ func Columns(doc map[string]string, names ...string) []metav1.TableColumnDefinit
 	for i, name := range names {
 		name, field, _ := strings.Cut(name, "=")
 		column := metav1.TableColumnDefinition{Type: "string", Description: doc[field]}
-		if wide := strings.TrimSuffix(name, "*"); wide != name {
+		if wide, ok := strings.CutSuffix(name, "*"); ok {
 			name, column.Priority = wide, 1
 		}
 		if before, kind, ok := strings.Cut(name, ":"); ok {

@@ -221,7 +221,7 @@ func (c *Client) PortForward(w http.ResponseWriter, r *http.Request, to *url.URL
 func protocolsOf(r *http.Request) []string {
 	var out []string
 	for _, header := range r.Header.Values("Sec-Websocket-Protocol") {
-		for _, protocol := range strings.Split(header, ",") {
+		for protocol := range strings.SplitSeq(header, ",") {
 			out = append(out, strings.TrimSpace(protocol))
 		}
 	}

@@ -2,7 +2,8 @@ package node
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,12 +74,7 @@ func roles(n *core.Node) []string {
 			found[value] = true
 		}
 	}
-	out := make([]string, 0, len(found))
-	for role := range found {
-		out = append(out, role)
-	}
-	sort.Strings(out)
-	return out
+	return slices.Sorted(maps.Keys(found))
 }
 
 func address(n *core.Node, kind corev1.NodeAddressType) string {

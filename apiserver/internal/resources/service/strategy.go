@@ -201,10 +201,5 @@ func keepNodePorts(s, old *corev1.Service) {
 }
 
 func taken(s *corev1.Service, nodePort int32) bool {
-	for _, port := range s.Spec.Ports {
-		if port.NodePort == nodePort {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == nodePort })
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -281,12 +282,7 @@ func (s *seed) digest() [sha256.Size]byte {
 	write([]byte{byte(s.source)})
 	write([]byte(s.keyID))
 	write(s.sealed)
-	names := make([]string, 0, len(s.annotations))
-	for name := range s.annotations {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(s.annotations)) {
 		write([]byte(name))
 		write(s.annotations[name])
 	}

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -104,9 +105,7 @@ func addMap(have, want map[string]string) map[string]string {
 	if have == nil && len(want) > 0 {
 		have = map[string]string{}
 	}
-	for key, value := range want {
-		have[key] = value
-	}
+	maps.Copy(have, want)
 	return have
 }
 
