@@ -232,10 +232,10 @@ func (s *Store[T]) parts() []string {
 // New implements Resource.
 func (s *Store[T]) New() core.Object { return s.strategy.New() }
 
-// Default implements Resource.
+// Default implements Resource. What a subresource takes (a Binding) has none here.
 func (s *Store[T]) Default(obj core.Object) {
-	if s.strategy.Default != nil {
-		s.strategy.Default(obj.(T))
+	if own, ok := obj.(T); ok && s.strategy.Default != nil {
+		s.strategy.Default(own)
 	}
 }
 

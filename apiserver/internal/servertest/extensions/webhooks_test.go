@@ -321,6 +321,25 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	}
 }
 
+// TestSubresourcesAreChanged: what a subresource takes may be changed by webhooks.
+func TestSubresourcesAreChanged(t *testing.T) {
+	t.Parallel()
+	c, h := start(t), serveHooks(t)
+	h.on("sub", patches(`[{"op":"add","path":"/metadata/annotations","value":{"by":"hook"}}]`))
+	c.register(h, true, h.webhook("sub"))
+	c.Created("default", servertest.Pod("web"))
+	for _, sent := range []string{`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web","labels":{"hook":"sub"}}}`, `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"web","labels":{"hook":"sub"}},"target":{"kind":"Node","name":"n1"}}`} {
+		way := "/eviction"
+		if strings.Contains(sent, "Binding") {
+			way = "/binding"
+		}
+		answer, text := c.Ask(http.MethodPost, core.Pods.Path("default", "web")+way+"?dryRun=All", http.Header{"Content-Type": {"application/json"}}, []byte(sent))
+		if answer.StatusCode != http.StatusCreated || len(h.asked("sub")) != 1 {
+			t.Errorf("%s: %d %s", way, answer.StatusCode, text)
+		}
+	}
+}
+
 // TestReinvocation: a change that a webhook makes is seen by those before it
 // that want to see it, once more and no oftener.
 func TestReinvocation(t *testing.T) {
