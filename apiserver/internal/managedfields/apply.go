@@ -30,7 +30,7 @@ func (t *Tracker) Apply(old core.Object, applied *unstructured.Unstructured, by 
 	if err := t.checkSteps(applied.Object); err != nil {
 		return nil, err
 	}
-	fieldManager, err := t.fieldManager(by.Subresource)
+	fieldManager, err := t.fieldManager(by.Subresource, old)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -63,11 +63,21 @@ func statusOf(err error) error {
 	}}
 }
 
-func (t *Tracker) resetFilter(subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
+// resetFilter keeps what a subresource resets from counting as changed, in every
+// version that somebody who owns fields of old has written: they own them in it.
+func (t *Tracker) resetFilter(subresource string, versions []string) map[fieldpath.APIVersion]fieldpath.Filter {
 	reset := t.options.Reset[subresource]
 	if len(reset) == 0 {
 		return nil
 	}
+	filters, filter := map[fieldpath.APIVersion]fieldpath.Filter{}, fieldpath.NewExcludeSetFilter(pathsOf(reset))
+	for _, version := range versions {
+		filters[fieldpath.APIVersion(version)] = filter
+	}
+	return filters
+}
+
+func pathsOf(reset []string) *fieldpath.Set {
 	set := fieldpath.NewSet()
 	for _, name := range reset {
 		var path fieldpath.Path
@@ -76,9 +86,7 @@ func (t *Tracker) resetFilter(subresource string) map[fieldpath.APIVersion]field
 		}
 		set.Insert(path)
 	}
-	return map[fieldpath.APIVersion]fieldpath.Filter{
-		fieldpath.APIVersion(t.options.Kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(set),
-	}
+	return set
 }
 
 // converter goes between objects and the values that the library works with.

@@ -31,7 +31,7 @@ func BenchmarkCreate(b *testing.B) {
 		}
 	})
 	b.Run("library", func(b *testing.B) {
-		fieldManager, err := m.fieldManager("")
+		fieldManager, err := m.fieldManager("", nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -143,7 +143,7 @@ func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
 	if err == nil {
 		return
 	}
-	fieldManager, err := t.fieldManager(by.Subresource)
+	fieldManager, err := t.fieldManager(by.Subresource, old)
 	if err != nil {
 		obj.SetManagedFields(nil)
 		return
@@ -256,23 +256,44 @@ func KeepTimes(obj, old core.Object) bool {
 	return false
 }
 
-func (t *Tracker) fieldManager(subresource string) (*library.FieldManager, error) {
+// fieldManager is the library's for writes through a subresource of old, nil for
+// what is new. Where old's fields are owned in other versions, it is made for it:
+// there is no end to the versions that somebody may write there.
+func (t *Tracker) fieldManager(subresource string, old core.Object) (*library.FieldManager, error) {
+	versions := []string{t.options.Kind.GroupVersion().String()}
+	if old != nil {
+		for _, entry := range old.GetManagedFields() {
+			if !slices.Contains(versions, entry.APIVersion) {
+				versions = append(versions, entry.APIVersion)
+			}
+		}
+	}
+	if len(versions) > 1 {
+		return t.newFieldManager(subresource, versions)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if fieldManager := t.fieldManagers[subresource]; fieldManager != nil {
 		return fieldManager, nil
 	}
+	fieldManager, err := t.newFieldManager(subresource, versions)
+	if err == nil {
+		t.fieldManagers[subresource] = fieldManager
+	}
+	return fieldManager, err
+}
+
+func (t *Tracker) newFieldManager(subresource string, versions []string) (*library.FieldManager, error) {
 	convert := t.converter()
 	build := library.NewDefaultFieldManager
 	if t.options.Custom {
 		build = library.NewDefaultCRDFieldManager
 	}
 	fieldManager, err := build(convert, convert, convert, convert,
-		t.options.Kind, t.options.Kind.GroupVersion(), subresource, t.resetFilter(subresource))
+		t.options.Kind, t.options.Kind.GroupVersion(), subresource, t.resetFilter(subresource, versions))
 	if err != nil {
 		return nil, fmt.Errorf("field manager of %s: %w", t.options.Kind.Kind, err)
 	}
-	t.fieldManagers[subresource] = fieldManager
 	return fieldManager, nil
 }
 

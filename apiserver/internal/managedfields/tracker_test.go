@@ -176,7 +176,7 @@ func compareOnce(t *testing.T, m *Tracker, obj, old *core.Pod, by Manager) (*cor
 			t.Fatal(err)
 		}
 	}
-	fieldManager, err := m.fieldManager(by.Subresource)
+	fieldManager, err := m.fieldManager(by.Subresource, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
