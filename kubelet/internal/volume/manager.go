@@ -133,7 +133,7 @@ func (m *Manager) Dir(uid types.UID, volume *corev1.Volume) string {
 	return m.volumeDir(uid, kindOf(volume.VolumeSource), volume.Name)
 }
 
-// Mount makes all of the pod's volumes, and returns when they are ready. It is
+// Mount makes all of the pod's volumes that its containers mount, and returns when they are ready. It is
 // meant to be called whenever the pod is synced: when nothing is left to do it
 // costs nothing. Content that a volume has already is never a reason to fail
 // because there is no newer one: Run sees to that.
@@ -163,7 +163,7 @@ func (m *Manager) ready(pod *core.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[pod.UID]
-	return p != nil && !p.gone && p.pod != nil && len(p.mounted) == len(pod.Spec.Volumes) && sameContent(p.pod, pod)
+	return p != nil && !p.gone && p.pod != nil && len(p.mounted) == len(used(pod)) && sameContent(p.pod, pod)
 }
 
 // enter returns the pod's entry, which may have been there before.
@@ -181,7 +181,7 @@ func (m *Manager) enter(pod *core.Pod) *podVolumes {
 func (m *Manager) allMounted(p *podVolumes, pod *core.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return p.pod != nil && len(p.mounted) == len(pod.Spec.Volumes)
+	return p.pod != nil && len(p.mounted) == len(used(pod))
 }
 
 func (m *Manager) isGone(p *podVolumes) bool {
@@ -205,7 +205,8 @@ func (p *podVolumes) give() { <-p.lock }
 // that only containers need meanwhile. Volumes that are there already are left
 // to the next refresh, which is due at once if the pod has changed.
 func (m *Manager) mountAll(ctx context.Context, p *podVolumes, pod *core.Pod) error {
-	errs := make([]error, len(pod.Spec.Volumes))
+	volumes := used(pod)
+	errs := make([]error, len(volumes))
 	var work sync.WaitGroup
 	if !m.allMounted(p, pod) {
 		work.Go(func() {
@@ -214,8 +215,8 @@ func (m *Manager) mountAll(ctx context.Context, p *podVolumes, pod *core.Pod) er
 			m.config.Objects.Prefetch(attempt, pod)
 		})
 	}
-	for i := range pod.Spec.Volumes {
-		work.Go(func() { errs[i] = m.mountOne(ctx, p, pod, &pod.Spec.Volumes[i]) })
+	for i, volume := range volumes {
+		work.Go(func() { errs[i] = m.mountOne(ctx, p, pod, volume) })
 	}
 	work.Wait()
 
@@ -268,8 +269,7 @@ func (m *Manager) Count() (desired, actual map[string]int) {
 		if p.pod == nil {
 			continue
 		}
-		for i := range p.pod.Spec.Volumes {
-			spec := &p.pod.Spec.Volumes[i]
+		for _, spec := range used(p.pod) {
 			if made := p.mounted[spec.Name]; made != nil {
 				desired[made.plugin]++
 				actual[made.plugin]++

@@ -8,10 +8,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,12 +41,7 @@ func nextRefresh() time.Duration {
 
 // refreshable tells whether any of the pod's volumes may change its content.
 func refreshable(pod *core.Pod) bool {
-	for i := range pod.Spec.Volumes {
-		if hasContent(kindOf(pod.Spec.Volumes[i].VolumeSource)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(used(pod), func(v *corev1.Volume) bool { return hasContent(kindOf(v.VolumeSource)) })
 }
 
 // sameContent tells whether both pods show the same in their volumes, as far

@@ -185,10 +185,15 @@ func needsMounts(t *testing.T) {
 	}
 }
 
+// podWith is a pod whose container mounts these.
 func podWith(volumes ...corev1.Volume) *core.Pod {
+	c := core.Container{Name: "c"}
+	for _, v := range volumes {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: "/" + v.Name})
+	}
 	return &core.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid-1", Labels: map[string]string{"app": "web"}},
-		Spec:       core.PodSpec{Volumes: volumes, Containers: []core.Container{{Name: "c"}}},
+		Spec:       core.PodSpec{Volumes: volumes, Containers: []core.Container{c}},
 	}
 }
 

@@ -1,0 +1,35 @@
+package volume
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// used are the pod's volumes that some container mounts. No others are made, as upstream
+// makes none: a pod runs without what only its specification names.
+func used(pod *core.Pod) []*corev1.Volume {
+	mounted := map[string]bool{}
+	note := func(mounts []corev1.VolumeMount) {
+		for i := range mounts {
+			mounted[mounts[i].Name] = true
+		}
+	}
+	spec := &pod.Spec
+	for i := range spec.InitContainers {
+		note(spec.InitContainers[i].VolumeMounts)
+	}
+	for i := range spec.Containers {
+		note(spec.Containers[i].VolumeMounts)
+	}
+	for i := range spec.EphemeralContainers {
+		note(spec.EphemeralContainers[i].VolumeMounts)
+	}
+	volumes := make([]*corev1.Volume, 0, len(mounted))
+	for i := range spec.Volumes {
+		if v := &spec.Volumes[i]; mounted[v.Name] {
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes
+}

@@ -1,0 +1,30 @@
+package volume
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What no container mounts is not made, though it may be missing; a debugging container
+// that comes later may be the one that mounts it.
+func TestOnlyWhatIsMountedIsMade(t *testing.T) {
+	store := newStore()
+	m := managerIn(t, t.TempDir(), store)
+	pod := podWith(emptyDirVolume("data", ""))
+	missing := configMapVolume("not-there", false)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, missing)
+	mustMount(t, m, pod)
+	if desired, actual := m.Count(); len(desired) != 1 || len(actual) != 1 {
+		t.Errorf("desired %v, actual %v", desired, actual)
+	}
+	pod = pod.DeepCopy()
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: "debugger", VolumeMounts: []corev1.VolumeMount{{Name: missing.Name, MountPath: "/config"}},
+	}}}
+	if err := m.Mount(t.Context(), pod); err == nil {
+		t.Error("what is not there was made")
+	}
+	pod.Spec.EphemeralContainers[0].VolumeMounts[0].Name = "data"
+	mustMount(t, m, pod)
+}
