@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
@@ -43,7 +44,10 @@ func (o *TLSOptions) Apply(c *tls.Config) error {
 	}
 	c.MinVersion = version
 	for _, name := range o.CipherSuites {
-		i := slices.IndexFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool { return s.Name == name })
+		// Two have lost their ending on the way into many a hardening guide; upstream takes them so.
+		i := slices.IndexFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool {
+			return s.Name == name || strings.HasSuffix(name, "_CHACHA20_POLY1305") && s.Name == name+"_SHA256"
+		})
 		if i < 0 {
 			return fmt.Errorf("--tls-cipher-suites=%s: not supported; it is unknown or insecure", name)
 		}
