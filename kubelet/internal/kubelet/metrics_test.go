@@ -47,6 +47,7 @@ func TestMetricsTellOfPods(t *testing.T) {
 	}
 	pod := shellPod("probed", forever)
 	pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "disk", MountPath: "/disk"}}
 	pod.Spec.InitContainers = []core.Container{*pod.Spec.Containers[0].DeepCopy()}
 	pod.Spec.InitContainers[0].Name, pod.Spec.InitContainers[0].Command = "first", []string{"true"}
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
