@@ -103,6 +103,9 @@ type warningWriter struct {
 	warnings *request.Warnings
 }
 
+// Unwrap is what http.ResponseController looks for.
+func (w *warningWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func (w *warningWriter) WriteHeader(code int) {
 	for _, text := range w.warnings.All() {
 		w.Header().Add("Warning", text)

@@ -29,6 +29,10 @@ const defaultWatchTime = 30 * time.Minute
 // event in it does; who sees fewer than hundreds of events a second waits for none.
 const gather = 2 * time.Millisecond
 
+// eventPatience is how long a client may take to read one event where others wait
+// for it.
+const eventPatience = time.Minute
+
 // watch follows a collection until the client goes or the time is up.
 func (c *call) watch(o registry.ListOptions, q *query) error {
 	least := cmp.Or(c.WatchTime, defaultWatchTime)
@@ -49,7 +53,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
 	events := &stream{call: c, form: f}
-	o.Begun, o.Gather = request.Begun(ctx), gather
+	o.Begun, o.Gather = events.begun(request.Begun(ctx)), gather
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
 	var source iter.Seq2[registry.WatchEvent, bool]
 	switch {
@@ -73,6 +77,9 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
 	s.begin()
 	for event, more := range events {
+		if err := s.hurry(); err != nil {
+			return err
+		}
 		if err := s.send(event); err != nil {
 			return err
 		}
@@ -83,10 +90,46 @@ func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
 	return nil
 }
 
+// hurry bounds how long the client may take for the next event of those that were
+// there at first: until it has them, it holds a seat for which others wait. Whoever
+// has them may take their time, as a terminal that stands still does.
+func (s *stream) hurry() error {
+	now := time.Now()
+	if s.atEase || now.Sub(s.hurried) < eventPatience/4 {
+		return nil
+	}
+	s.hurried = now
+	return s.writeBy(now.Add(eventPatience))
+}
+
+// begun returns what is called when all has been sent that was there at first.
+func (s *stream) begun(leave func()) func() {
+	return func() {
+		s.atEase = true
+		if !s.hurried.IsZero() {
+			_ = s.writeBy(time.Time{}) // a client that is gone is noticed by the next event
+		}
+		if leave != nil {
+			leave()
+		}
+	}
+}
+
+func (s *stream) writeBy(end time.Time) error {
+	if err := http.NewResponseController(s.gin.Writer).SetWriteDeadline(end); err != nil {
+		return fmt.Errorf("bound how long a watch's client may take: %w", err)
+	}
+	return nil
+}
+
 // stream writes watch events.
 type stream struct {
 	*call
 	form form
+	// atEase: the client has what was there at first. Until then hurried is when it
+	// was last told to hurry.
+	atEase  bool
+	hurried time.Time
 	// columnsSent: a table's columns stand in its first event only.
 	columnsSent bool
 }

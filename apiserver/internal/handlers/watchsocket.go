@@ -13,9 +13,6 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// socketPatience is how long a client may take to read one event.
-const socketPatience = time.Minute
-
 // overSocket sends events as messages of a WebSocket: text, or bytes where the
 // client wants protobuf. end ends the watch once the client has gone. There is
 // nobody to tell an error to.
@@ -30,7 +27,7 @@ func (s *stream) overSocket(events iter.Seq2[registry.WatchEvent, bool], end fun
 		for event := range events {
 			message, err := s.message(event)
 			if err == nil {
-				err = socket.SetWriteDeadline(time.Now().Add(socketPatience))
+				err = socket.SetWriteDeadline(time.Now().Add(eventPatience))
 			}
 			if err == nil {
 				err = websocket.Message.Send(socket, message)

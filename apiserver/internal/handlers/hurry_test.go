@@ -1,0 +1,50 @@
+package handlers
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// bounded remembers the bound of its client.
+type bounded struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+func (b *bounded) SetWriteDeadline(t time.Time) error {
+	b.until = t
+	return nil
+}
+
+// TestAWatchHurriesUntilItHasBegun: a client that takes nothing of what was there at
+// first does not hold its seat for good; one that has it may stand still.
+func TestAWatchHurriesUntilItHasBegun(t *testing.T) {
+	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
+	context, _ := gin.CreateTestContext(w)
+	s := &stream{call: &call{gin: context}}
+	left := false
+	begun := s.begun(func() { left = true })
+	err := s.follow(func(yield func(registry.WatchEvent, bool) bool) {
+		event := registry.WatchEvent{Frame: []byte("{}\n")}
+		yield(event, false)
+		if w.until.IsZero() || left {
+			t.Error("the client may take for ever for what was there at first")
+		}
+		begun()
+		if !w.until.IsZero() || !left {
+			t.Errorf("it has begun, and is bound until %s (seat left: %t)", w.until, left)
+		}
+		yield(event, false)
+		if !w.until.IsZero() {
+			t.Error("a later event is hurried")
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
