@@ -40,15 +40,21 @@ func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, au
 	if wanted {
 		return nil
 	}
-	if p.Authorizer != nil {
-		decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: request.Info{
-			Resource: true, Verb: requestAudience, APIVersion: "*", ResourceName: asked, Namespace: a.Namespace, Name: a.Name,
-		}})
-		if err == nil && decision == authz.Allow {
-			return nil
-		}
+	if p.may(ctx, a, request.Info{Verb: requestAudience, APIVersion: "*", ResourceName: asked, Name: a.Name}) {
+		return nil
 	}
 	return fmt.Errorf("%s is not authorized to request tokens for audience %q", a.User.Username, asked)
+}
+
+// may tells whether the node has a right that is about a resource in the namespace of
+// what it has asked for.
+func (p *Plugin) may(ctx context.Context, a *admission.Attributes, right request.Info) bool {
+	if p.Authorizer == nil {
+		return false
+	}
+	right.Resource, right.Namespace = true, a.Namespace
+	decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: right})
+	return err == nil && decision == authz.Allow
 }
 
 // volumesWant tells whether a volume of the pod, or its driver, has asked for such

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -94,17 +96,22 @@ func admitSigning(a *admission.Attributes) error {
 	return nil
 }
 
+// requestCertificate is the verb by which a node may be allowed to ask a signer for
+// certificates of a service account's pods: the signer is the resource, with a colon
+// for its slash, and the name is the account's.
+const requestCertificate = "request-serviceaccounts-podcertificate-signer"
+
 // admitPodSigning: a kubelet asks for certificates of pods that run here, that
-// want one of this signer, and in no other name than theirs.
+// want one of this signer or whose node may ask it, and in no other name than theirs.
 func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.Attributes) error {
 	if a.Operation != admission.Create || a.Subresource != "" {
 		return fmt.Errorf("unexpected operation %q, node %q can only create PodCertificateRequests", a.Operation, node)
 	}
-	request, ok := a.Object.(*certificatesv1.PodCertificateRequest)
+	wanted, ok := a.Object.(*certificatesv1.PodCertificateRequest)
 	if !ok {
 		return fmt.Errorf("unexpected type %T", a.Object)
 	}
-	spec := &request.Spec
+	spec := &wanted.Spec
 	if string(spec.NodeName) != node {
 		return fmt.Errorf("PodCertificateRequest.Spec.NodeName=%q, which is not the requesting node %q", spec.NodeName, node)
 	}
@@ -122,7 +129,10 @@ func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.
 		return fmt.Errorf("pod %q is a mirror pod", pod.Namespace+"/"+pod.Name)
 	case pod.Spec.ServiceAccountName != spec.ServiceAccountName:
 		return fmt.Errorf("%s contains serviceAccountName (%q) that differs from running pod (%q)", about, spec.ServiceAccountName, pod.Spec.ServiceAccountName)
-	case !wantsCertificate(pod, spec.SignerName):
+	case !wantsCertificate(pod, spec.SignerName) && !p.may(ctx, a, request.Info{
+		Verb: requestCertificate, APIGroup: podSigning.Group, APIVersion: podSigning.Version,
+		ResourceName: strings.ReplaceAll(spec.SignerName, "/", ":"), Name: spec.ServiceAccountName,
+	}):
 		return fmt.Errorf("pod %q does not mount a podCertificate projected volume for signer %q", pod.Namespace+"/"+pod.Name, spec.SignerName)
 	}
 	return p.sameSurroundings(ctx, about, a.Namespace, spec)

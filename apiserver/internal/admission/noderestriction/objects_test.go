@@ -65,9 +65,10 @@ func TestObjectsOfNodes(t *testing.T) {
 	other.Spec.NodeName = "n2"
 	mirror.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
 	plugin := &Plugin{
-		Pods:     stored[*core.Pod]{"web": p, "other": other, "mirror": mirror},
-		Nodes:    stored[*core.Node]{"n1": {ObjectMeta: meta("n1", "node-uid")}},
-		Accounts: stored[*core.ServiceAccount]{"web": {ObjectMeta: meta("web", "account-uid")}},
+		Pods:       stored[*core.Pod]{"web": p, "other": other, "mirror": mirror},
+		Nodes:      stored[*core.Node]{"n1": {ObjectMeta: meta("n1", "node-uid")}},
+		Accounts:   stored[*core.ServiceAccount]{"web": {ObjectMeta: meta("web", "account-uid")}},
+		Authorizer: rights{"request-serviceaccounts-podcertificate-signer a.b:e shop/web": true},
 	}
 	asked := func(change func(s *certificatesv1.PodCertificateRequestSpec)) core.Object {
 		r := &certificatesv1.PodCertificateRequest{Spec: certificatesv1.PodCertificateRequestSpec{
@@ -119,6 +120,7 @@ func TestObjectsOfNodes(t *testing.T) {
 		"certificate, account":           {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.ServiceAccountName = "x" }), nil, "that differs from running pod"},
 		"certificate, account's uid":     {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.ServiceAccountUID = "x" }), nil, "differs from the running service account"},
 		"certificate of another signer":  {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.SignerName = "a.b/d" }), nil, `does not mount a podCertificate projected volume for signer "a.b/d"`},
+		"certificate by right":           {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.SignerName = "a.b/e" }), nil, ""},
 		"certificate, answered":          {update, signing, "podcertificaterequests", "status", asked(func(*certificatesv1.PodCertificateRequestSpec) {}), nil, "unexpected operation"},
 		"own certificate":                {create, signing, "certificatesigningrequests", "", certified(t, "system:node:n1", serving), nil, ""},
 		"another's certificate":          {create, signing, "certificatesigningrequests", "", certified(t, "system:node:n2", serving), nil, "can only create a node CSR with CN=system:node:n1"},
