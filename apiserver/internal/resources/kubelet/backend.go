@@ -26,7 +26,7 @@ func (c *Client) upgradeTo(ctx context.Context, to *url.URL, protocol string) (c
 	ask.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
 	ask.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
 	ask.Header.Set(httpstream.HeaderProtocolVersion, protocol)
-	answer, err := c.transport.RoundTrip(ask)
+	answer, err := c.checked.RoundTrip(ask)
 	if err != nil {
 		return nil, nil, nil, dialError(err)
 	}

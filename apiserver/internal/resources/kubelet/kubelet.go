@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,55 +46,39 @@ type Options struct {
 
 // Client reaches kubelets.
 type Client struct {
-	transport *http.Transport
-	types     []corev1.NodeAddressType
+	checked, unchecked *transport // the same where no certificate is checked
+	types              []corev1.NodeAddressType
 }
 
-// New returns a Client. Its certificate is read anew for every connection, so
-// that one that is renewed on disk is used at once.
+// New returns a Client. A certificate of its own that is renewed on disk is used at once.
 func New(o Options) (*Client, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.CAFile == ""}
-	if o.CAFile != "" {
-		var err error
-		if config.RootCAs, err = pki.Pool("kubelet certificate authority", o.CAFile); err != nil {
+	pair, err := pairOf(o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("kubelet client: %w", err)
+	}
+	c := &Client{types: o.AddressTypes}
+	if len(c.types) == 0 {
+		c.types = defaultAddressTypes
+	}
+	c.unchecked = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, pair, o.Timeout)
+	if c.checked = c.unchecked; o.CAFile != "" {
+		roots, err := pki.Pool("kubelet certificate authority", o.CAFile)
+		if err != nil {
 			return nil, err
 		}
+		c.checked = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, pair, o.Timeout)
 	}
-	if o.CertFile != "" || o.KeyFile != "" {
-		load := func() (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-			if err != nil {
-				return nil, fmt.Errorf("kubelet client certificate: %w", err)
-			}
-			return &pair, nil
-		}
-		if _, err := load(); err != nil {
-			return nil, err
-		}
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
-	}
-	types := o.AddressTypes
-	if len(types) == 0 {
-		types = defaultAddressTypes
-	}
-	timeout := cmp.Or(o.Timeout, defaultTimeout)
-	return &Client{types: types, transport: &http.Transport{
-		TLSClientConfig:     config,
-		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
-		TLSHandshakeTimeout: timeout,
-		MaxIdleConnsPerHost: 4,
-		IdleConnTimeout:     time.Minute,
-		// Upgrades to SPDY and WebSocket exist in HTTP/1.1 only, which is all that
-		// a transport with its own TLS configuration speaks unless asked.
-		ForceAttemptHTTP2: false,
-	}}, nil
+	return c, nil
 }
 
 // Transport is how kubelets are reached.
-func (c *Client) Transport() http.RoundTripper { return c.transport }
+func (c *Client) Transport() http.RoundTripper { return c.checked }
 
 // Close drops idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.checked.close()
+	c.unchecked.close()
+}
 
 // noAddress is upstream's answer where a node has told no address to reach it by.
 func noAddress(node *core.Node) error {
@@ -128,14 +111,18 @@ func (c *Client) URL(node *core.Node, path string, query url.Values) (*url.URL, 
 	}, nil
 }
 
-// Get asks for to. The caller closes the body, which goes on for as long as a
-// log is followed and ends with ctx.
-func (c *Client) Get(ctx context.Context, to *url.URL) (*http.Response, error) {
+// Get asks for to, of whoever answers there where unchecked. The caller closes the
+// body, which goes on for as long as a log is followed and ends with ctx.
+func (c *Client) Get(ctx context.Context, to *url.URL, unchecked bool) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking the kubelet: %w", err)
 	}
-	answer, err := c.transport.RoundTrip(r)
+	by := c.checked
+	if unchecked {
+		by = c.unchecked
+	}
+	answer, err := by.RoundTrip(r)
 	if err != nil {
 		return nil, dialError(err)
 	}
@@ -151,7 +138,7 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 	}
 	var failed error
 	proxy := &httputil.ReverseProxy{
-		Transport:     c.transport,
+		Transport:     c.checked,
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = to, to.Host

@@ -60,7 +60,7 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if err != nil {
 		return err
 	}
-	answer, err := s.kubelets.Get(ctx, to)
+	answer, err := s.kubelets.Get(ctx, to, options.InsecureSkipTLSVerifyBackend)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func redirected(to *url.URL, location string) error {
 	}}
 }
 
-// refusal says with the kubelet's own words and code why there is no log. That
-// a kubelet does not know its API server is not the user's fault.
+// refusal says with the kubelet's own words and code why there is no log, even where it
+// is the server that the kubelet does not know.
 func refusal(answer *http.Response, name string) error {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if err != nil {
@@ -122,7 +122,7 @@ func refusal(answer *http.Response, name string) error {
 	switch answer.StatusCode {
 	case http.StatusBadRequest:
 		return apierrors.NewBadRequest(text)
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError:
+	case http.StatusInternalServerError:
 		return apierrors.NewInternalError(fmt.Errorf("the kubelet answered %s: %s", answer.Status, text))
 	}
 	refused := apierrors.NewGenericServerResponse(answer.StatusCode, "get", core.Pods.GVR().GroupResource(), name, "", 0, false)

@@ -99,6 +99,10 @@ func TestLogs(t *testing.T) {
 			http.Error(w, "container a is gone", http.StatusNotFound)
 			return
 		}
+		if r.URL.Query().Get("tailLines") == "7" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
 		fmt.Fprintf(w, "%s?%s", r.URL.Path, r.URL.RawQuery)
 	})
 	for _, c := range []struct {
@@ -106,6 +110,7 @@ func TestLogs(t *testing.T) {
 		code      int
 	}{
 		{"/two/log?container=a", "container a is gone", 404},
+		{"/web/log?tailLines=7", "who are you?", 401},
 		{"/web/log", "/containerLogs/default/web/main?", 200},
 		{"/web/log?follow=true&tailLines=5&timestamps=1&sinceTime=2030-01-01T00:00:00Z", "/containerLogs/default/web/main?follow=true&sinceTime=2030-01-01T00%3A00%3A00Z&tailLines=5&timestamps=true", 200},
 		{"/web/log?limitBytes=10", "/container", 200},

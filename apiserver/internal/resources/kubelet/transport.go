@@ -1,0 +1,79 @@
+package kubelet
+
+import (
+	"cmp"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"kctl/proto/pki"
+)
+
+// transport connects to kubelets with the certificate that is on disk. Connections
+// that were made with an earlier one are not used again: what their kubelets think of
+// it would be the answer.
+type transport struct {
+	pair *pki.Reloader // nil for none
+
+	mu   sync.Mutex
+	with *tls.Certificate // what the connections of now show
+	now  *http.Transport
+}
+
+// newTransport returns one that checks kubelets' certificates against what is in
+// config, and shows what is in pair.
+func newTransport(config *tls.Config, pair *pki.Reloader, timeout time.Duration) *transport {
+	timeout = cmp.Or(timeout, defaultTimeout)
+	if pair != nil {
+		config.GetClientCertificate = pair.GetClientCertificate
+	}
+	return &transport{pair: pair, now: &http.Transport{
+		TLSClientConfig:     config,
+		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+		TLSHandshakeTimeout: timeout,
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     time.Minute,
+		// Upgrades to SPDY and WebSocket exist in HTTP/1.1 only, which is all that
+		// a transport with its own TLS configuration speaks unless asked.
+		ForceAttemptHTTP2: false,
+	}}
+}
+
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.current().RoundTrip(r)
+}
+
+func (t *transport) current() *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pair == nil {
+		return t.now
+	}
+	with, err := t.pair.GetClientCertificate(nil)
+	if err == nil && with != t.with {
+		if t.with != nil {
+			t.now.CloseIdleConnections()
+			t.now = t.now.Clone()
+		}
+		t.with = with
+	}
+	return t.now
+}
+
+func (t *transport) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.now.CloseIdleConnections()
+}
+
+// pairOf is who the server is to kubelets; nil for nobody.
+func pairOf(certFile, keyFile string) (*pki.Reloader, error) {
+	if certFile == "" && keyFile == "" {
+		return nil, nil
+	}
+	return pki.NewReloader(certFile, keyFile, clock.RealClock{})
+}
