@@ -68,7 +68,7 @@ type Reloader struct {
 
 // reloadEvery bounds how often a server, which anybody may connect to, looks at
 // its files.
-const reloadEvery = 10 * time.Second
+const reloadEvery = time.Second
 
 // NewReloader reads the pair once, so that bad files show at start. The key may
 // be in the certificate's file.

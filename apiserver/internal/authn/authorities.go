@@ -15,10 +15,10 @@ import (
 
 // authorityReloadEvery is how often an authority's file is looked at for a new
 // one.
-const authorityReloadEvery = 10 * time.Second
+const authorityReloadEvery = time.Second
 
 // Authorities are the certificate authorities in a file. A new file is taken up
-// at the first question after some seconds, so that it needs no loop; one that
+// at the first question after a second, so that it needs no loop; one that
 // can't be read leaves the old one in use. They are safe for concurrent use.
 type Authorities struct {
 	what, file string

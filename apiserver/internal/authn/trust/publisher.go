@@ -18,7 +18,7 @@ import (
 const Name = "extension-apiserver-authentication"
 
 // every is how often the ConfigMap is put right, and new files are taken up.
-const every = time.Minute
+const every = 10 * time.Second
 
 // ConfigMaps is where it is written: a registry.Store.
 type ConfigMaps interface {
