@@ -147,6 +147,7 @@ func withSecretsOf(now, old *corev1.PersistentVolumeSpec) corev1.PersistentVolum
 // which is bound once, and, once it is bound, how much it asks for.
 func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	was := old.Spec.DeepCopy()
+	fillSources(was) // of a claim from before there were two fields for that
 	if was.VolumeName == "" {
 		was.VolumeName = now.Spec.VolumeName
 	}
