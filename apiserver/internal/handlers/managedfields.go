@@ -51,6 +51,7 @@ func (c *call) tracked(admit registry.Admit, fieldManager string) registry.Admit
 		return admit
 	}
 	by := c.by(fieldManager)
+	admit.FieldsMayGo = true
 	admit.TrackFields = func(obj, old core.Object, before []byte) { c.tracker.Update(obj, old, before, by) }
 	return guardManagedFields(admit)
 }

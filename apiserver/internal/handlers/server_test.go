@@ -19,6 +19,7 @@ import (
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 	"kctl/proto/core"
 )
@@ -30,11 +31,13 @@ type server struct {
 	configMaps *registry.Store[*core.ConfigMap]
 }
 
-func start(t testing.TB) *server {
+func start(t testing.TB) *server { return startOn(t, etcdtest.Start(t)) }
+
+func startOn(t testing.TB, store storage.Interface) *server {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	options := registry.Options{
-		Storage: etcdtest.Start(t),
+		Storage: store,
 		Clock:   clock.RealClock{},
 		Logger:  zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel)),
 	}

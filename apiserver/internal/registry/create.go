@@ -94,6 +94,21 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 	if revision, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && revision > 0 && !dry {
 		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
+	e, err := s.storeNew(ctx, obj, admit, dry)
+	if admit.tooLarge(err, obj) {
+		obj.SetManagedFields(nil)
+		return s.storeNew(ctx, obj, admit, dry)
+	}
+	return e, err
+}
+
+// tooLarge tells whether what was too large to be stored may be tried again without
+// its managedFields, as upstream does it.
+func (a Admit) tooLarge(err error, obj core.Object) bool {
+	return a.FieldsMayGo && errors.Is(err, storage.ErrTooLarge) && len(obj.GetManagedFields()) > 0
+}
+
+func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admit, dry bool) (Encoded, error) {
 	value, err := s.encode(obj)
 	if err != nil {
 		return Encoded{}, err

@@ -71,6 +71,9 @@ type Admit struct {
 	// metadata.managedFields, of what changed; before is old as it is stored.
 	// Where it is nil, managedFields stay what they were.
 	TrackFields func(obj, old core.Object, before []byte)
+	// FieldsMayGo: an object that is too large with its managedFields is stored
+	// without them.
+	FieldsMayGo bool
 	Mutate      func(ctx context.Context, obj, old core.Object) error
 	Validate    func(ctx context.Context, obj, old core.Object) error
 	// Shares: whoever calls has let go of the object by then, so that followers

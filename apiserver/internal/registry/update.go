@@ -19,8 +19,8 @@ import (
 )
 
 // updateAttempts bounds how often one update starts over because somebody else
-// was faster.
-const updateAttempts = 64
+// was faster. Whoever is last of many that patch one object has lost to each of them.
+const updateAttempts = 1024
 
 // errStale: what the update was based on is not what is stored.
 var errStale = errors.New("based on an old state")
@@ -148,6 +148,16 @@ func (u *update[T]) try(ctx context.Context) (Encoded, error) {
 	if err != nil {
 		return Encoded{}, err
 	}
+	e, err := u.put(ctx, obj, old)
+	if u.admit.tooLarge(err, obj) {
+		obj.SetManagedFields(nil)
+		return u.put(ctx, obj, old)
+	}
+	return e, err
+}
+
+// put stores what the base has become.
+func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 	value, err := u.encode(obj, old)
 	if err != nil {
 		return Encoded{}, err

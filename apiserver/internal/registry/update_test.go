@@ -153,6 +153,32 @@ func TestUpdatesWithoutAVersionAreTriedAgain(t *testing.T) {
 	}
 }
 
+// TestTheLastOfMany: an update outlasts a hundred others that were faster.
+func TestTheLastOfMany(t *testing.T) {
+	b := start(t)
+	b.create(service("a"))
+	count := func(label string) func(s *corev1.Service) error {
+		return func(s *corev1.Service) error {
+			n, _ := strconv.Atoi(s.Labels[label])
+			metav1.SetMetaDataLabel(&s.ObjectMeta, label, strconv.Itoa(n+1))
+			return nil
+		}
+	}
+	others := 0
+	got, err := b.UpdateTyped(t.Context(), "ns", "a", "", func(s *corev1.Service) error {
+		if others < 100 {
+			others++
+			if _, err := b.UpdateTyped(t.Context(), "ns", "a", "", count("others")); err != nil {
+				t.Error(err)
+			}
+		}
+		return count("mine")(s)
+	})
+	if err != nil || got.Labels["mine"] != "1" || got.Labels["others"] != "100" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // A client that knows its own write must not be refused because the cache does
 // not yet.
 func TestUpdateRightAfterAWrite(t *testing.T) {

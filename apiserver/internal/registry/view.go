@@ -269,7 +269,7 @@ func (v *View) within(admit Admit) Admit {
 			return v.Take(shown, obj)
 		}
 	}
-	return Admit{TrackFields: v.trackFields(admit.TrackFields), Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
+	return Admit{TrackFields: v.trackFields(admit.TrackFields), FieldsMayGo: admit.FieldsMayGo, Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
 }
 
 func (v *View) show(stored core.Object) (core.Object, error) {
