@@ -157,11 +157,25 @@ func fromAggregated(r *remote, body []byte) (*apidiscoveryv2.APIVersionDiscovery
 	for i := range list.Items {
 		for j := range list.Items[i].Versions {
 			if v := &list.Items[i].Versions[j]; list.Items[i].Name == r.Group && v.Version == r.Version {
-				return v, nil
+				return withKinds(v), nil
 			}
 		}
 	}
 	return nil, fmt.Errorf("its discovery document does not name %s", r.GroupVersion)
+}
+
+// withKinds has an empty kind where a server says none: clients need not expect that
+// there is nothing.
+func withKinds(v *apidiscoveryv2.APIVersionDiscovery) *apidiscoveryv2.APIVersionDiscovery {
+	none := &metav1.GroupVersionKind{}
+	for i := range v.Resources {
+		resource := &v.Resources[i]
+		resource.ResponseKind = cmp.Or(resource.ResponseKind, none)
+		for j := range resource.Subresources {
+			resource.Subresources[j].ResponseKind = cmp.Or(resource.Subresources[j].ResponseKind, none)
+		}
+	}
+	return v
 }
 
 // fromPlain turns a list of resources into the newer form.

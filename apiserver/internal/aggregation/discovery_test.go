@@ -1,0 +1,23 @@
+package aggregation
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestResourcesWithoutAKind: clients of v0.26 fall over one that is not there.
+func TestResourcesWithoutAKind(t *testing.T) {
+	r := &remote{GroupVersion: schema.GroupVersion{Group: "a.test", Version: "v1"}}
+	got, err := fromAggregated(r, []byte(`{"items": [{"metadata": {"name": "a.test"}, "versions": [{"version": "v1", "resources": [
+		{"resource": "jobs", "subresources": [{"subresource": "status"}]},
+		{"resource": "runs", "responseKind": {"kind": "Run"}}]}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, runs := got.Resources[0], got.Resources[1]
+	if jobs.ResponseKind == nil || jobs.Subresources[0].ResponseKind == nil || *runs.ResponseKind != (metav1.GroupVersionKind{Kind: "Run"}) {
+		t.Errorf("%+v", got)
+	}
+}
