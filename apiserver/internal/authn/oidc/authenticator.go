@@ -138,6 +138,14 @@ func issuerOf(token string) string {
 	return c.Issuer
 }
 
+// Reach asks the issuer for its discovery document, unless it is known.
+func (a *Authenticator) Reach(ctx context.Context) error {
+	if _, err := a.find(ctx); err != nil {
+		return fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
+	}
+	return nil
+}
+
 var errAskedLately = errors.New("it could not be asked a moment ago")
 
 // find reads the issuer's discovery document once. What it learns outlives the

@@ -1,6 +1,7 @@
 package authentication
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -52,20 +53,32 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 		return nil, fmt.Errorf("--authentication-config: %w", err)
 	}
 	issuers := &authn.ExchangeableTokens{}
-	apply := func(content []byte) error {
-		kinds, rule, err := a.issuersOf(content)
+	// What changes comes into force when every issuer in it has answered, so that one
+	// that is misspelt shuts nobody out; of the first, some may be in this very cluster.
+	apply := func(content []byte, reach bool) error {
+		outside, rule, err := a.issuersOf(content)
 		if err != nil {
 			return fmt.Errorf("--authentication-config=%s: %w", path, err)
+		}
+		var kinds authn.Tokens
+		for _, issuer := range outside {
+			if reach {
+				if err := issuer.Reach(context.Background()); err != nil {
+					return fmt.Errorf("--authentication-config=%s: %w", path, err)
+				}
+			}
+			kinds = append(kinds, issuer)
 		}
 		issuers.Put(kinds)
 		a.Anonymous.Put(rule)
 		return nil
 	}
-	if err := apply(content); err != nil {
+	if err := apply(content, false); err != nil {
 		return nil, err
 	}
+	changed := func(content []byte) error { return apply(content, true) }
 	a.Files = append(a.Files, &configfile.Follower{
-		Path: path, Content: content, Apply: apply, Clock: a.o.Clock, Logger: a.o.Logger, Metrics: configfile.NewMetrics("authentication", a.o.Metrics),
+		Path: path, Content: content, Apply: changed, Clock: a.o.Clock, Logger: a.o.Logger, Metrics: configfile.NewMetrics("authentication", a.o.Metrics),
 	})
 	return issuers, nil
 }
@@ -73,7 +86,7 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 var errAnonymousTwice = errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
 
 // issuersOf builds what the content of a file says.
-func (a *Authentication) issuersOf(content []byte) (authn.Tokens, authn.AnonymousRule, error) {
+func (a *Authentication) issuersOf(content []byte) ([]*oidc.Authenticator, authn.AnonymousRule, error) {
 	o := a.o.Flags
 	rule := a.anonymousByFlag()
 	configured, err := configuration.Parse(content, o.ServiceAccountIssuers)
@@ -86,7 +99,7 @@ func (a *Authentication) issuersOf(content []byte) (authn.Tokens, authn.Anonymou
 		}
 		rule = anonymousRule(rules)
 	}
-	var kinds authn.Tokens
+	var issuers []*oidc.Authenticator
 	for _, i := range configured.Issuers {
 		issuer, err := oidc.New(oidc.Options{
 			IssuerURL: i.URL, DiscoveryURL: ptr.Deref(i.DiscoveryURL, ""), Clients: i.Audiences, Authorities: []byte(i.CertificateAuthority),
@@ -95,9 +108,9 @@ func (a *Authentication) issuersOf(content []byte) (authn.Tokens, authn.Anonymou
 		if err != nil {
 			return nil, rule, err
 		}
-		kinds = append(kinds, issuer)
+		issuers = append(issuers, issuer)
 	}
-	return kinds, rule, nil
+	return issuers, rule, nil
 }
 
 // HealthPaths answer one word to whoever asks, unless somebody says otherwise: a

@@ -64,6 +64,13 @@ func TestAuthenticationFile(t *testing.T) {
 	if name := whoIs("june"); name != "id:june" {
 		t.Errorf("a bad file changed something: %s", name)
 	}
+	misspelt := strings.Replace(content, issuerURL, issuerURL+"/nowhere", 1)
+	if err := changed.Apply([]byte(misspelt)); err == nil || !strings.Contains(err.Error(), "issuer "+issuerURL+"/nowhere") {
+		t.Errorf("an issuer that is not there: %v", err)
+	}
+	if name := whoIs("jill"); name != "id:jill" {
+		t.Errorf("an issuer that is not there shut others out: %s", name)
+	}
 	c.Must(changed.Apply([]byte(issuer("claims.sub") + "anonymous: {enabled: false}\n")))
 	if name := whoIs("joan"); name != "system:serviceaccount:elsewhere:joan" {
 		t.Error(name)
