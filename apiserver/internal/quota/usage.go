@@ -76,6 +76,7 @@ type Change struct {
 	Namespace string
 	New, Old  core.Object // Old is nil for a new object
 	Dry       bool
+	Limited   []Limited
 }
 
 // charge is what a change uses of one quota beyond what is used already.
@@ -89,7 +90,7 @@ type charge struct {
 // request's, has ended: then the change is stored or will never be.
 func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	quotas, err := u.Quotas.In(ctx, c.Namespace)
-	if err != nil || len(quotas) == 0 {
+	if err != nil || len(quotas) == 0 && len(c.Limited) == 0 {
 		return err
 	}
 	charges, err := u.charges(c, quotas)
@@ -116,6 +117,11 @@ func (u *Usage) charges(c Change, quotas []*corev1.ResourceQuota) ([]charge, err
 	var had corev1.ResourceList
 	if c.Old != nil {
 		had = uses(c.Resource, c.Old, now)
+	}
+	if len(more(will, had)) > 0 {
+		if err := c.uncovered(will, quotas); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(quotas, func(x, y *corev1.ResourceQuota) int { return cmp.Compare(x.Name, y.Name) })
 	var charges []charge

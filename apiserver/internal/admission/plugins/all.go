@@ -151,8 +151,8 @@ var all = []entry{
 	{name: webhook.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
 	{name: policy.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
 	{name: webhook.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
-	{name: resourcequota.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return resourcequota.New(d.Quotas, d.QuotaRules), nil
+	{name: resourcequota.Name, on: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return resourcequota.New(d.Quotas, d.QuotaRules, d.Files)
 	}},
 	{name: always.DenyName, make: plain(always.Deny{})},
 }

@@ -8,10 +8,12 @@ package resourcequota
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/configuration"
 	"kctl/apiserver/internal/quota"
 )
 
@@ -25,12 +27,27 @@ type Usage interface {
 
 // Plugin is the plugin.
 type Plugin struct {
-	usage  Usage
-	quotas quota.Quotas
+	usage   Usage
+	quotas  quota.Quotas
+	limited []quota.Limited
 }
 
-// New returns the plugin.
-func New(usage Usage, quotas quota.Quotas) *Plugin { return &Plugin{usage, quotas} }
+// New returns the plugin as it is configured, which it need not be.
+func New(usage Usage, quotas quota.Quotas, files configuration.Files) (*Plugin, error) {
+	var settings struct {
+		LimitedResources []quota.Limited `json:"limitedResources"`
+	}
+	kind := configuration.Kind{Kind: "ResourceQuotaConfiguration", Versions: []string{"apiserver.config.k8s.io/v1"}}
+	if _, err := files.Decode(Name, kind, &settings); err != nil {
+		return nil, err
+	}
+	for i, l := range settings.LimitedResources {
+		if l.Resource == "" {
+			return nil, fmt.Errorf("configuration of %s: limitedResources[%d]: resource: Required value", Name, i)
+		}
+	}
+	return &Plugin{usage, quotas, settings.LimitedResources}, nil
+}
 
 // Handles creates and updates.
 func (*Plugin) Handles(op admission.Operation) bool {
@@ -53,6 +70,6 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	return p.usage.Reserve(ctx, quota.Change{
-		Resource: resource, Namespace: a.Namespace, New: a.Object, Old: a.OldObject, Dry: a.DryRun,
+		Resource: resource, Namespace: a.Namespace, New: a.Object, Old: a.OldObject, Dry: a.DryRun, Limited: p.limited,
 	})
 }

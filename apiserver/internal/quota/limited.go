@@ -1,0 +1,62 @@
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Limited is what may be used only where a quota covers it: what the uses of a resource
+// whose names contain one of some words come to, or what is within one of some scopes
+// (upstream's LimitedResource).
+type Limited struct {
+	APIGroup      string                                     `json:"apiGroup"`
+	Resource      string                                     `json:"resource"`
+	MatchContains []string                                   `json:"matchContains"`
+	MatchScopes   []corev1.ScopedResourceSelectorRequirement `json:"matchScopes"`
+}
+
+// uncovered is what of a change is limited and covered by none of the quotas, as an
+// error; will is what the object uses.
+func (c Change) uncovered(will corev1.ResourceList, quotas []*corev1.ResourceQuota) error {
+	names, scopes := map[corev1.ResourceName]bool{}, []corev1.ScopedResourceSelectorRequirement{}
+	for _, l := range c.Limited {
+		for name := range will {
+			if l.APIGroup == c.Resource.Group && l.Resource == c.Resource.Resource &&
+				slices.ContainsFunc(l.MatchContains, func(word string) bool { return strings.Contains(string(name), word) }) {
+				names[name] = true
+			}
+		}
+		for _, term := range l.MatchScopes {
+			if within(term, c.New) {
+				scopes = append(scopes, term)
+			}
+		}
+	}
+	for _, q := range quotas {
+		if applies(q, c.New) {
+			for name := range only(will, q.Spec.Hard) {
+				delete(names, name)
+			}
+		}
+		for _, term := range terms(q) {
+			if within(term, c.New) {
+				scopes = slices.DeleteFunc(scopes, func(s corev1.ScopedResourceSelectorRequirement) bool { return s.ScopeName == term.ScopeName })
+			}
+		}
+	}
+	if len(names) > 0 {
+		var text []string
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			text = append(text, string(name))
+		}
+		return fmt.Errorf("insufficient quota to consume: %s", strings.Join(text, ","))
+	}
+	if len(scopes) > 0 {
+		return fmt.Errorf("insufficient quota to match these scopes: %v", scopes)
+	}
+	return nil
+}
