@@ -12,6 +12,17 @@ import (
 
 func TestValidateUpdate(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
+	const terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+	expr := func(key string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
+	}
+	on := func(of ...corev1.NodeSelectorRequirement) func(p *core.Pod) {
+		return func(p *core.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: of}},
+			}}}
+		}
+	}
 	gated := func(p *core.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }
 	annotated := func(profile string) *core.Pod {
 		p := minimal()
@@ -37,11 +48,18 @@ func TestValidateUpdate(t *testing.T) {
 			"spec.containers: Forbidden: pod updates may not add or remove containers"},
 		"env": {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}} }),
 			"spec: Forbidden: " + mayChange + "\nchanged: spec.containers[0].env"},
-		"node":              {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeName = "n" }), "spec: Forbidden: " + mayChange + "\nchanged: spec.nodeName"},
-		"gate removed":      {minimal(gated), minimal(), ""},
-		"gate added":        {minimal(), minimal(gated), "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'"},
-		"gated, narrower":   {minimal(gated), minimal(gated, func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), ""},
-		"selector, no gate": {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), "spec: Forbidden: "},
+		"node":            {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeName = "n" }), "spec: Forbidden: " + mayChange + "\nchanged: spec.nodeName"},
+		"gate removed":    {minimal(gated), minimal(), ""},
+		"gate added":      {minimal(), minimal(gated), "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'"},
+		"gated, narrower": {minimal(gated), minimal(gated, func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), ""},
+		"gated, other selector": {minimal(gated, func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), minimal(gated),
+			`spec.nodeSelector: Invalid value: null: only additions to spec.nodeSelector are allowed (no mutations or deletions)`},
+		"gated, first term":     {minimal(gated), minimal(gated, on(expr("a"))), ""},
+		"gated, narrower term":  {minimal(gated, on(expr("a"))), minimal(gated, on(expr("a"), expr("b"))), ""},
+		"gated, wider term":     {minimal(gated, on(expr("a"))), minimal(gated, on(expr("b"), expr("a"))), terms + "[0]: Invalid value: "},
+		"gated, term goes":      {minimal(gated, on(expr("a"))), minimal(gated), terms + ": Invalid value: null: no additions/deletions to non-empty NodeSelectorTerms list are allowed"},
+		"gated, term of nobody": {minimal(gated, on()), minimal(gated, on(expr("a"))), terms + "[0]: Invalid value: "},
+		"selector, no gate":     {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), "spec: Forbidden: "},
 		"grace negative to 1": {minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(-3) }),
 			minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(1) }), ""},
 		"confined":      {annotated("runtime/default"), annotated("runtime/default"), ""},

@@ -45,6 +45,9 @@ func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	errs = append(errs, onlyRemovedGates(pod, old, at)...)
 
 	rest := withFreeFields(pod, old)
+	if len(old.Spec.SchedulingGates) > 0 {
+		errs = append(errs, freeGated(&rest, &old.Spec, at)...)
+	}
 	if !equality.Semantic.DeepEqual(rest, old.Spec) {
 		errs = append(errs, field.Forbidden(at, mayChange+"\nchanged: "+strings.Join(differences("spec", old.Spec, rest), ", ")))
 	}
@@ -83,37 +86,7 @@ func withFreeFields(pod, old *core.Pod) core.PodSpec {
 	if was, now := old.Spec.TerminationGracePeriodSeconds, rest.TerminationGracePeriodSeconds; was != nil && *was < 0 && now != nil && *now == 1 {
 		rest.TerminationGracePeriodSeconds = was
 	}
-	if len(old.Spec.SchedulingGates) > 0 {
-		freeGated(&rest, &old.Spec)
-	}
 	return rest
-}
-
-// freeGated: while a pod is gated it may still be told more narrowly where to
-// run, as no scheduler has seen it.
-func freeGated(rest, old *core.PodSpec) {
-	narrower := true
-	for key, value := range old.NodeSelector {
-		narrower = narrower && rest.NodeSelector[key] == value
-	}
-	if narrower {
-		rest.NodeSelector = old.NodeSelector
-	}
-	if old.Affinity == nil || old.Affinity.NodeAffinity == nil {
-		if rest.Affinity != nil && rest.Affinity.PodAffinity == nil && rest.Affinity.PodAntiAffinity == nil && old.Affinity == nil {
-			rest.Affinity = nil
-		} else if rest.Affinity != nil {
-			rest.Affinity.NodeAffinity = nil
-		}
-		return
-	}
-	// What is but preferred keeps a pod off no node.
-	if now := rest.Affinity; now != nil && now.NodeAffinity != nil {
-		now.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = old.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-		if old.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-			now.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-		}
-	}
 }
 
 func validateDeadlineUpdate(pod, old *core.Pod, at *field.Path) field.ErrorList {
