@@ -94,6 +94,7 @@ type Kubelet struct {
 	allocations *allocation.Manager
 	waits       waits
 	actives     actives
+	rooms       rooms
 
 	// What decides when something happens to pods (makeLoops).
 	mux      *source.Mux

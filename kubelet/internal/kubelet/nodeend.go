@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 )
 
@@ -18,6 +19,9 @@ type nodeEnd struct {
 	disrupted string
 	// keepsSuccess says that a pod that has done its work until then has not failed.
 	keepsSuccess bool
+	// asItEnds says that the pod has failed only if its containers have, asked to end:
+	// those that end well in their time have done what they could.
+	asItEnds bool
 
 	grace *int64 // seconds; nil for the pod's own
 	done  chan<- struct{}
@@ -37,16 +41,21 @@ func (k *Kubelet) kill(pod *core.Pod, options podworker.KillOptions) {
 }
 
 // explain is called for each status that the pod has on its way to its end.
-func (k *Kubelet) explain(pod *core.Pod, end nodeEnd, status *core.PodStatus) {
-	if end.keepsSuccess && status.Phase == corev1.PodSucceeded {
+func (k *Kubelet) explain(pod *core.Pod, end nodeEnd, current *core.PodStatus) {
+	if end.keepsSuccess && current.Phase == corev1.PodSucceeded {
 		return
 	}
-	status.Phase, status.Reason, status.Message = corev1.PodFailed, end.reason, end.message
-	told := slices.ContainsFunc(status.Conditions, func(c core.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if end.asItEnds && !status.Ended(current.Phase) {
+		return
+	}
+	if !end.asItEnds || current.Phase == corev1.PodFailed {
+		current.Phase, current.Reason, current.Message = corev1.PodFailed, end.reason, end.message
+	}
+	told := slices.ContainsFunc(current.Conditions, func(c core.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
 	if end.disrupted == "" || told {
 		return
 	}
-	status.Conditions = slices.Insert(status.Conditions, 0, core.PodCondition{
+	current.Conditions = slices.Insert(current.Conditions, 0, core.PodCondition{
 		Type: corev1.DisruptionTarget, ObservedGeneration: pod.Generation, Status: corev1.ConditionTrue,
 		Reason: corev1.PodReasonTerminationByKubelet, Message: end.disrupted, LastTransitionTime: metav1.NewTime(k.clock.Now()),
 	})

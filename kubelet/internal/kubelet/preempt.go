@@ -1,8 +1,12 @@
 package kubelet
 
 import (
+	"context"
+	"time"
+
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/podworker"
@@ -18,35 +22,67 @@ const (
 )
 
 // makeRoom ends pods for a critical one that was refused for want of room, and
-// takes that one; it stays refused where no room can be made. It does not wait
-// for the others to end, which they do at once: the sync loop has other pods to
-// see to meanwhile, and the critical one takes time to start.
+// takes that one; it stays refused where no room can be made. The others have their
+// grace periods, for which the critical one waits (awaitRoom), not the sync loop,
+// which has other pods to see to meanwhile.
 func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
 	leaving := func(other *core.Pod) bool { return k.workers.TerminationRequested(other.UID) }
 	victims := admit.Victims(pod, others, k.node.Node().Status.Allocatable, leaving)
 	if len(victims) == 0 {
 		return refused
 	}
+	ends := make([]leave, 0, len(victims))
 	for _, victim := range victims {
 		// What is granted may be another object than what is desired.
 		if desired, ok := k.pods.ByUID(victim.UID); ok {
-			k.preempt(desired, pod, refused.NoRoom, leaving(victim))
+			victim = desired
 		}
+		done := make(chan struct{})
+		k.preempt(victim, pod, refused.NoRoom, leaving(victim), done)
+		ends = append(ends, leave{pod: victim, done: done, until: k.clock.Now().Add(patienceWith(victim))})
 	}
+	k.rooms.note(pod.UID, ends)
 	return admit.Decision{Admitted: true}
 }
 
-// preempt ends a pod at once. One that was ending already does so for the
-// reason that it had.
-func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName, ending bool) {
-	now := int64(0)
+// preempt asks a pod to end. One that was ending already does so in the time and for
+// the reason that it had.
+func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName, ending bool, done chan<- struct{}) {
 	if ending {
-		k.kill(pod, podworker.KillOptions{GracePeriod: &now})
+		k.kill(pod, podworker.KillOptions{Done: done})
 		return
 	}
 	k.logger.Warn("pod preempted", daemon.PodFields(pod),
 		zap.String("for", critical.Namespace+"/"+critical.Name), zap.String("resource", string(resource)))
 	k.events.Eventf(pod, corev1.EventTypeWarning, preempting, "%s", preempted)
 	k.metrics.preemptions.WithLabelValues(string(resource)).Inc()
-	k.endPod(pod, nodeEnd{reason: preempting, message: preempted, disrupted: preemptedBecause, grace: &now})
+	k.endPod(pod, nodeEnd{reason: preempting, message: preempted, disrupted: preemptedBecause, asItEnds: true, done: done})
+}
+
+// patienceWith is how long a critical pod waits for another's end: half as long again
+// as that has, and at least as long as a runtime may take to kill.
+func patienceWith(pod *core.Pod) time.Duration {
+	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)) * time.Second
+	return max(grace+grace/2, 10*time.Second)
+}
+
+// awaitRoom holds up a critical pod while those end that make room for it. It does not
+// wait for ever for what does not end: the node can do with too many pods for a while,
+// and maybe not without this one.
+func (k *Kubelet) awaitRoom(ctx context.Context, pod *core.Pod) error {
+	for _, end := range k.rooms.of(pod.UID) {
+		timer := k.clock.NewTimer(end.until.Sub(k.clock.Now()))
+		select {
+		case <-end.done:
+		case <-timer.C():
+			k.events.Eventf(end.pod, corev1.EventTypeWarning, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	k.rooms.forget(pod.UID)
+	return nil
 }

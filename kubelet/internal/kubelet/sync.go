@@ -24,7 +24,7 @@ import (
 // SyncPod is the script of a pod that is to run: it goes from what the runtime
 // has of the pod towards what is desired, and may be called at any time.
 //
-//	granted resources → status → deadline → network → control group → predecessors → mirror pod →
+//	granted resources → status → deadline → room → network → control group → predecessors → mirror pod →
 //	directories → probes → runtime (volumes and images, with their secrets, beside the sandbox) →
 //	what came of it
 func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.Outcome, err error) {
@@ -44,6 +44,9 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.O
 	k.statuses.Set(pod, current)
 	if status.Ended(current.Phase) || exceeded {
 		return podworker.Outcome{Terminal: true}, nil
+	}
+	if err := k.awaitRoom(ctx, pod); err != nil {
+		return podworker.Outcome{}, err
 	}
 	if err := k.health.networkError(); err != nil && !pod.Spec.HostNetwork {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)

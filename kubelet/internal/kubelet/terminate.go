@@ -123,6 +123,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) (err
 	}
 	k.waits.forget(pod.UID)
 	k.actives.forget(pod.UID)
+	k.rooms.forget(pod.UID)
 	k.allocations.Forget(pod.UID)
 	k.statuses.Finish(pod)
 	if job.Removed {
