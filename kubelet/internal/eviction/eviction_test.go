@@ -244,13 +244,27 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 	n.add(newPod("pod", 0, "", "1Mi"), &Usage{Disk: 1<<20 + 1})
 	n.add(newPod("container", 0, "", "1Mi"), &Usage{Disk: 1, Containers: map[string]Share{"main": {Disk: 1<<20 + 1}}})
 	n.add(newPod("unlimited", 0, "", ""), &Usage{Disk: 1 << 40})
-	if got := n.step(t, 0); got != "volume pod container" {
+	withInit := func(name string, policy *corev1.ContainerRestartPolicy) *core.Pod {
+		pod := newPod(name, 0, "", "")
+		first := newPod("", 0, "", "1Mi").Spec.Containers[0]
+		first.Name, first.RestartPolicy = "first", policy
+		pod.Spec.InitContainers = []core.Container{first}
+		return pod
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	over := map[string]Share{"first": {Disk: 1<<20 + 1}}
+	n.add(withInit("sidecar", &always), &Usage{Disk: 1, Containers: over})
+	n.add(withInit("init", nil), &Usage{Disk: 1 << 20, Containers: over}) // only the pod's limit is its
+	n.add(withInit("initialized", nil), &Usage{Disk: 1<<20 + 1})
+	if got := n.step(t, 0); got != "volume pod container sidecar initialized" {
 		t.Errorf("ended: %s", got)
 	}
 	for i, want := range []Verdict{
 		{1, "emptydirfs.limit", `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". `, true},
 		{1, "ephemeralpodfs.limit", `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, true},
 		{1, "ephemeralcontainerfs.limit", `Container main exceeded its local ephemeral storage limit "1Mi". `, true},
+		{1, "ephemeralcontainerfs.limit", `Container first exceeded its local ephemeral storage limit "1Mi". `, true},
+		{1, "ephemeralpodfs.limit", `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, true},
 	} {
 		if n.verdicts[i] != want {
 			t.Errorf("%+v, want %+v", n.verdicts[i], want)

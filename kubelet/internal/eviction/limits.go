@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"kctl/kubelet/internal/podmanager"
@@ -50,17 +51,22 @@ func overLimit(pod *core.Pod, usage *Usage) (signal, message string) {
 			return emptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
 		}
 	}
-	limit, ok := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[corev1.ResourceEphemeralStorage]
+	limit, ok := diskLimit(pod)
 	if ok && usage.Disk > limit.Value() {
 		return podLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())
 	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
+	for _, c := range slices.Concat(sidecars(pod), pod.Spec.Containers) {
 		if limit, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]; ok && usage.Containers[c.Name].Disk > limit.Value() {
 			return containerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
 		}
 	}
 	return "", ""
+}
+
+func sidecars(pod *core.Pod) []core.Container {
+	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c core.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
 }
 
 func hasSizeLimit(v *corev1.Volume) bool {
@@ -69,9 +75,13 @@ func hasSizeLimit(v *corev1.Volume) bool {
 
 // limited says that the pod may only use so much of the node's disk.
 func limited(pod *core.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return hasSizeLimit(&v) }) ||
-		slices.ContainsFunc(pod.Spec.Containers, func(c core.Container) bool {
-			_, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]
-			return ok
-		})
+	_, ok := diskLimit(pod)
+	return ok || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return hasSizeLimit(&v) })
+}
+
+// diskLimit is how much of the disk all of the pod's containers may use, init
+// containers among them.
+func diskLimit(pod *core.Pod) (resource.Quantity, bool) {
+	limit, ok := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[corev1.ResourceEphemeralStorage]
+	return limit, ok
 }
