@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,7 +71,9 @@ func kmsOf(s *service, name string) string {
 
 func TestThereAndBack(t *testing.T) {
 	s := startKMS(t)
+	nameless := "@kctl-kms-test-" + strconv.Itoa(os.Getpid())
 	for prefix, line := range map[string]string{
+		"k8s:enc:kms:v2:abstract:":   kmsOf(startKMSAt(t, nameless, "unix:///"+nameless), "abstract"),
 		"k8s:enc:aesgcm:v1:key1:":    keysOf("aesgcm", "key1", key16),
 		"k8s:enc:aescbc:v1:key1:":    keysOf("aescbc", "key1", key32),
 		"k8s:enc:secretbox:v1:key1:": keysOf("secretbox", "key1", key32),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,8 +70,17 @@ type seed struct {
 	sealer      sealer
 }
 
+// dialed is an endpoint in gRPC's words. One whose path begins with an @ is no file but a
+// name of Linux's own.
+func dialed(endpoint string) string {
+	if name, ok := strings.CutPrefix(endpoint, "unix:///@"); ok {
+		return "unix-abstract:" + name
+	}
+	return endpoint
+}
+
 func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, logger *zap.Logger) (*kms, error) {
-	connection, err := grpc.NewClient(c.Endpoint,
+	connection, err := grpc.NewClient(dialed(c.Endpoint),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxKMSMessage)))
 	if err != nil {

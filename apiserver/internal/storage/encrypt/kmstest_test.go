@@ -27,11 +27,16 @@ type service struct {
 func startKMS(t *testing.T) *service {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "kms.sock")
+	return startKMSAt(t, socket, "unix://"+socket)
+}
+
+func startKMSAt(t *testing.T, socket, endpoint string) *service {
+	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{endpoint: "unix://" + socket, keyID: "1"}
+	s := &service{endpoint: endpoint, keyID: "1"}
 	server := grpc.NewServer()
 	kmsv2.RegisterKeyManagementServiceServer(server, s)
 	done := make(chan struct{})
