@@ -47,9 +47,10 @@ func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *RunningPo
 	return g.Wait()
 }
 
-// killContainers ends the containers that may run: first all but the sidecars,
-// then the sidecars in the reverse of the order in which they started, all
-// within one grace period.
+// killContainers ends the containers that may run, all within one grace period. Their
+// preStop hooks run at once, those of sidecars as well; who has a turn waits for it after
+// that: first all but the sidecars end, then the sidecars in the reverse of the order in
+// which they started (Kubernetes docs, "Sidecar Containers").
 func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *RunningPod, grace *int64) error {
 	var first []*RunningContainer
 	sidecars := map[string][]*RunningContainer{}
@@ -62,20 +63,42 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *Ru
 			first = append(first, c)
 		}
 	}
-	began := m.Clock.Now()
-	if err := m.killSideBySide(ctx, pod, first, grace); err != nil || len(sidecars) == 0 {
-		return err
+	if len(sidecars) == 0 {
+		return m.killSideBySide(ctx, pod, first, nil, grace)
 	}
-	left := remaining(gracePeriod(pod, nil, killForOther, grace), m.Clock.Since(began))
+	turns := [][]*RunningContainer{first}
 	for _, c := range slices.Backward(pod.Spec.InitContainers) {
-		seconds := int64(left / time.Second)
-		began := m.Clock.Now()
-		if err := m.killSideBySide(ctx, pod, sidecars[c.Name], &seconds); err != nil {
-			return err
-		}
-		left = remaining(left, m.Clock.Since(began))
+		turns = append(turns, sidecars[c.Name])
 	}
-	return nil
+	g, waiting := errgroup.WithContext(ctx)
+	var before chan struct{}
+	for _, containers := range turns {
+		turn, done := before, make(chan struct{})
+		g.Go(func() error {
+			err := m.killSideBySide(ctx, pod, containers, turnOf(waiting, turn), grace)
+			if err == nil {
+				close(done)
+			}
+			return err
+		})
+		before = done
+	}
+	return g.Wait()
+}
+
+// turnOf waits until those before have ended; it fails where they can't be.
+func turnOf(ctx context.Context, before <-chan struct{}) func() error {
+	if before == nil {
+		return nil
+	}
+	return func() error {
+		select {
+		case <-before:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func remaining(grace, used time.Duration) time.Duration {
@@ -89,22 +112,25 @@ func isSidecarName(pod *core.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name && isSidecar(&c) })
 }
 
-func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*RunningContainer, grace *int64) error {
+func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*RunningContainer, turn func() error, grace *int64) error {
 	errs := make([]error, len(containers))
 	var g errgroup.Group
 	for i, c := range containers {
 		g.Go(func() error {
-			errs[i] = m.killContainer(ctx, pod, containerKill{ID: c.ID, Name: c.Name}, grace)
+			errs[i] = m.killContainer(ctx, pod, containerKill{ID: c.ID, Name: c.Name}, turn, grace)
 			return nil
 		})
 	}
 	_ = g.Wait() // each error is in errs
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || turn == nil {
+		return err
+	}
+	return turn() // where there was nothing to end, too
 }
 
 // killContainer runs the container's preStop hook and ends it, all within its
 // grace period. It is no error if the container has ended or is gone.
-func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill containerKill, override *int64) error {
+func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill containerKill, turn func() error, override *int64) error {
 	var spec *core.Container
 	if pod != nil {
 		spec = findContainer(pod, kill.Name)
@@ -130,8 +156,18 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill contain
 	m.Events.ContainerEventf(pod, fieldPath(pod, spec.Name), corev1.EventTypeNormal, "Killing", "%s", message)
 	m.Logger.Info("ending container", daemon.PodFields(pod),
 		zap.String("container", spec.Name), zap.String("id", kill.ID.ID), zap.Duration("grace", grace), zap.String("why", message))
-	if spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0 {
-		grace = max(grace-m.preStop(ctx, pod, spec, kill.ID, grace), minimumGrace)
+	began := m.Clock.Now()
+	hook := spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0
+	if hook {
+		m.preStop(ctx, pod, spec, kill.ID, grace)
+	}
+	if turn != nil {
+		if err := turn(); err != nil {
+			return fmt.Errorf("ending container %s: %w", spec.Name, err)
+		}
+	}
+	if hook || turn != nil {
+		grace = remaining(grace, m.Clock.Since(began))
 	}
 	if err := m.stop(ctx, kill.ID, grace); err != nil {
 		return fmt.Errorf("ending container %s: %w", spec.Name, err)
@@ -155,9 +191,9 @@ func (m *Manager) stop(ctx context.Context, id ContainerID, grace time.Duration)
 	return err
 }
 
-// preStop runs the hook for at most grace, and returns how long it took. A
-// hook that fails is told of and holds nothing up.
-func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id ContainerID, grace time.Duration) time.Duration {
+// preStop runs the hook for at most grace. A hook that fails is told of and holds
+// nothing up.
+func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id ContainerID, grace time.Duration) {
 	began := m.Clock.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,7 +212,6 @@ func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container,
 	if err != nil && ctx.Err() == nil || err != nil && m.Clock.Since(began) >= grace {
 		m.Events.ContainerEventf(pod, fieldPath(pod, c.Name), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %v", err)
 	}
-	return m.Clock.Since(began)
 }
 
 // recall learns from the runtime what it takes to end a container whose spec

@@ -73,6 +73,42 @@ func TestPreStopRunsInsideTheGracePeriod(t *testing.T) {
 	}
 }
 
+// Sidecars learn at once that their pod ends, by their hooks, and end after all others.
+func TestSidecarsHooksRunBeforeTheirTurn(t *testing.T) {
+	b := newBed(t)
+	always := corev1.ContainerRestartPolicyAlways
+	sidecar := shell("sidecar", forever)
+	sidecar.RestartPolicy, sidecar.Lifecycle = &always, &corev1.Lifecycle{PreStop: exec("echo hooked > /proc/1/fd/1")}
+	pod := newPod("sidecars", stubborn("main"))
+	pod.Spec.InitContainers = []core.Container{sidecar}
+	long := int64(3600)
+	pod.Spec.TerminationGracePeriodSeconds = &long
+	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	running := b.start(t, pod)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.KillPod(ctx, pod, running, nil) }()
+	b.until(t, pod, "told", func(*PodStatus) bool { return strings.Contains(b.log(t, pod, "sidecar", 0), "hooked\n") })
+	if now := b.status(t, pod); now.Container("sidecar").State != StateRunning || now.Container("main").State != StateRunning {
+		t.Errorf("sidecar %+v, main %+v", now.Container("sidecar"), now.Container("main"))
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first KillPod = %v", err)
+	}
+	now := int64(0)
+	if err := b.KillPod(t.Context(), pod, running, &now); err != nil {
+		t.Fatal(err)
+	}
+	ended := b.status(t, pod)
+	main, last := ended.Container("main"), ended.Container("sidecar")
+	if main.State != StateExited || last.State != StateExited || last.FinishedAt.Before(main.FinishedAt) {
+		t.Errorf("main ended at %v, the sidecar at %v", main.FinishedAt, last.FinishedAt)
+	}
+}
+
 func TestGraceCanBeCutShort(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("stubborn", stubborn("main"))

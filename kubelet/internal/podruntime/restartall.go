@@ -92,7 +92,7 @@ func (s *podSync) beginAnew(a podActions) bool {
 	atOnce := int64(0)
 	for _, kill := range a.Kill {
 		g.Go(func() error {
-			err := s.killContainer(s.ctx, s.pod, kill, &atOnce)
+			err := s.killContainer(s.ctx, s.pod, kill, nil, &atOnce)
 			if err == nil {
 				s.refresh(kill.ID.ID)
 			}

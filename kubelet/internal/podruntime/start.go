@@ -163,7 +163,7 @@ func (s *podSync) postStart(spec *core.Container, fieldPath string, id Container
 	}
 	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
 	kill := containerKill{ID: id, Name: spec.Name, Message: "FailedPostStartHook"}
-	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, nil); err != nil {
+	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, nil, nil); err != nil {
 		s.fail(err)
 	}
 	return &startError{ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}

@@ -196,7 +196,7 @@ func (s *podSync) endContainers(a podActions) bool {
 	restarts := s.due(a.Start)
 	for _, kill := range a.Kill {
 		g.Go(func() error {
-			if err := s.killContainer(s.ctx, s.pod, kill, nil); err != nil {
+			if err := s.killContainer(s.ctx, s.pod, kill, nil, nil); err != nil {
 				s.wait(kill.Name, ReasonKillContainer, err.Error(), 0)
 				return err
 			}
