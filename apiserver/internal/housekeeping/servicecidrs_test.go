@@ -209,9 +209,10 @@ func TestAddressesInFlight(t *testing.T) {
 		}
 		// A service that is deleted twice as fast tells nothing.
 		before := len(told(t, happened))
-		services.Put(withAddress("quick", "10.0.0.3"))
 		quick := held("10.0.0.3", "quick")
-		addresses.Put(quick)
+		quick.CreationTimestamp = metav1.NewTime(time.Now())
+		addresses.Put(quick) // first, as the server does it
+		services.Put(withAddress("quick", "10.0.0.3"))
 		pass(time.Second)
 		remove(t, services, "shop", "quick")
 		remove(t, addresses, "", "10.0.0.3")

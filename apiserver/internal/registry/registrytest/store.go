@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -182,7 +184,8 @@ func (s *Store) List(_ context.Context, namespace string, o registry.ListOptions
 		return registry.List{}, s.failure
 	}
 	list := registry.List{ResourceVersion: strconv.FormatInt(s.revision, 10)}
-	for _, obj := range s.objects {
+	for _, k := range slices.Sorted(maps.Keys(s.objects)) { // as etcd has them
+		obj := s.objects[k]
 		if (namespace == "" || obj.GetNamespace() == namespace) && selects(o.Fields, obj) {
 			list.Items = append(list.Items, s.encode(obj))
 		}
