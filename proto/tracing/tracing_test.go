@@ -76,15 +76,22 @@ func TestNothingIsMadeOfWhatNobodyTraces(t *testing.T) {
 	}
 }
 
-// Whose word counts, has requests traced however few are otherwise.
-func TestOnlyATrustedCallersTraceIsGoneOnWith(t *testing.T) {
-	tracer, c := newTracer(t, 0)
-	of := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods?limit=1", nil)
+// tracedRequest is one that its caller records, as a part of the span of.
+func tracedRequest(t *testing.T) (r *http.Request, of trace.SpanContext) {
+	t.Helper()
+	of = trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
+	r = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods?limit=1", nil)
 	tracing.Inject(trace.ContextWithSpanContext(t.Context(), of), r.Header)
 	if r.Header.Get("Traceparent") == "" {
 		t.Fatal("the trace is not passed on")
 	}
+	return r, of
+}
+
+// Whose word counts, has requests traced however few are otherwise.
+func TestOnlyATrustedCallersTraceIsGoneOnWith(t *testing.T) {
+	tracer, c := newTracer(t, 0)
+	r, of := tracedRequest(t)
 	for name, trusted := range map[string]bool{"trusted": true, "stranger's": false} {
 		ctx, span := tracer.Request(r, name, time.Now(), trusted)
 		onward := http.Header{}
@@ -103,9 +110,7 @@ func TestOnlyATrustedCallersTraceIsGoneOnWith(t *testing.T) {
 
 func TestAStrangersTraceIsPointedAt(t *testing.T) {
 	tracer, c := newTracer(t, 1e6)
-	of := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	tracing.Inject(trace.ContextWithSpanContext(t.Context(), of), r.Header)
+	r, of := tracedRequest(t)
 	_, span := tracer.Request(r, "GET", time.Now(), false)
 	tracing.Answered(span, http.StatusOK)
 	got := sent(t, tracer, c)["GET"]
