@@ -21,13 +21,6 @@ func newQueue(clock clock.PassiveClock) *queue {
 	return &queue{clock: clock, due: map[types.UID]time.Time{}}
 }
 
-// set replaces the pod's time.
-func (q *queue) set(uid types.UID, after time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.due[uid] = q.clock.Now().Add(after)
-}
-
 // bring sets the pod's time if it has none that is sooner.
 func (q *queue) bring(uid types.UID, after time.Duration) {
 	q.mu.Lock()
@@ -38,10 +31,13 @@ func (q *queue) bring(uid types.UID, after time.Duration) {
 	}
 }
 
-func (q *queue) drop(uid types.UID) {
+// drop takes the pod's time away, and tells whether it had one.
+func (q *queue) drop(uid types.UID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	_, had := q.due[uid]
 	delete(q.due, uid)
+	return had
 }
 
 // take removes and returns the pods whose time has come.

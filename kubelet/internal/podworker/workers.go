@@ -231,12 +231,17 @@ func (w *Workers) finish(e *entry, job Job, outcome Outcome, err error) {
 		after := w.retry.Fail(e.uid)
 		w.logger.Warn("pod sync failed, will retry", zap.String("pod", e.fullName), zap.String("uid", string(e.uid)),
 			zap.Stringer("phase", job.Phase), zap.Duration("after", after), zap.Error(err))
-		w.queue.set(e.uid, after)
-	case outcome.After > 0:
-		w.retry.Reset(e.uid)
-		w.queue.set(e.uid, outcome.After)
+		w.queue.bring(e.uid, after)
 	default:
 		w.retry.Reset(e.uid)
-		w.queue.set(e.uid, w.resync.Delay(1))
+		if w.queue.drop(e.uid) {
+			w.again(e.uid) // what happened during the step was put off for the failure before it
+			return
+		}
+		after := outcome.After
+		if after <= 0 {
+			after = w.resync.Delay(1)
+		}
+		w.queue.bring(e.uid, after)
 	}
 }
