@@ -46,6 +46,12 @@ type Decoder[T core.Object] interface {
 	Decode(data []byte) (T, error)
 }
 
+// Keeper is a Sink that keeps what it had of an object of which a list brings what
+// can't be read.
+type Keeper[T core.Object] interface {
+	Get(namespace, name string) (T, bool)
+}
+
 // Options of a Reflector; zero values mean the defaults named.
 type Options struct {
 	LabelSelector string
@@ -170,10 +176,13 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 		for _, raw := range page.Items {
 			obj, err := r.decode(raw)
 			if err != nil {
-				if _, known := r.unreadable(raw, err); !known {
+				metadata, known := r.unreadable(raw, err)
+				if !known {
 					return fmt.Errorf("list %s: decode item: %w", r.resource.Name(), err)
 				}
-				continue
+				if obj, known = r.kept(metadata); !known {
+					continue
+				}
 			}
 			items = append(items, obj)
 		}
@@ -265,6 +274,16 @@ func (r *Reflector[T]) unreadable(data []byte, cause error) (obj T, known bool) 
 	obj.SetLabels(partial.Labels)
 	obj.SetResourceVersion(partial.ResourceVersion)
 	return obj, true
+}
+
+// kept is what the sink had of an object that can't be read now.
+func (r *Reflector[T]) kept(metadata T) (obj T, ok bool) {
+	keeper, ok := r.sink.(Keeper[T])
+	if !ok {
+		return obj, false
+	}
+	obj, ok = keeper.Get(metadata.GetNamespace(), metadata.GetName())
+	return obj, ok && obj.GetUID() == metadata.GetUID()
 }
 
 func (r *Reflector[T]) watchError(err error) error {

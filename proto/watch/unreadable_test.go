@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // An object that can't be read, as another server may have stored it, keeps
@@ -31,4 +33,31 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 		t.Errorf("%d objects are kept, want 1", store.Len())
 	}
 	s.check("list ", "watch from 10", "watch from 15")
+}
+
+// Who lists again keeps what was there of an object that can't be read now, unless it
+// is another of its name.
+func TestAListThatCannotBeReadDropsNothing(t *testing.T) {
+	list := func(revision string, items ...string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"` + revision + `"},"items":[` + strings.Join(items, ",") + `]}`))
+		}
+	}
+	item := func(name, uid, revision, spec string) string {
+		return `{"metadata":{"namespace":"a","name":"` + name + `","uid":"` + uid + `","resourceVersion":"` + revision + `"},"spec":` + spec + `}`
+	}
+	s := &script{t: t,
+		lists: []func(http.ResponseWriter){
+			list("10", item("web", "1", "3", "{}"), item("old", "2", "4", "{}")),
+			list("20", item("web", "1", "13", "7"), item("old", "5", "14", "7")),
+		},
+		watchs: []func(http.ResponseWriter, *http.Request){events(event("ERROR", status(410, metav1.StatusReasonExpired)))},
+	}
+	told, store := run(t, s, Options{})
+	if want := []string{"add web@3", "add old@4", "delete old@4"}; !slices.Equal(slices.Sorted(slices.Values(told)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	if kept, ok := store.Get("a", "web"); !ok || kept.ResourceVersion != "3" {
+		t.Errorf("kept: %v", kept)
+	}
 }

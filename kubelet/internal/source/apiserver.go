@@ -36,6 +36,9 @@ type podSink struct {
 	store *watch.Store[*core.Pod]
 }
 
+// Get implements watch.Keeper: a pod of which something can't be read is not gone.
+func (s *podSink) Get(namespace, name string) (*core.Pod, bool) { return s.store.Get(namespace, name) }
+
 func (s *podSink) Replace(pods []*core.Pod) {
 	s.store.Replace(pods)
 	s.mux.Set(s.ctx, core.ApiserverSource, s.store.List())
