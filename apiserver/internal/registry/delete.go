@@ -62,8 +62,12 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		}
 		// The cache may be behind: only etcd's word refuses. But where etcd did
 		// not answer, what is read now may already be this delete's own work.
+		before := d.base.Revision
 		if readErr := d.reread(ctx); readErr != nil {
 			return Encoded{}, false, s.statusOf(readErr, "delete", name)
+		}
+		if d.base.Revision == before { // it is not, and nobody is asked twice
+			return Encoded{}, false, s.statusOf(err, "delete", name)
 		}
 	}
 	return Encoded{}, false, s.conflict(name)

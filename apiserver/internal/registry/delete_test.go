@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,10 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage"
+	"kctl/proto/core"
 )
 
 func grace(seconds int64) *metav1.DeleteOptions {
@@ -247,6 +250,23 @@ func TestPropagationPolicies(t *testing.T) {
 				t.Errorf("gone %v, finalizers %v", gone, got.Finalizers)
 			}
 		})
+	}
+}
+
+// Who refuses a deletion is asked once, and not again of the same object.
+func TestADeniedDeletionIsAskedAboutOnce(t *testing.T) {
+	b := start(t)
+	made := b.create(service("a"))
+	if _, err := b.Get(t.Context(), "ns", "a", made.ResourceVersion); err != nil { // from the cache, when it has it
+		t.Fatal(err)
+	}
+	asked := 0
+	_, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{Validate: func(context.Context, core.Object, core.Object) error {
+		asked++
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "a", errors.New("it stays"))
+	}}, grace(0))
+	if !apierrors.IsForbidden(err) || asked != 1 {
+		t.Errorf("asked %d times: %v", asked, err)
 	}
 }
 
