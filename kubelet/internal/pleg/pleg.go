@@ -186,9 +186,10 @@ func (g *Generator) Run(ctx context.Context) error {
 		case <-g.poke:
 			if g.Streaming() {
 				g.inspectAsked(ctx)
-				continue
 			}
-			next.soon()
+			if !g.Streaming() || g.owes() {
+				next.soon()
+			}
 			continue
 		case id := <-g.ended:
 			if !g.Streaming() && !g.hearEnded(ctx, id) { // else the runtime tells itself
@@ -196,18 +197,28 @@ func (g *Generator) Run(ctx context.Context) error {
 			}
 			continue
 		case pod := <-g.heard:
-			g.hear(ctx, pod)
+			if g.hear(ctx, pod); g.owes() {
+				next.soon()
+			}
 			continue
 		case <-next.timer.C():
 		}
 		start := g.clock.Now()
 		next.relisted(g.relist(ctx, next.interval), g.clock.Since(start))
-		if g.Streaming() && len(g.reinspect) == 0 {
+		if g.Streaming() && !g.owes() {
 			next.in(streamed)
 		} else if next.rest() > patience {
 			g.watchExits(ctx)
 		}
 	}
+}
+
+// owes tells whether the runtime did not answer something, which the next relist asks
+// again.
+func (g *Generator) owes() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failed != nil || len(g.reinspect) > 0
 }
 
 // watchExits bridges the time to the next relist.

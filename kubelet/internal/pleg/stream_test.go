@@ -172,11 +172,18 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		if _, _, asked := r.take(g); len(asked) != 1 {
 			t.Errorf("a status that failed was asked for %d times at once", len(asked))
 		}
-		time.Sleep(streamed)
+		time.Sleep(2 * fastest)
 		if _, _, asked := r.take(g); len(asked) == 0 {
-			t.Error("a status that failed is not asked for again")
+			t.Error("a status that failed is not asked for again soon")
 		}
-		r.set(func() { r.status = nil })
+		r.set(func() { r.status, r.listed = nil, errors.New("busy") })
+		time.Sleep(2 * streamed)
+		r.set(func() { r.listed = nil })
+		r.take(g)
+		time.Sleep(2 * slowest)
+		if _, lists, _ := r.take(g); lists == 0 {
+			t.Error("a list that failed is not asked for again soon")
+		}
 		time.Sleep(streamed)
 		// An event that does not say whose it is makes a list.
 		r.take(g)
