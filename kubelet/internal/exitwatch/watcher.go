@@ -2,6 +2,7 @@ package exitwatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -31,6 +32,9 @@ const (
 	settled  = 100
 )
 
+// errUntold is about a container whose process can't be told: asking again is no use.
+var errUntold = errors.New("the runtime does not tell the container's process")
+
 // Watcher waits for the ends of processes. Its methods are for one goroutine.
 type Watcher struct {
 	runtime Runtime
@@ -40,6 +44,8 @@ type Watcher struct {
 
 	turns   chan struct{}
 	waiting sync.WaitGroup
+
+	mu      sync.Mutex
 	watched map[string]context.CancelFunc // by container
 }
 
@@ -55,6 +61,8 @@ func New(runtime Runtime, ended func(container string), clock clock.Clock, logge
 // Watch waits from now on for the ends of just these containers' processes, each
 // until it is named no more or ctx ends.
 func (w *Watcher) Watch(ctx context.Context, running map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for id, stop := range w.watched {
 		if !running[id] {
 			stop()
@@ -73,8 +81,21 @@ func (w *Watcher) Watch(ctx context.Context, running map[string]bool) {
 				w.ended(id)
 			case ctx.Err() == nil:
 				w.logger.Debug("the end of a container will be seen by listing", zap.String("container", id), zap.Error(err))
+				if !errors.Is(err, errUntold) {
+					w.forget(id)
+				}
 			}
 		})
+	}
+}
+
+// forget has the next Watch try again.
+func (w *Watcher) forget(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stop := w.watched[id]; stop != nil {
+		stop()
+		delete(w.watched, id)
 	}
 }
 
@@ -138,7 +159,7 @@ func (w *Watcher) open(ctx context.Context, id string) (*os.File, error) {
 		return nil, fmt.Errorf("ask for the container's process: %w", err)
 	}
 	if pid <= 0 {
-		return nil, fmt.Errorf("the runtime does not tell the container's process")
+		return nil, errUntold
 	}
 	return openProcess(pid)
 }

@@ -141,6 +141,41 @@ func TestWhatCanNotBeWatchedIsLeft(t *testing.T) {
 	}
 }
 
+// busy is a runtime that does not answer the first question.
+type busy struct {
+	processes
+	asked atomic.Int32
+}
+
+func (b *busy) ContainerProcess(ctx context.Context, id string) (int, error) {
+	if b.asked.Add(1) == 1 {
+		return 0, errors.New("busy")
+	}
+	return b.processes.ContainerProcess(ctx, id)
+}
+
+func TestWhoseProcessWasNotToldIsAskedForAgain(t *testing.T) {
+	cmd := sleeper(t)
+	w, ctx, ends := start(t, &busy{processes: processes{"c": cmd.Process.Pid}})
+	w.Watch(ctx, map[string]bool{"c": true})
+	w.Wait()
+	w.Watch(ctx, map[string]bool{"c": true})
+	kill(t, cmd)
+	if id := <-ends; id != "c" {
+		t.Errorf("%s ended", id)
+	}
+	untold := &busy{processes: processes{"c": 0}}
+	untold.asked.Store(1)
+	w, ctx, _ = start(t, untold)
+	for range 3 {
+		w.Watch(ctx, map[string]bool{"c": true})
+		w.Wait()
+	}
+	if asked := untold.asked.Load(); asked != 2 {
+		t.Errorf("a runtime that does not tell was asked %d times", asked-1)
+	}
+}
+
 func descriptors(t *testing.T) int {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
