@@ -210,7 +210,7 @@ func (k *Kubelet) makeReports() {
 		k.events.recorder = events.NewRecorder(k.client, "kubelet", k.nodeName, k.clock, k.logger)
 		k.events.recorder.WaitWhile(k.events.starting)
 	}
-	k.mirrors = &mirrors{client: k.client, pods: k.pods, node: func() *core.Node { return k.node.Node() }, logger: k.logger}
+	k.mirrors = newMirrors(k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
 	k.statuses.OnRest(k.events.rested)
 	k.statuses.OnRunning(func(sinceSeen time.Duration) { k.metrics.podStart.Observe(sinceSeen.Seconds()) })
 	k.statuses.OnStarted(k.metrics.observePodStart)

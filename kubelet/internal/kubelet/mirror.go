@@ -9,9 +9,12 @@ import (
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podmanager"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/rest"
@@ -28,6 +31,18 @@ type mirrors struct {
 	logger *zap.Logger
 
 	calls sync.WaitGroup // under way
+	retry *backoff.Keyed[types.UID]
+
+	mu     sync.Mutex
+	making map[types.UID]bool
+}
+
+// mirrorBackoff is between tries to make the mirror of a pod; housekeeping comes by
+// every two seconds.
+var mirrorBackoff = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
+
+func newMirrors(client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock, logger *zap.Logger) *mirrors {
+	return &mirrors{client: client, pods: pods, node: node, logger: logger, retry: backoff.NewKeyed[types.UID](mirrorBackoff, clock), making: map[types.UID]bool{}}
 }
 
 // of is the mirror of a pod; nil where it has none.
@@ -48,12 +63,38 @@ func (m *mirrors) ensure(pod *core.Pod) {
 	if mirror != nil && !ending(mirror) && podmanager.IsMirrorOf(mirror, pod) {
 		return
 	}
+	if !m.begin(pod.UID) {
+		return
+	}
 	m.calls.Go(func() {
 		if mirror != nil {
 			m.delete(mirror)
 		}
-		m.create(pod)
+		m.end(pod.UID, m.create(pod))
 	})
+}
+
+// begin tells whether the mirror of a pod may be made now: it is not being made, and
+// has not failed to be a moment ago.
+func (m *mirrors) begin(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.making[uid] || m.retry.Remaining(uid) > 0 {
+		return false
+	}
+	m.making[uid] = true
+	return true
+}
+
+func (m *mirrors) end(uid types.UID, made bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.making, uid)
+	if made {
+		m.retry.Reset(uid)
+	} else {
+		m.retry.Fail(uid)
+	}
 }
 
 // drop deletes the mirror of a static pod that was taken away, and has ended. If
@@ -67,7 +108,7 @@ func (m *mirrors) drop(pod *core.Pod) {
 	m.calls.Go(func() { m.delete(mirror) })
 }
 
-func (m *mirrors) create(pod *core.Pod) {
+func (m *mirrors) create(pod *core.Pod) (made bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), mirrorTimeout)
 	defer cancel()
 	mirror := pod.DeepCopy()
@@ -79,7 +120,9 @@ func (m *mirrors) create(pod *core.Pod) {
 	err := m.client.Resource(core.Pods, pod.Namespace).Create(ctx, mirror, nil)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		m.logger.Warn("mirror pod not created", daemon.PodFields(pod), zap.Error(err))
+		return false
 	}
+	return true
 }
 
 func (m *mirrors) delete(mirror *core.Pod) {
