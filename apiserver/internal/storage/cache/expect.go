@@ -59,6 +59,13 @@ func (c *Cache) Unexpect(key string) {
 	delete(c.expected.byKey, key)
 }
 
+// clear drops all hints: the changes that they are about may have been in a list.
+func (x *expectations) clear() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.byKey)
+}
+
 // recognise returns what was told in advance of an object that comes back, if it
 // is what was expected.
 func (x *expectations) recognise(o storage.Object) (hint expectation, expected bool) {

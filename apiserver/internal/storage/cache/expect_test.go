@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"fmt"
 	"testing"
 
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/storage"
@@ -32,5 +34,19 @@ func TestOnlyTheExpectedValueIsRecognised(t *testing.T) {
 	c.Unexpect("/r/x")
 	if hint, ok := c.expected.recognise(stored(written)); ok || hint.object != nil || hint.index != nil {
 		t.Error("a hint that was taken back was used")
+	}
+}
+
+// The changes that hints are about may come in a list; they would be kept for ever,
+// and there is room for so many.
+func TestAListEndsHints(t *testing.T) {
+	c := New(Options{Prefix: "/r/", Logger: zap.NewNop()})
+	for i := range maxExpected {
+		c.Expect(fmt.Sprint("/r/", i), []byte("{}"), Hint{})
+	}
+	c.replace(nil, 7)
+	c.Expect("/r/x", []byte("{}"), Hint{})
+	if _, ok := c.expected.recognise(storage.Object{Key: "/r/x", Value: []byte("{}")}); !ok {
+		t.Error("after a list there is no room for new hints")
 	}
 }

@@ -25,6 +25,7 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	for i, object := range objects {
 		entries[i] = c.newEntry(object)
 	}
+	c.expected.clear()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.entries.Clear(false)
