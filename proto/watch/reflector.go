@@ -114,8 +114,9 @@ func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sin
 // Synced is closed when the first list has been given to the Sink.
 func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 
-// errRelist says that the revision is no use any more.
-var errRelist = errors.New("the revision is too old")
+// errRelist says that the revision is no use any more: it is too old, or what comes
+// after it can't be read.
+var errRelist = errors.New("the revision is of no use")
 
 // Run lists and watches until ctx ends, whose error it returns.
 func (r *Reflector[T]) Run(ctx context.Context) error {
@@ -134,8 +135,8 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case errors.Is(err, errRelist):
 			listed = false
-			r.options.Logger.Info("watch is behind what the server keeps, listing again",
-				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision))
+			r.options.Logger.Info("watch can't go on from its revision, listing again",
+				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision), zap.Error(err))
 		case err != nil && (progressed || failures == 0): // not each try that fails then
 			r.options.Logger.Warn("watch broke off, will resume",
 				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision), zap.Error(err))
@@ -219,7 +220,6 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 		if err != nil {
 			return progressed, endOf(err)
 		}
-		progressed = true
 		select {
 		case alive <- struct{}{}:
 		default:
@@ -227,6 +227,7 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 		if err := r.deliver(event); err != nil {
 			return progressed, err
 		}
+		progressed = true
 	}
 }
 
@@ -300,7 +301,7 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 		if err != nil {
 			obj, known := r.unreadable(event.Object, err)
 			if !known {
-				return fmt.Errorf("watch %s: decode %s event: %w", r.resource.Name(), event.Type, err)
+				return fmt.Errorf("watch %s: decode %s event: %w: %w", r.resource.Name(), event.Type, err, errRelist)
 			}
 			if Type(event.Type) == Deleted {
 				r.sink.Apply(Deleted, obj)
@@ -316,16 +317,16 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 	case "BOOKMARK":
 		var mark metav1.PartialObjectMetadata
 		if err := core.Decode(event.Object, &mark); err != nil {
-			return fmt.Errorf("watch %s: decode bookmark: %w", r.resource.Name(), err)
+			return fmt.Errorf("watch %s: decode bookmark: %w: %w", r.resource.Name(), err, errRelist)
 		}
 		r.revision = mark.ResourceVersion
 		return nil
 	case "ERROR":
 		var status metav1.Status
 		if err := core.Decode(event.Object, &status); err != nil {
-			return fmt.Errorf("watch %s: decode error event: %w", r.resource.Name(), err)
+			return fmt.Errorf("watch %s: decode error event: %w: %w", r.resource.Name(), err, errRelist)
 		}
 		return r.watchError(&apierrors.StatusError{ErrStatus: status})
 	}
-	return fmt.Errorf("watch %s: unknown event type %q", r.resource.Name(), event.Type)
+	return fmt.Errorf("watch %s: unknown event type %q: %w", r.resource.Name(), event.Type, errRelist)
 }

@@ -61,3 +61,23 @@ func TestAListThatCannotBeReadDropsNothing(t *testing.T) {
 		t.Errorf("kept: %v", kept)
 	}
 }
+
+// What comes after a revision and can't be read at all is got past by a list.
+func TestAnEventThatCannotBeReadAtAllMakesAList(t *testing.T) {
+	for name, broken := range map[string]string{
+		"object without a name": `{"type":"ADDED","object":{"spec":7}}`,
+		"unknown type":          `{"type":"SEEN","object":{}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{t: t,
+				lists:  []func(http.ResponseWriter){list("10", ""), list("20", "", pod("one", "1", "15"))},
+				watchs: []func(http.ResponseWriter, *http.Request){func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(broken)) }},
+			}
+			told, _ := run(t, s, Options{})
+			if want := []string{"add one@15"}; !slices.Equal(told, want) {
+				t.Errorf("told %q, want %q", told, want)
+			}
+			s.check("list ", "watch from 10", "list ", "watch from 20")
+		})
+	}
+}
