@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -29,19 +30,21 @@ func (o *LogOptions) AddFlags(fs *pflag.FlagSet) {
 // habit of -v=4 for debugging.
 const debugVerbosity = 4
 
+// FormatUsed is the format, where none was asked for, too.
+func (o *LogOptions) FormatUsed() string {
+	if o.Format == "" && isTerminal(os.Stderr) {
+		return "text"
+	}
+	return cmp.Or(o.Format, "json")
+}
+
 // Logger builds the program's logger; it writes to standard error.
 func (o *LogOptions) Logger() (*zap.Logger, error) {
 	if o.Verbosity < 0 {
 		return nil, fmt.Errorf("--v=%d: it can't be negative", o.Verbosity)
 	}
 	o.level = zap.NewAtomicLevelAt(levelOf(o.Verbosity))
-	format := o.Format
-	if format == "" {
-		format = "json"
-		if isTerminal(os.Stderr) {
-			format = "text"
-		}
-	}
+	format := o.FormatUsed()
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime = zapcore.TimeEncoderOfLayout(time.RFC3339Nano)
 	config.TimeKey = "ts"

@@ -17,6 +17,7 @@ import (
 type TLSOptions struct {
 	MinVersion   string   // VersionTLS12, which empty stands for, or VersionTLS13
 	CipherSuites []string // for TLS 1.2; Go's where there are none
+	Curves       []int32  // by which keys are agreed on, as crypto/tls numbers them; Go's where there are none
 	DisableHTTP2 bool
 }
 
@@ -43,20 +44,33 @@ func (o *TLSOptions) Apply(c *tls.Config) error {
 		return fmt.Errorf("--tls-min-version=%s: only VersionTLS12 and VersionTLS13 are supported", o.MinVersion)
 	}
 	c.MinVersion = version
+	suites := slices.Concat(tls.CipherSuites(), withoutForwardSecrecy())
 	for _, name := range o.CipherSuites {
 		// Two have lost their ending on the way into many a hardening guide; upstream takes them so.
-		i := slices.IndexFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool {
+		i := slices.IndexFunc(suites, func(s *tls.CipherSuite) bool {
 			return s.Name == name || strings.HasSuffix(name, "_CHACHA20_POLY1305") && s.Name == name+"_SHA256"
 		})
 		if i < 0 {
-			return fmt.Errorf("--tls-cipher-suites=%s: not supported; it is unknown or insecure", name)
+			return fmt.Errorf("--tls-cipher-suites=%s: it is unknown, or too weak to be spoken here", name)
 		}
-		c.CipherSuites = append(c.CipherSuites, tls.CipherSuites()[i].ID)
+		c.CipherSuites = append(c.CipherSuites, suites[i].ID)
+	}
+	for _, curve := range o.Curves {
+		c.CurvePreferences = append(c.CurvePreferences, tls.CurveID(curve))
 	}
 	if o.DisableHTTP2 {
 		c.NextProtos = []string{"http/1.1"}
 	}
 	return nil
+}
+
+// withoutForwardSecrecy are suites that Go does not choose by itself any more, and
+// that hardening guides (CIS) and installers of nodes name beside the good ones:
+// sound, but for that who gets at the key can read what was said before.
+func withoutForwardSecrecy() []*tls.CipherSuite {
+	return slices.DeleteFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool {
+		return s.ID != tls.TLS_RSA_WITH_AES_128_GCM_SHA256 && s.ID != tls.TLS_RSA_WITH_AES_256_GCM_SHA384
+	})
 }
 
 // Validate says which of the flags can't be.

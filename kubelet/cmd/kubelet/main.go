@@ -30,6 +30,9 @@ func main() {
 				return &daemon.UsageError{Err: err}
 			}
 			daemon.LogUnused(logger, cmd.Flags())
+			if err := c.Process.Apply(logger); err != nil {
+				return err
+			}
 			// Containers that are not root's read what is written for them (/etc/hosts,
 			// volumes' files), whatever the shell that started this thought of others.
 			syscall.Umask(0o022)

@@ -219,6 +219,35 @@ func TestPodGroups(t *testing.T) {
 	}
 }
 
+// A node may leave its pods without bounds, also those that they had.
+func TestPodsMayBeUnbounded(t *testing.T) {
+	m := newManager(t, Options{Processes: 7777, Allocatable: list("1", "1Gi")})
+	m, err := New(Options{Root: m.Root, PerQOS: true, Processes: 7777, Allocatable: list("1", "1Gi"), Unbounded: true, NoQuota: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Create(podOf("g", corev1.ResourceRequirements{Limits: list("1", "64Mi")})); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ group, v1, want1, v2, want2 string }{
+		{"/kubepods", "memory/memory.limit_in_bytes", "9223372036854771712", "memory.max", "max"},
+		{"/kubepods", "pids/pids.max", "max", "pids.max", "max"},
+		{"/kubepods/podg", "cpu/cpu.cfs_quota_us", "-1", "cpu.max", "max 100000"},
+		{"/kubepods/podg", "memory/memory.limit_in_bytes", "67108864", "memory.max", "67108864"},
+	} {
+		want := c.want1
+		if cgroups.IsCgroup2UnifiedMode() {
+			want = c.want2
+		}
+		if got := value(t, m.Root+c.group, c.v1, c.v2); got != want {
+			t.Errorf("%s of %s is %s, want %s", c.v1, c.group, got, want)
+		}
+	}
+	if err := m.Destroy("g", corev1.PodQOSGuaranteed); err != nil {
+		t.Error(err)
+	}
+}
+
 // A pod as a whole, or what its containers have together, changes while it runs: the
 // group is never smaller than what is in it, and memory that is used is not taken.
 func TestGroupsAreResized(t *testing.T) {

@@ -45,6 +45,10 @@ type Options struct {
 	PerQOS bool
 	// Allocatable bounds all pods together, by the cpu and memory in it.
 	Allocatable corev1.ResourceList
+	// Unbounded makes nothing of that bound, and of the one of Processes.
+	Unbounded bool
+	// NoQuota leaves limits of cpu to nobody.
+	NoQuota bool
 	// Processes bounds those of all pods together; zero for no bound.
 	Processes int64
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
@@ -99,10 +103,12 @@ func New(o Options) (*Manager, error) {
 	if cpu, ok := o.Allocatable[corev1.ResourceCPU]; ok {
 		setShares(all, Shares(cpu.MilliValue()))
 	}
-	if memory, ok := o.Allocatable[corev1.ResourceMemory]; ok {
+	if memory, ok := o.Allocatable[corev1.ResourceMemory]; ok && !o.Unbounded {
 		all.Memory = memory.Value()
 	}
-	if o.Processes > 0 {
+	if o.Unbounded {
+		all.Memory, all.PidsLimit = -1, new(int64(-1)) // and none that was before
+	} else if o.Processes > 0 {
 		all.PidsLimit = &o.Processes
 	}
 	least := &cgroups.Resources{}
@@ -188,7 +194,7 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	r := &cgroups.Resources{Memory: memory}
 	setShares(r, Shares(requests.Cpu().MilliValue()))
-	if quota := Quota(milliCPU); quota > 0 {
+	if quota := Quota(milliCPU); quota > 0 && !m.NoQuota {
 		r.CpuQuota, r.CpuPeriod = quota, Period
 	}
 	if m.PodPidsLimit > 0 {

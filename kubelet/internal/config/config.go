@@ -18,6 +18,8 @@ import (
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
+	"kctl/kubelet/internal/process"
+	"kctl/kubelet/internal/server/auth"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -45,6 +47,8 @@ type Config struct {
 	NodeNetwork nodenetwork.Mode
 	CNIConfDir  string
 	MaxPods     int32
+	PodsPerCore int32 // at most, as well; zero for as many as MaxPods
+	MaxImages   int32 // told of in the node's status; -1 for all
 	IDsPerPod   int64 // of a user namespace
 
 	RootDir         string
@@ -72,6 +76,9 @@ type Config struct {
 
 	TLS daemon.TLSOptions
 
+	// Process is how the kubelet itself is to run.
+	Process process.Settings
+
 	// Tracing is where spans go; nil traces nothing.
 	Tracing *tracingv1.TracingConfiguration
 
@@ -80,11 +87,18 @@ type Config struct {
 	Anonymous     bool
 	WebhookTokens bool
 	Authorization string // Webhook or AlwaysAllow
+	// Holds is for how long the API server's answers to both are good.
+	Holds auth.Holds
 
 	// What the kubelet's port tells of the running program, and lets be changed.
+	Debugging  bool // all that leads into pods, and the three below
 	Profiling  bool
+	Contention bool // is in the profiles
 	DebugFlags bool
 	NodeLogs   bool // of the machine: /var/log
+	// StatsEvery is how often volumes are measured for those who ask; never, if it is
+	// not positive.
+	StatsEvery time.Duration
 	// Flags are those that the program was started with; nil for one that had none.
 	Flags *pflag.FlagSet
 
@@ -94,6 +108,13 @@ type Config struct {
 	CgroupDriver  string
 	CgroupRoot    string
 	CgroupsPerQOS bool
+	FailCgroupV1  bool
+	// Enforced is what is held to its bounds: all pods together, or nothing.
+	Enforced []string
+	CPUQuota bool // limits of cpu are enforced
+	// OneProcessOOM has the kernel end one process of a container that is out of memory,
+	// and not all, where it can end all (cgroup v2).
+	OneProcessOOM bool
 
 	ManifestPath   string
 	ManifestURL    string
@@ -116,6 +137,7 @@ type Config struct {
 	ProtectKernel  bool
 	SystemReserved corev1.ResourceList
 	KubeReserved   corev1.ResourceList
+	ReservedCPUs   string // of which no cpu is for pods, whatever the two above say of it
 	ParallelPulls  int
 	SerializePulls bool // one at a time, where ParallelPulls does not say
 	SeccompDefault bool
@@ -131,6 +153,12 @@ type Config struct {
 
 	Log daemon.LogOptions
 }
+
+// Whom limits of the node are enforced on.
+const (
+	enforcePods   = "pods"
+	enforceNobody = "none"
+)
 
 // CloudExternal is the one CloudProvider that there is.
 const CloudExternal = "external"
@@ -173,19 +201,20 @@ func (s Shutdown) Periods() ([]shutdown.Period, error) {
 // loopback and does not mind swap.
 func New() *Config {
 	return &Config{
-		Register: true, MaxPods: 110, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
+		Register: true, MaxPods: 110, MaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
 		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
-		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true, NodeLogs: true,
-		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true,
+		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Debugging: true, Profiling: true, DebugFlags: true, NodeLogs: true,
+		StatsEvery: time.Minute, Holds: auth.DefaultHolds, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},
+		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, Enforced: []string{enforcePods}, CPUQuota: true,
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
 		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
-		MaxBackOff: 5 * time.Minute,
-		Logs:       LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
-		Images:     ImageGC{High: 85, Low: 80, MinAge: 2 * time.Minute},
-		Eviction:   Eviction{Settings: eviction.Settings{Hard: eviction.DefaultHard()}, TransitionPeriod: 5 * time.Minute},
+		MaxBackOff: 5 * time.Minute, PodPidsLimit: -1,
+		Logs:     LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
+		Images:   ImageGC{High: 85, Low: 80, MinAge: 2 * time.Minute},
+		Eviction: Eviction{Settings: eviction.Settings{Hard: eviction.DefaultHard()}, TransitionPeriod: 5 * time.Minute},
 	}
 }
 
@@ -260,6 +289,20 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	}
 	if c.MaxPods <= 0 {
 		add("--max-pods=%d: at least one is needed", c.MaxPods)
+	}
+	if c.PodsPerCore < 0 || c.MaxImages < -1 {
+		add("--pods-per-core=%d can't be negative, and --node-status-max-images=%d not below -1", c.PodsPerCore, c.MaxImages)
+	}
+	for _, whom := range c.Enforced {
+		if whom != enforcePods && (whom != enforceNobody || len(c.Enforced) > 1) {
+			add("--enforce-node-allocatable=%q: not supported, there are %s and %s: the groups of daemons are not bounded", c.Enforced, enforcePods, enforceNobody)
+		}
+	}
+	if _, err := c.Reserved(); err != nil {
+		add("%w", err)
+	}
+	if err := c.Process.Validate(); err != nil {
+		add("%w", err)
 	}
 	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
 		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)

@@ -28,7 +28,7 @@ func (c *Config) apply(file *kubeletv1beta1.KubeletConfiguration, flagGiven func
 		if name == "" || value.Field(i).IsZero() {
 			continue // metadata, or not set
 		}
-		if known[name] == nil {
+		if known[name] == nil && !isEmpty(value.Field(i)) {
 			if err := checkField(name, value.Field(i)); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", name, err))
 			}
@@ -43,6 +43,12 @@ func (c *Config) apply(file *kubeletv1beta1.KubeletConfiguration, flagGiven func
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// isEmpty says that a list or a map is there without anything in it.
+func isEmpty(value reflect.Value) bool {
+	kind := value.Kind()
+	return (kind == reflect.Slice || kind == reflect.Map) && value.Len() == 0
 }
 
 func jsonName(field reflect.StructField) string {

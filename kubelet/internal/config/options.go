@@ -22,7 +22,7 @@ type option struct {
 // options are all that there is, with their places in c and in f.
 func (c *Config) options(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return slices.Concat(c.identityOptions(f), c.sourceOptions(f), c.nodeOptions(f), c.podOptions(f), c.runtimeOptions(f),
-		c.diskOptions(f), c.evictionOptions(f), c.servingOptions(f), c.accessOptions(f))
+		c.diskOptions(f), c.evictionOptions(f), c.processOptions(f), c.servingOptions(f), c.accessOptions(f))
 }
 
 // identityOptions: where settings come from, and by what the API server knows the
@@ -64,12 +64,16 @@ func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"node-network", (*string)(&c.NodeNetwork), nil, "connect the pods of all nodes: routes (nodes share a link), vxlan (they don't have to), or none (somebody else's CNI configuration does)"},
 		{"cni-conf-dir", &c.CNIConfDir, nil, "where --node-network writes the CNI configuration that the runtime reads"},
 		{"max-pods", &c.MaxPods, &f.MaxPods, "most pods on the node"},
+		{"pods-per-core", &c.PodsPerCore, &f.PodsPerCore, "most pods on the node for each of its cores, within --max-pods; 0 for no bound of that kind"},
+		{"node-status-max-images", &c.MaxImages, &f.NodeStatusMaxImages, "most images that the node's status tells of; -1 for all"},
 		{"node-status-update-frequency", &c.StatusEvery, &f.NodeStatusUpdateFrequency, "how often the node's status is looked at"},
 		{"", &c.ReportEvery, &f.NodeStatusReportFrequency, ""},
 		{"node-lease-duration-seconds", (*secondsFlag)(&c.LeaseDuration), c.leaseSeconds(f), "duration of the node's lease, renewed four times in it"},
 		{"system-reserved", (*resourcesFlag)(&c.SystemReserved), amounts(&c.SystemReserved, &f.SystemReserved), "resources kept for the system: cpu=200m,memory=500Mi,pid=1000,…"},
 		{"kube-reserved", (*resourcesFlag)(&c.KubeReserved), amounts(&c.KubeReserved, &f.KubeReserved), "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…"},
+		{"reserved-cpus", &c.ReservedCPUs, &f.ReservedSystemCPUs, "processors kept for the system and Kubernetes, as 0-1,4: as many as are not for pods, in the place of the cpu in the two above"},
 		{"protect-kernel-defaults", &c.ProtectKernel, &f.ProtectKernelDefaults, "do not start on a machine whose kernel is set otherwise than Kubernetes wants it (vm.overcommit_memory=1, kernel.panic=10, …)"},
+		{"fail-cgroupv1", &c.FailCgroupV1, &f.FailCgroupV1, "do not start on a machine with cgroup v1"},
 		{"fail-swap-on", &c.FailSwapOn, &f.FailSwapOn, "do not start on a machine with swap"},
 		{"", nil, c.shutdownPeriods(f), ""},
 		{"", &c.Shutdown.All, &f.ShutdownGracePeriod, ""},
@@ -84,6 +88,10 @@ func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"cgroup-driver", &c.CgroupDriver, &f.CgroupDriver, "who makes control groups, cgroupfs or systemd, where the container runtime does not tell which it has"},
 		{"cgroup-root", &c.CgroupRoot, &f.CgroupRoot, "cgroup below which pods' cgroups are made"},
 		{"cgroups-per-qos", &c.CgroupsPerQOS, &f.CgroupsPerQOS, "make a cgroup per QoS class and pod"},
+		{"enforce-node-allocatable", &c.Enforced, &f.EnforceNodeAllocatable, "what is held to its bounds: pods for all pods together, or none"},
+		{"cpu-cfs-quota", &c.CPUQuota, &f.CPUCFSQuota, "hold containers to their limits of cpu"},
+		{"", nil, c.oneProcessOOM(f), ""},
+		{"", nil, noSwap(f), ""},
 		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "name servers for pods with DNS policy ClusterFirst"},
 		{"cluster-domain", &c.ClusterDomain, &f.ClusterDomain, "domain of the cluster"},
 		{"resolv-conf", &c.ResolvConf, &f.ResolverConfig, "resolver configuration that pods start from"},
@@ -121,6 +129,7 @@ func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"image-gc-low-threshold", &c.Images.Low, &f.ImageGCLowThresholdPercent, "percent of their disk in use down to which unused images are removed"},
 		{"minimum-image-ttl-duration", &c.Images.MinAge, &f.ImageMinimumGCAge, "how long an unused image is kept at least"},
 		{"", &c.Images.MaxAge, &f.ImageMaximumGCAge, ""},
+		{"volume-stats-agg-period", &c.StatsEvery, &f.VolumeStatsAggPeriod, "how often what pods have on disk is measured for those who ask; negative for never"},
 	}
 }
 
@@ -138,6 +147,16 @@ func (c *Config) evictionOptions(f *kubeletv1beta1.KubeletConfiguration) []optio
 	}
 }
 
+// processOptions: how the kubelet itself runs.
+func (c *Config) processOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	p := &c.Process
+	return []option{
+		{"oom-score-adj", &p.OOMScore, &f.OOMScoreAdj, "how likely the kernel ends the kubelet when it is out of memory: -1000 for never, 1000 for first"},
+		{"max-open-files", &p.OpenFiles, &f.MaxOpenFiles, "most files that the kubelet may have open"},
+		{"kubelet-cgroups", &p.Group, &f.KubeletCgroups, "control group to run the kubelet in; empty for the one that it is started in"},
+	}
+}
+
 // servingOptions: what the kubelet serves, and what it logs and traces.
 func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
@@ -149,9 +168,12 @@ func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 		{"tls-private-key-file", &c.TLSKeyFile, &f.TLSPrivateKeyFile, "key of the serving certificate"},
 		{"tls-min-version", &c.TLS.MinVersion, &f.TLSMinVersion, ""},
 		{"tls-cipher-suites", &c.TLS.CipherSuites, &f.TLSCipherSuites, ""},
+		{"", &c.TLS.Curves, &f.TLSCurvePreferences, ""},
 		{"healthz-bind-address", &c.HealthzAddress, &f.HealthzBindAddress, "address of the health port"},
 		{"healthz-port", &c.HealthzPort, &f.HealthzPort, "health port, plain HTTP; 0 for none"},
+		{"enable-debugging-handlers", &c.Debugging, &f.EnableDebuggingHandlers, "serve what leads into pods: logs, exec, attach, port-forward and run; and profiles, log levels and the machine's logs"},
 		{"", &c.Profiling, &f.EnableProfilingHandler, ""},
+		{"contention-profiling", &c.Contention, &f.EnableContentionProfiling, "have those recorded who wait for locks and channels"},
 		{"", &c.DebugFlags, &f.EnableDebugFlagsHandler, ""},
 		{"", &c.NodeLogs, &f.EnableSystemLogHandler, ""},
 		{"", nil, c.logging(f), ""},
@@ -166,9 +188,9 @@ func (c *Config) accessOptions(f *kubeletv1beta1.KubeletConfiguration) []option 
 		{"client-ca-file", &c.ClientCAFile, &who.X509.ClientCAFile, "CA of the clients that the kubelet knows by certificate"},
 		{"anonymous-auth", &c.Anonymous, &who.Anonymous.Enabled, "let requests without credentials pass as system:anonymous"},
 		{"authentication-token-webhook", &c.WebhookTokens, &who.Webhook.Enabled, "ask the API server about bearer tokens"},
-		{"", nil, checked("authentication-token-webhook-cache-ttl", &who.Webhook.CacheTTL), ""},
+		{"authentication-token-webhook-cache-ttl", &c.Holds.Token, &who.Webhook.CacheTTL, "how long a token that the API server vouched for is good"},
 		{"authorization-mode", &c.Authorization, &may.Mode, "who may do what on the kubelet's port: Webhook or AlwaysAllow"},
-		{"", nil, checked("authorization-webhook-cache-authorized-ttl", &may.Webhook.CacheAuthorizedTTL), ""},
-		{"", nil, checked("authorization-webhook-cache-unauthorized-ttl", &may.Webhook.CacheUnauthorizedTTL), ""},
+		{"authorization-webhook-cache-authorized-ttl", &c.Holds.Allowed, &may.Webhook.CacheAuthorizedTTL, "how long it holds that somebody may do something"},
+		{"authorization-webhook-cache-unauthorized-ttl", &c.Holds.Denied, &may.Webhook.CacheUnauthorizedTTL, "how long it holds that somebody may not"},
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
-	"k8s.io/utils/ptr"
 )
 
 // Document is the configuration as a KubeletConfiguration: what the file says,
@@ -27,16 +26,15 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 // Programs that know every field write those that they were not told as false or 0,
 // and a configuration that was read here, changed and written is to be taken again.
 func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
-	yes := true
-	d.EnableDebuggingHandlers, d.CPUCFSQuota, d.EnableControllerAttachDetach, d.LocalStorageCapacityIsolation = &yes, &yes, &yes, &yes
+	yes, no, unbounded := true, false, int32(0)
+	d.EnableControllerAttachDetach, d.LocalStorageCapacityIsolation = &yes, &yes
+	d.MakeIPTablesUtilChains, d.EnableSystemLogQuery, d.MergeDefaultEvictionSettings = &no, &no, &no
+	d.EventRecordQPS, d.RegistryPullQPS = &unbounded, &unbounded
+	d.CPUManagerReconcilePeriod, d.MemoryReservationPolicy = metav1.Duration{Duration: 10 * time.Second}, kubeletv1beta1.NoneMemoryReservationPolicy
 	d.CPUCFSQuotaPeriod = &metav1.Duration{Duration: 100 * time.Millisecond}
-	d.NodeStatusMaxImages, d.OOMScoreAdj, d.MaxOpenFiles = ptr.To[int32](50), ptr.To[int32](-999), 1000000
-	d.EnforceNodeAllocatable, d.FailCgroupV1 = []string{"pods"}, ptr.To(false)
-	d.VolumeStatsAggPeriod, d.StreamingConnectionIdleTimeout = duration(time.Minute), duration(4*time.Hour)
+	d.StreamingConnectionIdleTimeout = metav1.Duration{Duration: 4 * time.Hour}
 	d.ConfigMapAndSecretChangeDetectionStrategy = kubeletv1beta1.WatchChangeDetectionStrategy
 	d.ContentType, d.HairpinMode = "application/json", "promiscuous-bridge"
 	d.CPUManagerPolicy, d.MemoryManagerPolicy, d.TopologyManagerPolicy, d.TopologyManagerScope = "none", "None", "none", "container"
 	d.ImagePullCredentialsVerificationPolicy = kubeletv1beta1.NeverVerify
 }
-
-func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }

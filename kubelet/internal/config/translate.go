@@ -1,13 +1,16 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"kctl/kubelet/internal/eviction"
@@ -129,15 +132,36 @@ func (c *Config) logging(f *kubeletv1beta1.KubeletConfiguration) translation {
 			c.Log.Verbosity = int(f.Logging.Verbosity)
 		}
 		return nil
-	}, func() { f.Logging.Format = c.Log.Format }}
+	}, func() {
+		f.Logging.Format, f.Logging.Verbosity = c.Log.FormatUsed(), logsapi.VerbosityLevel(c.Log.Verbosity)
+	}}
 }
 
 func (c *Config) tracing(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{&f.Tracing, func() error { c.Tracing = f.Tracing; return nil }, func() { f.Tracing = c.Tracing }}
 }
 
-// checked refuses a duration that is otherwise than it is anyway, by the flag that
-// says the same.
-func checked(flag string, field *metav1.Duration) translation {
-	return translation{field: field, take: func() error { return checkDuration(flag, *field) }}
+// oneProcessOOM can't be off with cgroup v1, where the kernel ends one process at a time.
+func (c *Config) oneProcessOOM(f *kubeletv1beta1.KubeletConfiguration) translation {
+	unified := cgroups.IsCgroup2UnifiedMode()
+	return translation{&f.SingleProcessOOMKill, func() error {
+		if c.OneProcessOOM = *f.SingleProcessOOMKill; !c.OneProcessOOM && !unified {
+			return errors.New("it can't be false with cgroup v1")
+		}
+		return nil
+	}, func() {
+		if unified {
+			f.SingleProcessOOMKill = new(c.OneProcessOOM)
+		}
+	}}
+}
+
+// noSwap takes what says that pods have none.
+func noSwap(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{field: &f.MemorySwap.SwapBehavior, take: func() error {
+		if f.MemorySwap.SwapBehavior != "NoSwap" {
+			return fmt.Errorf("swapBehavior=%q: not supported, only NoSwap is", f.MemorySwap.SwapBehavior)
+		}
+		return nil
+	}}
 }

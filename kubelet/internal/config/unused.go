@@ -24,33 +24,21 @@ var unused = []daemon.Unused{
 
 	// What it does, and does not do otherwise.
 	{Flag: "kube-api-content-type", Field: "contentType", Values: []string{"application/json", "application/vnd.kubernetes.protobuf"}},
-	{Flag: "enable-debugging-handlers", Switch: true, Field: "enableDebuggingHandlers", Values: []string{"true"}},
-	{Flag: "enforce-node-allocatable", Field: "enforceNodeAllocatable", Values: []string{"pods", "[pods]"}},
 	{Flag: "enable-controller-attach-detach", Switch: true, Field: "enableControllerAttachDetach", Values: []string{"true"}},
 	{Flag: "local-storage-capacity-isolation", Switch: true, Field: "localStorageCapacityIsolation", Values: []string{"true"}},
-	{Flag: "cpu-cfs-quota", Switch: true, Field: "cpuCFSQuota", Values: []string{"true"}},
 	{Flag: "cpu-cfs-quota-period", Field: "cpuCFSQuotaPeriod", Values: []string{"100ms", "0s"}},
-	{Flag: "volume-stats-agg-period", Field: "volumeStatsAggPeriod", Values: []string{"1m", "1m0s", "0s"}},
-	{Flag: "node-status-max-images", Field: "nodeStatusMaxImages", Values: []string{"50"}},
 	{Field: "configMapAndSecretChangeDetectionStrategy", Values: []string{"Watch", "Cache"}},
-	{Flag: "authentication-token-webhook-cache-ttl", Values: []string{"2m", "2m0s", "0s"}},
-	{Flag: "authorization-webhook-cache-authorized-ttl", Values: []string{"5m", "5m0s", "0s"}},
-	{Flag: "authorization-webhook-cache-unauthorized-ttl", Values: []string{"30s", "0s"}},
-	{Flag: "streaming-connection-idle-timeout", Field: "streamingConnectionIdleTimeout", Values: []string{"4h", "4h0m0s", "0s"}, Why: "the container runtime's stream_idle_timeout says so"},
+	{Flag: "streaming-connection-idle-timeout", Field: "streamingConnectionIdleTimeout", Why: "the container runtime's stream_idle_timeout says so, with upstream's kubelet as well"},
 	{Flag: "maximum-dead-containers", Values: []string{"-1"}}, {Flag: "maximum-dead-containers-per-container", Values: []string{"1"}},
 	{Flag: "minimum-container-ttl-duration", Values: []string{"0", "0s"}},
-	{Flag: "fail-cgroupv1", Switch: true, Field: "failCgroupV1", Values: []string{"false"}},
-	{Flag: "oom-score-adj", Field: "oomScoreAdj", Values: []string{"-999"}, Why: "OOMScoreAdjust= of its unit says so"},
-	{Flag: "max-open-files", Field: "maxOpenFiles", Values: []string{"1000000"}, Why: "LimitNOFILE= of its unit says so"},
-	{Flag: "runtime-cgroups", Values: daemon.Off, Why: "Slice= of the runtime's unit says so"},
-	{Flag: "kubelet-cgroups", Field: "kubeletCgroups", Values: daemon.Off, Why: "Slice= of its unit says so"},
+	{Flag: "runtime-cgroups", Why: "the summary tells of the group that the runtime is in"},
 	{Flag: "system-cgroups", Field: "systemCgroups", Values: daemon.Off},
 
 	// What others do: no iptables rules and no bridge are this kubelet's, volume
 	// plugins are not run, and groups of daemons are not enforced.
 	{Flag: "make-iptables-util-chains", Switch: true, Field: "makeIPTablesUtilChains", Why: noRules},
 	{Field: "iptablesMasqueradeBit", Why: noRules}, {Field: "iptablesDropBit", Why: noRules},
-	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "none"}, Why: "the CNI configuration says so"},
+	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "hairpin-veth", "none"}, Why: "the CNI configuration says so"},
 	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not run"},
 	{Flag: "kube-reserved-cgroup", Field: "kubeReservedCgroup", Why: podsOnly}, {Flag: "system-reserved-cgroup", Field: "systemReservedCgroup", Why: podsOnly},
 
@@ -59,13 +47,13 @@ var unused = []daemon.Unused{
 	{Flag: "memory-manager-policy", Field: "memoryManagerPolicy", Values: daemon.Off},
 	{Flag: "topology-manager-policy", Field: "topologyManagerPolicy", Values: daemon.Off}, {Flag: "topology-manager-policy-options", Field: "topologyManagerPolicyOptions", Values: daemon.Off},
 	{Flag: "topology-manager-scope", Field: "topologyManagerScope", Values: []string{"container"}},
-	{Field: "memoryReservationPolicy", Values: daemon.Off},
+	{Field: "memoryReservationPolicy", Values: daemon.Off}, {Field: "memoryThrottlingFactor", Values: []string{"0.8"}},
 	{Field: "imagePullCredentialsVerificationPolicy", Values: []string{"NeverVerify"}, Why: "an image that lies on the node is used by whoever names it; NeverVerify says so, and AlwaysPullImages of the API server helps"},
-	{Flag: "reserved-cpus", Values: daemon.Off}, {Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
+	{Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
 	{Flag: "read-only-port", Field: "readOnlyPort", Values: daemon.Off, Why: "--port has all of it, for those who may"},
 	{Field: "enableSystemLogQuery", Values: daemon.Off, Why: "/logs/ has the files of /var/log, journald's are not among them"},
 	{Flag: "lock-file", Values: daemon.Off}, {Flag: "exit-on-lock-contention", Switch: true, Values: daemon.Off}, {Flag: "runonce", Switch: true, Values: daemon.Off},
-	{Flag: "contention-profiling", Switch: true, Values: daemon.Off}, {Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off}, {Flag: "pods-per-core", Values: daemon.Off},
+	{Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off},
 	{Flag: "experimental-allocatable-ignore-eviction", Switch: true, Values: daemon.Off}, {Flag: "experimental-mounter-path", Values: daemon.Off},
 }
 
@@ -74,16 +62,6 @@ const (
 	noRules     = "no iptables rules are made here"
 	podsOnly    = "bounds are enforced on pods only"
 )
-
-// checkDuration refuses what can't be said of a duration that is part of another
-// field, by the flag that says the same.
-func checkDuration(flag string, d metav1.Duration) error {
-	at := slices.IndexFunc(unused, func(u daemon.Unused) bool { return u.Flag == flag })
-	if err := unused[at].Check(d.Duration.String()); err != nil {
-		return fmt.Errorf("%s=%s: %w", flag, d.Duration, err)
-	}
-	return nil
-}
 
 // checkField refuses what can't be said in a field of the file.
 func checkField(name string, value reflect.Value) error {

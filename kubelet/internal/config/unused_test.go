@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -65,6 +66,139 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	}
 }
 
+// What upstream's kubelet 1.37 shows at /configz where nothing but a kubeconfig was given.
+const upstreamsDefaults = header + `
+address: 0.0.0.0
+authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 2m0s, enabled: true}, x509: {}}
+authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 5m0s, cacheUnauthorizedTTL: 30s}}
+cgroupDriver: cgroupfs
+cgroupsPerQOS: true
+configMapAndSecretChangeDetectionStrategy: Watch
+containerLogMaxFiles: 5
+containerLogMaxSize: 10Mi
+containerLogMaxWorkers: 1
+containerLogMonitorInterval: 10s
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+contentType: application/vnd.kubernetes.protobuf
+cpuCFSQuota: true
+cpuCFSQuotaPeriod: 100ms
+cpuManagerPolicy: none
+cpuManagerReconcilePeriod: 10s
+crashLoopBackOff: {maxContainerRestartPeriod: 5m0s}
+enableControllerAttachDetach: true
+enableDebugFlagsHandler: true
+enableDebuggingHandlers: true
+enableProfilingHandler: true
+enableServer: true
+enableSystemLogHandler: true
+enableSystemLogQuery: false
+enforceNodeAllocatable: [pods]
+eventBurst: 100
+eventRecordQPS: 50
+evictionHard: {imagefs.available: 15%, imagefs.inodesFree: 5%, memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%}
+evictionPressureTransitionPeriod: 5m0s
+failCgroupV1: true
+failSwapOn: true
+fileCheckFrequency: 20s
+hairpinMode: promiscuous-bridge
+healthzBindAddress: 127.0.0.1
+healthzPort: 10248
+httpCheckFrequency: 20s
+imageGCHighThresholdPercent: 85
+imageGCLowThresholdPercent: 80
+imageMaximumGCAge: 0s
+imageMinimumGCAge: 2m0s
+iptablesDropBit: 15
+iptablesMasqueradeBit: 14
+kubeAPIBurst: 100
+kubeAPIQPS: 50
+localStorageCapacityIsolation: true
+logging: {flushFrequency: 5s, format: text, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
+makeIPTablesUtilChains: true
+maxOpenFiles: 1000000
+maxPods: 110
+memoryManagerPolicy: None
+memoryReservationPolicy: None
+memorySwap: {}
+mergeDefaultEvictionSettings: false
+nodeLeaseDurationSeconds: 40
+nodeStatusMaxImages: 50
+nodeStatusReportFrequency: 5m0s
+nodeStatusUpdateFrequency: 10s
+oomScoreAdj: -999
+podLogsDir: /var/log/pods
+podPidsLimit: -1
+port: 10250
+registerNode: true
+registryBurst: 10
+registryPullQPS: 5
+resolvConf: /etc/resolv.conf
+runtimeRequestTimeout: 2m0s
+seccompDefault: false
+serializeImagePulls: true
+shutdownGracePeriod: 0s
+shutdownGracePeriodCriticalPods: 0s
+streamingConnectionIdleTimeout: 4h0m0s
+syncFrequency: 1m0s
+topologyManagerPolicy: none
+topologyManagerScope: container
+volumePluginDir: /usr/libexec/kubernetes/kubelet-plugins/volume/exec/
+volumeStatsAggPeriod: 1m0s
+`
+
+// What else installers and hardening guides write: those of EKS, GKE, kind, k3s,
+// kubespray and CIS, and the lists that a program leaves empty.
+const installersFields = header + `
+cgroupRoot: /kubelet
+contentType: application/json
+cpuCFSQuota: false
+cpuManagerPolicyOptions: {}
+defaultPodSysctls: {}
+enableContentionProfiling: true
+enableDebuggingHandlers: false
+enforceNodeAllocatable: []
+evictionHard: {nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%}
+featureGates: {RotateKubeletServerCertificate: true}
+hairpinMode: hairpin-veth
+imageGCHighThresholdPercent: 100
+kubeReserved: {cpu: 70m, ephemeral-storage: 1Gi, memory: 442Mi}
+kubeReservedCgroup: /runtime
+kubeletCgroups: /system.slice/kubelet.service
+memorySwap: {swapBehavior: NoSwap}
+memoryThrottlingFactor: 0.8
+podsPerCore: 10
+preloadedImagesVerificationAllowlist: []
+qosReserved: {}
+reservedMemory: []
+reservedSystemCPUs: 0-1
+streamingConnectionIdleTimeout: 5m
+systemReservedCgroup: /system
+tlsCipherSuites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_RSA_WITH_AES_256_GCM_SHA384, TLS_RSA_WITH_AES_128_GCM_SHA256]
+tlsCurvePreferences: [29, 23]
+topologyManagerPolicyOptions: {}
+volumeStatsAggPeriod: 10s
+`
+
+func TestUpstreamsConfigurationsAreTaken(t *testing.T) {
+	c, err := load(t, upstreamsDefaults, "--kubeconfig=/k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.FailCgroupV1 || !c.FailSwapOn || c.PullsAtOnce() != 1 || c.Address != "0.0.0.0" || !c.BoundsPods() {
+		t.Errorf("%+v", c)
+	}
+	if c, err = load(t, installersFields, "--kubeconfig=/k", "--runtime-cgroups=/system.slice/containerd.service"); err != nil {
+		t.Fatal(err)
+	}
+	if c.CPUQuota || c.Debugging || !c.Contention || c.BoundsPods() || c.StatsEvery != 10*time.Second || c.Process.Group != "/system.slice/kubelet.service" {
+		t.Errorf("%+v", c)
+	}
+	if reserved, err := c.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MostPods(4) != 40 || c.MostPods(400) != 110 {
+		t.Errorf("%v, %v, %d pods", reserved, err, c.MostPods(4))
+	}
+}
+
 func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--cpu-manager-policy=static":                              "not supported",
@@ -72,24 +206,27 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"--image-credential-provider-config=/c":                    "go together",
 		"--config-dir=/nowhere":                                    "no such file",
 		"--read-only-port=10255":                                   "--port has all of it",
-		"--runtime-cgroups=/system.slice":                          "Slice= of the runtime's unit",
-		"--streaming-connection-idle-timeout=5m":                   "stream_idle_timeout",
 		"--maximum-dead-containers=10":                             "only -1 is",
-		"--enable-debugging-handlers=false":                        "only true is",
 		"--image-service-endpoint=unix:///other":                   "images are the runtime's",
+		"--enforce-node-allocatable=pods,system-reserved":          "groups of daemons are not bounded",
+		"--enforce-node-allocatable=pods,none":                     "there are pods and none",
+		"--reserved-cpus=one":                                      "strconv",
+		"--oom-score-adj=2000":                                     "between -1000 and 1000",
+		"--node-status-max-images=-2":                              "not below -1",
 		"--tls-min-version=VersionTLS10":                           "only VersionTLS12 and VersionTLS13",
-		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":             "unknown or insecure",
+		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":             "unknown, or too weak",
 		"--allowed-unsafe-sysctls=vm.swappiness":                   "not a pod's own",
 		"--feature-gates=NoSuchGate=true":                          "unknown feature gate",
 		"--feature-gates=NodeSwap=true":                            "not supported",
 		"--feature-gates=ContainerRestartRules=false":              "can't be switched off",
 		"--feature-gates=ImageVolume=false":                        "locked to true",
-		"--authorization-webhook-cache-unauthorized-ttl=9s":        "only 30s is",
 		"file featureGates: {Bogus: true}":                         "unknown feature gate",
+		"file memorySwap: {swapBehavior: LimitedSwap}":             "memorySwap: swapBehavior=\"LimitedSwap\": not supported",
+		"file reservedMemory: [{numaNode: 0}]":                     "reservedMemory: not supported",
+		"file readOnlyPort: 10255":                                 "readOnlyPort: not supported",
 		"file memoryManagerPolicy: Static":                         "memoryManagerPolicy: not supported",
 		"file cpuCFSQuotaPeriod: 10ms":                             "cpuCFSQuotaPeriod: not supported, only 100ms is",
 		"file serializeImagePulls: true\nmaxParallelImagePulls: 3": "serializeImagePulls must be false",
-		"file authentication: {webhook: {cacheTTL: 9s}}":           "authentication-token-webhook-cache-ttl=9s",
 	} {
 		var err error
 		if text, isFile := strings.CutPrefix(flag, "file "); isFile {

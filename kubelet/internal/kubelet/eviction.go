@@ -26,7 +26,7 @@ const evictionWait = 30 * time.Second
 
 func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 	machine := eviction.Machine{RootDir: k.config.RootDir, Memory: node.MemoryLeft, Processes: node.Processes, ImageFS: k.cri.ImageFsInfo}
-	if k.config.CgroupsPerQOS {
+	if k.config.CgroupsPerQOS && k.config.BoundsPods() {
 		machine.PodsMemory = k.podsMemory
 	}
 	meter := eviction.Meter{
@@ -41,7 +41,7 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 		MessageDir: func(pod *core.Pod, c string) string { return podruntime.MessageDir(k.config.RootDir, pod.UID, c) },
 		Processes:  func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
 	}
-	k.usages = &usages{measure: meter.Measure, pods: k.running, clock: k.clock}
+	k.usages = &usages{measure: meter.Measure, pods: k.running, every: k.config.StatsEvery, clock: k.clock}
 	k.eviction = eviction.New(eviction.Options{
 		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), Transition: k.config.Eviction.TransitionPeriod,
 		Observe: machine.Observe, Measure: meter.Measure, Pods: k.running, Reclaim: k.reclaimDisk, Evict: k.evict,

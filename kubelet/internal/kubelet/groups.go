@@ -30,10 +30,14 @@ func (k *Kubelet) makeGroups(ctx context.Context) error {
 			zap.String("runtime", driver), zap.String("configured", k.config.CgroupDriver))
 		k.config.CgroupDriver = driver // for those who ask what the kubelet runs with
 	}
-	reserved := sumOf(k.config.SystemReserved, k.config.KubeReserved)
+	reserved, err := k.config.Reserved()
+	if err != nil {
+		return err
+	}
 	k.cgroups, err = cgroup.New(cgroup.Options{
 		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
 		Allocatable: boundOfPods(k.node.Node().Status.Capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
+		Unbounded: !k.config.BoundsPods(), NoQuota: !k.config.CPUQuota,
 		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.observeGroup,
 	})
 	return err

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/kubelet/internal/config"
 )
 
 func TestProcessesOfPods(t *testing.T) {
@@ -24,7 +26,7 @@ func TestBoundOfPods(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	}
-	bound := boundOfPods(list("2", "1Gi"), sumOf(list("100m", "100Mi"), list("400m", "156Mi")))
+	bound := boundOfPods(list("2", "1Gi"), config.SumOf(list("100m", "100Mi"), list("400m", "156Mi")))
 	if bound.Cpu().String() != "1500m" || bound.Memory().String() != "768Mi" {
 		t.Errorf("%v", bound)
 	}

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -235,10 +237,17 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 			return fmt.Errorf("--protect-kernel-defaults is set: %w", err)
 		}
 	}
+	if k.config.FailCgroupV1 && !cgroups.IsCgroup2UnifiedMode() {
+		return errors.New("the machine has cgroup v1, and --fail-cgroupv1 is set")
+	}
 	if machine.Swap > 0 && k.config.FailSwapOn {
 		return fmt.Errorf("the machine has swap, and --fail-swap-on is set")
 	}
 	thresholds, err := k.config.Eviction.Thresholds()
+	if err != nil {
+		return err
+	}
+	reserved, err := k.config.Reserved()
 	if err != nil {
 		return err
 	}
@@ -247,7 +256,7 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
 		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
 		Cloud: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
-		Machine: machine, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine, thresholds), Under: k.eviction.Under,
+		Machine: machine, MaxPods: k.config.MostPods(machine.CPUs), Reserved: config.SumOf(reserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)), Under: k.eviction.Under,
 		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
 		Clock: k.clock, Logger: logger,
@@ -314,6 +323,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
 		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
+		NoCPUQuota: !k.config.CPUQuota, OOMTogether: cgroups.IsCgroup2UnifiedMode() && !k.config.OneProcessOOM,
 		Count: k.metrics.count, Started: k.metrics.observeStart, ImagePulled: k.metrics.observePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.observeSandbox,
 	})
 	if err == nil {
@@ -361,24 +371,6 @@ func (k *Kubelet) runtimeError() error {
 		return err
 	}
 	return k.pleg.Healthy()
-}
-
-// reserved is what of the machine is not for pods: what was asked to be kept,
-// and what must be free before the node counts as short of it.
-func (k *Kubelet) reserved(machine node.Machine, thresholds []eviction.Threshold) corev1.ResourceList {
-	return sumOf(k.config.SystemReserved, k.config.KubeReserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage))
-}
-
-func sumOf(lists ...corev1.ResourceList) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for _, list := range lists {
-		for name, quantity := range list {
-			total := sum[name]
-			total.Add(quantity)
-			sum[name] = total
-		}
-	}
-	return sum
 }
 
 func (k *Kubelet) address(port int32) string {

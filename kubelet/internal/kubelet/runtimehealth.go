@@ -23,12 +23,11 @@ import (
 
 // How often the runtime is asked how it is: while it is well, and while not.
 const (
-	healthEvery     = 2 * time.Second
-	unhealthyEvery  = 300 * time.Millisecond
-	healthTimeout   = 10 * time.Second
-	firstLogAfter   = 3 // failed attempts at start
-	maxImageNames   = 5
-	maxImagesOnNode = 50
+	healthEvery    = 2 * time.Second
+	unhealthyEvery = 300 * time.Millisecond
+	healthTimeout  = 10 * time.Second
+	firstLogAfter  = 3 // failed attempts at start
+	maxImageNames  = 5
 )
 
 // runtimeHealth knows how the container runtime is.
@@ -229,5 +228,8 @@ func (n nodeRuntime) Images(ctx context.Context) ([]corev1.ContainerImage, error
 		}
 		return slices.Compare(a.Names, b.Names)
 	})
-	return listed[:min(len(listed), maxImagesOnNode)], nil
+	if most := int(n.k.config.MaxImages); most >= 0 {
+		listed = listed[:min(len(listed), most)]
+	}
+	return listed, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,7 +30,7 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		Tracer:      k.tracer,
 		Capacity:    func() corev1.ResourceList { return k.node.Node().Status.Capacity },
 		Checkpoints: filepath.Join(k.config.RootDir, "checkpoints"),
-		Clock:       k.clock, Logger: k.logger, Profiling: k.config.Profiling,
+		Clock:       k.clock, Logger: k.logger, Debugging: k.config.Debugging, Profiling: k.config.Profiling,
 	}
 	config.Pages.Started, config.Pages.Flags = k.clock.Now(), k.config.Flags
 	if k.config.NodeLogs {
@@ -37,6 +38,9 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 	}
 	if k.config.DebugFlags {
 		config.Log = &k.config.Log
+	}
+	if k.config.Debugging && k.config.Profiling && k.config.Contention {
+		runtime.SetBlockProfileRate(1)
 	}
 	s, err := server.New(config)
 	if err != nil {
@@ -70,6 +74,7 @@ func (k *Kubelet) authenticator() *auth.Authenticator {
 		Certificates: k.config.ClientCAFile != "",
 		Tokens:       k.config.WebhookTokens && k.client != nil,
 		Anonymous:    k.config.Anonymous,
+		Holds:        k.config.Holds.Token,
 	}, k.client, k.clock)
 }
 
@@ -79,5 +84,5 @@ func (k *Kubelet) authorizer() *auth.Authorizer {
 	if k.config.Authorization == "AlwaysAllow" || k.client == nil {
 		return auth.AlwaysAllow()
 	}
-	return auth.NewAuthorizer(k.nodeName, k.client, k.clock)
+	return auth.NewAuthorizer(k.nodeName, k.client, k.config.Holds, k.clock)
 }

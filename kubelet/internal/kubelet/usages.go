@@ -14,27 +14,29 @@ import (
 	"kctl/proto/core"
 )
 
-// usagesFor is how long what was measured is good enough: to measure is to walk
-// through all that pods have on disk.
-const usagesFor = time.Minute
-
 // usages are what pods use of the disk, for those who ask the server.
 type usages struct {
 	measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*eviction.Usage, error)
 	pods    func() []*core.Pod
-	clock   clock.Clock
+	// every is how long what was measured is good enough: to measure is to walk through
+	// all that pods have on disk. Nothing is measured where it is not positive.
+	every time.Duration
+	clock clock.Clock
 
 	mu   sync.Mutex // held while it is measured: others wait for the same answer
 	at   time.Time
 	last map[types.UID]server.PodUsage
 }
 
-// get returns what was measured in the last minute, or measures. Pods that can't
+// get returns what was measured lately, or measures. Pods that can't
 // be measured whole have what could be.
 func (u *usages) get(ctx context.Context) map[types.UID]server.PodUsage {
+	if u.every <= 0 {
+		return nil
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if now := u.clock.Now(); u.last == nil || now.Sub(u.at) >= usagesFor {
+	if now := u.clock.Now(); u.last == nil || now.Sub(u.at) >= u.every {
 		measured, _ := u.measure(ctx, u.pods(), true)
 		u.at, u.last = now, map[types.UID]server.PodUsage{}
 		for uid, one := range measured {

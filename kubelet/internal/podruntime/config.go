@@ -70,6 +70,11 @@ type Config struct {
 	SeccompRoot string
 	// SeccompDefault confines containers by the runtime's profile that name none.
 	SeccompDefault bool
+	// NoCPUQuota leaves limits of cpu to nobody.
+	NoCPUQuota bool
+	// OOMTogether has the kernel end all of a container's processes where it would end
+	// one because there is no memory left (cgroup v2).
+	OOMTogether bool
 	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
 	MaxParallelPulls int
 	// Registries knows whom registries know this node as; may be nil.

@@ -267,6 +267,20 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
+// What of a container's limits a node may leave out, or have the kernel do besides.
+func TestWhatANodeSaysOfLimits(t *testing.T) {
+	c := core.Container{Resources: corev1.ResourceRequirements{Limits: quantities("1", "1Gi")}}
+	pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{c}}}
+	m := &Manager{memory: 8 << 30}
+	if r := m.containerResources(pod, &c); r.CpuQuota != 100_000 || r.Unified != nil {
+		t.Errorf("%v", r)
+	}
+	m.NoCPUQuota, m.OOMTogether = true, true
+	if r := m.containerResources(pod, &c); r.CpuQuota != 0 || r.CpuShares != 1024 || r.MemoryLimitInBytes != 1<<30 || r.Unified["memory.oom.group"] != "1" {
+		t.Errorf("%v", r)
+	}
+}
+
 func TestOOMScore(t *testing.T) {
 	m := &Manager{memory: 8 << 30}
 	critical := int32(core.SystemCriticalPriority)

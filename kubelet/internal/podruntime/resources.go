@@ -35,6 +35,9 @@ func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimea
 		r.CpuShares = int64(cgroup.Shares(0)) // the pod's limit is no request of this container's
 	}
 	r.OomScoreAdj = m.oomScore(pod, c)
+	if m.OOMTogether {
+		r.Unified = map[string]string{"memory.oom.group": "1"}
+	}
 	if m.swap {
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // containers do not swap
 	}
@@ -51,6 +54,9 @@ func (m *Manager) linuxResources(requests, limits corev1.ResourceList) *runtimea
 		CpuPeriod:          cgroup.Period,
 		CpuQuota:           cgroup.Quota(limits.Cpu().MilliValue()),
 		MemoryLimitInBytes: limits.Memory().Value(),
+	}
+	if m.NoCPUQuota {
+		r.CpuQuota = 0
 	}
 	r.HugepageLimits = hugepages(limits)
 	return r

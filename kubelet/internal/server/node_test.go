@@ -229,7 +229,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
 			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Claim: "data", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
 		},
-		Clock: clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
+		Clock: clock.RealClock{}, Logger: zap.NewNop(), Debugging: true, Profiling: true, Log: &daemon.LogOptions{},
 	})
 	if err != nil {
 		t.Fatal(err)

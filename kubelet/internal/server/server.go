@@ -75,6 +75,8 @@ type Config struct {
 	Checkpoints string
 	// Log is changed at /debug/flags/v; nil where that is not wanted.
 	Log *daemon.LogOptions
+	// Debugging serves what leads into pods, and what is below in this list.
+	Debugging bool
 	// Profiling serves the Go runtime's profiles.
 	Profiling bool
 	// Usage is what the machine uses; may be nil.
@@ -144,9 +146,6 @@ func newEngine() *gin.Engine {
 func (s *Server) routes(e *gin.Engine) {
 	e.GET("/pods", s.pods)
 	e.GET("/pods/", s.pods)
-	e.GET("/runningpods", s.runningPods)
-	e.GET("/runningpods/", s.runningPods)
-	e.GET("/containerLogs/:namespace/:pod/:container", s.containerLogs)
 	e.GET("/configz", s.configz)
 	e.GET("/stats/summary", s.summary)
 	e.GET("/metrics/resource", s.resourceMetrics)
@@ -165,9 +164,23 @@ func (s *Server) routes(e *gin.Engine) {
 		e.GET(daemon.SLIsPath, gin.WrapH(s.Health.SLIs()))
 	}
 	s.tellOf(e)
+	e.NoRoute(withoutSlash)
+	if s.Debugging {
+		s.debugRoutes(e)
+		return
+	}
+	for _, path := range []string{"/run", "/exec", "/attach", "/portForward", "/containerLogs", "/runningpods", "/debug/pprof", "/logs"} {
+		e.Any(path+"/*rest", func(c *gin.Context) { c.String(http.StatusMethodNotAllowed, "Debug endpoints are disabled.\n") })
+	}
+}
+
+// debugRoutes are what --enable-debugging-handlers=false closes.
+func (s *Server) debugRoutes(e *gin.Engine) {
+	e.GET("/runningpods", s.runningPods)
+	e.GET("/runningpods/", s.runningPods)
+	e.GET("/containerLogs/:namespace/:pod/:container", s.containerLogs)
 	e.GET("/logs", func(c *gin.Context) { c.Redirect(http.StatusMovedPermanently, "/logs/") })
 	e.GET("/logs/*file", s.nodeLogs())
-	e.NoRoute(withoutSlash)
 	debug := gin.WrapH(daemon.Debug(s.Log, s.Logger))
 	if s.Profiling {
 		e.GET("/debug/pprof/*profile", debug)

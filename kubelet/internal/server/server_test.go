@@ -25,6 +25,7 @@ import (
 	machine "kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/rest"
 )
 
@@ -209,6 +210,30 @@ func TestAnswers(t *testing.T) {
 	var list corev1.PodList
 	if _, body := get(t, server, "/pods"); json.Unmarshal([]byte(body), &list) != nil || list.Kind != "PodList" || len(list.Items[0].Status.ContainerStatuses) != 1 {
 		t.Errorf("/pods: %+v", list)
+	}
+}
+
+// --enable-debugging-handlers=false closes what leads into pods, and nothing that is
+// watched.
+func TestDebuggingCanBeOff(t *testing.T) {
+	n, _ := newNode(t)
+	config := newServer(t, n, auth.Authentication{Anonymous: true}).Config
+	config.Debugging, config.Metrics = false, daemon.NewRegistry()
+	s, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	for _, path := range []string{"/pods", "/stats/summary", "/metrics", "/metrics/cadvisor", "/healthz", "/configz"} {
+		if code, body := get(t, server, path); code != 200 {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	for _, path := range []string{"/runningpods/", "/containerLogs/ns/p/c", "/exec/ns/p/c?command=sh", "/run/ns/p/c", "/attach/ns/p/c", "/portForward/ns/p", "/logs/", "/debug/pprof/cmdline"} {
+		if code, body := get(t, server, path); code != 405 || body != "Debug endpoints are disabled.\n" {
+			t.Errorf("%s: %d %q", path, code, body)
+		}
 	}
 }
 

@@ -18,13 +18,17 @@ import (
 	"kctl/proto/rest"
 )
 
-// How long answers of reviews hold, and how many are kept: upstream's
-// defaults.
+// Holds is how long the API server's answers are good.
+type Holds struct {
+	Token           time.Duration // that somebody is who they are
+	Allowed, Denied time.Duration // that they may do something, or may not
+}
+
+// DefaultHolds are upstream's.
+var DefaultHolds = Holds{Token: 2 * time.Minute, Allowed: 5 * time.Minute, Denied: 30 * time.Second}
+
 const (
-	tokenHolds    = 2 * time.Minute
 	noTokenHolds  = 10 * time.Second
-	allowHolds    = 5 * time.Minute
-	denyHolds     = 30 * time.Second
 	keptAnswers   = 1024
 	reviewTimeout = 10 * time.Second
 )
@@ -38,6 +42,8 @@ type Authentication struct {
 	Tokens bool
 	// Anonymous lets those in who show nothing, as system:anonymous.
 	Anonymous bool
+	// Holds is how long a token that was vouched for is good.
+	Holds time.Duration
 }
 
 // Authenticator tells who makes a request.
@@ -116,7 +122,7 @@ func (a *Authenticator) review(ctx context.Context, token string) (tokenAnswer, 
 	}
 	answer := tokenAnswer{user: review.Status.User, good: review.Status.Authenticated, until: a.clock.Now().Add(noTokenHolds)}
 	if answer.good {
-		answer.until = a.clock.Now().Add(tokenHolds)
+		answer.until = a.clock.Now().Add(a.accept.Holds)
 	}
 	return answer, nil
 }

@@ -22,6 +22,7 @@ import (
 type Authorizer struct {
 	always bool
 	node   string
+	holds  Holds
 	client *rest.Client
 	clock  clock.PassiveClock
 	known  *lru.Cache // of questions
@@ -34,9 +35,9 @@ type accessAnswer struct {
 }
 
 // NewAuthorizer returns an Authorizer for node that asks the API server behind
-// client.
-func NewAuthorizer(node string, client *rest.Client, clock clock.PassiveClock) *Authorizer {
-	return &Authorizer{node: node, client: client, clock: clock, known: lru.New(keptAnswers)}
+// client, whose answers are good for as long as holds says.
+func NewAuthorizer(node string, client *rest.Client, holds Holds, clock clock.PassiveClock) *Authorizer {
+	return &Authorizer{node: node, holds: holds, client: client, clock: clock, known: lru.New(keptAnswers)}
 }
 
 // AlwaysAllow returns an Authorizer that allows everything to everybody who is
@@ -90,9 +91,9 @@ func (a *Authorizer) reviewed(ctx context.Context, user authenticationv1.UserInf
 	if err := a.client.Resource(core.AccessReviews, "").Create(ctx, review, review); err != nil {
 		return false, err
 	}
-	answer := accessAnswer{allowed: review.Status.Allowed, until: a.clock.Now().Add(denyHolds)}
+	answer := accessAnswer{allowed: review.Status.Allowed, until: a.clock.Now().Add(a.holds.Denied)}
 	if answer.allowed {
-		answer.until = a.clock.Now().Add(allowHolds)
+		answer.until = a.clock.Now().Add(a.holds.Allowed)
 	}
 	a.known.Add(key, answer)
 	return answer.allowed, nil

@@ -1,5 +1,14 @@
 package config
 
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/cpuset"
+)
+
 // gates are those of upstream's feature gates that this kubelet is otherwise by
 // than upstream's: what of their features it does not have, or always has.
 var gates = map[string]bool{
@@ -27,4 +36,42 @@ func (c *Config) PullsAtOnce() int {
 // Kubernetes 1.37's list this kubelet does.
 func (*Config) DeclaredFeatures() []string {
 	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
+}
+
+// Reserved is what of the machine is kept for the system and for Kubernetes' own
+// programs.
+func (c *Config) Reserved() (corev1.ResourceList, error) {
+	sum := SumOf(c.SystemReserved, c.KubeReserved)
+	if c.ReservedCPUs != "" {
+		cpus, err := cpuset.Parse(c.ReservedCPUs)
+		if err != nil {
+			return nil, fmt.Errorf("--reserved-cpus=%s: %w", c.ReservedCPUs, err)
+		}
+		sum[corev1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
+	}
+	return sum, nil
+}
+
+// SumOf adds up amounts, by resource.
+func SumOf(lists ...corev1.ResourceList) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, list := range lists {
+		for name, quantity := range list {
+			total := sum[name]
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	return sum
+}
+
+// BoundsPods says that all pods together are held to what is not reserved.
+func (c *Config) BoundsPods() bool { return slices.Contains(c.Enforced, enforcePods) }
+
+// MostPods is how many pods there may be on a machine of so many cores.
+func (c *Config) MostPods(cores int64) int64 {
+	if c.PodsPerCore > 0 {
+		return min(int64(c.MaxPods), int64(c.PodsPerCore)*cores)
+	}
+	return int64(c.MaxPods)
 }
