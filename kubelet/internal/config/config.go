@@ -13,12 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	tracingv1 "k8s.io/component-base/tracing/api/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
 	"kctl/kubelet/internal/process"
+	"kctl/kubelet/internal/pulled"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
@@ -61,6 +63,8 @@ type Config struct {
 	// CredentialBinDir where their programs are.
 	CredentialConfig string
 	CredentialBinDir string
+	// ImageAccess is who may have images that are on the node.
+	ImageAccess pulled.Policy
 
 	// CloudProvider is "external" where a cloud's own controller completes the node,
 	// and ProviderID what the cloud calls this machine.
@@ -204,6 +208,7 @@ func New() *Config {
 		Register: true, MaxPods: 110, MaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
+		ImageAccess:  pulled.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},
 		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Debugging: true, Profiling: true, DebugFlags: true, NodeLogs: true,
 		StatsEvery: time.Minute, Holds: auth.DefaultHolds, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},
@@ -235,6 +240,9 @@ func (c *Config) Validate() error {
 	}
 	if c.CloudProvider != "" && c.CloudProvider != CloudExternal {
 		add("--cloud-provider=%q: there is %s", c.CloudProvider, CloudExternal)
+	}
+	if err := c.ImageAccess.Validate(); err != nil {
+		add("%w", err)
 	}
 	for _, pattern := range c.UnsafeSysctls {
 		if err := admit.CheckSysctlPattern(pattern); err != nil {

@@ -177,7 +177,7 @@ func TestDocumentIsAConfiguration(t *testing.T) {
 		t.Fatalf("%s, %v", data, err)
 	}
 	for _, fixed := range []string{`"enableDebuggingHandlers":true`, `"cpuCFSQuota":true`, `"enableControllerAttachDetach":true`, `"localStorageCapacityIsolation":true`,
-		`"nodeStatusMaxImages":50`, `"oomScoreAdj":-999`, `"enforceNodeAllocatable":["pods"]`, `"imagePullCredentialsVerificationPolicy":"NeverVerify"`} {
+		`"nodeStatusMaxImages":50`, `"oomScoreAdj":-999`, `"enforceNodeAllocatable":["pods"]`, `"imagePullCredentialsVerificationPolicy":"NeverVerifyPreloadedImages"`} {
 		if !strings.Contains(string(data), fixed) {
 			t.Errorf("%s is not in %s", fixed, data)
 		}

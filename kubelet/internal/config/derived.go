@@ -15,9 +15,9 @@ var gates = map[string]bool{
 	"EventedPLEG": true, "PodAndContainerStatsFromCRI": true,
 
 	"MemoryQoS": false, "PodsAPI": false,
-	"KubeletEnsureSecretPulledImages": false, "KubeletServiceAccountTokenForCredentialProviders": false,
-	"ExtendWebSocketsToKubelet": false,
-	"ResourceHealthStatus":      false, "ResourceHealthStatusMessage": false,
+	"KubeletServiceAccountTokenForCredentialProviders": false,
+	"ExtendWebSocketsToKubelet":                        false,
+	"ResourceHealthStatus":                             false, "ResourceHealthStatusMessage": false,
 	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
 	"DynamicResourceAllocation": false, "NodeSwap": false, "NodeLogQuery": false,

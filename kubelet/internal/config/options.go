@@ -111,6 +111,8 @@ func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 		{"image-service-endpoint", &c.ImageEndpoint, &f.ImageServiceEndpoint, "socket of the CRI v1 image service: the runtime's"},
 		{"image-credential-provider-config", &c.CredentialConfig, nil, "file with a CredentialProviderConfig (kubelet.config.k8s.io/v1), or a directory of them: plugins that have credentials for images"},
 		{"image-credential-provider-bin-dir", &c.CredentialBinDir, nil, "directory of those plugins' programs"},
+		{"", &c.ImageAccess.Verify, &f.ImagePullCredentialsVerificationPolicy, ""},
+		{"", &c.ImageAccess.Allowed, &f.PreloadedImagesVerificationAllowlist, ""},
 		{"serialize-image-pulls", &c.SerializePulls, &f.SerializeImagePulls, "pull images one after the other"},
 		{"", &c.ParallelPulls, c.parallelPulls(f), ""},
 	}

@@ -36,5 +36,4 @@ func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
 	d.ConfigMapAndSecretChangeDetectionStrategy = kubeletv1beta1.WatchChangeDetectionStrategy
 	d.ContentType, d.HairpinMode = "application/json", "promiscuous-bridge"
 	d.CPUManagerPolicy, d.MemoryManagerPolicy, d.TopologyManagerPolicy, d.TopologyManagerScope = "none", "None", "none", "container"
-	d.ImagePullCredentialsVerificationPolicy = kubeletv1beta1.NeverVerify
 }

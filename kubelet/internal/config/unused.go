@@ -48,7 +48,6 @@ var unused = []daemon.Unused{
 	{Flag: "topology-manager-policy", Field: "topologyManagerPolicy", Values: daemon.Off}, {Flag: "topology-manager-policy-options", Field: "topologyManagerPolicyOptions", Values: daemon.Off},
 	{Flag: "topology-manager-scope", Field: "topologyManagerScope", Values: []string{"container"}},
 	{Field: "memoryReservationPolicy", Values: daemon.Off}, {Field: "memoryThrottlingFactor", Values: []string{"0.8"}},
-	{Field: "imagePullCredentialsVerificationPolicy", Values: []string{"NeverVerify"}, Why: "an image that lies on the node is used by whoever names it; NeverVerify says so, and AlwaysPullImages of the API server helps"},
 	{Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
 	{Flag: "read-only-port", Field: "readOnlyPort", Values: daemon.Off, Why: "--port has all of it, for those who may"},
 	{Field: "enableSystemLogQuery", Values: daemon.Off, Why: "/logs/ has the files of /var/log, journald's are not among them"},

@@ -108,6 +108,7 @@ imageGCHighThresholdPercent: 85
 imageGCLowThresholdPercent: 80
 imageMaximumGCAge: 0s
 imageMinimumGCAge: 2m0s
+imagePullCredentialsVerificationPolicy: NeverVerifyPreloadedImages
 iptablesDropBit: 15
 iptablesMasqueradeBit: 14
 kubeAPIBurst: 100

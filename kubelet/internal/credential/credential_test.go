@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	pluginv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -112,10 +111,10 @@ func (b *bed) of(image string) string {
 	return users(found)
 }
 
-func users(found []*runtimeapi.AuthConfig) string {
+func users(found []Pass) string {
 	var names []string
 	for _, auth := range found {
-		names = append(names, auth.GetUsername())
+		names = append(names, auth.Auth.GetUsername())
 	}
 	return strings.Join(names, " ")
 }

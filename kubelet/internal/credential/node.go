@@ -8,7 +8,6 @@ import (
 
 	"github.com/distribution/reference"
 	"github.com/prometheus/client_golang/prometheus"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletv1 "k8s.io/kubelet/config/v1"
 	"k8s.io/utils/clock"
 
@@ -63,7 +62,7 @@ func (n *Node) ran(plugin string, took time.Duration, err error) {
 
 // Of returns what there is for an image that a pod needs, in the order in which it
 // is to be tried. What can't be had is left out and told in the error.
-func (n *Node) Of(ctx context.Context, pod *core.Pod, image string) ([]*runtimeapi.AuthConfig, error) {
+func (n *Node) Of(ctx context.Context, pod *core.Pod, image string) ([]Pass, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return nil, err

@@ -29,29 +29,29 @@ type entry struct {
 // credential says whom a registry, or a part of it, knows us as.
 type credential struct {
 	place string // host[:port][/path], the host's labels may have wildcards
-	auth  *runtimeapi.AuthConfig
+	Pass
 }
 
 // fitting are those of the known ones whose place is a fit one, in the order of
 // their places.
-func fitting(known []credential, fits func(place string) bool, order func(a, b string) int) (fit []*runtimeapi.AuthConfig) {
+func fitting(known []credential, fits func(place string) bool, order func(a, b string) int) (fit []Pass) {
 	places := slices.DeleteFunc(slices.Clone(known), func(c credential) bool { return !fits(c.place) })
 	slices.SortStableFunc(places, func(a, b credential) int { return order(a.place, b.place) })
 	for _, c := range places {
-		fit = append(fit, c.auth)
+		fit = append(fit, c.Pass)
 	}
 	return fit
 }
 
 // covering are those of a file's or a secret's credentials that cover a repository,
 // those for the longest path first.
-func covering(repository string, known []credential) []*runtimeapi.AuthConfig {
+func covering(repository string, known []credential) []Pass {
 	return fitting(known, func(place string) bool { return matches(place, repository) }, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
 // OfSecrets finds the secrets' credentials for an image, those for the longest
 // path first. Secrets that can not be read are left out and told in the error.
-func OfSecrets(image string, secrets []*core.Secret) ([]*runtimeapi.AuthConfig, error) {
+func OfSecrets(image string, secrets []*core.Secret) ([]Pass, error) {
 	if len(secrets) == 0 {
 		return nil, nil
 	}
@@ -66,6 +66,9 @@ func OfSecrets(image string, secrets []*core.Secret) ([]*runtimeapi.AuthConfig, 
 		if err != nil {
 			unreadable = append(unreadable, fmt.Errorf("secret %s: %w", secret.Name, err))
 			continue
+		}
+		for i := range found {
+			found[i].Secret = ownerOf(secret)
 		}
 		known = append(known, found...)
 	}
@@ -118,7 +121,7 @@ func readEntries(entries map[string]entry) ([]credential, error) {
 			}
 			auth.Username, auth.Password = user, password
 		}
-		found = append(found, credential{place: normalPlace(place), auth: auth})
+		found = append(found, credential{place: normalPlace(place), Pass: Pass{Auth: auth}})
 	}
 	// Maps have no order; equal inputs shall be tried in an equal one.
 	slices.SortFunc(found, func(a, b credential) int { return cmp.Compare(a.place, b.place) })

@@ -56,7 +56,7 @@ func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts Accounts,
 }
 
 // of returns what the plugin has for a repository that a pod needs an image of.
-func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]*runtimeapi.AuthConfig, error) {
+func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]Pass, error) {
 	if !slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return begins(pattern, repository) }) {
 		return nil, nil
 	}
@@ -71,12 +71,17 @@ func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]*r
 		}
 	}
 	// Longer places before shorter ones, and those without wildcards before others.
-	return fitting(known, func(place string) bool { return begins(place, repository) }, func(a, b string) int { return strings.Compare(b, a) }), nil
+	fit := fitting(known, func(place string) bool { return begins(place, repository) }, func(a, b string) int { return strings.Compare(b, a) })
+	for i := range fit {
+		fit[i].Account = who.account
+	}
+	return fit, nil
 }
 
 // identity is on whose behalf a plugin is asked: nobody's, unless it wants tokens.
 type identity struct {
 	key         string
+	account     *Owner
 	token       string
 	annotations map[string]string
 }
@@ -94,6 +99,7 @@ func (p *plugin) identify(ctx context.Context, pod *core.Pod) (who identity, ask
 	if err != nil {
 		return who, false, fmt.Errorf("service account %s: %w", pod.Spec.ServiceAccountName, err)
 	}
+	who.account = &Owner{UID: string(account.UID), Namespace: account.Namespace, Name: account.Name}
 	who.annotations = map[string]string{}
 	for _, key := range wants.RequiredServiceAccountAnnotationKeys {
 		value, has := account.Annotations[key]
@@ -210,7 +216,7 @@ func (p *plugin) askOnce(ctx context.Context, who identity, repository string) (
 	}
 	var known []credential
 	for place, auth := range response.Auth {
-		known = append(known, credential{place: place, auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}})
+		known = append(known, credential{place: place, Pass: Pass{Auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}}})
 	}
 	p.keep(who.key, repository, response, known)
 	return known, nil

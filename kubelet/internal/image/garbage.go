@@ -45,6 +45,8 @@ type CollectorOptions struct {
 	Thresholds Thresholds
 	// Volumes are the images that pods mount as volumes, as they name them.
 	Volumes func() []string
+	// Listed, if not nil, hears of the images that there are, and as of when.
+	Listed func(ids []string, at time.Time)
 	// Failed tells people that there is too little room and nothing to remove.
 	Failed func(reason, message string)
 	// Removed hears of each image that went, and whether for room ("space") or
@@ -206,9 +208,17 @@ func (c *Collector) volumes() []string {
 // unused are the images that can go, the one unused for longest first; and
 // what is remembered is brought up to date.
 func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
+	asked := c.Clock.Now()
 	images, err := c.Store.ListImages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	if c.Listed != nil {
+		ids := make([]string, len(images))
+		for i, image := range images {
+			ids[i] = image.GetId()
+		}
+		c.Listed(ids, asked)
 	}
 	containers, err := c.Store.ListContainers(ctx, nil)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/credential"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
@@ -41,7 +42,16 @@ type Events interface {
 // Node knows whom registries know this node as. What it can't have is told in the
 // error, beside the rest.
 type Node interface {
-	Of(ctx context.Context, pod *core.Pod, image string) ([]*runtimeapi.AuthConfig, error)
+	Of(ctx context.Context, pod *core.Pod, image string) ([]credential.Pass, error)
+}
+
+// Access knows by whose leave images were pulled (see package pulled).
+type Access interface {
+	// May says whether a pod with the passes may have an image that is there.
+	May(image, id string, passes func() []credential.Pass) bool
+	// Begin notes that an image is about to be pulled; end has the pass that did it,
+	// nil for none, and is called with an empty id if it failed.
+	Begin(image string) (end func(id string, by *credential.Pass), err error)
 }
 
 // Options are what a Manager is made of.
@@ -54,6 +64,8 @@ type Options struct {
 	Parallel int
 	// Node has credentials besides those of the pods; it may be nil.
 	Node Node
+	// Access says who may have what is there; nil lets everybody.
+	Access Access
 	// Used, if not nil, is told the id of each image that is handed out.
 	Used func(id string)
 	// Pulled, if not nil, hears how long pulls took that succeeded, and how large
@@ -131,7 +143,7 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 		if err != nil {
 			return Present{}, err
 		}
-		if found {
+		if found && m.may(ctx, r, spec, present) {
 			m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
 				"Container image %q already present on machine and can be accessed by the pod", r.Image)
 			return present, nil
@@ -146,6 +158,16 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("image pull policy %q is not supported", r.Policy)}
 	}
 	return m.pull(ctx, r, spec)
+}
+
+// may tells whether the pod may have an image that is there. To one that may not it is
+// as if it were not.
+func (m *Manager) may(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, present Present) bool {
+	return m.Access == nil || m.Access.May(r.Image, present.Ref, func() []credential.Pass {
+		passes, err := m.credentials(ctx, r, spec.GetImage())
+		m.warnOf(r, err)
+		return passes
+	})
 }
 
 // inspect asks the runtime whether it has the image.

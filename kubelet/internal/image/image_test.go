@@ -17,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"kctl/kubelet/internal/credential"
 	"kctl/proto/core"
 )
 
@@ -249,8 +250,8 @@ func secret(name, content string) *core.Secret {
 // node knows one user, and fails at more.
 type node struct{}
 
-func (node) Of(context.Context, *core.Pod, string) ([]*runtimeapi.AuthConfig, error) {
-	return []*runtimeapi.AuthConfig{{Username: "node"}}, errors.New("credential provider x: no way")
+func (node) Of(context.Context, *core.Pod, string) ([]credential.Pass, error) {
+	return []credential.Pass{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, errors.New("credential provider x: no way")
 }
 
 // TestTheNodesCredentialsComeLast: after those of the pod; what could not be had is

@@ -34,7 +34,16 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	}
 	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulling", "Pulling image %q", r.Image)
 	began := m.Clock.Now()
-	err := m.fetch(ctx, r, spec)
+	end := func(string, *credential.Pass) {}
+	if m.Access != nil {
+		var err error
+		if end, err = m.Access.Begin(r.Image); err != nil {
+			return Present{}, m.failed(r, key, fmt.Errorf("noting that the image is pulled: %w", err))
+		}
+	}
+	id, by := "", (*credential.Pass)(nil)
+	defer func() { end(id, by) }()
+	by, err := m.fetch(ctx, r, spec)
 	if m.Fetched != nil {
 		m.Fetched(r.Pod.UID, began, m.Clock.Now())
 	}
@@ -53,6 +62,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 		}
 		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err), Err: err}
 	}
+	id = image.GetId()
 	done := m.Clock.Now()
 	if m.Pulled != nil {
 		m.Pulled(done.Sub(began), image.GetSize())
@@ -65,7 +75,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 
 // credentials are those that fit the image, of the pod's secrets and of the node.
 // The error is of what can't be had; others may do.
-func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]*runtimeapi.AuthConfig, error) {
+func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]credential.Pass, error) {
 	var secrets []*core.Secret
 	if r.Secrets != nil {
 		secrets = r.Secrets()
@@ -79,21 +89,18 @@ func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]*r
 }
 
 // fetch pulls with each of the credentials that fit the image until one is
-// accepted; without any, anonymously.
-func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) error {
-	credentials, missing := m.credentials(ctx, r, spec.GetImage())
-	if missing != nil {
-		m.Logger.Warn("credentials for an image can not be had",
-			daemon.PodFields(r.Pod), zap.Error(missing))
-	}
-	if len(credentials) == 0 {
-		credentials = []*runtimeapi.AuthConfig{nil}
+// accepted, which it returns; without any, anonymously.
+func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (*credential.Pass, error) {
+	passes, missing := m.credentials(ctx, r, spec.GetImage())
+	m.warnOf(r, missing)
+	if len(passes) == 0 {
+		passes = []credential.Pass{{}}
 	}
 	var failures []error
-	for _, auth := range credentials {
-		_, err := m.Runtime.PullImage(ctx, spec, auth, r.Sandbox)
+	for _, pass := range passes {
+		_, err := m.Runtime.PullImage(ctx, spec, pass.Auth, r.Sandbox)
 		if err == nil {
-			return nil
+			return &pass, nil
 		}
 		failures = append(failures, err)
 		if ctx.Err() != nil {
@@ -103,7 +110,13 @@ func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 	if missing != nil { // which may be why
 		failures = append(failures, missing)
 	}
-	return errors.Join(failures...)
+	return nil, errors.Join(failures...)
+}
+
+func (m *Manager) warnOf(r Request, missing error) {
+	if missing != nil {
+		m.Logger.Warn("credentials for an image can not be had", daemon.PodFields(r.Pod), zap.Error(missing))
+	}
 }
 
 // failed tells the user of a failed pull and counts it. The failure itself is

@@ -310,8 +310,12 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		}
 		resolver.WarnNode = k.nodeWarning
 	}
+	access, err := k.makeImageAccess(ctx)
+	if err != nil {
+		return err
+	}
 	k.images = image.NewCollector(image.CollectorOptions{
-		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.imageRemoved, Thresholds: image.Thresholds{
+		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.imageRemoved, Listed: access.Prune, Thresholds: image.Thresholds{
 			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
 		},
 	})
@@ -322,7 +326,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
-		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
+		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: access, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
 		NoCPUQuota: !k.config.CPUQuota, OOMTogether: cgroups.IsCgroup2UnifiedMode() && !k.config.OneProcessOOM,
 		Count: k.metrics.count, Started: k.metrics.observeStart, ImagePulled: k.metrics.observePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.observeSandbox,
 	})

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletv1 "k8s.io/kubelet/config/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"kctl/kubelet/internal/credential"
 	"kctl/kubelet/internal/objects"
+	"kctl/kubelet/internal/pulled"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -29,6 +32,16 @@ func (k *Kubelet) makeRegistries() (*credential.Node, error) {
 		}
 	}
 	return credential.New(o), nil
+}
+
+// makeImageAccess makes what knows who may have the images of the node. Simulated
+// ones are everybody's.
+func (k *Kubelet) makeImageAccess(ctx context.Context) (*pulled.Records, error) {
+	policy := k.config.ImageAccess
+	if k.hollow != nil {
+		policy = pulled.Policy{Verify: kubeletv1beta1.NeverVerify}
+	}
+	return pulled.New(k.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return k.cri.ListImages(ctx) }, k.clock, k.logger)
 }
 
 func (k *Kubelet) loadPlugins() ([]kubeletv1.CredentialProvider, error) {

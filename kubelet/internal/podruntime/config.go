@@ -79,6 +79,8 @@ type Config struct {
 	MaxParallelPulls int
 	// Registries knows whom registries know this node as; may be nil.
 	Registries image.Node
+	// ImageAccess says which pods may have the images that are there; nil lets all.
+	ImageAccess image.Access
 	// ImageUsed, if not nil, is told the id of each image that a container is
 	// about to be made of.
 	ImageUsed func(id string)

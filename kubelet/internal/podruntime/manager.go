@@ -76,7 +76,7 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 		runtime: runtime,
 		images: image.New(image.Options{
 			Runtime: runtime, Events: c.Events, Clock: c.Clock, Logger: c.Logger,
-			Parallel: c.MaxParallelPulls, Node: c.Registries, Used: c.ImageUsed, Pulled: c.ImagePulled, Fetched: c.ImageFetched,
+			Parallel: c.MaxParallelPulls, Node: c.Registries, Access: c.ImageAccess, Used: c.ImageUsed, Pulled: c.ImagePulled, Fetched: c.ImageFetched,
 		}),
 		name:   version.GetRuntimeName(),
 		memory: memory,

@@ -1,0 +1,63 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+
+	"kctl/kubelet/internal/pulled"
+)
+
+// A private image that a pod has brought to the node is there for those only who
+// could pull it themselves, and for others it is as if it were not.
+func TestAPrivateImageIsNotEverybodys(t *testing.T) {
+	m, r, _, clock := setUp(0)
+	private := func(_ context.Context, _ string, auth *runtimeapi.AuthConfig) error {
+		if auth.GetUsername() != "mine" {
+			return errors.New("denied")
+		}
+		return nil
+	}
+	r.pull = private
+	var err error
+	if m.Access, err = pulled.New(t.TempDir(), pulled.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages}, nil, clock, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	mine, other := secret("mine", `{"auths":{"r.test":{"username":"mine"}}}`), secret("other", `{"auths":{"r.test":{"username":"other"}}}`)
+	for _, c := range []struct {
+		request Request
+		reason  string
+		pulls   []string
+	}{
+		{request("r.test/x:1", corev1.PullIfNotPresent, mine), "", []string{"r.test/x:1 mine"}},
+		{request("r.test/x:1", corev1.PullIfNotPresent, mine), "", nil},
+		{request("r.test/x:1", corev1.PullNever, mine), "", nil},
+		{request("r.test/x:1", corev1.PullNever), "ErrImageNeverPull", nil},
+		{request("r.test/x:1", corev1.PullNever, other), "ErrImageNeverPull", nil},
+		{request("r.test/x:1", corev1.PullIfNotPresent, other), "ErrImagePull", []string{"r.test/x:1 other"}},
+	} {
+		r.attempts = nil
+		m.failures.Reset(pullKey{"u", "r.test/x:1"})
+		_, err := m.Ensure(t.Context(), c.request)
+		if c.reason == "" && err != nil || c.reason != "" && reasonOf(err) != c.reason || !slices.Equal(r.attempts, c.pulls) {
+			t.Errorf("%s: %v, pulls %q", c.request.Policy, err, r.attempts)
+		}
+	}
+	// It has become a public one.
+	r.pull, r.attempts = nil, nil
+	m.failures.Reset(pullKey{"u", "r.test/x:1"})
+	for range 2 {
+		if _, err := m.Ensure(t.Context(), request("r.test/x:1", corev1.PullAlways)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Ensure(t.Context(), request("r.test/x:1", corev1.PullNever)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,248 @@
+package pulled
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/distribution/reference"
+	"go.uber.org/zap"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/credential"
+)
+
+// mostNoted is how many secrets of an image are noted besides those that pulled it:
+// those of which it was found that they are as good.
+const mostNoted = 100
+
+// Records says who may have which images. It is safe for concurrent use.
+type Records struct {
+	policy Policy
+	files  files
+	clock  clock.PassiveClock
+	logger *zap.Logger
+
+	mu    sync.Mutex     // of the files, too
+	begun map[string]int // pulls under way, by image
+}
+
+// New returns the Records below the kubelet's directory. List lists what is on the
+// node: what a kubelet that ended was pulling, and is there, counts as pulled by
+// nobody's leave.
+func New(rootDir string, policy Policy, list func() ([]*runtimeapi.Image, error), clock clock.PassiveClock, logger *zap.Logger) (*Records, error) {
+	r := &Records{policy: policy, files: files{rootDir}, clock: clock, logger: logger, begun: map[string]int{}}
+	intents, err := r.files.intents()
+	if err != nil || len(intents) == 0 {
+		return r, err
+	}
+	images, err := list()
+	if err != nil {
+		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	for _, image := range images {
+		for _, name := range slices.Concat(image.GetRepoTags(), image.GetRepoDigests()) {
+			for _, intent := range intents {
+				if intent != name && normal(intent) != name {
+					continue
+				}
+				if err := r.note(intent, image.GetId(), nil); err != nil {
+					return nil, err
+				}
+				if err := r.files.dropIntent(intent); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return r, nil
+}
+
+// normal is an image's name as runtimes have it.
+func normal(image string) string {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return image
+	}
+	return reference.TagNameOnly(named).String()
+}
+
+// Begin notes that an image is about to be pulled; see image.Access.
+func (r *Records) Begin(image string) (end func(id string, by *credential.Pass), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.files.writeIntent(image); err != nil {
+		return nil, err
+	}
+	r.begun[image]++
+	return func(id string, by *credential.Pass) { r.end(image, id, by) }, nil
+}
+
+func (r *Records) end(image, id string, by *credential.Pass) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if id != "" {
+		if by == nil {
+			by = &credential.Pass{}
+		}
+		if err := r.note(image, id, by); err != nil { // the intent stays, by which it is known all the same
+			r.logger.Error("who may have an image is not noted: whoever names it has to pull it", zap.String("image", image), zap.Error(err))
+			return
+		}
+	}
+	if r.begun[image]--; r.begun[image] > 0 {
+		return
+	}
+	delete(r.begun, image)
+	if err := r.files.dropIntent(image); err != nil {
+		r.logger.Error("the note of a pull stays", zap.String("image", image), zap.Error(err))
+	}
+}
+
+// May says whether a pod with the passes may have an image that is there.
+func (r *Records) May(image, id string, passes func() []credential.Pass) bool {
+	if r.policy.Verify == kubeletv1beta1.NeverVerify {
+		return true
+	}
+	r.mu.Lock()
+	record, err := r.files.record(id)
+	byKubelet := record != nil || r.begun[image] > 0 || r.files.hasIntent(image)
+	r.mu.Unlock()
+	if err != nil {
+		r.logger.Error("who may have an image can't be read: whoever names it has to pull it", zap.String("image", image), zap.Error(err))
+		return false
+	}
+	if !r.policy.verifies(image, byKubelet) {
+		return true
+	}
+	name, err := bareName(image)
+	if err != nil || record == nil {
+		return false
+	}
+	noted, known := record.CredentialMapping[name]
+	switch {
+	case !known:
+		return false
+	case noted.NodePodsAccessible:
+		return true
+	case len(noted.KubernetesSecrets)+len(noted.KubernetesServiceAccounts) == 0:
+		return false
+	}
+	for _, pass := range passes() { // which may take a while
+		if r.isGood(noted, pass) {
+			r.learn(image, id, noted, pass)
+			return true
+		}
+	}
+	return false
+}
+
+// isGood tells whether a pass is one of those that pulled an image: the same secret,
+// even if its content was renewed, or another one with the same content.
+func (r *Records) isGood(noted kubeletv1beta1.ImagePullCredentials, pass credential.Pass) bool {
+	if a := pass.Account; a != nil {
+		return slices.Contains(noted.KubernetesServiceAccounts, kubeletv1beta1.ImagePullServiceAccount{UID: a.UID, Namespace: a.Namespace, Name: a.Name})
+	}
+	if pass.Secret == nil {
+		return false
+	}
+	hash := pass.Hash()
+	return slices.ContainsFunc(noted.KubernetesSecrets, func(s kubeletv1beta1.ImagePullSecret) bool {
+		return s.CredentialHash == hash && hash != "" || sameSecret(s, *pass.Secret)
+	})
+}
+
+// learn notes a pass that was found to be good, for when the one that it is like
+// has changed.
+func (r *Records) learn(image, id string, noted kubeletv1beta1.ImagePullCredentials, pass credential.Pass) {
+	if pass.Secret == nil || len(noted.KubernetesSecrets) >= mostNoted {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.note(image, id, &pass); err != nil {
+		r.logger.Warn("that a pod may have an image is not noted", zap.String("image", image), zap.Error(err))
+	}
+}
+
+// note adds a pass to an image's record; nil makes the record only.
+func (r *Records) note(image, id string, pass *credential.Pass) error {
+	name, err := bareName(image)
+	if err != nil {
+		return err
+	}
+	record, err := r.files.record(id)
+	if err != nil {
+		r.logger.Warn("an image's record is made anew", zap.String("image", image), zap.Error(err))
+	}
+	changed := record == nil
+	if changed {
+		record = &kubeletv1beta1.ImagePulledRecord{ImageRef: id}
+	}
+	if pass != nil {
+		noted := record.CredentialMapping[name]
+		if add(&noted, *pass) {
+			if record.CredentialMapping == nil {
+				record.CredentialMapping = map[string]kubeletv1beta1.ImagePullCredentials{}
+			}
+			record.CredentialMapping[name], changed = noted, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	record.LastUpdatedTime.Time = r.clock.Now()
+	return r.files.writeRecord(record)
+}
+
+// add says whether there was anything to add.
+func add(noted *kubeletv1beta1.ImagePullCredentials, pass credential.Pass) bool {
+	switch s, a := pass.Secret, pass.Account; {
+	case noted.NodePodsAccessible:
+		return false
+	case s != nil:
+		entry := kubeletv1beta1.ImagePullSecret{UID: s.UID, Namespace: s.Namespace, Name: s.Name, CredentialHash: pass.Hash()}
+		at := slices.IndexFunc(noted.KubernetesSecrets, func(other kubeletv1beta1.ImagePullSecret) bool { return sameSecret(other, *s) })
+		if at < 0 {
+			noted.KubernetesSecrets = append(noted.KubernetesSecrets, entry)
+			return true
+		}
+		changed := noted.KubernetesSecrets[at] != entry
+		noted.KubernetesSecrets[at] = entry
+		return changed
+	case a != nil:
+		entry := kubeletv1beta1.ImagePullServiceAccount{UID: a.UID, Namespace: a.Namespace, Name: a.Name}
+		if slices.Contains(noted.KubernetesServiceAccounts, entry) {
+			return false
+		}
+		noted.KubernetesServiceAccounts = append(noted.KubernetesServiceAccounts, entry)
+		return true
+	}
+	*noted = kubeletv1beta1.ImagePullCredentials{NodePodsAccessible: true}
+	return true
+}
+
+func sameSecret(s kubeletv1beta1.ImagePullSecret, o credential.Owner) bool {
+	return s.UID == o.UID && s.Namespace == o.Namespace && s.Name == o.Name
+}
+
+// Prune forgets images that are on the node no longer, as they were at a time.
+func (r *Records) Prune(ids []string, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	records, err := r.files.records()
+	if err != nil {
+		r.logger.Warn("records of images that are gone stay", zap.Error(err))
+	}
+	for _, record := range records {
+		if slices.Contains(ids, record.ImageRef) || !record.LastUpdatedTime.Time.Before(at) {
+			continue
+		}
+		if err := r.files.dropRecord(record.ImageRef); err != nil {
+			r.logger.Warn("the record of an image that is gone stays", zap.String("image", record.ImageRef), zap.Error(err))
+		}
+	}
+}

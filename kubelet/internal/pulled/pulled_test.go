@@ -1,0 +1,201 @@
+package pulled
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/kubelet/internal/credential"
+)
+
+const image, id = "registry.example/team/app:1", "sha256:1"
+
+var preloaded = Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages}
+
+func recordsIn(t *testing.T, dir string, policy Policy, there ...*runtimeapi.Image) *Records {
+	t.Helper()
+	r, err := New(dir, policy, func() ([]*runtimeapi.Image, error) { return there, nil }, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// bySecret is a pass from a secret of that namespace.
+func bySecret(namespace, password string) credential.Pass {
+	return credential.Pass{Auth: &runtimeapi.AuthConfig{Username: "u", Password: password}, Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"}}
+}
+
+func byAccount(namespace string) credential.Pass {
+	return credential.Pass{Auth: &runtimeapi.AuthConfig{Username: "u"}, Account: &credential.Owner{UID: "uid", Namespace: namespace, Name: "robot"}}
+}
+
+func pull(t *testing.T, r *Records, by *credential.Pass) {
+	t.Helper()
+	end, err := r.Begin(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end(id, by)
+}
+
+func may(r *Records, passes ...credential.Pass) bool {
+	return r.May(image, id, func() []credential.Pass { return passes })
+}
+
+func TestWhoMayHaveWhatWasPulled(t *testing.T) {
+	dir := t.TempDir()
+	r := recordsIn(t, dir, preloaded)
+	if !may(r) {
+		t.Error("what nobody pulled is nobody's")
+	}
+	mine := bySecret("a", "secret")
+	pull(t, r, &mine)
+	for range 2 { // the second time as after a restart
+		for what, c := range map[string]struct {
+			passes []credential.Pass
+			want   bool
+		}{
+			"nothing":                 {nil, false},
+			"the secret":              {[]credential.Pass{mine}, true},
+			"the secret renewed":      {[]credential.Pass{bySecret("a", "secret")}, true},
+			"another with the same":   {[]credential.Pass{bySecret("b", "secret")}, true},
+			"another":                 {[]credential.Pass{bySecret("c", "other")}, false},
+			"the node's":              {[]credential.Pass{{Auth: mine.Auth}}, false},
+			"an account":              {[]credential.Pass{byAccount("a")}, false},
+			"another and the secret ": {[]credential.Pass{bySecret("c", "other"), mine}, true},
+		} {
+			if got := may(r, c.passes...); got != c.want {
+				t.Errorf("with %s: %v", what, got)
+			}
+		}
+		r = recordsIn(t, dir, preloaded)
+	}
+	if !may(r, bySecret("b", "changed since")) {
+		t.Error("the secret that was as good is forgotten")
+	}
+	if r.May("registry.example/other/name:1", id, func() []credential.Pass { return []credential.Pass{mine} }) {
+		t.Error("the pass for one repository is good for another one's")
+	}
+	account := byAccount("a")
+	pull(t, r, &account)
+	if !may(r, byAccount("a")) || may(r, byAccount("b")) || !may(r, mine) {
+		t.Error("service accounts are told apart otherwise")
+	}
+	pull(t, r, nil)
+	if !may(r) {
+		t.Error("what can be had without a pass is not everybody's")
+	}
+	r.Prune([]string{id}, time.Unix(2000, 0))
+	if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", "pulled")); len(entries) != 1 {
+		t.Errorf("of an image that is there: %v", entries)
+	}
+	r.Prune(nil, time.Unix(1000, 0)) // it was pulled since
+	r.Prune(nil, time.Unix(2000, 0))
+	for _, kind := range []string{"pulling", "pulled"} {
+		if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", kind)); len(entries) != 0 {
+			t.Errorf("left in %s: %v", kind, entries)
+		}
+	}
+}
+
+// What a kubelet that was killed had begun to pull is not taken for preloaded.
+func TestAPullThatWasCutShort(t *testing.T) {
+	dir := t.TempDir()
+	first := recordsIn(t, dir, preloaded)
+	for _, name := range []string{image, "busybox", "gone:1"} {
+		if _, err := first.Begin(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if may(first, bySecret("a", "x")) {
+		t.Error("what is being pulled is had")
+	}
+	r := recordsIn(t, dir, preloaded, &runtimeapi.Image{Id: id, RepoTags: []string{image}}, &runtimeapi.Image{Id: "sha256:2", RepoTags: []string{"docker.io/library/busybox:latest"}})
+	if may(r, bySecret("a", "x")) || r.May("busybox", "sha256:2", func() []credential.Pass { return nil }) {
+		t.Error("nobody has shown that they may")
+	}
+	if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", "pulling")); len(entries) != 1 {
+		t.Errorf("%d pulls are noted, want that of what is not there", len(entries))
+	}
+	failed, err := r.Begin(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed("", nil)
+	if may(r) {
+		t.Error("a pull that failed lets others in")
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for _, c := range []struct {
+		policy Policy
+		pulled bool
+		want   bool
+	}{
+		{Policy{Verify: kubeletv1beta1.NeverVerify}, true, true},
+		{preloaded, false, true}, {preloaded, true, false},
+		{Policy{Verify: kubeletv1beta1.AlwaysVerify}, false, false},
+		{Policy{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages}, false, false},
+		{Policy{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"registry.example/team/*"}}, true, true},
+		{Policy{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"registry.example/team/app"}}, true, true},
+		{Policy{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"registry.example/te/*", "registry.example/team"}}, false, false},
+	} {
+		if err := c.policy.Validate(); err != nil {
+			t.Error(err)
+		}
+		r := recordsIn(t, t.TempDir(), c.policy)
+		if c.pulled {
+			mine := bySecret("a", "x")
+			pull(t, r, &mine)
+		}
+		if got := may(r); got != c.want {
+			t.Errorf("%+v, pulled %v: %v", c.policy, c.pulled, got)
+		}
+	}
+	for _, p := range []Policy{
+		{Verify: "Sometimes"}, {}, {Verify: kubeletv1beta1.NeverVerify, Allowed: []string{"a/*"}},
+		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"a:1"}}, {Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"a*"}},
+		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"/*"}}, {Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{" a"}},
+	} {
+		if p.Validate() == nil {
+			t.Errorf("%+v is taken", p)
+		}
+	}
+}
+
+// The records of upstream's kubelet, as 1.37 writes them, are gone by.
+func TestUpstreamsRecordsAreRead(t *testing.T) {
+	dir := t.TempDir()
+	r := recordsIn(t, dir, preloaded)
+	hash := bySecret("", "secret").Hash()
+	record := `{"kind":"ImagePulledRecord","apiVersion":"kubelet.config.k8s.io/v1beta1","lastUpdatedTime":"2026-11-26T19:00:00Z","imageRef":"` + id +
+		`","credentialMapping":{"registry.example/team/app":{"kubernetesSecrets":[{"uid":"1","namespace":"x","name":"y","credentialHash":"` + hash + `"}]}}}`
+	path := r.files.path(done, id)
+	if !strings.HasPrefix(filepath.Base(path), "sha256-") {
+		t.Error(path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if may(r) || may(r, bySecret("a", "other")) || !may(r, bySecret("a", "secret")) {
+		t.Error("the record is read otherwise")
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if may(r, bySecret("a", "secret")) {
+		t.Error("a record that can't be read lets pods in")
+	}
+}
