@@ -74,7 +74,7 @@ func (r *Recorder) postpone(obj runtime.Object, fieldPath, eventType, reason, fo
 	ref.FieldPath = fieldPath
 	p := pending{about: ref, eventType: eventType, reason: reason, message: fmt.Sprintf(format, args...), at: r.clock.Now()}
 	if !r.later.add(p) {
-		r.enqueue(p.about, p.eventType, p.reason, p.message)
+		r.enqueue(p.about, nil, p.eventType, p.reason, p.message)
 	}
 }
 

@@ -68,12 +68,17 @@ func NewRecorder(client *rest.Client, component, host string, clock clock.Clock,
 // reason a CamelCase word, message a sentence for people. Where more events wait
 // than the queue holds, the newest is dropped.
 func (r *Recorder) Event(obj runtime.Object, eventType, reason, message string) {
+	r.Annotated(obj, nil, eventType, reason, message)
+}
+
+// Annotated is Event with annotations, for programs that read events.
+func (r *Recorder) Annotated(obj runtime.Object, annotations map[string]string, eventType, reason, message string) {
 	ref, err := referenceTo(obj)
 	if err != nil {
 		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
 		return
 	}
-	r.enqueue(ref, eventType, reason, message)
+	r.enqueue(ref, annotations, eventType, reason, message)
 }
 
 // Eventf is Event with a format.
@@ -90,11 +95,12 @@ func (r *Recorder) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, 
 		return
 	}
 	ref.FieldPath = fieldPath
-	r.enqueue(ref, eventType, reason, fmt.Sprintf(format, args...))
+	r.enqueue(ref, nil, eventType, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message string) {
+func (r *Recorder) enqueue(ref *core.ObjectReference, annotations map[string]string, eventType, reason, message string) {
 	event := r.event(ref, eventType, reason, message, r.clock.Now())
+	event.Annotations = annotations
 	select {
 	case r.queue <- event:
 	default:

@@ -3,6 +3,7 @@ package eviction
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,9 +104,32 @@ func TestRank(t *testing.T) {
 			t.Errorf("%s: %s, want %s", signal, got, want)
 		}
 	}
-	got := blame(Threshold{Signal: MemoryAvailable, Least: Amount{Quantity: 100 << 20}}, Observation{Available: 50<<20 + 1}, newPod("p", 0, "1Mi", ""), memory(2<<20))
+}
+
+// What people read of an eviction, and what programs do.
+func TestBlame(t *testing.T) {
+	short := Observation{Available: 50<<20 + 1}
+	less := Threshold{Signal: MemoryAvailable, Least: Amount{Quantity: 100 << 20}}
+	pod := newPod("p", 0, "1Mi", "")
+	got, why := blame(less, short, pod, memory(2<<20))
 	if want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container main was using 2Mi, request is 1Mi, has larger consumption of memory. "; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if want := map[string]string{"starved_resource": "memory", "offending_containers": "main", "offending_containers_usage": "2Mi"}; !maps.Equal(why.Annotations(), want) {
+		t.Errorf("%v", why.Annotations())
+	}
+	pod.Spec.InitContainers = []core.Container{{Name: "side"}}
+	pod.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Mi")}}
+	got, why = blame(less, short, pod, &Usage{Memory: 5 << 20, Containers: map[string]Share{"main": {Memory: 2 << 20}, "side": {Memory: 3 << 20}}})
+	if !strings.Contains(got, "Pod p was using 5Mi, request is 3Mi, has larger consumption of memory. Container main") || !strings.Contains(got, "Container side was using 3Mi, request is 0,") {
+		t.Error(got)
+	}
+	if a := why.Annotations(); a["offending_pod"] != "p" || a["offending_pod_usage"] != "5Mi" || a["offending_containers"] != "main,side" || a["offending_containers_usage"] != "2Mi,3Mi" {
+		t.Errorf("%v", a)
+	}
+	_, why = blame(Threshold{Signal: PIDAvailable}, short, pod, memory(1))
+	if want := map[string]string{"starved_resource": "pids", "offending_containers": "", "offending_containers_usage": ""}; !maps.Equal(why.Annotations(), want) {
+		t.Errorf("%v", why.Annotations())
 	}
 }
 
@@ -260,11 +284,11 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 		t.Errorf("ended: %s", got)
 	}
 	for i, want := range []Verdict{
-		{1, "emptydirfs.limit", `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". `, true},
-		{1, "ephemeralpodfs.limit", `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, true},
-		{1, "ephemeralcontainerfs.limit", `Container main exceeded its local ephemeral storage limit "1Mi". `, true},
-		{1, "ephemeralcontainerfs.limit", `Container first exceeded its local ephemeral storage limit "1Mi". `, true},
-		{1, "ephemeralpodfs.limit", `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, true},
+		{Grace: 1, Signal: "emptydirfs.limit", Message: `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". `, Limit: true},
+		{Grace: 1, Signal: "ephemeralpodfs.limit", Message: `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, Limit: true},
+		{Grace: 1, Signal: "ephemeralcontainerfs.limit", Message: `Container main exceeded its local ephemeral storage limit "1Mi". `, Limit: true},
+		{Grace: 1, Signal: "ephemeralcontainerfs.limit", Message: `Container first exceeded its local ephemeral storage limit "1Mi". `, Limit: true},
+		{Grace: 1, Signal: "ephemeralpodfs.limit", Message: `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, Limit: true},
 	} {
 		if n.verdicts[i] != want {
 			t.Errorf("%+v, want %+v", n.verdicts[i], want)

@@ -59,6 +59,8 @@ type Verdict struct {
 	Message string
 	// Limit says that the pod went past a limit of its own, and not the node short.
 	Limit bool
+	// Blame is the message for programs; of a limit there is none.
+	Blame Blame
 }
 
 // Manager watches over one node. It is safe for concurrent use.
@@ -214,6 +216,7 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 			grace = *own
 		}
 	}
-	m.Evict(ctx, pod, Verdict{Grace: grace, Signal: string(t.Signal), Message: blame(t, seen, pod, usages[pod.UID])})
+	message, why := blame(t, seen, pod, usages[pod.UID])
+	m.Evict(ctx, pod, Verdict{Grace: grace, Signal: string(t.Signal), Message: message, Blame: why})
 	return err
 }

@@ -71,25 +71,55 @@ func (u *Usage) of(signal Signal) int64 {
 	return u.Disk
 }
 
+// Blame is why a pod is ended: of what the node was short, and which of the pod's
+// containers used more of it than they had requested, and how much.
+type Blame struct{ Starved, Containers, Usage, Pod, PodUsage string }
+
+// Annotations are those that upstream's events of evictions have.
+func (b Blame) Annotations() map[string]string {
+	if b.Starved == "" {
+		return nil
+	}
+	annotations := map[string]string{"starved_resource": b.Starved, "offending_containers": b.Containers, "offending_containers_usage": b.Usage}
+	if b.Pod != "" {
+		annotations["offending_pod"], annotations["offending_pod_usage"] = b.Pod, b.PodUsage
+	}
+	return annotations
+}
+
 // blame says why the pod is ended, in upstream's words.
-func blame(t Threshold, seen Observation, pod *core.Pod, usage *Usage) string {
+func blame(t Threshold, seen Observation, pod *core.Pod, usage *Usage) (string, Blame) {
 	var b strings.Builder
+	why := Blame{Starved: resources[t.Signal]}
 	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ",
-		resources[t.Signal], words(t.Signal, t.Least.of(seen.Capacity)), words(t.Signal, seen.Available))
+		why.Starved, words(t.Signal, t.Least.of(seen.Capacity)), words(t.Signal, seen.Available))
 	name, ok := requestable[t.Signal]
 	if !ok {
-		return b.String()
+		return b.String(), why
 	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		used := usage.Containers[c.Name].of(t.Signal)
-		request := c.Resources.Requests[name]
+	const over = "%s %s was using %s, request is %s, has larger consumption of %s. "
+	if request, ok := podRequest(pod, name); ok {
+		why.Pod, why.PodUsage = pod.Name, words(t.Signal, usage.of(t.Signal))
+		fmt.Fprintf(&b, over, "Pod", why.Pod, why.PodUsage, request.String(), name)
+	}
+	var names, amounts []string
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		used, request := usage.Containers[c.Name].of(t.Signal), c.Resources.Requests[name]
 		if used > request.Value() {
-			fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %s. ",
-				c.Name, words(t.Signal, used), request.String(), name)
+			names, amounts = append(names, c.Name), append(amounts, words(t.Signal, used))
+			fmt.Fprintf(&b, over, "Container", c.Name, words(t.Signal, used), request.String(), name)
 		}
 	}
-	return b.String()
+	why.Containers, why.Usage = strings.Join(names, ","), strings.Join(amounts, ",")
+	return b.String(), why
+}
+
+// podRequest is what the pod as a whole requests of memory, if it says so.
+func podRequest(pod *core.Pod, name corev1.ResourceName) (request resource.Quantity, ok bool) {
+	if pod.Spec.Resources != nil && name == corev1.ResourceMemory {
+		request, ok = pod.Spec.Resources.Requests[name]
+	}
+	return request, ok
 }
 
 func (s Share) of(signal Signal) int64 {

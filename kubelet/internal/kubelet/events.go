@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -34,8 +35,12 @@ var legs = map[string]relay.Hop{
 }
 
 func (e *podEvents) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	e.annotated(obj, nil, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+func (e *podEvents) annotated(obj runtime.Object, annotations map[string]string, eventType, reason, message string) {
 	if e.recorder != nil {
-		e.recorder.Eventf(e.inAPI(obj), eventType, reason, format, args...)
+		e.recorder.Annotated(e.inAPI(obj), annotations, eventType, reason, message)
 	}
 }
 

@@ -70,7 +70,7 @@ func (k *Kubelet) reclaimDisk(ctx context.Context) error {
 // evict ends a pod, and waits for its end for a while.
 func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) {
 	k.logger.Warn("pod evicted", daemon.PodFields(pod), zap.String("message", v.Message))
-	k.events.Eventf(pod, corev1.EventTypeWarning, evicted, "%s", v.Message)
+	k.events.annotated(pod, v.Blame.Annotations(), corev1.EventTypeWarning, evicted, v.Message)
 	k.metrics.evictions.WithLabelValues(v.Signal).Inc()
 	done := make(chan struct{})
 	end := nodeEnd{reason: evicted, message: v.Message, disrupted: v.Message, grace: &v.Grace, done: done}

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,15 @@ func TestPodsAreEvicted(t *testing.T) {
 	b.config.Eviction.SoftGrace = map[string]string{"memory.available": "1ms"}
 	b.start()
 	checkEvicted(t, b.waitEvicted("quiet"), "The node was low on resource: memory. Threshold quantity: 1Pi, available: ", true)
+	b.api.wait("the event that says so to programs", func() bool {
+		var events corev1.EventList
+		if err := b.client.Resource(core.Events, "default").List(t.Context(), &events); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(e core.Event) bool {
+			return e.InvolvedObject.Name == "quiet" && e.Reason == "Evicted" && e.Annotations["starved_resource"] == "memory" && e.Annotations["offending_containers"] == "main"
+		})
+	})
 	b.api.wait("the node to say that it is short", func() bool {
 		node := &core.Node{}
 		b.api.object("/api/v1/nodes/node-1", node)

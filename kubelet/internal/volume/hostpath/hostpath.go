@@ -32,11 +32,28 @@ func SetUp(source *corev1.HostPathVolumeSource) error {
 	if !ok {
 		return fmt.Errorf("hostPath type check failed: %s is not a known type", kind)
 	}
-	info, err := os.Stat(source.Path)
-	if err != nil || !want.is(info.Mode()) {
-		return fmt.Errorf("hostPath type check failed: %s is not %s", source.Path, want.name)
+	return check(source.Path, want.is, want.name)
+}
+
+// check says in upstream's words that the path is something else than it should be,
+// and what.
+func check(path string, is func(fs.FileMode) bool, want string) error {
+	info, err := os.Stat(path)
+	if err == nil && is(info.Mode()) {
+		return nil
 	}
-	return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("path %q does not exist", path)
+	}
+	if err == nil {
+		for kind, of := range kinds {
+			if of.is(info.Mode()) {
+				return fmt.Errorf("hostPath type check failed: %s is not %s, it's a %s", path, want, kind)
+			}
+		}
+		err = fmt.Errorf("it is a %s", info.Mode().Type())
+	}
+	return fmt.Errorf("hostPath type check failed, %s is not %s, unable to determine its type: %w", path, want, err)
 }
 
 var kinds = map[corev1.HostPathType]struct {
@@ -53,7 +70,7 @@ var kinds = map[corev1.HostPathType]struct {
 func makeDirectory(path string) error {
 	err := os.MkdirAll(path, 0o755)
 	if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
-		return fmt.Errorf("hostPath type check failed: %s is not a directory", path)
+		return check(path, fs.FileMode.IsDir, "a directory")
 	}
 	if err != nil {
 		return fmt.Errorf("hostPath: making the directory: %w", err)
@@ -62,12 +79,9 @@ func makeDirectory(path string) error {
 }
 
 func makeFile(path string) error {
-	info, err := os.Stat(path)
+	_, err := os.Stat(path)
 	if err == nil {
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("hostPath type check failed: %s is not a file", path)
-		}
-		return nil
+		return check(path, fs.FileMode.IsRegular, "a file")
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("hostPath: %w", err)

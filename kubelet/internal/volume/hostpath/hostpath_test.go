@@ -60,3 +60,26 @@ func TestSetUpChecksTypes(t *testing.T) {
 		t.Errorf("no type: %v", err)
 	}
 }
+
+func TestWhatAPathIsInsteadIsTold(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path string
+		kind corev1.HostPathType
+		want string
+	}{
+		{dir + "/no", corev1.HostPathDirectory, `hostPath type check failed, ` + dir + `/no is not a directory, unable to determine its type: path "` + dir + `/no" does not exist`},
+		{file, corev1.HostPathDirectory, `hostPath type check failed: ` + file + ` is not a directory, it's a File`},
+		{file, corev1.HostPathDirectoryOrCreate, `hostPath type check failed: ` + file + ` is not a directory, it's a File`},
+		{dir, corev1.HostPathFileOrCreate, `hostPath type check failed: ` + dir + ` is not a file, it's a Directory`},
+		{"/dev/null", corev1.HostPathBlockDev, `hostPath type check failed: /dev/null is not a block device, it's a CharDevice`},
+	} {
+		if err := SetUp(&corev1.HostPathVolumeSource{Path: c.path, Type: &c.kind}); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", c.kind, err, c.want)
+		}
+	}
+}
