@@ -86,9 +86,20 @@ func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.P
 	if err := shown.Untimely(); err != nil {
 		logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
 	}
-	c, err := pki.ServerTLS(shown.GetCertificate, clientCAFile)
+	return o.Show(shown.GetCertificate, clientCAFile, clock)
+}
+
+// Show is Serve for who has a certificate without files. The authorities of clients
+// are read again when their file changes.
+func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAFile string, clock clock.PassiveClock) (*tls.Config, error) {
+	c := pki.ServerTLS(shown)
+	if err := o.Apply(c); err != nil || clientCAFile == "" {
+		return c, err
+	}
+	authorities, err := pki.NewAuthorities("client certificate authority", clientCAFile, clock)
 	if err != nil {
 		return nil, err
 	}
-	return c, o.Apply(c)
+	pki.TakeClients(c, tls.VerifyClientCertIfGiven, authorities)
+	return c, nil
 }

@@ -193,15 +193,30 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := ServerTLS(reloader.GetCertificate, caFile)
+	clock := testclock.NewFakeClock(time.Now())
+	authorities, err := NewAuthorities("authority", caFile, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tc := range map[string]struct {
+	config := ServerTLS(reloader.GetCertificate)
+	TakeClients(config, tls.VerifyClientCertIfGiven, authorities)
+	for _, tc := range []struct {
+		name   string
 		issuer *Pair
 		ok     bool
-	}{"ours": {ca, true}, "another authority's": {other, false}, "none": {nil, true}} {
-		t.Run(name, func(t *testing.T) {
+		file   []byte // what the authorities' file has from now on
+	}{
+		{"ours", ca, true, nil}, {"another authority's", other, false, nil}, {"none", nil, true, nil},
+		{"another authority's, once it has taken over", other, true, other.Cert}, {"ours, then", ca, false, nil},
+		{"another authority's, when the file is torn", other, true, []byte("torn")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.file != nil {
+				if err := WriteFile(caFile, tc.file); err != nil {
+					t.Fatal(err)
+				}
+				clock.Step(reloadEvery)
+			}
 			client := &tls.Config{InsecureSkipVerify: true}
 			if tc.issuer != nil {
 				pair, err := tc.issuer.Issue(Subject{CommonName: "c", Client: true}, time.Now(), time.Hour)

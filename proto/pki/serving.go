@@ -135,22 +135,14 @@ func (r *Reloader) Untimely() error {
 	return nil
 }
 
-// ServerTLS is the TLS configuration of a server that shows what shown returns
-// and, with a clientCAFile, verifies the certificates that clients choose to show.
-func ServerTLS(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAFile string) (*tls.Config, error) {
-	c := &tls.Config{
+// ServerTLS is the TLS configuration of a server that shows what shown returns.
+func ServerTLS(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
+	return &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: shown, NextProtos: []string{"h2", "http/1.1"},
 		// Small records first are for browsers far away; they cut each event of
 		// a watch into several writes and reads.
 		DynamicRecordSizingDisabled: true,
 	}
-	if clientCAFile == "" {
-		return c, nil
-	}
-	var err error
-	c.ClientCAs, err = Pool("client certificate authority", clientCAFile)
-	c.ClientAuth = tls.VerifyClientCertIfGiven
-	return c, err
 }
 
 // Client is the certificate that a connection's client showed, of an authority of the

@@ -202,7 +202,7 @@ func TestCertificates(t *testing.T) {
 	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	authorities, err := NewAuthorities("authority", file, clock)
+	authorities, err := pki.NewAuthorities("authority", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestCertificatesOfANewAuthority(t *testing.T) {
 		}
 	}
 	replace(old, start)
-	authorities, err := NewAuthorities("authority", file, clock)
+	authorities, err := pki.NewAuthorities("authority", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestCertificatesOfAnExpiredAuthority(t *testing.T) {
 	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	authorities, err := NewAuthorities("authority", file, clock)
+	authorities, err := pki.NewAuthorities("authority", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

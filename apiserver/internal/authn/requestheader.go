@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
+
+	"kctl/proto/pki"
 )
 
 // HeaderNames are the headers in which a proxy names the user.
@@ -52,7 +54,7 @@ type RequestHeader struct {
 
 // NewRequestHeader trusts proxies whose certificate is of the authorities and
 // has one of the allowed common names; of any name where none is given.
-func NewRequestHeader(authorities *Authorities, allowed []string, names HeaderNames, clock clock.PassiveClock) *RequestHeader {
+func NewRequestHeader(authorities *pki.Authorities, allowed []string, names HeaderNames, clock clock.PassiveClock) *RequestHeader {
 	return &RequestHeader{names: names, verifier: verifier{
 		authorities: authorities, clock: clock,
 		userOf: func(leaf *x509.Certificate, _ [sha256.Size]byte) (*request.User, error) {

@@ -24,7 +24,7 @@ func TestRequestHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := testingclock.NewFakePassiveClock(start)
-	authorities, err := NewAuthorities("proxies", file, clock)
+	authorities, err := pki.NewAuthorities("proxies", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestUnreadableAuthorityStays(t *testing.T) {
 	if err := os.WriteFile(file, newCA(t).Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewAuthorities("ca", file, clock)
+	a, err := pki.NewAuthorities("ca", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
+
+	"kctl/proto/pki"
 )
 
 // Certificates authenticates requests by the client certificate of their
@@ -23,7 +25,7 @@ import (
 type Certificates struct{ verifier }
 
 // NewCertificates trusts the authorities, as they are from time to time.
-func NewCertificates(authorities *Authorities, clock clock.PassiveClock) *Certificates {
+func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock) *Certificates {
 	return &Certificates{verifier{authorities: authorities, clock: clock, userOf: userOfCertificate}}
 }
 
@@ -50,7 +52,7 @@ const certificateCacheSize = 1024
 // verifier checks client certificates and remembers good ones: a signature
 // costs more than everything else about a small request.
 type verifier struct {
-	authorities *Authorities
+	authorities *pki.Authorities
 	clock       clock.PassiveClock
 	userOf      func(leaf *x509.Certificate, sum [sha256.Size]byte) (*request.User, error)
 

@@ -59,7 +59,7 @@ func startPod(t *testing.T) (*httptest.Server, *cri.Client, string) {
 	}}}
 	s, err := New(Config{
 		NodeName: "node-1", Authenticator: auth.NewAuthenticator(auth.Authentication{Anonymous: true}, nil, clock.RealClock{}),
-		Authorizer: auth.AlwaysAllow(), Pods: n, Status: n.Status, Runtime: client, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Authorizer: auth.AlwaysAllow(), Debugging: true, Pods: n, Status: n.Status, Runtime: client, Clock: clock.RealClock{}, Logger: zap.NewNop(),
 	})
 	if err != nil {
 		t.Fatal(err)

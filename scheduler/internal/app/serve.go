@@ -100,9 +100,5 @@ func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving certificate: %w", err)
 	}
-	c, err := pki.ServerTLS(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }, options.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	return c, options.TLS.Apply(c)
+	return options.TLS.Show(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }, options.ClientCA, s.clock)
 }

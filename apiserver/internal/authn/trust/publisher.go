@@ -12,6 +12,8 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/proto/core"
+
+	"kctl/proto/pki"
 )
 
 // Name is the ConfigMap's, in kube-system.
@@ -31,7 +33,7 @@ type ConfigMaps interface {
 type Publisher struct {
 	ConfigMaps ConfigMaps
 	// Clients and Proxies are the authorities; nil where none are accepted.
-	Clients, Proxies *authn.Authorities
+	Clients, Proxies *pki.Authorities
 	AllowedNames     []string
 	Headers          authn.HeaderNames
 	Clock            clock.Clock

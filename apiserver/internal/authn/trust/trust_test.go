@@ -27,13 +27,13 @@ func newCA(t *testing.T, name string, lasts time.Duration) *pki.Pair {
 	return ca
 }
 
-func authorities(t *testing.T, clock *testingclock.FakeClock, ca *pki.Pair) *authn.Authorities {
+func authorities(t *testing.T, clock *testingclock.FakeClock, ca *pki.Pair) *pki.Authorities {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(file, ca.Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := authn.NewAuthorities("ca", file, clock)
+	a, err := pki.NewAuthorities("ca", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
+
+	"kctl/proto/pki"
 )
 
 // Options are what Authentication is made with.
@@ -48,7 +50,7 @@ type Authentication struct {
 	o Options
 	// What certificates of clients and of proxies are checked against; nil
 	// where none are accepted.
-	clients, proxies *authn.Authorities
+	clients, proxies *pki.Authorities
 }
 
 // New builds the chain that the flags ask for.
@@ -71,7 +73,7 @@ func (a *Authentication) chain(accounts authn.Tokens) error {
 	var union authn.Union
 	if h := flags.RequestHeader; h.ClientCAFile != "" {
 		var err error
-		if a.proxies, err = authn.NewAuthorities("authority of proxies", h.ClientCAFile, clock); err != nil {
+		if a.proxies, err = pki.NewAuthorities("authority of proxies", h.ClientCAFile, clock); err != nil {
 			return err
 		}
 		names := a.headerNames()
@@ -80,7 +82,7 @@ func (a *Authentication) chain(accounts authn.Tokens) error {
 	}
 	if flags.ClientCAFile != "" {
 		var err error
-		if a.clients, err = authn.NewAuthorities("client certificate authority", flags.ClientCAFile, clock); err != nil {
+		if a.clients, err = pki.NewAuthorities("client certificate authority", flags.ClientCAFile, clock); err != nil {
 			return err
 		}
 		union = append(union, authn.NewCertificates(a.clients, clock))

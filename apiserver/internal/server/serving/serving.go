@@ -54,12 +54,19 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 	if err := showByName(c, &o.Operation, clock); err != nil {
 		return nil, "", err
 	}
-	if o.ClientCAFile != "" || o.RequestHeader.ClientCAFile != "" {
-		// Asked for, and judged by authentication, which can answer in words.
-		c.ClientAuth = tls.RequestClientCert
-		if err := nameAuthorities(c, o, clock); err != nil {
+	var of []*pki.Authorities
+	for _, file := range []string{o.ClientCAFile, o.RequestHeader.ClientCAFile} {
+		if file == "" {
+			continue
+		}
+		authorities, err := pki.NewAuthorities("authorities of clients", file, clock)
+		if err != nil {
 			return nil, "", err
 		}
+		of = append(of, authorities)
+	}
+	if len(of) > 0 { // asked for, and judged by authentication, which can answer in words
+		pki.TakeClients(c, tls.RequestClientCert, of...)
 	}
 	return c, cert, nil
 }

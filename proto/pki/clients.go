@@ -1,4 +1,4 @@
-package serving
+package pki
 
 import (
 	"bytes"
@@ -6,35 +6,21 @@ import (
 	"crypto/x509"
 	"slices"
 	"sync"
-
-	"k8s.io/utils/clock"
-
-	"kctl/apiserver/internal/authn"
-	"kctl/apiserver/internal/config"
 )
 
-// nameAuthorities has clients told whose certificates are taken, from which those with
-// several choose: browsers, and tools that ask how a server wants to be spoken to.
-func nameAuthorities(c *tls.Config, o *config.Options, clock clock.PassiveClock) error {
-	n := &named{with: c}
-	for _, file := range []string{o.ClientCAFile, o.RequestHeader.ClientCAFile} {
-		if file == "" {
-			continue
-		}
-		authorities, err := authn.NewAuthorities("authorities of clients", file, clock)
-		if err != nil {
-			return err
-		}
-		n.of = append(n.of, authorities)
-	}
-	n.without = c.Clone()
+// TakeClients has a server ask its clients for certificates of these authorities, as
+// their files have them when a connection begins. Clients are told whose are taken:
+// browsers, and tools that have several, choose by that. What else the configuration
+// says has to be said before.
+func TakeClients(c *tls.Config, how tls.ClientAuthType, of ...*Authorities) {
+	c.ClientAuth = how
+	n := &named{of: of, with: c, without: c.Clone()}
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return n.config(), nil }
-	return nil
 }
 
 // named is a configuration with the authorities of files that may change.
 type named struct {
-	of            []*authn.Authorities
+	of            []*Authorities
 	without, with *tls.Config
 
 	mu  sync.Mutex

@@ -1,0 +1,76 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Authorities are the certificate authorities in a file. A new file is taken up
+// at the first question after a second, so that it needs no loop; one that
+// can't be read leaves the old one in use. They are safe for concurrent use.
+type Authorities struct {
+	what, file string
+	clock      clock.PassiveClock
+
+	mu      sync.Mutex
+	pool    *x509.CertPool
+	pem     []byte
+	checked time.Time
+}
+
+// NewAuthorities reads file once, so that a bad one shows at start. what names
+// it in errors.
+func NewAuthorities(what, file string, clock clock.PassiveClock) (*Authorities, error) {
+	a := &Authorities{what: what, file: file, clock: clock}
+	if err := a.load(); err != nil {
+		return nil, err
+	}
+	a.checked = clock.Now()
+	return a, nil
+}
+
+func (a *Authorities) load() error {
+	data, err := os.ReadFile(a.file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.what, err)
+	}
+	if a.pool != nil && bytes.Equal(data, a.pem) {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return fmt.Errorf("%s %s: no PEM certificate in it", a.what, a.file)
+	}
+	a.pool, a.pem = pool, data
+	return nil
+}
+
+// current returns the authorities to check against now. Another pool means
+// another file.
+func (a *Authorities) current() (*x509.CertPool, []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := a.clock.Now(); now.Sub(a.checked) >= reloadEvery {
+		a.checked = now
+		_ = a.load()
+	}
+	return a.pool, a.pem
+}
+
+// Pool is what certificates are checked against.
+func (a *Authorities) Pool() *x509.CertPool {
+	pool, _ := a.current()
+	return pool
+}
+
+// PEM is the file's content.
+func (a *Authorities) PEM() []byte {
+	_, data := a.current()
+	return data
+}
