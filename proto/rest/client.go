@@ -178,7 +178,8 @@ func (t *tokenSource) get() (string, error) {
 }
 
 // Do sends body as JSON to path and decodes the answer into into; either may be
-// nil. A []byte body is sent as it is. Answers that the server marks as "try
+// nil. A []byte body is sent as it is; an io.Writer is given the answer as it
+// comes, whatever it is and however long it goes on. Answers that the server marks as "try
 // again" (429 and 503 with Retry-After) are tried again while ctx lasts, at
 // most maxRetries times.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any, opts ...Option) error {
@@ -196,6 +197,14 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 		return err
 	}
 	defer resp.Body.Close()
+	if into, ok := into.(io.Writer); ok {
+		n, err := io.Copy(into, resp.Body)
+		c.meter.Received(method, c.base.Host, int(n))
+		if err != nil {
+			return fmt.Errorf("%s %s: pass the answer on: %w", method, path, err)
+		}
+		return nil
+	}
 	data, err := readBody(resp)
 	c.meter.Received(method, c.base.Host, len(data))
 	if err != nil {

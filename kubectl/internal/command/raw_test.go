@@ -1,11 +1,16 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/command/frame"
 )
@@ -50,4 +55,42 @@ func TestRaw(t *testing.T) {
 			t.Errorf("%v: asked for %q, want %q", test.args, got, test.wants)
 		}
 	}
+}
+
+// TestRawAnswersGoOn: what has no end yet, a watch or a container's answer, is printed
+// as it comes, and is not kept.
+func TestRawAnswersGoOn(t *testing.T) {
+	printed := make(chan string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "first")
+		w.(http.Flusher).Flush()
+		select {
+		case <-printed:
+			fmt.Fprint(w, " and last")
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	out := &first{told: printed}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cli := frame.New(frame.Streams{In: strings.NewReader(""), Out: out, Err: io.Discard}, clock.RealClock{})
+	code := run(ctx, cli, []string{"--cache-dir", t.TempDir(), "--server", server.URL, "get", "--raw=/x"})
+	if code != frame.ExitOK || out.text != "first and last" {
+		t.Errorf("exit code %d, printed %q", code, out.text)
+	}
+}
+
+// first tells of the first that is written to it.
+type first struct {
+	text string
+	told chan string
+}
+
+func (f *first) Write(text []byte) (int, error) {
+	if f.text == "" {
+		close(f.told)
+	}
+	f.text += string(text)
+	return len(text), nil
 }

@@ -28,7 +28,8 @@ func (r *Raw) Add(cmd *cobra.Command, method, does string) {
 	cmd.Flags().StringVar(&r.URI, "raw", "", "Raw URI to "+does+" the server.")
 }
 
-// Run sends the one file that there is, if there is one, and prints the answer.
+// Run sends the one file that there is, if there is one, and prints the answer as
+// it comes: it may be a watch, or what a container says that has no end.
 func (r *Raw) Run(cmd *cobra.Command, files []string) error {
 	if err := r.check(cmd, files); err != nil {
 		return err
@@ -53,12 +54,7 @@ func (r *Raw) ask(ctx context.Context, path string, body any, query url.Values) 
 	if err != nil {
 		return err
 	}
-	var answer []byte
-	if err := client.Do(ctx, r.method, path, body, &answer, rest.Values(query), rest.Accept("application/json, */*")); err != nil {
-		return err
-	}
-	_, err = r.Out.Write(answer)
-	return err
+	return client.Do(ctx, r.method, path, body, r.Out, rest.Values(query), rest.Accept("application/json, */*"))
 }
 
 // read is what a file holds, or standard input, not looked at.
