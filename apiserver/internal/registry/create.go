@@ -78,7 +78,11 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 
 // createOnce validates obj under its present name and stores it.
 func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool) (Encoded, error) {
-	if errs := s.validateNew(ctx, obj); len(errs) > 0 {
+	errs := s.validateNew(ctx, obj)
+	if ctx.Err() != nil { // which may be why errs are what they are
+		return Encoded{}, fmt.Errorf("validating the object: %w", ctx.Err())
+	}
+	if len(errs) > 0 {
 		return Encoded{}, Invalid(s.kindOf(obj), obj.GetName(), s.distinct(errs))
 	}
 	if s.strategy.Warnings != nil {

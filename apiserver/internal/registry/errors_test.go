@@ -1,16 +1,21 @@
 package registry_test
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
+	"kctl/proto/core"
 )
 
 func TestWithoutEtcd(t *testing.T) {
@@ -44,5 +49,37 @@ func TestObjectsThatEtcdDoesNotTake(t *testing.T) {
 	s.Spec.ExternalName = strings.Repeat("x", 9<<20)
 	if _, err := b.CreateTyped(t.Context(), s); !apierrors.IsRequestEntityTooLargeError(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What validation says once nobody waits for it any more need not be the whole of it,
+// and is nobody's answer.
+func TestValidationThatNobodyWaitsFor(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	gaveUp := func() field.ErrorList {
+		cancel()
+		return field.ErrorList{field.InternalError(field.NewPath("spec"), ctx.Err())}
+	}
+	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
+		s.Validate = func(_ context.Context, s *corev1.Service) field.ErrorList {
+			if s.Name == "made" {
+				return nil
+			}
+			return gaveUp()
+		}
+		s.Update.Validate = func(context.Context, *corev1.Service, *corev1.Service) field.ErrorList { return gaveUp() }
+	})
+	b.create(service("made"))
+	if _, err := b.CreateTyped(ctx, service("web")); !apierrors.IsTimeout(err) {
+		t.Errorf("create: %v, want that it was given up", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	_, _, err := b.Update(ctx, registry.Target{Namespace: "ns", Name: "made"}, func(obj core.Object) (core.Object, error) {
+		return obj, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	if !apierrors.IsTimeout(err) {
+		t.Errorf("update: %v, want that it was given up", err)
 	}
 }

@@ -238,7 +238,11 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	if !u.way.KeepsGeneration {
 		u.store.countGeneration(obj, old)
 	}
-	if errs := u.store.validateChange(ctx, u.way, obj, old); len(errs) > 0 {
+	errs := u.store.validateChange(ctx, u.way, obj, old)
+	if ctx.Err() != nil { // which may be why errs are what they are
+		return obj, fmt.Errorf("validating the object: %w", ctx.Err())
+	}
+	if len(errs) > 0 {
 		return obj, Invalid(u.store.kindOf(obj), u.name, u.store.distinct(errs))
 	}
 	if u.way.Warnings != nil {

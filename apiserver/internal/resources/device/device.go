@@ -49,9 +49,13 @@ func classes() registry.Strategy[*resourcev1.DeviceClass] {
 			}
 		},
 		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, c *resourcev1.DeviceClass) field.ErrorList { return validateClass(&c.Spec) },
+		Validate: func(ctx context.Context, c *resourcev1.DeviceClass) field.ErrorList {
+			return validateClass(ctx, &c.Spec)
+		},
 		Update: registry.Change[*resourcev1.DeviceClass]{
-			Validate: func(_ context.Context, c, _ *resourcev1.DeviceClass) field.ErrorList { return validateClass(&c.Spec) },
+			Validate: func(ctx context.Context, c, _ *resourcev1.DeviceClass) field.ErrorList {
+				return validateClass(ctx, &c.Spec)
+			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
 	}
@@ -71,8 +75,8 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 		},
 		Normalize:    func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.OrNull(c.Spec.Devices.Requests) },
 		ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
-			return validateClaim(&c.Spec, specPath)
+		Validate: func(ctx context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
+			return validateClaim(ctx, &c.Spec, specPath)
 		},
 		PrepareForCreate: func(_ context.Context, c *resourcev1.ResourceClaim) { dropFromClaim(&c.Spec, nil) },
 		Update: registry.Change[*resourcev1.ResourceClaim]{
@@ -177,17 +181,17 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 			t.Spec.Spec.Devices.Requests = check.OrNull(t.Spec.Spec.Devices.Requests)
 		},
 		ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
-			return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(&t.Spec.Spec, at)...)
+		Validate: func(ctx context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
+			return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(ctx, &t.Spec.Spec, at)...)
 		},
 		PrepareForCreate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) { dropFromClaim(&t.Spec.Spec, nil) },
 		Update: registry.Change[*resourcev1.ResourceClaimTemplate]{
 			Prepare: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) {
 				dropFromClaim(&t.Spec.Spec, &old.Spec.Spec)
 			},
-			Validate: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
+			Validate: func(ctx context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
 				errs := check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata"))
-				errs = append(errs, validateClaim(&t.Spec.Spec, at)...)
+				errs = append(errs, validateClaim(ctx, &t.Spec.Spec, at)...)
 				if equality.Semantic.DeepEqual(t.Spec, old.Spec) {
 					return errs
 				}

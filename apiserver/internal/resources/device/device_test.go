@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,7 @@ func TestClaims(t *testing.T) {
 	} {
 		var spec resourcev1.ResourceClaimSpec
 		read(t, "devices: "+text, &spec)
-		expect(t, text, validateClaim(&spec, nil), want)
+		expect(t, text, validateClaim(t.Context(), &spec, nil), want)
 	}
 }
 
@@ -155,7 +156,7 @@ func TestExtendedNames(t *testing.T) {
 		"kubernetes.io/x": `spec.extendedResourceName: Invalid value: "kubernetes.io/x": must not have "kubernetes.io/" domain`,
 		"requests.a.b/c":  `spec.extendedResourceName: Invalid value: "requests.a.b/c": must not have "requests." prefix`,
 	} {
-		expect(t, name, validateClass(&resourcev1.DeviceClassSpec{ExtendedResourceName: &name}), want)
+		expect(t, name, validateClass(t.Context(), &resourcev1.DeviceClassSpec{ExtendedResourceName: &name}), want)
 	}
 }
 
@@ -187,9 +188,20 @@ func TestSelectors(t *testing.T) {
 		`device.attributes["a"].all(k, device.attributes["b"].all(l, device.attributes["c"].all(m, device.attributes["d"].all(n, true))))`: complex,
 	} {
 		selectors := []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: text}}}
-		got := validateSelectors(selectors, specPath).ToAggregate()
+		got := validateSelectors(t.Context(), selectors, specPath).ToAggregate()
 		if (got == nil) != (want == "") || got != nil && !strings.Contains(got.Error(), want) {
 			t.Errorf("%.100s\n  got: %v\n want: %s", text, got, want)
 		}
+	}
+}
+
+// Selectors are compiled for as long as somebody waits for what comes of it.
+func TestSelectorsThatNobodyWaitsFor(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	bad := resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: "1"}}
+	errs := validateSelectors(ctx, []resourcev1.DeviceSelector{bad, bad}, specPath)
+	if len(errs) != 1 || errs[0].Type != "InternalError" {
+		t.Errorf("got %v, want one internal error", errs)
 	}
 }

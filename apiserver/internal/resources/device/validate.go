@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -11,9 +12,9 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorList {
+func validateClaim(ctx context.Context, s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorList {
 	devices := at.Child("devices")
-	errs := validateRequests(s.Devices.Requests, devices.Child("requests"))
+	errs := validateRequests(ctx, s.Devices.Requests, devices.Child("requests"))
 	names := requestNames(s)
 	constraints := devices.Child("constraints")
 	if long := check.Most(s.Devices.Constraints, resourcev1.DeviceConstraintsMaxSize, constraints); len(long) > 0 {
@@ -34,7 +35,7 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorL
 	return errs
 }
 
-func validateRequests(requests []resourcev1.DeviceRequest, at *field.Path) field.ErrorList {
+func validateRequests(ctx context.Context, requests []resourcev1.DeviceRequest, at *field.Path) field.ErrorList {
 	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
 		return long
 	}
@@ -54,17 +55,17 @@ func validateRequests(requests []resourcev1.DeviceRequest, at *field.Path) field
 			errs = append(errs, wish.declared(path.Child("exactly"))...)
 			if one {
 				errs = append(errs, validateClassName(e.DeviceClassName, path.Child("exactly", "deviceClassName"))...)
-				errs = append(errs, wish.validate(path.Child("exactly"))...)
+				errs = append(errs, wish.validate(ctx, path.Child("exactly"))...)
 			}
 		}
-		errs = append(errs, validateAlternatives(r.FirstAvailable, one, path.Child("firstAvailable"))...)
+		errs = append(errs, validateAlternatives(ctx, r.FirstAvailable, one, path.Child("firstAvailable"))...)
 	}
 	return errs
 }
 
 // validateAlternatives checks from which devices the first is taken that there is. Where a
 // request has them beside what it wants exactly, only what is declared of them is looked at.
-func validateAlternatives(all []resourcev1.DeviceSubRequest, alone bool, at *field.Path) field.ErrorList {
+func validateAlternatives(ctx context.Context, all []resourcev1.DeviceSubRequest, alone bool, at *field.Path) field.ErrorList {
 	if long := check.Most(all, resourcev1.FirstAvailableDeviceRequestMaxSize, at); len(long) > 0 {
 		return long
 	}
@@ -80,7 +81,7 @@ func validateAlternatives(all []resourcev1.DeviceSubRequest, alone bool, at *fie
 		errs = append(errs, wish.declared(path)...)
 		if alone {
 			errs = append(errs, check.Label(r.Name, path.Child("name"))...)
-			errs = append(errs, wish.validate(path)...)
+			errs = append(errs, wish.validate(ctx, path)...)
 		}
 	}
 	return errs
@@ -101,10 +102,10 @@ func (w wish) declared(at *field.Path) field.ErrorList {
 	return append(errs, declaredTolerations(w.tolerations, at.Child("tolerations"))...)
 }
 
-func (w wish) validate(at *field.Path) field.ErrorList {
+func (w wish) validate(ctx context.Context, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(w.selectors) <= resourcev1.DeviceSelectorsMaxSize {
-		errs = validateSelectors(w.selectors, at.Child("selectors"))
+		errs = validateSelectors(ctx, w.selectors, at.Child("selectors"))
 	}
 	count := at.Child("count")
 	switch {
@@ -175,12 +176,15 @@ func knownOne(name string, names sets.Set[string], at *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateSelectors checks selectors of which there are not too many.
-func validateSelectors(selectors []resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
+// validateSelectors checks selectors of which there are not too many, for as long as
+// somebody waits for it: regular expressions in them can take half a second each.
+func validateSelectors(ctx context.Context, selectors []resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, s := range selectors {
 		path := at.Index(i).Child("cel")
 		switch {
+		case ctx.Err() != nil:
+			return append(errs, field.InternalError(at, ctx.Err()))
 		case s.CEL == nil:
 			errs = append(errs, field.Required(path, ""))
 		case len(s.CEL.Expression) > resourcev1.CELSelectorExpressionMaxLength:
@@ -194,11 +198,11 @@ func validateSelectors(selectors []resourcev1.DeviceSelector, at *field.Path) fi
 	return errs
 }
 
-func validateClass(s *resourcev1.DeviceClassSpec) field.ErrorList {
+func validateClass(ctx context.Context, s *resourcev1.DeviceClassSpec) field.ErrorList {
 	selectors, config := specPath.Child("selectors"), specPath.Child("config")
 	errs := check.Most(s.Selectors, resourcev1.DeviceSelectorsMaxSize, selectors)
 	if len(errs) == 0 {
-		errs = validateSelectors(s.Selectors, selectors)
+		errs = validateSelectors(ctx, s.Selectors, selectors)
 	}
 	if long := check.Most(s.Config, resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
 		errs = append(errs, long...)
