@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,17 +20,25 @@ import (
 // where its owner means well.
 const mostStrangers = 4096
 
+// mostUnread is how much all strangers may have sent of requests of which the headers
+// are not complete. It is kept until they are, and a header may be a megabyte long: only
+// so few strangers can send such ones at a time.
+const mostUnread = 32 << 20
+
 // Connections bounds how many connections a server has open: half as many as the
 // process may have files, so that it has the others for its own work, and of those
 // of strangers no more than a few thousand. Beyond that whoever has the most loses
-// the oldest, which leaves those who have few alone, whoever else asks for more.
+// the oldest, which leaves those who have few alone, whoever else asks for more. Of
+// strangers whose requests are not read yet, whoever has sent the most loses.
 type Connections struct {
-	// Most may be open at once, and Strangers of those whose owner is not known.
-	Most, Strangers int
+	// Most may be open at once, and Strangers of those whose owner is not known, which
+	// may have sent Unread bytes of headers together.
+	Most, Strangers, Unread int
 
 	logger *zap.Logger
 	mu     sync.Mutex
 	count  int
+	unread int // the sum of the strangers'
 	// byOwner are the open ones, the oldest first; those of strangers under "".
 	byOwner map[string]*list.List
 }
@@ -41,7 +51,7 @@ func NewConnections(logger *zap.Logger) *Connections {
 		most = int(min(files.Cur/2, 1<<20))
 	}
 	return &Connections{
-		Most: most, Strangers: min(mostStrangers, most/2), byOwner: map[string]*list.List{},
+		Most: most, Strangers: min(mostStrangers, most/2), Unread: mostUnread, byOwner: map[string]*list.List{},
 		logger: logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0) // there may be thousands
 		})),
@@ -64,6 +74,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	bound := &boundConn{Conn: conn, all: l.all}
+	bound.asking.Store(true)
 	l.all.add(bound)
 	return bound, nil
 }
@@ -71,9 +82,21 @@ func (l *boundListener) Accept() (net.Conn, error) {
 type boundConn struct {
 	net.Conn
 	all *Connections
-	// owner and place are guarded by all.mu; place is nil once it is closed.
-	owner string
-	place *list.Element
+	// asking: a stranger's, whose headers are awaited. It changes with all.mu held.
+	asking atomic.Bool
+	// owner, place and unread are guarded by all.mu; place is nil once it is closed.
+	owner  string
+	place  *list.Element
+	unread int
+}
+
+// Read implements net.Conn.
+func (b *boundConn) Read(into []byte) (int, error) {
+	n, err := b.Conn.Read(into)
+	if n > 0 && b.asking.Load() {
+		b.all.heard(b, n)
+	}
+	return n, err
 }
 
 // NetConn is the connection itself, for those who ask the kernel about it.
@@ -113,6 +136,41 @@ func (c *Connections) add(b *boundConn) {
 	}
 }
 
+// heard counts what a stranger has sent.
+func (c *Connections) heard(b *boundConn, n int) {
+	c.mu.Lock()
+	if !b.asking.Load() || b.place == nil {
+		c.mu.Unlock()
+		return
+	}
+	b.unread += n
+	c.unread += n
+	var surplus *boundConn
+	if c.unread > c.Unread {
+		surplus = b
+		for e := c.byOwner[""].Front(); e != nil; e = e.Next() {
+			if other := e.Value.(*boundConn); other.unread > surplus.unread {
+				surplus = other
+			}
+		}
+		c.remove(surplus)
+	}
+	c.mu.Unlock()
+	if surplus != nil {
+		c.logger.Warn("strangers send too much: who has sent the most is cut off", zap.Stringer("remote", surplus.RemoteAddr()))
+		_ = surplus.Conn.Close()
+	}
+}
+
+// await starts or ends the counting of what b's owner sends.
+func (c *Connections) await(b *boundConn, headers bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unread -= b.unread
+	b.unread = 0
+	b.asking.Store(headers && b.owner == "" && b.place != nil)
+}
+
 func (c *Connections) oldest(owner string) *boundConn {
 	return c.byOwner[owner].Front().Value.(*boundConn)
 }
@@ -135,6 +193,8 @@ func (c *Connections) remove(b *boundConn) {
 	theirs.Remove(b.place)
 	b.place = nil
 	c.count--
+	c.unread -= b.unread
+	b.unread = 0
 	if theirs.Len() == 0 && b.owner != "" {
 		delete(c.byOwner, b.owner)
 	}
@@ -142,12 +202,32 @@ func (c *Connections) remove(b *boundConn) {
 
 type connectionKey struct{}
 
-// Context is the ConnContext of the http.Server that serves on the listener.
-func (c *Connections) Context(ctx context.Context, conn net.Conn) context.Context {
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
+// Guard has an http.Server that serves on the listener tell whose its connections are
+// and when they ask for something.
+func (c *Connections) Guard(server *http.Server) {
+	next := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b, ok := r.Context().Value(connectionKey{}).(*boundConn); ok && b.asking.Load() {
+			c.await(b, false)
+		}
+		next.ServeHTTP(w, r)
+	})
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, bare(conn))
 	}
-	return context.WithValue(ctx, connectionKey{}, conn)
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		if b, ok := bare(conn).(*boundConn); ok && state == http.StateIdle {
+			c.await(b, true)
+		}
+	}
+}
+
+// bare is a connection without its encryption.
+func bare(conn net.Conn) net.Conn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return conn
 }
 
 // OwnConnection says whose connection a request came by: that of the first of its
@@ -162,5 +242,6 @@ func OwnConnection(ctx context.Context, user string) {
 	if b.owner == "" && b.place != nil {
 		b.all.remove(b)
 		b.all.insert(b, user)
+		b.asking.Store(false)
 	}
 }

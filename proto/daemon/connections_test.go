@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap/zaptest"
@@ -13,17 +14,17 @@ import (
 
 // bounded is a server of so many connections that believes what callers say of
 // themselves, and how to connect to it.
-func bounded(t *testing.T, most, strangers int) (dial func(user string) net.Conn) {
+func bounded(t *testing.T, most, strangers, unread int) (dial func(user string) net.Conn) {
 	t.Helper()
 	connections := NewConnections(zaptest.NewLogger(t))
-	connections.Most, connections.Strangers = most, strangers
+	connections.Most, connections.Strangers, connections.Unread = most, strangers, unread
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user := r.Header.Get("User"); user != "" {
 			OwnConnection(r.Context(), user)
 		}
 	}))
 	server.Listener = connections.Bound(server.Listener)
-	server.Config.ConnContext = connections.Context
+	connections.Guard(server.Config)
 	server.Start()
 	t.Cleanup(server.Close)
 	return func(user string) net.Conn {
@@ -49,7 +50,7 @@ func answers(conn net.Conn, user string) bool {
 }
 
 func TestStrangersHaveSoManyConnections(t *testing.T) {
-	dial := bounded(t, 100, 3)
+	dial := bounded(t, 100, 3, mostUnread)
 	known := dial("jane")
 	first := dial("")
 	others := []net.Conn{dial(""), dial(""), dial("")}
@@ -71,7 +72,7 @@ func TestStrangersHaveSoManyConnections(t *testing.T) {
 }
 
 func TestWhoHasTheMostConnectionsLosesOne(t *testing.T) {
-	dial := bounded(t, 5, 5)
+	dial := bounded(t, 5, 5, mostUnread)
 	jane := dial("jane")
 	greedy := []net.Conn{dial("greedy"), dial("greedy"), dial("greedy"), dial("greedy")}
 	john := dial("john")
@@ -81,6 +82,38 @@ func TestWhoHasTheMostConnectionsLosesOne(t *testing.T) {
 	for i, conn := range append(greedy[1:], jane, john) {
 		if !answers(conn, "") {
 			t.Errorf("connection %d is gone", i)
+		}
+	}
+}
+
+func TestStrangersMaySendSoMuch(t *testing.T) {
+	dial := bounded(t, 100, 100, 64<<10)
+	send := func(conn net.Conn, text string) {
+		t.Helper()
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	header := func(length int) string { return "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", length) }
+	small, large, known, patient := dial(""), dial(""), dial("jane"), dial("")
+	send(small, header(1<<10))
+	send(known, header(100<<10))
+	send(large, header(60<<10))
+	for range 20 {
+		if !answers(patient, strings.Repeat(" ", 5<<10)) { // 100 KiB, each request of which is read
+			t.Fatal("one whose requests are read is gone")
+		}
+	}
+	other := dial("")
+	send(other, header(20<<10))
+	_, _ = io.WriteString(large, "\r\n\r\n")
+	if _, err := large.Read(make([]byte, 1)); err == nil {
+		t.Error("who has sent the most has an answer")
+	}
+	for name, conn := range map[string]net.Conn{"a small one": small, "a known one": known, "another": other} {
+		send(conn, "\r\n\r\n")
+		if _, err := conn.Read(make([]byte, 512)); err != nil {
+			t.Errorf("%s is gone: %v", name, err)
 		}
 	}
 }

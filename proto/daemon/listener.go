@@ -109,13 +109,13 @@ func (l *Listener) Serve(ctx context.Context) error {
 	listener = connections.Bound(listener)
 	server := &http.Server{
 		Handler:           l.Handler,
-		ConnContext:       connections.Context,
 		TLSConfig:         l.TLS,
 		Protocols:         Protocols(l.TLS),
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          ConnectionLog(l.Logger),
 	}
+	connections.Guard(server)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		var err error

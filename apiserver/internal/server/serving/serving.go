@@ -111,7 +111,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, handler http.
 	connections := daemon.NewConnections(s.Logger)
 	listener = connections.Bound(listener)
 	server := &http.Server{
-		ConnContext:       connections.Context,
 		Handler:           withStack(handler),
 		TLSConfig:         s.TLS,
 		Protocols:         daemon.Protocols(s.TLS),
@@ -120,6 +119,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, handler http.
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.Flags.Operation.HTTP2MaxStreams, streamsPerConnection)},
 		ErrorLog:          daemon.ConnectionLog(s.Logger),
 	}
+	connections.Guard(server)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
