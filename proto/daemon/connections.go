@@ -25,6 +25,10 @@ const mostStrangers = 4096
 // so few strangers can send such ones at a time.
 const mostUnread = 32 << 20
 
+// compressed is as how many bytes one counts that was sent by HTTP/2, where it may stand
+// for a whole field (HPACK): a megabyte of memory was had for 17 KB.
+const compressed = 16
+
 // Connections bounds how many connections a server has open: half as many as the
 // process may have files, so that it has the others for its own work, and of those
 // of strangers no more than a few thousand. Beyond that whoever has the most loses
@@ -73,7 +77,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	bound := &boundConn{Conn: conn, all: l.all}
+	bound := &boundConn{Conn: conn, all: l.all, weight: 1}
 	bound.asking.Store(true)
 	l.all.add(bound)
 	return bound, nil
@@ -88,13 +92,15 @@ type boundConn struct {
 	owner  string
 	place  *list.Element
 	unread int
+	// weight is as how many bytes one counts.
+	weight int
 }
 
 // Read implements net.Conn.
 func (b *boundConn) Read(into []byte) (int, error) {
 	n, err := b.Conn.Read(into)
 	if n > 0 && b.asking.Load() {
-		b.all.heard(b, n)
+		b.all.heard(b, n, false)
 	}
 	return n, err
 }
@@ -136,12 +142,17 @@ func (c *Connections) add(b *boundConn) {
 	}
 }
 
-// heard counts what a stranger has sent.
-func (c *Connections) heard(b *boundConn, n int) {
+// heard counts what a stranger has sent, and has it count for more by HTTP/2.
+func (c *Connections) heard(b *boundConn, n int, by2 bool) {
 	c.mu.Lock()
 	if !b.asking.Load() || b.place == nil {
 		c.mu.Unlock()
 		return
+	}
+	n *= b.weight
+	if by2 && b.weight != compressed {
+		n += b.unread * (compressed - b.weight)
+		b.weight = compressed
 	}
 	b.unread += n
 	c.unread += n
@@ -216,7 +227,12 @@ func (c *Connections) Guard(server *http.Server) {
 		return context.WithValue(ctx, connectionKey{}, bare(conn))
 	}
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
-		if b, ok := bare(conn).(*boundConn); ok && state == http.StateIdle {
+		b, ok := bare(conn).(*boundConn)
+		switch {
+		case !ok || state != http.StateIdle:
+		case b.asking.Load(): // nothing was answered yet: so HTTP/2 begins
+			c.heard(b, 0, true)
+		default:
 			c.await(b, true)
 		}
 	}

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"go.uber.org/zap/zaptest"
+	"golang.org/x/net/http2"
 )
 
 // bounded is a server of so many connections that believes what callers say of
@@ -116,6 +119,41 @@ func TestStrangersMaySendSoMuch(t *testing.T) {
 			t.Errorf("%s is gone: %v", name, err)
 		}
 	}
+}
+
+// What is sent by HTTP/2 may become much more: it counts for more.
+func TestStrangersMaySendLessByHTTP2(t *testing.T) {
+	connections := NewConnections(zaptest.NewLogger(t))
+	connections.Unread = 128 << 10
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Listener, server.EnableHTTP2 = connections.Bound(server.Listener), true
+	connections.Guard(server.Config)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	tlsConfig := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	tlsConfig.NextProtos = []string{"h2"}
+	conn, err := (&tls.Dialer{Config: tlsConfig}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	framer := http2.NewFramer(conn, conn)
+	_, _ = io.WriteString(conn, http2.ClientPreface)
+	_ = framer.WriteSettings()
+	// 16,000 times "accept-encoding: gzip, deflate", of which each is a byte; unfinished.
+	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: bytes.Repeat([]byte{0x90}, 16000)})
+	for err == nil {
+		_, err = framer.ReadFrame()
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := server.Client().Do(request)
+	if err != nil || answer.ProtoMajor != 2 {
+		t.Fatalf("an ordinary stranger has %v, %v", answer, err)
+	}
+	_ = answer.Body.Close()
 }
 
 // What is not served within bounds has no owners.
