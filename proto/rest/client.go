@@ -180,8 +180,8 @@ func (t *tokenSource) get() (string, error) {
 // Do sends body as JSON to path and decodes the answer into into; either may be
 // nil. A []byte body is sent as it is; an io.Writer is given the answer as it
 // comes, whatever it is and however long it goes on. Answers that the server marks as "try
-// again" (429 and 503 with Retry-After) are tried again while ctx lasts, at
-// most maxRetries times.
+// again" (429 and 503 with Retry-After) are tried again while ctx lasts, after
+// longestWait at most, and at most maxRetries times.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any, opts ...Option) error {
 	return c.do(ctx, method, path, body, into, newCall(opts))
 }
@@ -308,6 +308,10 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, payload
 // do not come back together.
 var retryPolicy = backoff.Policy{Initial: time.Second, Max: 30 * time.Second, Factor: 1, Jitter: 0.5}
 
+// longestWait bounds how long an answer may have a request wait: proxies say an hour, or
+// a year, of servers that are back in a minute.
+const longestWait = time.Minute
+
 func retryAfter(resp *http.Response) (time.Duration, bool) {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0, false
@@ -316,7 +320,11 @@ func retryAfter(resp *http.Response) (time.Duration, bool) {
 	if err != nil || seconds < 0 {
 		return 0, false
 	}
-	return time.Duration(seconds)*time.Second + retryPolicy.Delay(1)/4, true
+	wait := longestWait
+	if seconds < int(longestWait/time.Second) {
+		wait = time.Duration(seconds) * time.Second
+	}
+	return wait + retryPolicy.Delay(1)/4, true
 }
 
 // Sleep waits for d on the given clock, or until ctx ends, whose error it then

@@ -241,6 +241,21 @@ func TestRetriesWhereTheServerAsksForIt(t *testing.T) {
 	}
 }
 
+// A proxy that says an hour, or more than there is, holds nobody for longer than a minute.
+func TestRetriesDoNotWaitForLong(t *testing.T) {
+	for text, least := range map[string]time.Duration{"0": 0, "7": 7 * time.Second, "3600": time.Minute, "9223372036854775807": time.Minute} {
+		wait, again := retryAfter(&http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {text}}})
+		if !again || wait < least || wait > least+time.Second {
+			t.Errorf("Retry-After: %s: %s, %t, want %s and a little", text, wait, again, least)
+		}
+	}
+	for _, text := range []string{"", "-1", "Wed, 21 Oct 2026 07:28:00 GMT", "9223372036854775808"} {
+		if wait, again := retryAfter(&http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {text}}}); again {
+			t.Errorf("Retry-After: %s: tried again after %s", text, wait)
+		}
+	}
+}
+
 func TestRetryEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
