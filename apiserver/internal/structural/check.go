@@ -3,7 +3,6 @@ package structural
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -34,7 +33,10 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 	return c.errs
 }
 
-type checker struct{ errs field.ErrorList }
+type checker struct {
+	errs  field.ErrorList
+	steps int // of the patterns so far
+}
 
 func (c *checker) add(err *field.Error) { c.errs = append(c.errs, err) }
 
@@ -169,8 +171,14 @@ func (c *checker) words(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 	if p.Type != "" && !slices.Contains(types, p.Type) {
 		c.add(field.NotSupported(path.Child("type"), p.Type, types))
 	}
-	if _, err := regexp.Compile(p.Pattern); err != nil {
+	parsed, err := parsePattern(p.Pattern)
+	if err != nil {
 		c.add(field.Invalid(path.Child("pattern"), p.Pattern, fmt.Sprintf("must be a valid regular expression, but isn't: %v", err)))
+		return
+	}
+	before := c.steps
+	if c.steps += steps(parsed); before <= mostSteps && c.steps > mostSteps {
+		c.add(field.Forbidden(path.Child("pattern"), fmt.Sprintf("the patterns of a schema are repeated too often: together they take more than %d steps", mostSteps)))
 	}
 }
 

@@ -22,7 +22,7 @@ type Schema struct {
 	fallback    any
 	hasFallback bool
 	enum        []any
-	pattern     *regexp.Regexp
+	pattern     func() *regexp.Regexp // nil if there is none
 
 	allOf, anyOf, oneOf []*Schema
 	not                 *Schema
@@ -113,10 +113,10 @@ func (s *Schema) compileValues() error {
 	if s.props.Pattern == "" {
 		return nil
 	}
-	var err error
-	if s.pattern, err = regexp.Compile(s.props.Pattern); err != nil {
+	if _, err := parsePattern(s.props.Pattern); err != nil {
 		return fmt.Errorf("pattern: %w", err)
 	}
+	s.pattern = pattern(s.props.Pattern)
 	return nil
 }
 

@@ -157,7 +157,7 @@ func (s *Schema) text(path *field.Path, value string) (errs field.ErrorList) {
 		errs = append(errs, field.TooLong(path, value, int(*p.MaxLength)))
 	case p.MinLength != nil && length < *p.MinLength:
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should be at least %d chars long", at, *p.MinLength)))
-	case s.pattern != nil && !s.pattern.MatchString(value):
+	case s.pattern != nil && !s.pattern().MatchString(value):
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should match '%s'", at, p.Pattern)))
 	}
 	if p.Format != "" && p.Type == "string" && strfmt.Default.ContainsName(p.Format) && !strfmt.Default.Validates(p.Format, value) {
