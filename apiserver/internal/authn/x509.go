@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
-
 	"kctl/proto/pki"
 )
 

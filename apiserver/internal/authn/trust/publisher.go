@@ -12,7 +12,6 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/proto/core"
-
 	"kctl/proto/pki"
 )
 

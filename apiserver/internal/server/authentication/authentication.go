@@ -17,7 +17,6 @@ import (
 	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
-
 	"kctl/proto/pki"
 )
 
