@@ -174,7 +174,8 @@ func TestAuthenticationOwnsConnections(t *testing.T) {
 		open bool
 	}{"somebody": {jane, true}, "anonymous": {nobody, false}, "refused": {authenticator{}, false}} {
 		server := httptest.NewUnstartedServer(chain(ok, Authenticate(test.who, nil, prometheus.NewRegistry(), clk, zap.NewNop())))
-		server.Listener, server.Config.ConnContext = connections.Bound(server.Listener), connections.Context
+		server.Listener = connections.Bound(server.Listener)
+		connections.Guard(server.Config)
 		server.Start()
 		defer server.Close()
 		answered := func(conn net.Conn) bool {
