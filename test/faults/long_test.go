@@ -58,9 +58,14 @@ func TestKubeletKilledAtAnyMoment(t *testing.T) {
 
 // restartsOf is how often a container was started again that had run. containerd
 // 1.6 gives up the start of a container when the kubelet goes away that asked for
-// it: that one never ran, and the next is counted all the same.
+// it, and kills the shim if that is being started: that one never ran, and the
+// next is counted all the same.
 func restartsOf(s *corev1.ContainerStatus) int32 {
-	if last := s.LastTerminationState.Terminated; last != nil && last.Reason == "StartError" && strings.Contains(last.Message, "context canceled") {
+	last := s.LastTerminationState.Terminated
+	if last == nil || last.Reason != "StartError" {
+		return s.RestartCount
+	}
+	if strings.Contains(last.Message, "context canceled") || strings.Contains(last.Message, "failed to start shim: start failed: : signal: killed") {
 		return s.RestartCount - 1
 	}
 	return s.RestartCount
