@@ -33,3 +33,9 @@ type Object interface {
 	runtime.Object
 	metav1.Object
 }
+
+// IsSidecar tells whether an init container goes on beside the pod's containers
+// (KEP-753).
+func IsSidecar(c *Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}

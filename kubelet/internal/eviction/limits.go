@@ -65,7 +65,7 @@ func overLimit(pod *core.Pod, usage *Usage) (signal, message string) {
 
 func sidecars(pod *core.Pod) []core.Container {
 	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c core.Container) bool {
-		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+		return !core.IsSidecar(&c)
 	})
 }
 

@@ -233,7 +233,7 @@ func (d *decision) containers() {
 func (d *decision) unfit(c *core.Container, s *ContainerStatus) (kill *containerKill, again bool) {
 	probes := d.facts.probes[s.ID]
 	who := "Container " + c.Name
-	if isSidecar(c) {
+	if core.IsSidecar(c) {
 		who = "Init container " + c.Name
 	}
 	switch {

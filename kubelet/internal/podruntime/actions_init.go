@@ -6,12 +6,6 @@ import (
 	"kctl/proto/core"
 )
 
-// isSidecar tells whether an init container goes on beside the pod's
-// containers.
-func isSidecar(c *core.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
 // initContainers decides about init containers, and tells whether they are all
 // through: ended well or, for sidecars, started.
 //
@@ -55,7 +49,7 @@ func (d *decision) startInit(index int) {
 // sidecars and do not run, or can not go on as they run.
 func (d *decision) keepSidecars(n int) {
 	for i := range d.pod.Spec.InitContainers[:n] {
-		if isSidecar(&d.pod.Spec.InitContainers[i]) {
+		if core.IsSidecar(&d.pod.Spec.InitContainers[i]) {
 			d.sidecar(i)
 		}
 	}
@@ -85,7 +79,7 @@ func (d *decision) sidecar(index int) (started bool) {
 // tells whether the next one may start.
 func (d *decision) initContainer(index int) (through bool) {
 	c := &d.pod.Spec.InitContainers[index]
-	if isSidecar(c) {
+	if core.IsSidecar(c) {
 		return d.sidecar(index)
 	}
 	last := d.status.Container(c.Name)

@@ -109,7 +109,7 @@ func remaining(grace, used time.Duration) time.Duration {
 }
 
 func isSidecarName(pod *core.Pod, name string) bool {
-	return slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name && isSidecar(&c) })
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name && core.IsSidecar(&c) })
 }
 
 func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*RunningContainer, turn func() error, grace *int64) error {

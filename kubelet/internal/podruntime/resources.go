@@ -110,7 +110,7 @@ func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
 		return oomBestEffort
 	}
 	request := c.Resources.Requests.Memory().Value()
-	if isSidecar(c) {
+	if core.IsSidecar(c) {
 		request = max(request, leastRequest(pod.Spec.Containers))
 	}
 	score := 1000 - 1000*(request+unclaimed(pod))/m.memory

@@ -77,7 +77,7 @@ func anyRestarts(pod *core.Pod, status *PodStatus) bool {
 	policy := func(c core.Container) bool {
 		return restartPolicyOf(&pod.Spec, &c) != corev1.ContainerRestartPolicyNever
 	}
-	initAgain := func(c core.Container) bool { return !isSidecar(&c) && again(c) }
+	initAgain := func(c core.Container) bool { return !core.IsSidecar(&c) && again(c) }
 	return slices.ContainsFunc(pod.Spec.Containers, policy) || slices.ContainsFunc(pod.Spec.Containers, again) ||
 		slices.ContainsFunc(pod.Spec.InitContainers, initAgain)
 }

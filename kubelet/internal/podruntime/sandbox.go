@@ -90,7 +90,7 @@ func portMappings(pod *core.Pod) []*runtimeapi.PortMapping {
 		}
 	}
 	for i := range pod.Spec.InitContainers {
-		if isSidecar(&pod.Spec.InitContainers[i]) {
+		if core.IsSidecar(&pod.Spec.InitContainers[i]) {
 			add(&pod.Spec.InitContainers[i])
 		}
 	}

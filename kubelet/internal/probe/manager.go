@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -127,7 +126,7 @@ func (m *Manager) AddPod(pod *core.Pod) {
 	}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if core.IsSidecar(c) {
 			m.addContainer(p, c, "spec.initContainers{"+c.Name+"}")
 		}
 	}

@@ -141,7 +141,7 @@ func initialized(spec *core.PodSpec, status *core.PodStatus) verdict {
 	for i := range spec.InitContainers {
 		s := &status.InitContainerStatuses[i]
 		complete := s.Ready
-		if restartable(&spec.InitContainers[i]) {
+		if core.IsSidecar(&spec.InitContainers[i]) {
 			complete = s.Started != nil && *s.Started
 		}
 		if !complete {
@@ -163,7 +163,7 @@ func containersReady(spec *core.PodSpec, status *core.PodStatus) verdict {
 	}
 	var unready []string
 	for i := range spec.InitContainers {
-		if s := &status.InitContainerStatuses[i]; restartable(&spec.InitContainers[i]) && !s.Ready {
+		if s := &status.InitContainerStatuses[i]; core.IsSidecar(&spec.InitContainers[i]) && !s.Ready {
 			unready = append(unready, s.Name)
 		}
 	}

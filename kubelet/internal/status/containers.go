@@ -201,7 +201,7 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 // and the runtime's records may be gone.
 func through(in Input, c *core.Container) bool {
 	isInit := slices.ContainsFunc(in.Pod.Spec.InitContainers, func(i core.Container) bool { return i.Name == c.Name })
-	return isInit && !restartable(c) && podruntime.EverInitialized(&in.Pod.Spec, in.Runtime)
+	return isInit && !core.IsSidecar(c) && podruntime.EverInitialized(&in.Pod.Spec, in.Runtime)
 }
 
 // notStarted is why a container waits if nothing went wrong. A pod with init
@@ -221,17 +221,11 @@ func initDone(in Input) bool {
 		switch {
 		case newest == nil:
 			return true
-		case restartable(&c):
+		case core.IsSidecar(&c):
 			return newest.State != podruntime.StateRunning || c.StartupProbe != nil && !in.Started(c.Name, newest.ID)
 		}
 		return !newest.Succeeded()
 	})
-}
-
-// restartable says that an init container is a sidecar: it keeps running
-// beside the others.
-func restartable(c *core.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // explainWaiting lets the reason that the last sync found stand for a container
@@ -311,7 +305,7 @@ func started(in Input, c *core.Container, status *core.ContainerStatus) bool {
 }
 
 func ready(in Input, c *core.Container, status *core.ContainerStatus, init bool) bool {
-	if init && !restartable(c) {
+	if init && !core.IsSidecar(c) {
 		return status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
 	}
 	if status.State.Running == nil || !*status.Started {

@@ -51,7 +51,7 @@ func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a anew) co
 	for i := range spec.InitContainers {
 		c, s := &spec.InitContainers[i], &status.InitContainerStatuses[i]
 		switch {
-		case restartable(c):
+		case core.IsSidecar(c):
 			pendingInit = pendingInit || s.Started == nil || !*s.Started
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:

@@ -80,7 +80,7 @@ func summarize(pod *core.Pod) summary {
 	}
 	sidecars := map[string]bool{}
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
+		if c := &pod.Spec.InitContainers[i]; core.IsSidecar(c) {
 			sidecars[c.Name] = true
 			s.total++
 		}

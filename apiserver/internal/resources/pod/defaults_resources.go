@@ -96,7 +96,3 @@ func roundUp(list corev1.ResourceList) {
 		}
 	}
 }
-
-func isSidecar(c *core.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}

@@ -60,7 +60,7 @@ func validateInitContainers(s *containerScope, at *field.Path) field.ErrorList {
 		c, path := &s.spec.InitContainers[i], at.Child("initContainers").Index(i)
 		errs = append(errs, uniqueLabel(c.Name, path.Child("name"), names)...)
 		errs = append(errs, s.container(c, path)...)
-		if isSidecar(c) {
+		if core.IsSidecar(c) {
 			errs = append(errs, s.lifecycleAndProbes(c, path)...)
 			continue
 		}
@@ -187,7 +187,7 @@ func hostPortConflicts(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}
 	for i := range spec.InitContainers {
 		c, path := &spec.InitContainers[i], at.Child("initContainers").Index(i)
-		if isSidecar(c) {
+		if core.IsSidecar(c) {
 			claim(taken, c, path)
 		} else {
 			claim(sets.New[string](), c, path)
