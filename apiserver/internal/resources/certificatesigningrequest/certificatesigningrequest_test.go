@@ -5,10 +5,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,6 +43,34 @@ func signed(t *testing.T) []byte {
 	return der
 }
 
+// signedBy says that it is signed by an RSA key of so many bits.
+func signedBy(t *testing.T, bits uint) []byte {
+	t.Helper()
+	modulus := new(big.Int).Lsh(big.NewInt(1), bits-1)
+	key, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: modulus.Add(modulus, big.NewInt(1)), E: 65537})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type content struct {
+		Version      int
+		Subject, Key asn1.RawValue
+		Attributes   []asn1.RawValue `asn1:"tag:0"`
+	}
+	der, err := asn1.Marshal(struct {
+		Content   content
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}{
+		content{Subject: asn1.RawValue{FullBytes: []byte{0x30, 0}}, Key: asn1.RawValue{FullBytes: key}},
+		pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, Parameters: asn1.NullRawValue}, // SHA-256 with RSA
+		asn1.BitString{Bytes: []byte{1}, BitLength: 8},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return block(requestBlock, der)
+}
+
 func block(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
@@ -63,6 +94,8 @@ func TestValidate(t *testing.T) {
 		"no block":          {nil, "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
 		"rubbish":           {block(requestBlock, []byte("foo")), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: asn1: structure error"},
 		"forged":            {block(requestBlock, forged), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: x509: ECDSA verification failure"},
+		"a long key":        {signedBy(t, 16384), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: crypto/rsa: verification error"},
+		"too long a key":    {signedBy(t, 16385), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: RSA keys of more than 16384 bits are not supported"},
 		"no usage, signer":  {good, "a.b/c/d", "", nil, "[spec.usages: Required value, spec.signerName: Invalid value: \"a.b/c/d\": must be a fully qualified domain and path of the form 'example.com/signer-name']"},
 		"no signer":         {good, "", "client auth", nil, "spec.signerName: Required value"},
 		"one label":         {good, "foo/bar", "client auth", nil, "spec.signerName: Invalid value: \"foo\": should be a domain with at least two segments separated by dots"},

@@ -3,6 +3,7 @@ package certificatesigningrequest
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -23,8 +24,11 @@ const (
 	legacySigner    = "kubernetes.io/legacy-unknown"
 	shortestSeconds = 600
 	requestBlock    = "CERTIFICATE REQUEST"
-	certBlock       = "CERTIFICATE"
-	maxDomain       = 253
+	// mostBits is twice what Go's TLS takes of a key. What a signature costs to check
+	// grows with the square of it: a megabyte of a key takes hours.
+	mostBits  = 16384
+	certBlock = "CERTIFICATE"
+	maxDomain = 253
 )
 
 var usages = sets.New(
@@ -74,6 +78,9 @@ func Parse(r *certificatesv1.CertificateSigningRequest) (*x509.CertificateReques
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return nil, err
+	}
+	if key, ok := parsed.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > mostBits {
+		return nil, fmt.Errorf("RSA keys of more than %d bits are not supported", mostBits)
 	}
 	return parsed, parsed.CheckSignature()
 }
