@@ -113,6 +113,22 @@ func TestSettingsStay(t *testing.T) {
 	}
 }
 
+// Kubelets register by small letters: a certificate of any others would not be the node's.
+func TestNodeNames(t *testing.T) {
+	l := layout(t)
+	for range 2 {
+		s, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "Node-1.Example.ORG"})
+		if err != nil || s.NodeName != "node-1.example.org" {
+			t.Fatalf("the node is called %+v, %v", s, err)
+		}
+	}
+	for _, name := range []string{"node_1", strings.Repeat("a", 64)} {
+		if _, err := chooseSettings(layout(t), UpOptions{Port: 7443, NodeName: name}); err == nil || !strings.Contains(err.Error(), "--node-name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // Where loopback is down, up says so before it makes anything.
 func TestLoopbackIsDown(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -11,6 +11,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/proto/pki"
 )
@@ -69,6 +72,7 @@ func loadSettings(l Layout) (*settings, error) {
 // chooseSettings loads the cluster's settings, or chooses and saves them. What
 // the user asks for now must not contradict what was chosen.
 func chooseSettings(l Layout, o UpOptions) (*settings, error) {
+	o.NodeName = strings.ToLower(o.NodeName) // as kubelets do
 	s, err := loadSettings(l)
 	switch {
 	case err == nil:
@@ -78,9 +82,16 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	}
 	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port}
 	if s.NodeName == "" {
-		if s.NodeName, err = os.Hostname(); err != nil {
+		host, err := os.Hostname()
+		if err != nil {
 			return nil, fmt.Errorf("node name: %w", err)
 		}
+		s.NodeName = strings.ToLower(host)
+	}
+	// It is the value of a label, too, which may be shorter.
+	problems := append(validation.IsDNS1123Subdomain(s.NodeName), validation.IsValidLabelValue(s.NodeName)...)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("no node can be called %q (--node-name gives it another name): %s", s.NodeName, problems[0])
 	}
 	taken := []int{o.Port} // nobody listens on it yet
 	for port, preferred := range map[*int]int{
