@@ -93,6 +93,13 @@ func (c *Cache) RemoveNode(name string) {
 	c.dropIfEmpty(name, entry)
 }
 
+// Has reports whether a pod counts on a node, by the API's word or by Assume.
+func (c *Cache) Has(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pods[uid] != nil
+}
+
 // Assume counts a pod on a node before the API knows. The pod must not be in
 // the cache.
 func (c *Cache) Assume(info *framework.PodInfo, nodeName string) error {

@@ -31,7 +31,9 @@ type attempt struct {
 // goroutine that binds it.
 func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 	pod := queued.Pod
-	if _, waits := r.Queue.Current(pod.UID); !waits || pod.DeletionTimestamp != nil {
+	_, current := r.Queue.Current(pod.UID)
+	// An event older than the Binding brings a pod back that the queue was done with.
+	if !current || pod.DeletionTimestamp != nil || r.Cache.Has(pod.UID) {
 		r.Queue.Done(pod.UID)
 		return
 	}

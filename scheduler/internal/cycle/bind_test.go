@@ -230,3 +230,25 @@ func TestNodeGoneWhileAnAnswerIsAwaited(t *testing.T) {
 		}
 	})
 }
+
+// A report of the pod that is older than its Binding, as of the condition that says
+// why it had no node, arrives when the queue has done with the pod.
+func TestAnAssumedPodIsNotPlacedAgain(t *testing.T) {
+	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
+		c.lag = time.Minute
+		c.create(resident("low", "n1", "2", 0, 1))
+		pod := fixture.Pod("p", fixture.Requests("cpu", "2"), fixture.Priority(100))
+		c.create(pod)
+		synctest.Wait()
+		late := pod.DeepCopy()
+		late.Labels = map[string]string{"set": "before it was bound"}
+		c.sink.Apply(watch.Modified, late)
+		synctest.Wait()
+		if said := c.said(); said != "p → n1" {
+			t.Errorf("what was said and done:\n%s\nwant no more than that the pod was bound", said)
+		}
+		if part, _ := s.queue.Where(pod.UID); part != "" {
+			t.Errorf("the pod waits in the queue: %s", part)
+		}
+	})
+}

@@ -32,6 +32,7 @@ type Queue interface {
 // Cache holds the nodes and takes assumptions.
 type Cache interface {
 	Update(snapshot *cache.Snapshot)
+	Has(uid types.UID) bool
 	Assume(pod *framework.PodInfo, node string) error
 	FinishBinding(uid types.UID)
 	Forget(uid types.UID) bool
