@@ -91,6 +91,14 @@ func TestEqualEventsAreCounted(t *testing.T) {
 	}
 }
 
+func TestLongMessagesAreCutBetweenCharacters(t *testing.T) {
+	full := strings.Repeat("x", maxMessage-4) + "ééé"
+	event := New(&core.ObjectReference{Name: "web"}, corev1.EventSource{}, corev1.EventTypeNormal, "A", full, time.Now())
+	if want := strings.Repeat("x", maxMessage-4) + "..."; event.Message != want {
+		t.Errorf("the message ends in %q, want %q", event.Message[maxMessage-8:], want[maxMessage-8:])
+	}
+}
+
 func TestNamesOfObjectsWithLongNames(t *testing.T) {
 	got := record(t, 1, created, func(r *Recorder) {
 		r.Event(pod(strings.Repeat("a", 236)+"."+strings.Repeat("b", 16)), corev1.EventTypeNormal, "A", "first")

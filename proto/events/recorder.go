@@ -127,7 +127,7 @@ func New(ref *core.ObjectReference, source corev1.EventSource, eventType, reason
 		namespace = core.NamespaceDefault
 	}
 	if len(message) > maxMessage {
-		message = message[:maxMessage-len("...")] + "..."
+		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..." // no part of a character
 	}
 	return &core.Event{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
