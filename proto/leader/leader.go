@@ -219,7 +219,7 @@ func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err e
 }
 
 // try takes or renews the lease once. ours is false without an error where
-// somebody else holds it.
+// another process holds it.
 func (e *Elector) try(ctx context.Context) (ours bool, err error) {
 	began := e.config.Clock.Now()
 	defer func() {
@@ -227,6 +227,14 @@ func (e *Elector) try(ctx context.Context) (ours bool, err error) {
 			e.renewed.Store(began)
 		}
 	}()
+	if e.observed != nil && e.Holder() == e.config.Identity {
+		// Its version tells the API whether the lease is still as we wrote it. If not,
+		// or if it is gone, we have to read it.
+		if updated, err := e.leases.Update(ctx, e.record(e.observed)); err == nil {
+			e.observe(updated)
+			return true, nil
+		}
+	}
 	current, err := e.leases.Get(ctx)
 	if apierrors.IsNotFound(err) {
 		created, err := e.leases.Create(ctx, e.record(nil))

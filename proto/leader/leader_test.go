@@ -24,12 +24,17 @@ type fakeLeases struct {
 	revision int
 	down     bool
 	hang     bool
+	reads    int
 }
 
-var errDown = errors.New("connection refused")
+var (
+	errDown     = errors.New("connection refused")
+	errNotFound = apierrors.NewNotFound(core.Leases.GVR().GroupResource(), "kube-scheduler")
+)
 
 func (f *fakeLeases) Get(ctx context.Context) (*core.Lease, error) {
 	f.mu.Lock()
+	f.reads++
 	down, hang, lease := f.down, f.hang, f.lease.DeepCopy()
 	f.mu.Unlock()
 	if hang {
@@ -40,7 +45,7 @@ func (f *fakeLeases) Get(ctx context.Context) (*core.Lease, error) {
 		return nil, errDown
 	}
 	if lease == nil {
-		return nil, apierrors.NewNotFound(core.Leases.GVR().GroupResource(), "kube-scheduler")
+		return nil, errNotFound
 	}
 	return lease, nil
 }
@@ -57,11 +62,19 @@ func (f *fakeLeases) Create(_ context.Context, lease *core.Lease) (*core.Lease, 
 	return f.store(lease), nil
 }
 
-func (f *fakeLeases) Update(_ context.Context, lease *core.Lease) (*core.Lease, error) {
+func (f *fakeLeases) Update(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.down {
+	switch {
+	case f.hang:
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		return nil, ctx.Err()
+	case f.down:
 		return nil, errDown
+	case f.lease == nil:
+		return nil, errNotFound
 	}
 	if lease.ResourceVersion != f.lease.ResourceVersion {
 		return nil, apierrors.NewConflict(core.Leases.GVR().GroupResource(), lease.Name, errors.New("stale"))
@@ -147,6 +160,35 @@ func TestFirstLeadsSecondWaitsAndTakesOverOnRelease(t *testing.T) {
 		}
 		second.stop()
 		<-second.result
+	})
+}
+
+func TestALeaderRenewsWithoutReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeLeases{}
+		c := start(t, "a", store)
+		renew := func(wantReads int, when string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			store.set(func(f *fakeLeases) {
+				if f.reads != wantReads {
+					t.Errorf("%s: %d reads, want %d", when, f.reads, wantReads)
+				}
+				if f.lease == nil || time.Since(f.lease.Spec.RenewTime.Time) > DefaultRetryPeriod {
+					t.Errorf("%s: not renewed: %v", when, f.lease)
+				}
+			})
+			if !c.Leading() {
+				t.Errorf("%s: it does not lead", when)
+			}
+		}
+		renew(1, "from the start on")
+		store.set(func(f *fakeLeases) { f.store(f.lease) })
+		renew(2, "after another wrote to the lease")
+		store.set(func(f *fakeLeases) { f.lease = nil })
+		renew(3, "after the lease was deleted")
+		c.stop()
+		<-c.result
 	})
 }
 
