@@ -17,8 +17,7 @@ const PodSelector = "status.phase!=Succeeded,status.phase!=Failed"
 
 // Queue is what the feed tells of pods that wait.
 type Queue interface {
-	Add(ctx context.Context, pod *core.Pod)
-	Update(ctx context.Context, pod *core.Pod)
+	Add(ctx context.Context, pod *core.Pod) // or update it
 	Delete(uid types.UID)
 	Move(event framework.Event)
 }
@@ -137,7 +136,7 @@ func (f *Feed) podUpdated(old, pod *core.Pod) {
 			return
 		}
 		f.nominated(old.Status.NominatedNodeName, pod)
-		f.queue.Update(f.ctx, pod)
+		f.queue.Add(f.ctx, pod)
 	case old.Spec.NodeName == "":
 		f.assigned(pod)
 	default:

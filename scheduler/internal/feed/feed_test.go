@@ -32,7 +32,6 @@ func (l *log) note(format string, args ...any) {
 }
 
 func (l *log) Add(_ context.Context, pod *core.Pod)      { l.note("queue add %s", pod.Name) }
-func (l *log) Update(_ context.Context, pod *core.Pod)   { l.note("queue update %s", pod.Name) }
 func (l *log) Delete(uid types.UID)                      { l.note("queue delete %s", l.names[uid]) }
 func (l *log) Move(e framework.Event)                    { l.note("event %s", e.Label()) }
 func (l *log) SetImages(string, []corev1.ContainerImage) {}
@@ -76,7 +75,7 @@ func TestPods(t *testing.T) {
 		"new, assigned":       {nil, watch.Added, assigned, []string{"cache pod p on n1", "queue delete p", "event AssignedPodAdd"}},
 		"new, ended":          {nil, watch.Added, changed(assigned, phase(corev1.PodSucceeded)), nil},
 		"new, being deleted":  {nil, watch.Added, changed(waiting, deleting), nil},
-		"waiting, changed":    {waiting, watch.Modified, changed(waiting, phase(corev1.PodPending)), []string{"queue update p"}},
+		"waiting, changed":    {waiting, watch.Modified, changed(waiting, phase(corev1.PodPending)), []string{"queue add p"}},
 		"waiting, deleting":   {waiting, watch.Modified, changed(waiting, deleting), []string{"queue delete p"}},
 		"bound":               {waiting, watch.Modified, assigned, []string{"cache pod p on n1", "queue delete p", "event AssignedPodAdd"}},
 		"kubelet's report":    {assigned, watch.Modified, changed(assigned, phase(corev1.PodRunning)), nil},

@@ -162,9 +162,6 @@ func (q *Queue) activate(it *item, event string) {
 	q.signal(q.wake)
 }
 
-// Update takes a changed pod that has no node.
-func (q *Queue) Update(ctx context.Context, pod *core.Pod) { q.Add(ctx, pod) }
-
 func (q *Queue) update(ctx context.Context, it *item, pod *core.Pod) {
 	event := framework.Event{Resource: framework.PodEvent, OldPod: it.Pod, NewPod: pod}
 	if it.place == inFlight {

@@ -252,14 +252,14 @@ func TestGatedPodWaitsForItsGates(t *testing.T) {
 		wantNext(t, q, "")
 		one := pod.DeepCopy()
 		one.Spec.SchedulingGates = one.Spec.SchedulingGates[:1]
-		q.Update(t.Context(), one)
+		q.Add(t.Context(), one)
 		wantNext(t, q, "")
 		if n := q.Pending()["gated"]; n != 1 {
 			t.Errorf("%d gated pods, want 1", n)
 		}
 		none := pod.DeepCopy()
 		none.Spec.SchedulingGates = nil
-		q.Update(t.Context(), none)
+		q.Add(t.Context(), none)
 		wantNext(t, q, "a")
 		if n := q.Pending()["gated"]; n != 0 {
 			t.Errorf("%d gated pods, want 0", n)
@@ -294,11 +294,11 @@ func TestUpdateOfThePodItself(t *testing.T) {
 				q.Add(t.Context(), pod)
 				wantNext(t, q, "a")
 				if test.inFlight {
-					q.Update(t.Context(), test.update(pod))
+					q.Add(t.Context(), test.update(pod))
 					q.Failed(pod.UID, taintFailure)
 				} else {
 					q.Failed(pod.UID, taintFailure)
-					q.Update(t.Context(), test.update(pod))
+					q.Add(t.Context(), test.update(pod))
 				}
 				if !test.back {
 					wantNext(t, q, "")
