@@ -1,10 +1,11 @@
 // Package backoff is the project's one way to wait longer after each failure.
 //
-// Anybody may call it. It never sleeps itself and owns no goroutine: callers
-// ask for a delay and wait on their own clock.
+// Every package may call it. It owns no goroutine: callers ask for a delay, and
+// wait for it on their own clock, by Sleep or by a timer.
 package backoff
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -40,6 +41,22 @@ func (p Policy) Delay(failures int) time.Duration {
 		d *= 1 + rand.Float64()*p.Jitter
 	}
 	return time.Duration(d)
+}
+
+// Sleep waits for d on the given clock, or until ctx ends, whose error it then
+// returns.
+func Sleep(ctx context.Context, clock clock.Clock, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Keyed counts failures per key, and forgets a key whose last failure is more

@@ -240,7 +240,7 @@ func (r *Recorder) record(ctx context.Context, event *core.Event, known bool) {
 				zap.String("reason", event.Reason), zap.Error(err))
 			return
 		}
-		if rest.Sleep(ctx, r.clock, sendPolicy.Delay(try)) != nil {
+		if backoff.Sleep(ctx, r.clock, sendPolicy.Delay(try)) != nil {
 			return
 		}
 	}

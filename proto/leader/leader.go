@@ -179,7 +179,7 @@ func (e *Elector) acquire(ctx context.Context) error {
 			e.config.Logger.Warn("lease can't be had yet, will keep trying", zap.String("lease", e.lease()), zap.Error(err))
 			warned = true
 		}
-		if err := rest.Sleep(ctx, e.config.Clock, wait.Delay(1)); err != nil {
+		if err := backoff.Sleep(ctx, e.config.Clock, wait.Delay(1)); err != nil {
 			return err
 		}
 	}
@@ -188,7 +188,7 @@ func (e *Elector) acquire(ctx context.Context) error {
 // renew keeps the lease until ctx ends (nil) or it is lost (ErrLost).
 func (e *Elector) renew(ctx context.Context) error {
 	for {
-		if rest.Sleep(ctx, e.config.Clock, e.config.RetryPeriod) != nil {
+		if backoff.Sleep(ctx, e.config.Clock, e.config.RetryPeriod) != nil {
 			return nil
 		}
 		ours, err := e.tryFor(ctx, e.config.RenewDeadline-e.config.Clock.Since(e.lastRenewed()))
@@ -211,7 +211,7 @@ func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		if rest.Sleep(ctx, e.config.Clock, d) == nil {
+		if backoff.Sleep(ctx, e.config.Clock, d) == nil {
 			cancel()
 		}
 	}()

@@ -272,7 +272,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, method, path string,
 		if !again || attempt >= maxRetries {
 			return nil, failure
 		}
-		if err := Sleep(ctx, c.clock, wait); err != nil {
+		if err := backoff.Sleep(ctx, c.clock, wait); err != nil {
 			return nil, errors.Join(failure, err)
 		}
 		c.meter.Retried(method, u.Host, resp.StatusCode)
@@ -325,22 +325,6 @@ func retryAfter(resp *http.Response) (time.Duration, bool) {
 		wait = time.Duration(seconds) * time.Second
 	}
 	return wait + retryPolicy.Delay(1)/4, true
-}
-
-// Sleep waits for d on the given clock, or until ctx ends, whose error it then
-// returns.
-func Sleep(ctx context.Context, clock clock.Clock, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func encode(body any, call *call) (payload []byte, contentType string, err error) {

@@ -148,7 +148,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		// become a busy loop either.
 		if err != nil || !progressed {
 			failures++
-			_ = rest.Sleep(ctx, r.options.Clock, r.options.Backoff.Delay(failures))
+			_ = backoff.Sleep(ctx, r.options.Clock, r.options.Backoff.Delay(failures))
 		}
 	}
 	return ctx.Err()

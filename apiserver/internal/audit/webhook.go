@@ -56,7 +56,7 @@ func (w *webhook) Deliver(ctx context.Context, events []*Event) error {
 		if err = w.post(ctx, list); err == nil || !worthTrying(err) {
 			return err
 		}
-		if failures < webhookAttempts && rest.Sleep(ctx, w.clock, w.policy.Delay(failures)) != nil {
+		if failures < webhookAttempts && backoff.Sleep(ctx, w.clock, w.policy.Delay(failures)) != nil {
 			break
 		}
 	}

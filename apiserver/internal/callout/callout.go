@@ -79,7 +79,7 @@ func (s *Service) Ask(ctx context.Context, question, answer any) error {
 		if !again || attempt == attempts || ctx.Err() != nil {
 			return err
 		}
-		if rest.Sleep(ctx, s.clock, s.retry.Delay(attempt)) != nil {
+		if backoff.Sleep(ctx, s.clock, s.retry.Delay(attempt)) != nil {
 			return err
 		}
 	}

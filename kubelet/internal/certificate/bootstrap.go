@@ -136,7 +136,7 @@ func (o Options) obtain(ctx context.Context, client *rest.Client, failed func())
 		}
 		failed()
 		o.Logger.Warn("no certificate yet", zap.String("file", o.File()), zap.Error(err))
-		if err := rest.Sleep(ctx, o.Clock, retry.Delay(failures)); err != nil {
+		if err := backoff.Sleep(ctx, o.Clock, retry.Delay(failures)); err != nil {
 			return err
 		}
 	}

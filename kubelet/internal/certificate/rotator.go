@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"kctl/proto/backoff"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
@@ -79,7 +80,7 @@ func (r *Rotator) Run(ctx context.Context) error {
 		// In naps: a timer stands still while the machine is suspended, and does
 		// not follow its clock when that is set.
 		for left := due.Sub(r.Clock.Now()); left > 0; left = due.Sub(r.Clock.Now()) {
-			if err := rest.Sleep(ctx, r.Clock, min(left, nap)); err != nil {
+			if err := backoff.Sleep(ctx, r.Clock, min(left, nap)); err != nil {
 				return nil // ctx has ended
 			}
 		}

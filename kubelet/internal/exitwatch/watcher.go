@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/proto/rest"
+	"kctl/proto/backoff"
 )
 
 // Runtime is asked for single containers.
@@ -115,7 +115,7 @@ func (w *Watcher) await(ctx context.Context, id string) error {
 		return err
 	}
 	for range settled {
-		if err := rest.Sleep(ctx, w.clock, settling); err != nil {
+		if err := backoff.Sleep(ctx, w.clock, settling); err != nil {
 			return err
 		}
 		if w.known(ctx, id) {

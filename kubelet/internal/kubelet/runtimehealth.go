@@ -17,8 +17,8 @@ import (
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/shutdown"
+	"kctl/proto/backoff"
 	"kctl/proto/daemon"
-	"kctl/proto/rest"
 )
 
 // How often the runtime is asked how it is: while it is well, and while not.
@@ -61,7 +61,7 @@ func (h *runtimeHealth) wait(ctx context.Context) error {
 			h.logger.Warn("waiting for the container runtime", zap.Error(err))
 			daemon.Waiting("the container runtime: "+err.Error(), h.logger)
 		}
-		if rest.Sleep(ctx, h.clock, unhealthyEvery) != nil {
+		if backoff.Sleep(ctx, h.clock, unhealthyEvery) != nil {
 			return errors.Join(ctx.Err(), err)
 		}
 	}
@@ -74,7 +74,7 @@ func (h *runtimeHealth) Run(ctx context.Context) error {
 		if h.runtimeError() != nil || h.networkError() != nil {
 			wait = unhealthyEvery
 		}
-		if err := rest.Sleep(ctx, h.clock, wait); err != nil {
+		if err := backoff.Sleep(ctx, h.clock, wait); err != nil {
 			return err
 		}
 		h.look(ctx)

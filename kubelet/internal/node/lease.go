@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -38,7 +39,7 @@ func (m *Manager) runLease(ctx context.Context) error {
 				m.config.Logger.Warn("node lease not renewed, will retry", zap.String("node", m.config.Name), zap.Error(err))
 			}
 		}
-		_ = rest.Sleep(ctx, m.config.Clock, wait)
+		_ = backoff.Sleep(ctx, m.config.Clock, wait)
 	}
 	return ctx.Err()
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -106,7 +107,7 @@ func (p *podCertificates) advance(ctx context.Context, e *podCertificate, pod *c
 		if decided || err != nil || !wait {
 			return err
 		}
-		if err := rest.Sleep(ctx, p.clock, pause); err != nil {
+		if err := backoff.Sleep(ctx, p.clock, pause); err != nil {
 			return fmt.Errorf("waiting for the signer to answer %s: %w", e.pending, err)
 		}
 	}

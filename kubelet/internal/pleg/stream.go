@@ -13,7 +13,6 @@ import (
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/proto/backoff"
-	"kctl/proto/rest"
 )
 
 // Receiver is a stream of the runtime's events that is open.
@@ -82,7 +81,7 @@ func (g *Generator) listen(ctx context.Context) {
 		case failures == 1:
 			g.logger.Warn("events of the container runtime broke off; it is listed until they come again", zap.Error(err))
 		}
-		_ = rest.Sleep(ctx, g.clock, wait)
+		_ = backoff.Sleep(ctx, g.clock, wait)
 	}
 }
 

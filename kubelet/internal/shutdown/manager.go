@@ -14,7 +14,6 @@ import (
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
-	"kctl/proto/rest"
 )
 
 // What pods are told that end, or don't begin, because of a shutdown; upstream's
@@ -64,7 +63,7 @@ func (m *Manager) ShuttingDown() bool { return m != nil && m.down.Load() }
 var retry = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.2}
 
 func (m *Manager) sleep(ctx context.Context, d time.Duration) error {
-	return rest.Sleep(ctx, m.Clock, d)
+	return backoff.Sleep(ctx, m.Clock, d)
 }
 
 // Run keeps shutdowns waiting, and ends pods when one comes, until ctx ends. Where

@@ -295,7 +295,7 @@ func (s *parts) lead(ctx context.Context) error {
 // expire counts out pods whose binding was accepted and never seen.
 func (s *parts) expire(ctx context.Context) error {
 	for {
-		if err := rest.Sleep(ctx, s.clock, expireEvery); err != nil {
+		if err := backoff.Sleep(ctx, s.clock, expireEvery); err != nil {
 			return err
 		}
 		for _, pod := range s.cache.Expire() {

@@ -174,7 +174,7 @@ func (a *attempt) sendUntilKnown(ctx context.Context) error {
 // returns false once ctx has ended.
 func (a *attempt) waitToLead(ctx context.Context) bool {
 	for a.Leading != nil && !a.Leading() {
-		if rest.Sleep(ctx, a.Clock, resend.Initial) != nil {
+		if backoff.Sleep(ctx, a.Clock, resend.Initial) != nil {
 			return false
 		}
 	}

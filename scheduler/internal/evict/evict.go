@@ -18,7 +18,6 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/events"
-	"kctl/proto/rest"
 )
 
 const (
@@ -117,7 +116,7 @@ func (e *Evictor) ask(ctx context.Context, ev eviction) {
 		if err = e.try(ctx, ev); err == nil {
 			return // the feed sees it go
 		}
-		if rest.Sleep(ctx, e.o.Clock, retry.Delay(i+1)) != nil {
+		if backoff.Sleep(ctx, e.o.Clock, retry.Delay(i+1)) != nil {
 			break
 		}
 	}

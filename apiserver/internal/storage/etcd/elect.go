@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"k8s.io/utils/clock"
 
-	"kctl/proto/rest"
+	"kctl/proto/backoff"
 )
 
 // electing is held by the server of this process that starts: etcd tells raft's
@@ -33,7 +33,7 @@ func (e *Embedded) elect(ctx context.Context) {
 			// What fails here is left to the tick.
 			_ = e.server.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self})
 		}
-		_ = rest.Sleep(ctx, clock.RealClock{}, electionPace)
+		_ = backoff.Sleep(ctx, clock.RealClock{}, electionPace)
 	}
 }
 

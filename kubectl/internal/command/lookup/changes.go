@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/backoff"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
 )
@@ -66,7 +67,7 @@ func Changes(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) e
 		case !interrupted || failures > maxWatchFailures:
 			return err
 		}
-		if err := rest.Sleep(ctx, c.Clock, watchPause); err != nil {
+		if err := backoff.Sleep(ctx, c.Clock, watchPause); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/discover"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -225,7 +226,7 @@ func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 			return fmt.Errorf("error when evicting pods/%q -n %q: %w", pod.Name, pod.Namespace, err)
 		}
 		fmt.Fprintf(d.Err, "error when evicting pods/%q -n %q (will retry after 5s): %v\n", pod.Name, pod.Namespace, err)
-		if err := rest.Sleep(ctx, d.Clock, evictPause); err != nil {
+		if err := backoff.Sleep(ctx, d.Clock, evictPause); err != nil {
 			return fmt.Errorf("error when evicting pods/%q -n %q: global timeout reached: %v", pod.Name, pod.Namespace, d.timeout)
 		}
 	}
@@ -253,7 +254,7 @@ func (d *draining) untilOverdue(ctx context.Context, pod *core.Pod) (skipped boo
 			_, err := fmt.Fprintf(d.Out, "pod %q has DeletionTimestamp older than %v seconds, skipping\n", pod.Name, d.skipWait)
 			return true, err
 		}
-		if err := rest.Sleep(ctx, d.Clock, overduePause); err != nil {
+		if err := backoff.Sleep(ctx, d.Clock, overduePause); err != nil {
 			return false, fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/printer"
+	"kctl/proto/backoff"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
 )
@@ -81,7 +82,7 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 	single, err := w.expand(cmd.Context(), targets)
 	for err == nil && len(single) == 0 && goals[0].create {
 		// A selector may choose objects of which none is there yet.
-		if rest.Sleep(ctx, w.Clock, selectPause) != nil {
+		if backoff.Sleep(ctx, w.Clock, selectPause) != nil {
 			return cmp.Or(cmd.Context().Err(), errors.New("timed out waiting for the condition"))
 		}
 		single, err = w.expand(cmd.Context(), targets)
