@@ -58,8 +58,8 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		logger.Info("note on the configuration", zap.String("note", note))
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	routes := feed.New(ctx, s.queue, s.cache, s.nominations, s.waiting)
-	routes.Whole = len(plugins) > 0 || s.extenders != nil
+	keeps := feed.Keeps(len(plugins) > 0 || s.extenders != nil)
+	routes := feed.New(ctx, keeps, s.queue, s.cache, s.nominations, s.waiting)
 	watches := s.watches(routes)
 	for name, w := range watches {
 		group.Go(func() error { return w.Run(ctx) })

@@ -88,7 +88,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	nominations.OnRelease(func(pod *core.Pod) {
 		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Nominated: true})
 	})
-	routes := feed.New(ctx, s.queue, s.cache, nominations, waiting)
+	routes := feed.New(ctx, feed.Slim, s.queue, s.cache, nominations, waiting)
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()
 	scheduler := &Scheduler{
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations, Waiting: waiting, Extenders: c.extenders,

@@ -57,15 +57,22 @@ type Feed struct {
 	nominations Nominations
 	permits     Permits
 	known       *watch.Store[*core.Pod]
-
-	// Whole keeps all of pods and nodes, for plugins and extenders that may look
-	// at anything; otherwise only what the plugins that are here look at.
-	Whole bool
+	keeps       Keeps
 }
 
+// Keeps says what is kept of pods and nodes.
+type Keeps bool
+
+const (
+	// Slim keeps what the plugins of this program look at.
+	Slim Keeps = false
+	// Whole keeps everything, for plugins and extenders that may look at anything.
+	Whole Keeps = true
+)
+
 // New returns a feed whose calls into plugins end with ctx.
-func New(ctx context.Context, queue Queue, cache Cache, nominations Nominations, permits Permits) *Feed {
-	f := &Feed{ctx: ctx, queue: queue, cache: cache, nominations: nominations, permits: permits}
+func New(ctx context.Context, keeps Keeps, queue Queue, cache Cache, nominations Nominations, permits Permits) *Feed {
+	f := &Feed{ctx: ctx, keeps: keeps, queue: queue, cache: cache, nominations: nominations, permits: permits}
 	f.known = watch.NewStore(nil, watch.Handler[*core.Pod]{OnAdd: f.podAdded, OnUpdate: f.podUpdated, OnDelete: f.podDeleted})
 	return f
 }
@@ -75,12 +82,12 @@ func (f *Feed) KnownPods() []*core.Pod { return f.known.List() }
 
 // Pods returns the sink for the pods' reflector.
 func (f *Feed) Pods() watch.Sink[*core.Pod] {
-	return pods{whole: f.Whole, shared: newShared(), Sink: f.known}
+	return pods{whole: f.keeps == Whole, shared: newShared(), Sink: f.known}
 }
 
 // Nodes returns the sink for the nodes' reflector.
 func (f *Feed) Nodes() watch.Sink[*core.Node] {
-	return nodes{whole: f.Whole, shared: newShared(), images: f.cache.SetImages, Sink: watch.NewStore(nil, watch.Handler[*core.Node]{
+	return nodes{whole: f.keeps == Whole, shared: newShared(), images: f.cache.SetImages, Sink: watch.NewStore(nil, watch.Handler[*core.Node]{
 		OnAdd: f.nodeAdded, OnUpdate: f.nodeUpdated, OnDelete: f.nodeDeleted,
 	})}
 }

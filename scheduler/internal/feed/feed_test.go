@@ -89,7 +89,7 @@ func TestPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{waiting.UID: "p"}, known: map[types.UID]bool{}}
-			sink := New(t.Context(), l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
+			sink := New(t.Context(), Slim, l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
 			if test.before != nil {
 				sink.Apply(watch.Added, test.before.DeepCopy())
 				l.lines = nil
@@ -106,7 +106,7 @@ func TestAPodThatTookTheNameOfAnother(t *testing.T) {
 	old, replaced := fixture.Pod("p", fixture.On("n1")), fixture.Pod("p")
 	old.ResourceVersion, replaced.ResourceVersion = "1", "3"
 	l := &log{names: map[types.UID]string{old.UID: "old", replaced.UID: "new"}, known: map[types.UID]bool{}}
-	sink := New(t.Context(), l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
+	sink := New(t.Context(), Slim, l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
 	sink.Apply(watch.Added, old)
 	l.lines = nil
 	sink.Replace([]*core.Pod{replaced}) // seen after a gap in the watch
@@ -140,7 +140,7 @@ func TestNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{}
-			sink := New(t.Context(), l, l, nominate.New(), permit.New(clock.RealClock{})).Nodes()
+			sink := New(t.Context(), Slim, l, l, nominate.New(), permit.New(clock.RealClock{})).Nodes()
 			sink.Apply(watch.Added, node.DeepCopy())
 			if want := []string{"cache node n1", "event NodeAdd"}; !slices.Equal(l.lines, want) {
 				t.Errorf("said of a new node %q, want %q", l.lines, want)
@@ -181,7 +181,7 @@ func TestNominations(t *testing.T) {
 			nominations.OnRelease(func(pod *core.Pod) {
 				l.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 			})
-			sink := New(t.Context(), l, l, nominations, permit.New(clock.RealClock{})).Pods()
+			sink := New(t.Context(), Slim, l, l, nominations, permit.New(clock.RealClock{})).Pods()
 			pod := fixture.Pod("p", nominated("n1"))
 			sink.Apply(watch.Added, pod)
 			if nominations.Of(pod.UID) != "n1" {
