@@ -72,6 +72,18 @@ func TestNotify(t *testing.T) {
 	}
 }
 
+// asked is a fake clock that says when its After has been called.
+type asked struct {
+	*testclock.FakeClock
+	calls chan struct{}
+}
+
+func (a asked) After(d time.Duration) <-chan time.Time {
+	after := a.FakeClock.After(d)
+	a.calls <- struct{}{}
+	return after
+}
+
 func TestWatchdogPingsWhileAlive(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("WATCHDOG_USEC", "60000000")
@@ -85,26 +97,22 @@ func TestWatchdogPingsWhileAlive(t *testing.T) {
 		return nil
 	}, Livez)
 	health.Add("elsewhere", func(context.Context) error { return errors.New("a new start does not mend it") }, Livez)
-	clock := testclock.NewFakeClock(time.Now())
+	clock := asked{testclock.NewFakeClock(time.Now()), make(chan struct{}, 1)}
 	core, logs := observer.New(zap.ErrorLevel)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Watchdog(ctx, health, clock, zap.New(core), "elsewhere") }()
 	next := func() {
-		for !clock.HasWaiters() {
-			time.Sleep(time.Millisecond)
-		}
 		clock.Step(30 * time.Second)
+		<-clock.calls // it has looked, and waits again
 	}
 
+	<-clock.calls
 	m.hears("WATCHDOG=1")
 	next()
 	m.hears("WATCHDOG=1")
 	broken.Store(true)
 	next()
-	for logs.Len() == 0 {
-		time.Sleep(time.Millisecond)
-	}
 	if why := logs.All()[0].ContextMap()["error"]; why != "loop: it stands still" {
 		t.Errorf("the log says why: %v", why)
 	}
