@@ -1,8 +1,6 @@
 package feed
 
 import (
-	"encoding/json"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/proto/core"
@@ -24,7 +22,7 @@ func (p pods) Decode(data []byte) (*core.Pod, error) {
 		return decodePod(data, p.shared)
 	}
 	pod := &core.Pod{}
-	err := json.Unmarshal(data, pod)
+	err := core.Decode(data, pod)
 	pod.ManagedFields = nil
 	return pod, err
 }
@@ -44,7 +42,7 @@ func (n nodes) Decode(data []byte) (*core.Node, error) {
 		return decodeNode(data, n.shared)
 	}
 	node := &core.Node{}
-	err := json.Unmarshal(data, node)
+	err := core.Decode(data, node)
 	node.ManagedFields = nil
 	return node, err
 }

@@ -98,6 +98,15 @@ func TestDecodedPodsAreSlim(t *testing.T) {
 }
 
 // What the quick decoder does not take is read like any other object.
+func TestNamesAreToldApartByCase(t *testing.T) {
+	for name, sink := range map[string]pods{"slim": {shared: newShared()}, "whole": {whole: true}} {
+		pod, err := sink.Decode([]byte(`{"metadata":{"name":"p"},"spec":{"nodename":"n1","priority":1,"Priority":2}}`))
+		if err != nil || pod.Spec.NodeName != "" || *pod.Spec.Priority != 1 {
+			t.Errorf("%s: %+v (%v) has fields by names that are not theirs", name, pod, err)
+		}
+	}
+}
+
 func TestOddPodsAreDecoded(t *testing.T) {
 	for name, text := range map[string]string{
 		"no text that is UTF-8": "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n\xff\",\"volumes\":null}}",
