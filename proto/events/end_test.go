@@ -53,8 +53,7 @@ func TestWhatWaitsIsSentAtTheEnd(t *testing.T) {
 			}
 			defer client.HTTP().CloseIdleConnections()
 			seen, logs := observer.New(zap.WarnLevel)
-			r := NewRecorder(client, "scheduler", "host", clock.RealClock{}, zap.New(seen))
-			r.WaitWhile(func() bool { return true })
+			r := NewRecorder(client, Options{Component: "scheduler", Host: "host", Busy: func() bool { return true }}, clock.RealClock{}, zap.New(seen))
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			r.Event(pod("first"), corev1.EventTypeNormal, "A", "a")

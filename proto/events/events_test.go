@@ -56,7 +56,7 @@ func record(t *testing.T, n int, code func(i int) int, report func(r *Recorder))
 	}
 	defer client.HTTP().CloseIdleConnections()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := NewRecorder(client, "kubelet", "node-1", clock.RealClock{}, zap.NewNop())
+	r := NewRecorder(client, Options{Component: "kubelet", Host: "node-1", Actions: map[string]string{"Started": "Starting"}}, clock.RealClock{}, zap.NewNop())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	report(r)
@@ -73,7 +73,6 @@ func created(int) int { return http.StatusCreated }
 
 func TestEqualEventsAreCounted(t *testing.T) {
 	got := record(t, 3, created, func(r *Recorder) {
-		r.Actions = map[string]string{"Started": "Starting"}
 		r.ContainerEventf(pod("web"), "spec.containers{c}", corev1.EventTypeNormal, "Started", "Started container %s", "c")
 		r.Eventf(pod("web"), corev1.EventTypeWarning, "BackOff", "again")
 		r.Eventf(pod("web"), corev1.EventTypeWarning, "BackOff", "again")
@@ -126,7 +125,7 @@ func TestServerErrorsAreTriedAgainAndRefusalsAreNot(t *testing.T) {
 
 func TestReportingNeverBlocks(t *testing.T) {
 	warnings, logged := observer.New(zap.WarnLevel)
-	r := NewRecorder(nil, "kubelet", "node-1", clock.RealClock{}, zap.New(warnings))
+	r := NewRecorder(nil, Options{Component: "kubelet", Host: "node-1"}, clock.RealClock{}, zap.New(warnings))
 	for range queueLength + 10 { // nobody runs it
 		r.Event(pod("web"), corev1.EventTypeNormal, "A", strings.Repeat("x", 2*maxMessage))
 	}
@@ -210,7 +209,7 @@ func TestAnEventThatIsThereIsTold(t *testing.T) {
 	}
 	defer client.HTTP().CloseIdleConnections()
 	log, told := observer.New(zap.InfoLevel)
-	r := NewRecorder(client, "kubelet", "node-1", clock.RealClock{}, zap.New(log))
+	r := NewRecorder(client, Options{Component: "kubelet", Host: "node-1"}, clock.RealClock{}, zap.New(log))
 	r.record(t.Context(), New(&core.ObjectReference{Kind: "Pod", Namespace: "a", Name: "web"}, corev1.EventSource{}, corev1.EventTypeNormal, "Pulled", "", time.Unix(1, 0)), false)
 	if told.Len() > 0 {
 		t.Errorf("it was logged: %v", told.All())

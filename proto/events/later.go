@@ -37,10 +37,6 @@ type later struct {
 	events []pending
 }
 
-// WaitWhile has events of Laterf wait while busy says so. It must be called
-// before Run.
-func (r *Recorder) WaitWhile(busy func() bool) { r.later.busy = busy }
-
 // Rested says that the program may not be busy any more, so that what waits need
 // not wait until somebody looks.
 func (r *Recorder) Rested() {
@@ -55,7 +51,7 @@ func (r *Recorder) Rested() {
 
 // Laterf is Eventf for what is told of very many objects and nobody needs at
 // once: it takes its turn after all other events, and slowly while the program is
-// busy (WaitWhile).
+// busy (Options.Busy).
 func (r *Recorder) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
 	r.postpone(obj, "", eventType, reason, format, args...)
 }

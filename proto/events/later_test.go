@@ -16,8 +16,7 @@ import (
 func TestWhatMayWaitTakesItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := true
-		r := NewRecorder(nil, "scheduler", "host", clock.RealClock{}, zap.NewNop())
-		r.WaitWhile(func() bool { return busy })
+		r := NewRecorder(nil, Options{Component: "scheduler", Host: "host", Busy: func() bool { return busy }}, clock.RealClock{}, zap.NewNop())
 		later := func(name string) { r.Laterf(pod(name), corev1.EventTypeNormal, "Scheduled", "to %s", "n1") }
 		next := func(name string, wait time.Duration) {
 			t.Helper()
@@ -63,8 +62,7 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy atomic.Bool
 		busy.Store(true)
-		r := NewRecorder(nil, "kubelet", "node-1", clock.RealClock{}, zap.NewNop())
-		r.WaitWhile(busy.Load)
+		r := NewRecorder(nil, Options{Component: "kubelet", Host: "node-1", Busy: busy.Load}, clock.RealClock{}, zap.NewNop())
 		r.Rested() // nothing waits
 		r.ContainerLaterf(pod("a"), "spec.containers{c}", corev1.EventTypeNormal, "Started", "Container %s", "started")
 		began := time.Now()

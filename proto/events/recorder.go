@@ -36,16 +36,21 @@ const (
 // sendPolicy waits between tries to send one event while the server is away.
 var sendPolicy = backoff.Policy{Initial: 500 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
 
+// Options of a Recorder.
+type Options struct {
+	Component, Host string // the source that its events carry
+	// Actions are what is done to an object in which something of a reason
+	// happens, where that is told.
+	Actions map[string]string
+	// Busy has events of Laterf wait while it says so; nil means never.
+	Busy func() bool
+}
+
 // Recorder sends events from one program on one host. It is safe for
 // concurrent use.
 type Recorder struct {
-	// Actions are what is done to an object in which something of a reason
-	// happens, where that is told; they are set before anything is reported.
-	Actions map[string]string
-
 	client    *rest.Client
-	component string
-	host      string
+	options   Options
 	clock     clock.Clock
 	logger    *zap.Logger
 	queue     chan *core.Event
@@ -54,13 +59,12 @@ type Recorder struct {
 	correlate *correlator  // owned by Run
 }
 
-// NewRecorder returns a Recorder whose events carry component and host as
-// their source. Run sends them.
-func NewRecorder(client *rest.Client, component, host string, clock clock.Clock, logger *zap.Logger) *Recorder {
+// NewRecorder returns a Recorder; Run sends its events.
+func NewRecorder(client *rest.Client, options Options, clock clock.Clock, logger *zap.Logger) *Recorder {
 	return &Recorder{
-		client: client, component: component, host: host, clock: clock, logger: logger,
+		client: client, options: options, clock: clock, logger: logger,
 		queue: make(chan *core.Event, queueLength), correlate: newCorrelator(clock),
-		later: later{wake: make(chan struct{}, 1)},
+		later: later{busy: options.Busy, wake: make(chan struct{}, 1)},
 	}
 }
 
@@ -104,7 +108,7 @@ func (r *Recorder) enqueue(ref *core.ObjectReference, annotations map[string]str
 	select {
 	case r.queue <- event:
 	default:
-		// Whoever has so much to tell must not have as much logged.
+		// A program that reports so much must not log as much.
 		if r.dropped.Add(1) == 1 {
 			r.logger.Warn("too many events wait, new ones are dropped",
 				zap.String("object", ref.Namespace+"/"+ref.Name), zap.String("reason", reason))
@@ -113,8 +117,8 @@ func (r *Recorder) enqueue(ref *core.ObjectReference, annotations map[string]str
 }
 
 func (r *Recorder) event(ref *core.ObjectReference, eventType, reason, message string, at time.Time) *core.Event {
-	event := New(ref, corev1.EventSource{Component: r.component, Host: r.host}, eventType, reason, message, at)
-	event.Action = r.Actions[reason]
+	event := New(ref, corev1.EventSource{Component: r.options.Component, Host: r.options.Host}, eventType, reason, message, at)
+	event.Action = r.options.Actions[reason]
 	return event
 }
 

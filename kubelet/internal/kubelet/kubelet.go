@@ -209,8 +209,7 @@ func (k *Kubelet) makeReports() {
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
 	k.events = &podEvents{pods: k.pods, statuses: k.statuses, clock: k.clock}
 	if k.client != nil {
-		k.events.recorder = events.NewRecorder(k.client, "kubelet", k.nodeName, k.clock, k.logger)
-		k.events.recorder.WaitWhile(k.events.starting)
+		k.events.recorder = events.NewRecorder(k.client, events.Options{Component: "kubelet", Host: k.nodeName, Busy: k.events.starting}, k.clock, k.logger)
 	}
 	k.mirrors = newMirrors(k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
 	k.statuses.OnRest(k.events.rested)

@@ -189,18 +189,15 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		return nil, &daemon.UsageError{Err: err}
 	}
 	for name := range profiles {
-		recorder := events.NewRecorder(client, name, host, clock, logger)
-		recorder.Actions = report.Actions
-		s.recorders[name] = recorder
+		s.recorders[name] = events.NewRecorder(client, events.Options{
+			Component: name, Host: host, Actions: report.Actions, Busy: func() bool { return s.queue.Busy() },
+		}, clock, logger)
 	}
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock, FlushAfter: options.FlushAfter,
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
-	for _, recorder := range s.recorders {
-		recorder.WaitWhile(s.queue.Busy)
-	}
 	s.nominations.OnRelease(func(pod *core.Pod) {
 		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Nominated: true})
 	})
