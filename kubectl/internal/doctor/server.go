@@ -28,7 +28,8 @@ type Server struct {
 	Now    func() time.Time
 	// Warn is how long before they expire certificates are spoken of.
 	Warn time.Duration
-	// Up is the directory of the cluster, where `kctl up` made it on this machine.
+	// Up is the directory of the cluster, as a shell takes it for one word, where
+	// `kctl up` made it on this machine.
 	Up string
 }
 

@@ -98,6 +98,9 @@ func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.D
 		}
 		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: advice}}
 	}
+	if local != "" {
+		local = frame.ShellWord(local) // for command lines only
+	}
 	server := &doctor.Server{Config: target.Client, Client: client, Now: c.Clock.Now, Warn: before, Up: local}
 	checks := []doctor.Check{{Name: name, Result: doctor.OK, Detail: "the server is " + client.URL("").Host}}
 	return append(checks, server.Checks(ctx)...)
@@ -148,7 +151,7 @@ func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
 	machine := doctor.NewMachine(n.Runtime, n.RootDir, 0)
 	machine.Kubelet = true
 	if local {
-		machine.Start = "`kctl up --dir " + n.Dir + "`"
+		machine.Start = "`kctl up --dir " + frame.ShellWord(n.Dir) + "`"
 	}
 	return machine.Checks(ctx)
 }

@@ -1,0 +1,30 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What doctor advises can be pasted into a shell, wherever `kctl up` was told to put the cluster.
+func TestDoctorQuotesDirectories(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my cluster")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "admin.kubeconfig")
+	for name, content := range map[string]string{
+		file: "apiVersion: v1\nkind: Config\ncurrent-context: c\n" +
+			"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\n",
+		filepath.Join(dir, "cluster.json"): `{"nodeName": "n", "port": 1}`,
+	} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := kctl(t, "", "", "doctor", "--kubeconfig", file)
+	if out := c.out.String(); c.code != 1 || !strings.Contains(out, "`kctl up --dir '"+dir+"'` starts what does not run") {
+		t.Errorf("exit code %d:\n%s%s", c.code, out, c.err.String())
+	}
+}
