@@ -1,0 +1,149 @@
+package cycle
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/watch"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/feed"
+	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/volumes"
+)
+
+// The feed keeps of pods what the plugins here look at. Whatever else a pod says, in
+// any of its fields, it is placed and counted as if all of it had been kept.
+func TestPluginsSayTheSameOfSlimPods(t *testing.T) {
+	services := withNamespaces
+	services.Volumes = volumes.NewKnown()
+	p := defaultProfile(t, services)
+	for seed := range uint64(3) {
+		d := dice{rand.New(rand.NewPCG(seed, 29))}
+		var nodes []*core.Node
+		for i := range 6 {
+			nodes = append(nodes, d.node(i))
+		}
+		for name, set := range podFields() {
+			pod := d.pod(0)
+			pod.Spec.InitContainers = []core.Container{{Name: "init"}}
+			set(pod)
+			if whole, slim := outcome(t, p, nodes, pod, feed.Whole), outcome(t, p, nodes, pod, feed.Slim); whole != slim {
+				t.Errorf("seed %d, a pod with %s: whole\n%s, slim\n%s", seed, name, whole, slim)
+			}
+		}
+	}
+}
+
+// outcome is what becomes of a pod where another like it runs, both as the feed keeps
+// them.
+func outcome(t *testing.T, p *framework.Profile, nodes []*core.Node, pod *core.Pod, keeps feed.Keeps) string {
+	t.Helper()
+	data, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := feed.New(t.Context(), keeps, nil, nil, nominate.New(), permit.New(clock.RealClock{})).Pods().(watch.Decoder[*core.Pod])
+	decode := func() *core.Pod {
+		decoded, err := sink.Decode(data)
+		if err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		return decoded
+	}
+	c := cache.New(clock.RealClock{}, cache.DefaultExpiry)
+	for _, node := range nodes {
+		c.SetNode(node)
+	}
+	resident := decode()
+	resident.UID, resident.Name, resident.Spec.NodeName = types.UID("resident"), "resident", nodes[0].Name
+	c.SetPod(resident)
+	return place(t, c, testPlacer(), p, decode())
+}
+
+// podFields set, by name, each field of a pod, of its containers, and each kind of
+// volume.
+func podFields() map[string]func(*core.Pod) {
+	fields := map[string]func(*core.Pod){}
+	each := func(prefix string, of func(*core.Pod) any) {
+		kind := reflect.TypeOf(of(&core.Pod{Spec: core.PodSpec{Containers: make([]core.Container, 1), InitContainers: make([]core.Container, 1), Volumes: make([]corev1.Volume, 1)}})).Elem()
+		for i := range kind.NumField() {
+			switch name := kind.Field(i).Name; name {
+			case "ManagedFields", "NodeName", "TypeMeta", "DeletionTimestamp":
+			default:
+				fields[prefix+name] = func(pod *core.Pod) { fill(reflect.ValueOf(of(pod)).Elem().Field(i), 8) }
+			}
+		}
+	}
+	each("metadata.", func(pod *core.Pod) any { return &pod.ObjectMeta })
+	each("spec.", func(pod *core.Pod) any { return &pod.Spec })
+	each("status.", func(pod *core.Pod) any { return &pod.Status })
+	each("containers.", func(pod *core.Pod) any { return &pod.Spec.Containers[0] })
+	each("initContainers.", func(pod *core.Pod) any { return &pod.Spec.InitContainers[0] })
+	// A volume has one kind, below. Containers for debugging come by a subresource, when a
+	// pod runs: the slim pod has none.
+	delete(fields, "spec.Volumes")
+	delete(fields, "spec.EphemeralContainers")
+	each("volumes.", func(pod *core.Pod) any {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "x"}}
+		return &pod.Spec.Volumes[0].VolumeSource
+	})
+	return fields
+}
+
+// fill gives v and all in it a value that is not zero, down to a depth.
+func fill(v reflect.Value, depth int) {
+	switch v.Interface().(type) {
+	case resource.Quantity:
+		v.Set(reflect.ValueOf(resource.MustParse("1")))
+		return
+	case metav1.Time:
+		v.Set(reflect.ValueOf(metav1.NewTime(time.Unix(1_700_000_000, 0))))
+		return
+	}
+	if depth == 0 {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("cpu")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), depth-1)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), depth-1)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, depth-1)
+		fill(value, depth-1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), depth-1)
+			}
+		}
+	default:
+		panic(fmt.Sprintf("a pod has a %s", v.Type()))
+	}
+}
