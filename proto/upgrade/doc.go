@@ -2,5 +2,5 @@
 // what either side has said before it left reaches the other, and little later
 // nothing is left of the connection.
 //
-// Whoever proxies streams calls it. It knows nothing of what is said on them.
+// Programs that proxy streams call it. It knows nothing of what is said on them.
 package upgrade

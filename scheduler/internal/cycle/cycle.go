@@ -111,8 +111,11 @@ type run struct {
 	points   *points
 	measured time.Time // when an attempt last had each plugin measured
 	bindCtx  context.Context
-	slots    chan struct{}  // one for each binding under way
-	bindings sync.WaitGroup // and pods that wait to be permitted
+	slots    chan struct{} // one for each binding under way
+	// bindings are also the pods that wait for Permit or for a slow PreBind, a goroutine
+	// each. They have no bound of their own: each such pod holds its place on a node,
+	// and there are no more places than the nodes have.
+	bindings sync.WaitGroup
 }
 
 // drain waits for the bindings under way; after the grace it has them given up.

@@ -66,7 +66,7 @@ func (p *placer) runScore(ctx context.Context, s *search, plugins []framework.We
 			w.news, w.at = append(w.news, node), append(w.at, i)
 		}
 	}
-	defer func() { clear(w.news) }() // what follows is shorter, and would keep nodes of old
+	defer func() { clear(w.news) }() // the next attempt may have fewer, and must not keep these nodes alive
 	status := w.scores.Run(ctx, w.signing, s.state, s.pod, w.news)
 	if !status.IsSuccess() {
 		return status
