@@ -237,6 +237,9 @@ func (s *Store) Update(_ context.Context, target registry.Target, change registr
 	if err != nil {
 		return registry.Encoded{}, false, err
 	}
+	if version := changed.GetResourceVersion(); version != "" && version != current.GetResourceVersion() {
+		return registry.Encoded{}, false, apierrors.NewConflict(s.resource.GVR().GroupResource(), target.Name, errors.New("another version"))
+	}
 	if after := s.encode(changed); string(after.JSON) != string(before.JSON) {
 		s.put(changed)
 	}
