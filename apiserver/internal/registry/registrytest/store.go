@@ -221,7 +221,7 @@ func (s *Store) Create(_ context.Context, obj core.Object, _ registry.Admit, _ *
 		return registry.Encoded{}, apierrors.NewAlreadyExists(s.resource.GVR().GroupResource(), obj.GetName())
 	}
 	s.put(obj)
-	return s.encode(obj), nil
+	return s.encode(s.objects[key(obj.GetNamespace(), obj.GetName())]), nil
 }
 
 // Update implements registry.Resource; all ways to change an object are one.
@@ -243,7 +243,7 @@ func (s *Store) Update(_ context.Context, target registry.Target, change registr
 	if after := s.encode(changed); string(after.JSON) != string(before.JSON) {
 		s.put(changed)
 	}
-	return s.encode(changed), false, nil
+	return s.encode(s.objects[key(target.Namespace, target.Name)]), false, nil
 }
 
 // Delete implements registry.Resource, without any grace.
