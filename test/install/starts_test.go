@@ -287,7 +287,7 @@ func TestWrongNode(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "containerd.sock")
 	args := func(more ...string) []string {
 		return append([]string{
-			"--root-dir=" + t.TempDir(), "--cert-dir=" + t.TempDir(), "--pod-logs-dir=" + t.TempDir(), "--node-ip=127.0.0.1",
+			"--root-dir=" + t.TempDir(), "--cert-dir=" + t.TempDir(), "--pod-logs-dir=" + t.TempDir(), "--node-ip=127.0.0.1", "--address=127.0.0.1",
 			"--container-runtime-endpoint=unix://" + missing, "--pod-manifest-path=" + t.TempDir(),
 		}, more...)
 	}

@@ -201,15 +201,14 @@ func (s Shutdown) Periods() ([]shutdown.Period, error) {
 	return shutdown.Periods(s.All, s.Critical, s.ByPriority)
 }
 
-// New returns the defaults: upstream's, but that the kubelet listens on
-// loopback and does not mind swap.
+// New returns the defaults: upstream's, but that the kubelet does not mind swap.
 func New() *Config {
 	return &Config{
 		Register: true, MaxPods: 110, MaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
 		ImageAccess:  pulled.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},
-		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
+		EnableServer: true, Address: "0.0.0.0", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Debugging: true, Profiling: true, DebugFlags: true, NodeLogs: true,
 		StatsEvery: time.Minute, Holds: auth.DefaultHolds, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},
 		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, Enforced: []string{enforcePods}, CPUQuota: true,

@@ -41,7 +41,7 @@ func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	b.config.NodeName, b.config.NodeIP = "node-1", "127.0.0.1"
 	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
 	b.config.RuntimeEndpoint = b.containerd.Endpoint
-	b.config.Port, b.config.HealthzPort = 0, 0
+	b.config.Address, b.config.Port, b.config.HealthzPort = "127.0.0.1", 0, 0
 	b.config.CgroupRoot = "/kctl-test-" + filepath.Base(b.containerd.Dir)
 	b.config.Eviction.Hard, b.config.Images.High = nil, 100 // the machine's disk may be full for all we care
 	b.config.ManifestPath = filepath.Join(dir, "manifests")

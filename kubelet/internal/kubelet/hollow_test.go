@@ -28,6 +28,7 @@ func newHollowBed(t *testing.T, configure func(*config.Config), change ...func(*
 	dir := t.TempDir()
 	b.config = config.New()
 	b.config.Kubeconfig, b.config.NodeName, b.config.NodeIP = b.api.kubeconfig(), "node-1", "192.0.2.1"
+	b.config.Address = "127.0.0.1"
 	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
 	if configure != nil {
 		configure(b.config)
