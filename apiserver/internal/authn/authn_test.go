@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/request"
@@ -206,7 +207,8 @@ func TestCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificates := NewCertificates(authorities, clock)
+	registry := prometheus.NewRegistry()
+	certificates := NewCertificates(authorities, clock, registry)
 	client := pki.Subject{CommonName: "jane", Organization: []string{"dev", "ops"}, Client: true}
 	tests := map[string]struct {
 		cert *x509.Certificate
@@ -238,6 +240,13 @@ func TestCertificates(t *testing.T) {
 			}
 		})
 	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := families[0].Metric[0].Histogram; left.GetSampleCount() != 2 || left.GetSampleSum() != 2*time.Hour.Seconds() {
+		t.Errorf("%s: %v, not the good one's hour twice", families[0].GetName(), left)
+	}
 }
 
 func TestCertificatesOfANewAuthority(t *testing.T) {
@@ -255,7 +264,7 @@ func TestCertificatesOfANewAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificates := NewCertificates(authorities, clock)
+	certificates := NewCertificates(authorities, clock, prometheus.NewRegistry())
 	r := get("")
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{issue(t, old, pki.Subject{CommonName: "jane", Client: true})}}
 	if _, ok, err := certificates.Authenticate(r); !ok {
@@ -284,7 +293,7 @@ func TestCertificatesOfAnExpiredAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificates := NewCertificates(authorities, clock)
+	certificates := NewCertificates(authorities, clock, prometheus.NewRegistry())
 	r := get("")
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{issue(t, authority, pki.Subject{CommonName: "jane", Client: true})}}
 	user, ok, err := certificates.Authenticate(r)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/clock"
 
@@ -21,16 +22,29 @@ import (
 // connection: the common name is the user, organizations are groups. The TLS
 // layer asks for certificates without judging them, so that a bad one is
 // answered with 401 and words rather than a broken handshake.
-type Certificates struct{ verifier }
+type Certificates struct {
+	verifier
+	left prometheus.Histogram
+}
 
 // NewCertificates trusts the authorities, as they are from time to time.
-func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock) *Certificates {
-	return &Certificates{verifier{authorities: authorities, clock: clock, userOf: userOfCertificate}}
+func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock, registry prometheus.Registerer) *Certificates {
+	const hour, day = 3600, 24 * 3600
+	left := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "apiserver_client_certificate_expiration_seconds",
+		Help:    "How long the client certificates that requests were authenticated by will still hold.",
+		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day, 360 * day},
+	})
+	registry.MustRegister(left)
+	return &Certificates{verifier{authorities: authorities, clock: clock, userOf: userOfCertificate}, left}
 }
 
 // Authenticate implements Authenticator.
 func (c *Certificates) Authenticate(r *http.Request) (*request.User, bool, error) {
 	user, err := c.verify(r)
+	if user != nil { // strangers set off no alert
+		c.left.Observe(r.TLS.PeerCertificates[0].NotAfter.Sub(c.clock.Now()).Seconds())
+	}
 	return user, user != nil, err
 }
 

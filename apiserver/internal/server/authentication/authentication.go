@@ -84,7 +84,7 @@ func (a *Authentication) chain(accounts authn.Tokens) error {
 		if a.clients, err = pki.NewAuthorities("client certificate authority", flags.ClientCAFile, clock); err != nil {
 			return err
 		}
-		union = append(union, authn.NewCertificates(a.clients, clock))
+		union = append(union, authn.NewCertificates(a.clients, clock, a.o.Metrics))
 	}
 	if a.proxies != nil && a.clients != nil && len(flags.RequestHeader.AllowedNames) == 0 && authn.Overlap(a.proxies.PEM(), a.clients.PEM()) {
 		return errOverlap

@@ -82,6 +82,7 @@ func TestMetricsCountRequests(t *testing.T) {
 		`apiserver_request_duration_seconds_count{`,
 		`etcd_request_duration_seconds_count{operation="create",type="namespaces"}`,
 		`authentication_attempts{result="success"}`,
+		`apiserver_client_certificate_expiration_seconds_bucket{le="0"} 0`,
 		`apiserver_resource_objects{group="",resource="services"} 3`,
 		`apiserver_storage_objects{resource="deployments.apps"} 0`,
 		`kube_apiserver_clusterip_allocator_allocated_ips{cidr="10.0.0.0/24"} 3`,
