@@ -167,7 +167,7 @@ func TestControllers(t *testing.T) {
 func TestOperationFlagsThatAreRefused(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--tls-min-version=VersionTLS11":                 "only VersionTLS12 and VersionTLS13",
-		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":   "unknown or insecure",
+		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":   "unknown, or too weak",
 		"--tls-sni-cert-key=only.crt":                    "CERT,KEY",
 		"--allow-privileged=false":                       "Pod Security's levels",
 		"--goaway-chance=0.5":                            "between 0 and 0.02",
