@@ -34,6 +34,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 		PrepareForCreate: func(_ context.Context, o *object) {
 			if f.hasStatus() {
 				delete(o.Object, "status")
+				f.schema.Default(o.Object) // of the status, too
 			}
 		},
 		Validate: func(ctx context.Context, o *object) field.ErrorList { return f.validate(ctx, o, nil) },

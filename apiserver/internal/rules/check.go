@@ -93,10 +93,10 @@ func (at position) within(most *int64) position {
 }
 
 // most is how many values of a type there may be: where nothing else bounds
-// them, as many as a request has room for.
+// them, as many as a request has room for, with a comma between them.
 func (at position) most(declared *apiservercel.DeclType) uint64 {
 	if at.unbounded {
-		return uint64(celconfig.MaxRequestSizeBytes / max(declared.MinSerializedSize, 1))
+		return uint64(celconfig.MaxRequestSizeBytes / (declared.MinSerializedSize + 1))
 	}
 	return at.times
 }

@@ -37,5 +37,9 @@ func knownFormat(kind, format string) bool {
 	if formats, ok := numberFormats[kind]; ok {
 		return slices.Contains(formats, format)
 	}
-	return kind == "string" && strfmt.Default.ContainsName(format)
+	return mayBeText(kind) && strfmt.Default.ContainsName(format)
 }
+
+// mayBeText tells whether a schema of this type takes text: what stands in an anyOf often
+// has none.
+func mayBeText(kind string) bool { return kind == "" || kind == "string" }

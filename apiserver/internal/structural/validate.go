@@ -127,7 +127,21 @@ func (s *Schema) kind(path *field.Path, value any) (errs field.ErrorList, ok boo
 	case want == "integer" && got == "number":
 		return s.notWhole(path), true // its bounds are told of, too
 	}
+	if format := s.props.Format; got != "string" && got != "array" && got != "null" && knownFormat(want, format) {
+		want, got = format, formatOf(value) // upstream's words where there is a format
+	}
 	return field.ErrorList{field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got))}, false
+}
+
+// formatOf is upstream's word for the format of a value of JSON, "" where it has none.
+func formatOf(value any) string {
+	switch value.(type) {
+	case int64:
+		return "int64"
+	case float64:
+		return "float64"
+	}
+	return ""
 }
 
 // notWhole is upstream's word, twice, of a number where a whole one belongs: that it
@@ -160,7 +174,7 @@ func (s *Schema) text(path *field.Path, value string) (errs field.ErrorList) {
 	case s.pattern != nil && !s.pattern().MatchString(value):
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should match '%s'", at, p.Pattern)))
 	}
-	if p.Format != "" && p.Type == "string" && strfmt.Default.ContainsName(p.Format) && !strfmt.Default.Validates(p.Format, value) {
+	if p.Format != "" && mayBeText(p.Type) && strfmt.Default.ContainsName(p.Format) && !strfmt.Default.Validates(p.Format, value) {
 		errs = append(errs, field.TypeInvalid(path, value, fmt.Sprintf("%s in body must be of type %s: %q", at, p.Format, value)))
 	}
 	return errs

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -69,6 +70,25 @@ func (c *custom) defaults() {
 		}
 		if spec := c.want(201, "POST", path, widget(group+"/v2", "b", `{}`))["spec"].(map[string]any); spec["both"] != "asked" {
 			c.T.Errorf("%s: sent as %v", name, spec)
+		}
+	}
+}
+
+// statusDefault: the status of what was just made is what its definition says, as
+// Contour's HTTPProxies have it, whatever the client has sent.
+func (c *custom) statusDefault() {
+	const group, path = "statusdefault.test", "/apis/statusdefault.test/v1/namespaces/default/widgets"
+	d := widgets(group)
+	status := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	status.Default = &apiextensionsv1.JSON{Raw: []byte(`{"ready":false}`)}
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = status
+	c.define(d)
+	for name, sent := range map[string]string{
+		"a": widget(group+"/v1", "a", `{}`), "b": `{"apiVersion":"statusdefault.test/v1","kind":"Widget","metadata":{"name":"b"},"status":{"ready":true}}`,
+	} {
+		made, read := c.want(201, "POST", path, sent)["status"], c.want(200, "GET", path+"/"+name, nil)["status"]
+		if want := map[string]any{"ready": false}; !reflect.DeepEqual(made, want) || !reflect.DeepEqual(read, want) {
+			c.T.Errorf("%s: made with status %v, read with %v", name, made, read)
 		}
 	}
 }
