@@ -18,15 +18,12 @@ import (
 
 // deletion is one call of Delete.
 type deletion[T core.Object] struct {
-	store   *Store[T]
-	key     string
+	basis[T]
 	admit   Admit
 	options *metav1.DeleteOptions
 	asked   *int64 // the grace period that the client wants; options have the one that admission is told
 	dry     bool
 
-	base  storage.Object
-	fresh bool
 	// told: whoever works for the object knows that no time is left, by a write of
 	// this call. What the client asked for has begun with that.
 	told bool
@@ -44,10 +41,8 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		err := s.deleteUnreadable(ctx, s.key(namespace, name), name, dryRun(o.DryRun))
 		return Encoded{}, err == nil, s.statusOf(err, "delete", name)
 	}
-	d := &deletion[T]{store: s, key: s.key(namespace, name), admit: admit, options: o, asked: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
-	if e, ok := s.cache.Get(d.key); ok {
-		d.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
-	} else if err := d.reread(ctx); err != nil {
+	d := &deletion[T]{basis: basis[T]{store: s, key: s.key(namespace, name)}, admit: admit, options: o, asked: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
+	if err := d.read(ctx); err != nil {
 		return Encoded{}, false, s.statusOf(err, "delete", name)
 	}
 	for range updateAttempts {
@@ -62,24 +57,15 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		}
 		// The cache may be behind: only etcd's word refuses. But where etcd did
 		// not answer, what is read now may already be this delete's own work.
-		before := d.base.Revision
-		if readErr := d.reread(ctx); readErr != nil {
+		changed, readErr := d.reread(ctx)
+		if readErr != nil {
 			return Encoded{}, false, s.statusOf(readErr, "delete", name)
 		}
-		if d.base.Revision == before { // it is not, and nobody is asked twice
+		if !changed { // it is not, and nobody is asked twice
 			return Encoded{}, false, s.statusOf(err, "delete", name)
 		}
 	}
 	return Encoded{}, false, s.conflict(name)
-}
-
-func (d *deletion[T]) reread(ctx context.Context) error {
-	object, err := d.store.storage.Get(ctx, d.key)
-	if err != nil {
-		return err
-	}
-	d.base, d.fresh = object, true
-	return nil
 }
 
 // try deletes the base, or marks it.
@@ -320,11 +306,4 @@ func (d *deletion[T]) write(ctx context.Context, obj T) (Encoded, bool, error) {
 	}
 	d.base = stored
 	return encoded(stored), false, nil
-}
-
-// conflicted takes the object as it is now, which a conflict brings.
-func (d *deletion[T]) conflicted(object storage.Object, err error) {
-	if errors.Is(err, storage.ErrConflict) {
-		d.base, d.fresh = object, true
-	}
 }

@@ -27,18 +27,12 @@ var errStale = errors.New("based on an old state")
 
 // update is one call of Update.
 type update[T core.Object] struct {
-	store  *Store[T]
-	key    string
-	name   string
-	way    Change[T]
-	change Transform
-	admit  Admit
-	dry    bool
-
-	// base is the state that the change is made to. It comes from the cache
-	// first, and is fresh once it came from etcd.
-	base  storage.Object
-	fresh bool
+	basis[T] // that the change is made to
+	name     string
+	way      Change[T]
+	change   Transform
+	admit    Admit
+	dry      bool
 }
 
 // Update implements Resource.
@@ -48,12 +42,10 @@ func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, 
 		return Encoded{}, false, apierrors.NewNotFound(s.groupResource(), target.Name+"/"+target.Subresource)
 	}
 	u := &update[T]{
-		store: s, key: s.key(target.Namespace, target.Name), name: target.Name,
+		basis: basis[T]{store: s, key: s.key(target.Namespace, target.Name)}, name: target.Name,
 		way: way, change: change, admit: admit, dry: dryRun(o.DryRun),
 	}
-	if e, ok := s.cache.Get(u.key); ok {
-		u.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
-	} else if err := u.reread(ctx); err != nil {
+	if err := u.read(ctx); err != nil {
 		if errors.Is(err, storage.ErrNotFound) && (s.strategy.CreateOnUpdate || admit.Creates) && target.Subresource == "" {
 			made, err := s.createByUpdate(ctx, change, admit, o)
 			return made, err == nil, err
@@ -98,15 +90,6 @@ func (s *Store[T]) createByUpdate(ctx context.Context, change Transform, admit A
 	return s.Create(ctx, obj, admit, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 }
 
-func (u *update[T]) reread(ctx context.Context) error {
-	object, err := u.store.storage.Get(ctx, u.key)
-	if err != nil {
-		return err
-	}
-	u.base, u.fresh = object, true
-	return nil
-}
-
 // run tries until the change is stored or refused. A refusal that was based on
 // the cache may be the cache's fault, so it counts only once the state has been
 // read from etcd.
@@ -124,11 +107,11 @@ func (u *update[T]) run(ctx context.Context) (Encoded, error) {
 		case u.fresh, errors.Is(err, storage.ErrUnavailable): // of a write without an answer, nobody knows whether it happened
 			return Encoded{}, err
 		}
-		before := u.base.Revision
-		if readErr := u.reread(ctx); readErr != nil {
+		changed, readErr := u.reread(ctx)
+		if readErr != nil {
 			return Encoded{}, readErr
 		}
-		if u.base.Revision == before {
+		if !changed {
 			if errors.Is(err, errStale) {
 				return Encoded{}, u.store.conflict(u.name)
 			}
@@ -302,11 +285,11 @@ func (u *update[T]) unchanged(ctx context.Context, value []byte) (bool, error) {
 	if u.fresh {
 		return !u.base.Stale, nil
 	}
-	before := u.base.Revision
-	if err := u.reread(ctx); err != nil {
+	changed, err := u.reread(ctx)
+	if err != nil {
 		return false, err
 	}
-	if u.base.Revision != before {
+	if changed {
 		return false, storage.ErrConflict
 	}
 	return !u.base.Stale, nil
@@ -324,13 +307,10 @@ func (u *update[T]) remove(ctx context.Context, value []byte) (Encoded, error) {
 	return withRevision(value, gone.Revision)
 }
 
-// written takes the answer to a guarded write: on a conflict it brings the
-// object as it is now.
+// written takes the answer to a guarded write.
 func (u *update[T]) written(object storage.Object, err error) (Encoded, error) {
-	if errors.Is(err, storage.ErrConflict) {
-		u.base, u.fresh = object, true
-	}
 	if err != nil {
+		u.conflicted(object, err)
 		return Encoded{}, err
 	}
 	return encoded(object), nil
