@@ -185,6 +185,28 @@ func TestFreeSubnet(t *testing.T) {
 	}
 }
 
+func TestADirectoryHasAName(t *testing.T) {
+	if _, err := newLayout(""); err == nil || !strings.Contains(err.Error(), "--dir") {
+		t.Errorf("a directory without a name: %v", err)
+	}
+}
+
+// Nothing is made on a machine that lacks what a cluster is made with.
+func TestMissingToolsComeFirst(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("kctl up needs root")
+	}
+	dir := filepath.Join(layout(t).Dir, "cluster")
+	t.Setenv("PATH", t.TempDir())
+	_, err := Up(t.Context(), UpOptions{Dir: dir, Port: 6443, Without: []string{Apiserver}}, &Lines{Out: os.Stderr})
+	if err == nil || !strings.Contains(err.Error(), "missing on this machine") {
+		t.Errorf("without containerd: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of a cluster that cannot be: %v", err)
+	}
+}
+
 func TestPrepareLeavesOthersDirectoriesAlone(t *testing.T) {
 	l := layout(t)
 	if err := os.WriteFile(filepath.Join(l.Dir, "precious"), nil, 0o600); err != nil {

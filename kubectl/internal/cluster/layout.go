@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path/filepath"
 )
@@ -18,6 +19,9 @@ type Layout struct {
 
 // newLayout returns the layout below dir.
 func newLayout(dir string) (Layout, error) {
+	if dir == "" { // an unset variable, more likely than the directory one is in
+		return Layout{}, errors.New("cluster directory: its name is empty; --dir names one")
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Layout{}, fmt.Errorf("cluster directory: %w", err)

@@ -85,6 +85,13 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err := errors.Join(loopbackUp(), l.available(o)); err != nil {
 		return nil, err
 	}
+	// Before anything is made, so that a machine that is not ready stays as it was.
+	cniBin := ""
+	if !slices.Contains(o.Without, Containerd) {
+		if cniBin, err = checkTools(); err != nil {
+			return nil, err
+		}
+	}
 	// Others than root read what is made here, the users of containers too. What they
 	// must not has modes of its own.
 	unix.Umask(0o022)
@@ -104,7 +111,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := startParts(ctx, l, s, o, progress); err != nil {
+	if err := startParts(ctx, l, s, o, cniBin, progress); err != nil {
 		return nil, &PartialError{l.Dir, err}
 	}
 	return &Result{
@@ -176,17 +183,13 @@ func (l Layout) lock() (unlock func(), err error) {
 // stages say which parts wait for which: parts of one stage start side by side.
 var stages = [][]string{{Registry, Containerd, Apiserver}, {Scheduler, Kubelet}}
 
-func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, progress Progress) error {
+func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, cniBin string, progress Progress) error {
 	all, err := programs(l, s, o)
 	if err != nil {
 		return err
 	}
 	wanted := func(name string) bool { return !slices.Contains(o.Without, name) }
 	if wanted(Containerd) {
-		cniBin, err := checkTools()
-		if err != nil {
-			return err
-		}
 		if err := writeRuntimeConfig(l, s, cniBin); err != nil {
 			return fmt.Errorf("configure containerd: %w", err)
 		}
