@@ -202,7 +202,11 @@ func containerProblem(s *core.ContainerStatus) string {
 	}
 	text := join(waiting.Reason, waiting.Message)
 	if last := s.LastTerminationState.Terminated; last != nil {
-		text += fmt.Sprintf(" (container %s last ended with exit code %d)", s.Name, last.ExitCode)
+		text += fmt.Sprintf(" (container %s last ended with exit code %d", s.Name, last.ExitCode)
+		if last.Message != "" || last.Reason != "Error" && last.Reason != "Completed" {
+			text += ": " + join(last.Reason, last.Message)
+		}
+		text += ")"
 	}
 	return text
 }

@@ -92,6 +92,13 @@ func TestLook(t *testing.T) {
 			status(p, core.ContainerStatus{ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(2)})
 		}), want: "queued, scheduled to n1, image there: nginx, created, started | getting ready",
 			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 2)"},
+		{name: "crashing for a reason", pod: stage(func(p *core.Pod) {
+			on(p)
+			last := ended(128)
+			last.Terminated.Reason, last.Terminated.Message = "StartError", "/nosuch: no such file"
+			status(p, core.ContainerStatus{ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: last})
+		}), want: "queued, scheduled to n1, image there: nginx, created, started | getting ready",
+			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 128: StartError: /nosuch: no such file)"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
