@@ -77,6 +77,15 @@ func TestHalfDeadServers(t *testing.T) {
 	close(dead)
 }
 
+// A server that speaks TLS and is addressed without it is asked for by the right scheme.
+func TestServerSpeaksTLS(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	defer s.Close()
+	for _, args := range firstSteps {
+		kctl(t, strings.Replace(s.URL, "https:", "http:", 1), "", args...).want(t, 1, "change that to https://")
+	}
+}
+
 // heard is a standard error that tells when something has been written to it.
 type heard struct {
 	word string
@@ -197,7 +206,7 @@ func TestBrokenKubeconfigs(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no YAML", "clusters: [\n", "error loading config file"},
 		{"binary", "\x00\x01\x02", "error loading config file"},
-		{"a list", "- a\n- b\n", "error loading config file"},
+		{"a list", "- a\n- b\n", "(is it a kubeconfig?)"},
 		{"other kind", "apiVersion: v1\nkind: Pod\n", "no kind"},
 		{"no such context", strings.Replace(whole, "current-context: a", "current-context: b", 1), `error: context was not found for specified context: b ("kctl config get-contexts" lists those that there are)`},
 		{"no such cluster", whole, `context "a" is of cluster "a", which the kubeconfig does not have`},

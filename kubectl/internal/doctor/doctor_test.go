@@ -191,6 +191,11 @@ func TestServersThatAreNone(t *testing.T) {
 	if got := find(t, at(t, strings.Replace(plain.URL, "http:", "https:", 1), nil).Checks(t.Context()), "connection"); got.Result != Fail || !strings.Contains(got.Advice, "API server's port") {
 		t.Errorf("without TLS: %+v", got)
 	}
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	if got := find(t, at(t, strings.Replace(secure.URL, "https:", "http:", 1), nil).Checks(t.Context()), "api-server"); got.Result != Fail || !strings.Contains(got.Advice, "https://") {
+		t.Errorf("TLS, asked without: %+v", got)
+	}
 }
 
 func TestClientCertificates(t *testing.T) {

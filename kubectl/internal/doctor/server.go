@@ -242,6 +242,8 @@ func (s *Server) version(ctx context.Context) ([]Check, string) {
 		return []Check{fail(name, "get a new kubeconfig: this one's certificate or token is not known there", "the server does not know who you are (401)")}, ""
 	case status == http.StatusForbidden:
 		return []Check{fail(name, "have somebody bind the role system:public-info-viewer to you", "you may not ask for the server's version (403)")}, ""
+	case status == http.StatusBadRequest && strings.Contains(string(body), "HTTP request to an HTTPS server"):
+		return []Check{fail(name, "write https:// instead of http:// before the server's address in the kubeconfig", "the server speaks HTTPS, and was spoken to without TLS")}, ""
 	case status != http.StatusOK || !isVersion:
 		return []Check{fail(name, "is a web server or a proxy at this address? Mend the server in the kubeconfig", "the answer is not an API server's: status %d, %s", status, kindOf(header, body))}, ""
 	}

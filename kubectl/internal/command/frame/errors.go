@@ -100,7 +100,7 @@ func flatten(err error) []error {
 // Text says an error in kubectl's words.
 func (c *CLI) Text(err error) string {
 	if status, from := statusOf(err); status != nil {
-		return statusText(status, from) + c.untimely(status.Status().Reason == metav1.StatusReasonUnauthorized)
+		return statusText(status, from) + withoutTLS(status) + c.untimely(status.Status().Reason == metav1.StatusReasonUnauthorized)
 	}
 	var noKind *discover.NoKindError
 	if errors.As(err, &noKind) {
@@ -115,6 +115,20 @@ func (c *CLI) Text(err error) string {
 		return c.connectionText(failed) + c.untimely(strings.Contains(failed.Err.Error(), "remote error: tls"))
 	}
 	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
+}
+
+// withoutTLS is a line on what to do when a server that speaks TLS was spoken to
+// without it. Go's servers then answer with this text and no Status.
+func withoutTLS(status *apierrors.StatusError) string {
+	if status.ErrStatus.Details == nil {
+		return ""
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse && strings.Contains(cause.Message, "HTTP request to an HTTPS server") {
+			return "\n(The server speaks HTTPS, and its address begins with http://: change that to https://.)"
+		}
+	}
+	return ""
 }
 
 // configurationText says what is wrong with a kubeconfig.
@@ -145,6 +159,8 @@ func (c *CLI) untimely(disbelieved bool) string {
 // about a full disk.
 func hint(err error) string {
 	switch text := err.Error(); {
+	case strings.Contains(text, "error loading config file") && strings.Contains(text, "couldn't get version/kind"):
+		return " (is it a kubeconfig?)"
 	case errors.Is(err, syscall.ENOSPC):
 		return " (`df -h` tells which disk is full)"
 	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "read answer"):
