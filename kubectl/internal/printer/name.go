@@ -42,11 +42,12 @@ func (n *Name) Print(w io.Writer, obj runtime.Object) error {
 	return err
 }
 
-// ObjectName is type.group/name, as users type it.
+// ObjectName is type.group/name, as users type it, fit for a terminal: the names of roles
+// and their bindings may be almost anything.
 func ObjectName(kind schema.GroupVersionKind, name string) string {
 	singular := strings.ToLower(kind.Kind)
 	if kind.Group != "" {
 		singular += "." + kind.Group
 	}
-	return singular + "/" + name
+	return Visible(singular + "/" + name)
 }

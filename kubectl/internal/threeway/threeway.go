@@ -79,7 +79,8 @@ func setAnnotations(object *unstructured.Unstructured, annotations map[string]st
 
 // Apply makes a change that Patch or the user worked out, on a copy of the
 // object, as a server would.
-func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind types.PatchType) (*unstructured.Unstructured, error) {
+func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind types.PatchType) (changed *unstructured.Unstructured, err error) {
+	defer contradicted(&err)
 	before, err := json.Marshal(current.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the object as it is: %w", err)
@@ -102,7 +103,7 @@ func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind
 	if err != nil {
 		return nil, fmt.Errorf("changing the object: %w", err)
 	}
-	changed := &unstructured.Unstructured{}
+	changed = &unstructured.Unstructured{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(after, &changed.Object); err != nil {
 		return nil, fmt.Errorf("decoding the changed object: %w", err)
 	}
@@ -118,7 +119,8 @@ var unchangeable = []mergepatch.PreconditionFunc{
 // LastApplied. With a schema, lists are merged by their keys. A patch of "{}"
 // changes nothing. Without overwrite it is an error where somebody else has
 // changed a field that is to be changed; only a schema's kinds can tell.
-func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrite bool) ([]byte, types.PatchType, error) {
+func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrite bool) (patch []byte, kind types.PatchType, err error) {
+	defer contradicted(&err)
 	original := []byte(current.GetAnnotations()[LastApplied])
 	if len(original) == 0 {
 		original = nil
@@ -127,8 +129,7 @@ func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrit
 	if err != nil {
 		return nil, "", err
 	}
-	kind := types.StrategicMergePatchType
-	var patch []byte
+	kind = types.StrategicMergePatchType
 	if schema == nil {
 		kind = types.MergePatchType
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(original, modifiedJSON, currentJSON, unchangeable...)
@@ -142,13 +143,13 @@ func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrit
 }
 
 // TwoWay works out the change from before to after.
-func TwoWay(schema Schema, before, after *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+func TwoWay(schema Schema, before, after *unstructured.Unstructured) (patch []byte, kind types.PatchType, err error) {
+	defer contradicted(&err)
 	old, new, err := encode(before, after)
 	if err != nil {
 		return nil, "", err
 	}
-	kind := types.StrategicMergePatchType
-	var patch []byte
+	kind = types.StrategicMergePatchType
 	if schema == nil {
 		kind = types.MergePatchType
 		patch, err = jsonpatch.CreateMergePatch(old, new)
@@ -159,6 +160,14 @@ func TwoWay(schema Schema, before, after *unstructured.Unstructured) ([]byte, ty
 		return nil, "", fmt.Errorf("comparing with what was there before: %w", err)
 	}
 	return patch, kind, nil
+}
+
+// contradicted makes an error of a panic of package strategicpatch: it takes for granted
+// that objects are what their schema says, and a server may send others.
+func contradicted(err *error) {
+	if panicked := recover(); panicked != nil {
+		*err = fmt.Errorf("the object is not what its schema says: %v", panicked)
+	}
 }
 
 func encode(before, after *unstructured.Unstructured) (old, new []byte, err error) {

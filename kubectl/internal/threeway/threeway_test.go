@@ -147,3 +147,28 @@ func schemaOf(t *testing.T, of *unstructured.Unstructured) Schema {
 	}
 	return meta
 }
+
+// An object that contradicts its schema, which a broken server may send, is an error
+// and no panic.
+func TestContradiction(t *testing.T) {
+	schema, err := strategicpatch.NewPatchMetaFromStruct(core.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	modified := remember(t, object(t, applied))
+	for _, text := range []string{
+		`{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [null]}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, ports: [1]}, null]}}`,
+	} {
+		current := object(t, text)
+		if _, _, err := Patch(schema, current, modified, true); err == nil {
+			t.Errorf("%s: no error of Patch", text)
+		}
+		if _, _, err := TwoWay(schema, current, modified); err == nil {
+			t.Errorf("%s: no error of TwoWay", text)
+		}
+		if _, err := Apply(schema, current, []byte(`{"spec":{"containers":[{"name":"c","image":"i"}]}}`), types.StrategicMergePatchType); err == nil {
+			t.Errorf("%s: no error of Apply", text)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/generate"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -106,7 +107,7 @@ func (r *reconciling) reconcile(ctx context.Context, t lookup.Target) error {
 		return err
 	}
 	for _, line := range d.lines() {
-		fmt.Fprintln(r.Err, line)
+		fmt.Fprintln(r.Err, printer.Visible(line))
 	}
 	return nil
 }

@@ -149,6 +149,7 @@ func (d *diffing) write(ctx context.Context, t lookup.Target, managed bool) erro
 func (d *diffing) writeTo(dir string, t lookup.Target, object *unstructured.Unstructured, managed bool) error {
 	name := fmt.Sprintf("%s.%s.%s.%s.%s", t.Group, t.Version, t.Kind, t.Namespace, t.ObjectName)
 	name = strings.TrimPrefix(strings.ReplaceAll(name, "..", "."), ".")
+	name = strings.ReplaceAll(name, "/", "_") // of what would be pruned, a server says the names
 	var text bytes.Buffer
 	if object != nil {
 		if !managed {

@@ -18,6 +18,7 @@ import (
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/editor"
 	"kctl/kubectl/internal/manifest"
+	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/threeway"
 	"kctl/proto/rest"
 )
@@ -163,7 +164,7 @@ func (e *editing) saveAll(ctx context.Context, pieces []piece, objects []manifes
 			fmt.Fprintf(e.Err, "error: %s could not be found on the server\n", name)
 			message = "The edits you made on deleted resources have been saved to %q"
 		default:
-			fmt.Fprintf(e.Err, "error: %s could not be patched: %v\n", name, err)
+			fmt.Fprintf(printer.VisibleTo(e.Err), "error: %s could not be patched: %v\n", name, err)
 			message = "You can run `kctl replace -f %s` to try this update again."
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"kctl/kubectl/internal/bootstrap"
 	"kctl/kubectl/internal/certificates"
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -198,7 +199,7 @@ func bootstrapTokens(ctx context.Context, c *frame.CLI) ([]core.Secret, error) {
 }
 
 func printTokens(c *frame.CLI, tokens []*bootstrap.Token) error {
-	w := tabwriter.NewWriter(c.Out, 0, 8, 3, ' ', 0)
+	w := tabwriter.NewWriter(printer.VisibleTo(c.Out), 0, 8, 3, ' ', 0)
 	if len(tokens) > 0 {
 		fmt.Fprintln(w, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
 	}

@@ -12,6 +12,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 )
 
@@ -77,6 +78,6 @@ func (s *scheduling) schedule(ctx context.Context, t lookup.Target, node *unstru
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(s.Out, "node/%s %s\n", t.ObjectName, s.DryRun.Mark(operation))
+	_, err = fmt.Fprintf(s.Out, "node/%s %s\n", printer.Visible(t.ObjectName), s.DryRun.Mark(operation))
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -86,7 +87,7 @@ func (d *draining) run(cmd *cobra.Command, args []string) error {
 		if err := d.drain(ctx, t.ObjectName); err != nil {
 			return fmt.Errorf("unable to drain node %q due to error: %w, continuing command...\nThere are pending nodes to be drained:\n %s\n%v", t.ObjectName, err, t.ObjectName, err) //nolint:staticcheck // kubectl's words
 		}
-		_, err := fmt.Fprintf(d.Out, "node/%s %s\n", t.ObjectName, d.DryRun.Mark("drained"))
+		_, err := fmt.Fprintf(printer.VisibleTo(d.Out), "node/%s %s\n", t.ObjectName, d.DryRun.Mark("drained"))
 		return err
 	})
 }
@@ -199,7 +200,7 @@ func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	if d.DryRun == frame.DryRunClient {
-		_, err := fmt.Fprintf(d.Out, "evicting pod %s/%s (dry run)\n", pod.Namespace, pod.Name)
+		_, err := fmt.Fprintf(printer.VisibleTo(d.Out), "evicting pod %s/%s (dry run)\n", pod.Namespace, pod.Name)
 		return err
 	}
 	options := &metav1.DeleteOptions{}
@@ -210,7 +211,7 @@ func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	for {
-		fmt.Fprintf(d.Out, "%s\n", d.DryRun.Mark("evicting pod "+pod.Namespace+"/"+pod.Name))
+		fmt.Fprintf(printer.VisibleTo(d.Out), "%s\n", d.DryRun.Mark("evicting pod "+pod.Namespace+"/"+pod.Name))
 		pods := client.Resource(core.Pods, pod.Namespace)
 		if d.disableEviction {
 			err = pods.Delete(ctx, pod.Name, options, nil)
@@ -225,7 +226,7 @@ func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 		case !apierrors.IsTooManyRequests(err):
 			return fmt.Errorf("error when evicting pods/%q -n %q: %w", pod.Name, pod.Namespace, err)
 		}
-		fmt.Fprintf(d.Err, "error when evicting pods/%q -n %q (will retry after 5s): %v\n", pod.Name, pod.Namespace, err)
+		fmt.Fprintf(printer.VisibleTo(d.Err), "error when evicting pods/%q -n %q (will retry after 5s): %v\n", pod.Name, pod.Namespace, err)
 		if err := backoff.Sleep(ctx, d.Clock, evictPause); err != nil {
 			return fmt.Errorf("error when evicting pods/%q -n %q: global timeout reached: %v", pod.Name, pod.Namespace, d.timeout)
 		}
@@ -274,6 +275,6 @@ func (d *draining) untilEvicted(ctx context.Context, pod *core.Pod) error {
 	if d.disableEviction {
 		done = "deleted"
 	}
-	_, err := fmt.Fprintf(d.Out, "pod/%s %s\n", pod.Name, done)
+	_, err := fmt.Fprintf(printer.VisibleTo(d.Out), "pod/%s %s\n", pod.Name, done)
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
 )
 
@@ -130,22 +131,23 @@ func printSchedule(c *frame.CLI, answer json.RawMessage) error {
 	if err := json.Unmarshal(answer, &s); err != nil {
 		return fmt.Errorf("the scheduler's answer: %w", err)
 	}
+	out := printer.VisibleTo(c.Out)
 	switch {
 	case s.Node != "":
-		fmt.Fprintf(c.Out, "pod %s is on node %s; to a pod like it, the nodes would answer:\n", s.Pod, s.Node)
+		fmt.Fprintf(out, "pod %s is on node %s; to a pod like it, the nodes would answer:\n", s.Pod, s.Node)
 	case s.Nominated != "":
-		fmt.Fprintf(c.Out, "pod %s waits for room on node %s\n", s.Pod, s.Nominated)
+		fmt.Fprintf(out, "pod %s waits for room on node %s\n", s.Pod, s.Nominated)
 	default:
-		fmt.Fprintf(c.Out, "pod %s waits (%s)\n", s.Pod, s.Queue)
+		fmt.Fprintf(out, "pod %s waits (%s)\n", s.Pod, s.Queue)
 	}
 	if len(s.RejectedBy) > 0 {
-		fmt.Fprintf(c.Out, "refused last by %s\n", strings.Join(s.RejectedBy, ", "))
+		fmt.Fprintf(out, "refused last by %s\n", strings.Join(s.RejectedBy, ", "))
 	}
 	if s.Message != "" {
-		fmt.Fprintln(c.Out, s.Message)
+		fmt.Fprintln(out, s.Message)
 	}
-	fmt.Fprintln(c.Out)
-	w := tabwriter.NewWriter(c.Out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "NODE\tSCORE\tWHY")
 	for _, n := range s.Nodes {
 		score, why := fmt.Sprint(n.Total), []string{}

@@ -16,6 +16,7 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -268,7 +269,7 @@ func chooseContainer(says io.Writer, pod *core.Pod, named string) (string, error
 	}
 	first := pod.Spec.Containers[0].Name
 	if len(names) > 1 {
-		fmt.Fprintf(says, "Defaulted container %q out of: %s\n", first, strings.Join(labelledContainers(pod), ", "))
+		fmt.Fprintf(says, "Defaulted container %q out of: %s\n", first, printer.Visible(strings.Join(labelledContainers(pod), ", ")))
 	}
 	return first, nil
 }
@@ -291,7 +292,7 @@ func (r *reading) tolerated(err error) bool {
 	if !r.ignoreErrors {
 		return false
 	}
-	fmt.Fprintf(r.Err, "error: %v\n", err)
+	fmt.Fprintf(printer.VisibleTo(r.Err), "error: %v\n", err)
 	return true
 }
 
@@ -330,14 +331,18 @@ func (r *reading) copy(ctx context.Context, s source) error {
 	defer stream.Close()
 	prefix := ""
 	if r.prefix {
-		prefix = fmt.Sprintf("[pod/%s/%s] ", s.pod, s.container)
+		prefix = printer.Visible(fmt.Sprintf("[pod/%s/%s] ", s.pod, s.container))
 	}
 	if prefix == "" && !r.follow {
 		_, err = io.Copy(r.Out, stream)
 		return err
 	}
-	return r.copyLines(bufio.NewReader(stream), prefix)
+	return r.copyLines(bufio.NewReaderSize(stream, longestLine), prefix)
 }
+
+// longestLine is what is kept of a line until it is written: a container's lines may
+// have no end.
+const longestLine = 64 << 10
 
 // CopyLog writes all that a container has said.
 func CopyLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string) error {
@@ -345,21 +350,26 @@ func CopyLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string)
 	return r.copy(ctx, source{pod.Namespace, pod.Name, container})
 }
 
+// copyLines writes whole lines, so that those of several containers don't mix, but for
+// very long ones, which are written in parts.
 func (r *reading) copyLines(from *bufio.Reader, prefix string) error {
+	begins := prefix
 	for {
-		line, err := from.ReadBytes('\n')
+		line, err := from.ReadSlice('\n')
 		if len(line) > 0 {
 			r.out.Lock()
-			_, writeErr := fmt.Fprintf(r.Out, "%s%s", prefix, line)
+			_, writeErr := fmt.Fprintf(r.Out, "%s%s", begins, line)
 			r.out.Unlock()
 			if writeErr != nil {
 				return writeErr
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		switch begins = prefix; {
+		case errors.Is(err, bufio.ErrBufferFull):
+			begins = ""
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 	}

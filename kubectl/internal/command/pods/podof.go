@@ -16,6 +16,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
@@ -67,7 +68,7 @@ func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *co
 		return pod, object, err
 	}
 	if len(pods) > 1 {
-		fmt.Fprintf(c.Err, "Found %d pods, using pod/%s\n", len(pods), pods[0].Name)
+		fmt.Fprintf(printer.VisibleTo(c.Err), "Found %d pods, using pod/%s\n", len(pods), pods[0].Name)
 	}
 	return &pods[0], object, nil
 }

@@ -133,7 +133,7 @@ func (t *tracing) printWaterfall(pod *core.Pod, events []core.Event, line timeli
 	if pod.Spec.NodeName != "" {
 		where = "on " + pod.Spec.NodeName
 	}
-	fmt.Fprintf(t.Out, "pod/%s in %s, %s, %s: %d moments in %.1f ms\n\n", pod.Name, pod.Namespace, where, pod.Status.Phase,
+	fmt.Fprintf(printer.VisibleTo(t.Out), "pod/%s in %s, %s, %s: %d moments in %.1f ms\n\n", pod.Name, pod.Namespace, where, pod.Status.Phase,
 		len(line.Rows), float64(line.Total)/float64(time.Millisecond))
 	bars := defaultBars
 	if width, ok := frame.Terminal(t.Out); ok {

@@ -169,11 +169,18 @@ func (d *dumping) write(name string, f func(io.Writer) error) error {
 	if !d.toFiles() {
 		return f(d.Out)
 	}
-	path := filepath.Join(d.directory, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(d.directory, 0o755); err != nil {
 		return err
 	}
-	file, err := os.Create(path)
+	root, err := os.OpenRoot(d.directory) // the names are a server's
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := root.Create(name)
 	if err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func newAPIVersions(c *frame.CLI) *cobra.Command {
 				}
 			}
 			sort.Strings(versions)
-			_, err = fmt.Fprintln(c.Out, strings.Join(versions, "\n"))
+			_, err = fmt.Fprintln(c.Out, printer.Visible(strings.Join(versions, "\n")))
 			return err
 		},
 	}

@@ -74,7 +74,7 @@ func printVersions(c *frame.CLI, v *versions, format string) error {
 	}
 	fmt.Fprintf(c.Out, "Client Version: %s\nKustomize Version: %s\n", v.ClientVersion.GitVersion, v.Kustomize)
 	if v.ServerVersion != nil {
-		fmt.Fprintf(c.Out, "Server Version: %s\n", v.ServerVersion.GitVersion)
+		fmt.Fprintf(c.Out, "Server Version: %s\n", printer.Visible(v.ServerVersion.GitVersion))
 	}
 	return nil
 }

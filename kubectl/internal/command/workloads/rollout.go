@@ -13,6 +13,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/rollout"
 )
 
@@ -147,7 +148,7 @@ func newRolloutStatus(c *frame.CLI) *cobra.Command {
 				show := func(object *unstructured.Unstructured) (bool, error) {
 					text, done, err := rollout.Status(object, revision)
 					if err == nil {
-						fmt.Fprint(r.Out, text)
+						fmt.Fprint(printer.VisibleTo(r.Out), text)
 					}
 					return done, err
 				}

@@ -222,7 +222,7 @@ func (e *settingEnv) showAll(cmd *cobra.Command, objects []string) error {
 		}
 		values := resolver(e.setting.Sender.CLI, object)
 		_, err = e.matching(spec, func(container *corev1.Container) {
-			fmt.Fprintf(e.Out, "# %s %s, container %s\n", object.GetKind(), t.ObjectName, container.Name)
+			fmt.Fprintf(printer.VisibleTo(e.Out), "# %s %s, container %s\n", object.GetKind(), t.ObjectName, container.Name)
 			if e.resolve {
 				values.show(cmd.Context(), container)
 				return
