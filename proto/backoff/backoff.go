@@ -1,7 +1,7 @@
 // Package backoff is the project's one way to wait longer after each failure.
 //
-// Every package may call it. It owns no goroutine: callers ask for a delay, and
-// wait for it on their own clock, by Sleep or by a timer.
+// Every package may call it. It owns no goroutine: callers ask for a delay and
+// wait on their own clock, with Sleep or a timer.
 package backoff
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 // Policy says how delays grow: Initial, Initial·Factor, … up to Max, each
-// spread at random over [d, d·(1+Jitter)].
+// spread at random over [d, d·(1+Jitter)).
 type Policy struct {
 	Initial time.Duration
 	Max     time.Duration
@@ -22,8 +22,8 @@ type Policy struct {
 	Jitter  float64 // 0 for none
 }
 
-// Delay is the wait after the given number of failures in a row; zero failures
-// wait for nothing.
+// Delay is the wait after the given number of failures in a row; after zero
+// failures there is none.
 func (p Policy) Delay(failures int) time.Duration {
 	if failures <= 0 {
 		return 0
@@ -43,8 +43,8 @@ func (p Policy) Delay(failures int) time.Duration {
 	return time.Duration(d)
 }
 
-// Sleep waits for d on the given clock, or until ctx ends, whose error it then
-// returns.
+// Sleep waits for d on the given clock. If ctx ends first, it returns ctx's
+// error.
 func Sleep(ctx context.Context, clock clock.Clock, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
