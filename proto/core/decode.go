@@ -9,12 +9,13 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads JSON into the empty object that into points to, as client-go and
-// API servers do: names are told apart by case, fields that are not known are passed
-// over. Nearly all that is read was encoded by a server, and has no name twice: a
-// quicker decoder reads that as sigs.k8s.io/json does, and what it refuses is read
-// again, so that errors and oddities are the slower one's. It is not for what a
-// client sent: of elements that are there twice, the two keep different parts.
+// Decode reads JSON into the empty object that into points to, as client-go and API
+// servers do: field names are case-sensitive, and unknown fields are ignored. Nearly
+// all input was encoded by a server and has no duplicate names. A quicker decoder
+// reads such input exactly as sigs.k8s.io/json does; what it refuses is read again
+// by the slower one, whose errors and oddities therefore count. Do not use it for
+// what a client sent: where an element is there twice, the two decoders keep
+// different parts.
 func Decode(data []byte, into any) error {
 	if fast.Unmarshal(data, into, jsontext.AllowDuplicateNames(true)) == nil {
 		return nil
@@ -23,9 +24,9 @@ func Decode(data []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 }
 
-// DecodeStrict reads JSON into an object as an API server does that is asked to be
-// strict: names are told apart by case, and fields that are not known, or there
-// twice, are errors, all of which are told.
+// DecodeStrict reads JSON into an object as an API server does when asked to be
+// strict: field names are case-sensitive, and unknown or duplicate fields are
+// errors, all of which are reported.
 func DecodeStrict(data []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {

@@ -1,6 +1,6 @@
 package core
 
-// Annotations by which a kubelet marks where it has a pod from, and ties a
+// Annotations by which a kubelet marks which source a pod came from, and ties a
 // static pod to its mirror pod in the API (Kubernetes docs, "Well-Known Labels,
 // Annotations and Taints").
 const (
@@ -36,7 +36,7 @@ const (
 // DefaultSchedulerName is the scheduler of pods that name none.
 const DefaultSchedulerName = "default-scheduler"
 
-// SystemCriticalPriority is the least priority of pods that a cluster can not do
+// SystemCriticalPriority is the lowest priority of pods that a cluster cannot do
 // without (Kubernetes docs, "Pod Priority and Preemption").
 const SystemCriticalPriority = 2_000_000_000
 

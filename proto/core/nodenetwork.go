@@ -1,9 +1,9 @@
 package core
 
-// What a kubelet makes on its machine for --node-network, and `kctl reset` takes
-// away by these names.
+// Names of what a kubelet creates on its machine for --node-network. `kctl
+// reset` finds it by these names and removes it.
 const (
-	NodeNetworkName       = "kctl-node-network" // by which plugins keep addresses
+	NodeNetworkName       = "kctl-node-network" // under which plugins store addresses
 	NodeNetworkConfig     = "10-kctl.conflist"  // in the directory of CNI configurations
 	NodeNetworkBridge     = "kctl-pods"
 	NodeNetworkVXLAN      = "kctl-vxlan"

@@ -18,8 +18,8 @@ const (
 	REMOVE
 	// UPDATE carries pods whose desired state changed.
 	UPDATE
-	// RECONCILE carries pods whose status in the source is not what the kubelet
-	// last reported, while their desired state is unchanged.
+	// RECONCILE carries pods whose desired state is unchanged, but whose status in
+	// the source is not what the kubelet last reported.
 	RECONCILE
 )
 
@@ -41,7 +41,7 @@ const (
 )
 
 // PodUpdate is one message from a pod source, by way of the mux, to the
-// kubelet's sync loop. The pods must not be changed by whoever receives them.
+// kubelet's sync loop. Receivers must not change the pods.
 type PodUpdate struct {
 	Pods   []*Pod
 	Op     PodOperation

@@ -46,8 +46,8 @@ var (
 	EndpointSlices = Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices", Kind: "EndpointSlice", Namespaced: true}
 	// IPAddresses are the addresses that services have: one holder each.
 	IPAddresses = Resource{Group: "networking.k8s.io", Version: "v1", Name: "ipaddresses", Kind: "IPAddress"}
-	// CertificateSigningRequests are wishes for a certificate, and the certificates
-	// that came of them.
+	// CertificateSigningRequests ask for certificates, and hold those that were
+	// issued.
 	CertificateSigningRequests = Resource{Group: "certificates.k8s.io", Version: "v1", Name: "certificatesigningrequests", Kind: "CertificateSigningRequest"}
 	TokenReviews               = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
 	AccessReviews              = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}

@@ -34,8 +34,8 @@ type Object interface {
 	metav1.Object
 }
 
-// IsSidecar tells whether an init container goes on beside the pod's containers
-// (KEP-753).
+// IsSidecar tells whether an init container keeps running beside the pod's
+// containers (KEP-753).
 func IsSidecar(c *Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
