@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// advice is what can be done about an error of the machine that ended the
-// program; "" where the error has to speak for itself.
+// advice says what to do about a machine error that ended the program; "" where
+// the error says enough by itself.
 func advice(err error) string {
 	var path *fs.PathError
 	var verification *tls.CertificateVerificationError
@@ -53,8 +53,9 @@ func isJoined(path string) bool {
 	return false
 }
 
-// isHollow tells whether a file held no certificate, no key or no kubeconfig: a
-// crash leaves such files, and systemd, where a unit's credential is not there.
+// isHollow tells whether a file held no certificate, key or kubeconfig. Such
+// files are left by a crash, and made by systemd in place of a unit's missing
+// credential.
 func isHollow(err error) bool {
 	says := []string{"failed to find any PEM data", "no PEM certificate in it", "no current-context"}
 	return slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err.Error(), s) })

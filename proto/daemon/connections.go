@@ -15,28 +15,30 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// mostStrangers is how many connections may be open of which it is not known
-// whose they are. Each takes some 50 KB, and is for a moment only a stranger's
-// where its owner means well.
+// mostStrangers bounds the open connections whose owner is unknown. Each takes
+// about 50 KB. A well-behaved client's connection is a stranger's only for a
+// moment.
 const mostStrangers = 4096
 
-// mostUnread is how much all strangers may have sent of requests of which the headers
-// are not complete. It is kept until they are, and a header may be a megabyte long: only
-// so few strangers can send such ones at a time.
+// mostUnread bounds the bytes that all strangers together may have sent of incomplete
+// headers. These bytes stay in memory until the headers are complete, and headers may be
+// a megabyte long, so only a few strangers can send such headers at a time.
 const mostUnread = 32 << 20
 
-// compressed is as how many bytes one counts that was sent by HTTP/2, where it may stand
-// for a whole field (HPACK): a megabyte of memory was had for 17 KB.
+// compressed is how many bytes one byte counts for when sent over HTTP/2, where it may
+// stand for a whole field (HPACK): 17 KB could take up a megabyte of memory.
 const compressed = 16
 
-// Connections bounds how many connections a server has open: half as many as the
-// process may have files, so that it has the others for its own work, and of those
-// of strangers no more than a few thousand. Beyond that whoever has the most loses
-// the oldest, which leaves those who have few alone, whoever else asks for more. Of
-// strangers whose requests are not read yet, whoever has sent the most loses.
+// Connections bounds a server's open connections: in all, to half as many as the
+// process may have open files, which leaves the rest for its own work; and those of
+// strangers to a few thousand. Beyond that, the owner with the most connections
+// loses its oldest, so that clients with few are left alone whatever others do.
+// Among strangers whose headers are incomplete, the one that has sent the most
+// loses.
 type Connections struct {
-	// Most may be open at once, and Strangers of those whose owner is not known, which
-	// may have sent Unread bytes of headers together.
+	// Most bounds the connections that are open at once, Strangers those whose owner
+	// is unknown, and Unread the bytes of incomplete headers that these have sent
+	// together.
 	Most, Strangers, Unread int
 
 	logger *zap.Logger
@@ -86,13 +88,14 @@ func (l *boundListener) Accept() (net.Conn, error) {
 type boundConn struct {
 	net.Conn
 	all *Connections
-	// asking: a stranger's, whose headers are awaited. It changes with all.mu held.
+	// asking marks a stranger's connection whose headers are awaited. It changes with all.mu
+	// held.
 	asking atomic.Bool
 	// owner, place and unread are guarded by all.mu; place is nil once it is closed.
 	owner  string
 	place  *list.Element
 	unread int
-	// weight is as how many bytes one counts.
+	// weight is how many bytes one byte counts for.
 	weight int
 }
 
@@ -142,7 +145,7 @@ func (c *Connections) add(b *boundConn) {
 	}
 }
 
-// heard counts what a stranger has sent, and has it count for more by HTTP/2.
+// heard counts what a stranger has sent; over HTTP/2 each byte counts for more.
 func (c *Connections) heard(b *boundConn, n int, by2 bool) {
 	c.mu.Lock()
 	if !b.asking.Load() || b.place == nil {
@@ -213,8 +216,8 @@ func (c *Connections) remove(b *boundConn) {
 
 type connectionKey struct{}
 
-// Guard has an http.Server that serves on the listener tell whose its connections are
-// and when they ask for something.
+// Guard makes an http.Server that serves on the listener report whose its connections
+// are and when they send a request.
 func (c *Connections) Guard(server *http.Server) {
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -246,8 +249,8 @@ func bare(conn net.Conn) net.Conn {
 	return conn
 }
 
-// OwnConnection says whose connection a request came by: that of the first of its
-// requests of which that is known.
+// OwnConnection records whose connection a request came over: the first known
+// user among its requests owns it.
 func OwnConnection(ctx context.Context, user string) {
 	b, ok := ctx.Value(connectionKey{}).(*boundConn)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// The paths at which operators look into a running program and change it.
-// They are for authorized callers only; who that is, the program decides.
+// The paths at which operators look into a running program and change it. They
+// are for authorized callers only; the program decides who these are.
 const (
 	DebugPath  = "/debug/"
 	pprofPath  = DebugPath + "pprof/"
@@ -23,8 +23,8 @@ const (
 )
 
 // Debug serves the Go runtime's profiles below /debug/pprof/, as upstream's
-// --profiling does, and lets the log verbosity be changed by PUT /debug/flags/v.
-// It asks nobody who they are.
+// --profiling does, and changes the log verbosity on PUT /debug/flags/v. It does
+// not authenticate its callers.
 func Debug(log *LogOptions, logger *zap.Logger) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc(pprofPath, pprof.Index)

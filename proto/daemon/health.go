@@ -17,7 +17,7 @@ type Check struct {
 	Func func(ctx context.Context) error
 }
 
-// Remark is the error of a check that holds all the same: what should be looked at, told
+// Remark is the error of a check that holds nevertheless: something to look at, shown
 // with ?verbose.
 type Remark string
 
@@ -60,7 +60,7 @@ func (h *Health) Add(name string, check func(ctx context.Context) error, endpoin
 	}
 }
 
-// Paths are where single checks are asked for, sorted.
+// Paths are the paths of the single checks, sorted.
 func (h *Health) Paths() []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -74,7 +74,7 @@ func (h *Health) Paths() []string {
 	return out
 }
 
-// Check asks the checks of an endpoint, but for those named in except; the error
+// Check runs the checks of an endpoint, except those named in except; the error
 // says which don't hold.
 func (h *Health) Check(ctx context.Context, endpoint string, except ...string) error {
 	h.mu.RLock()

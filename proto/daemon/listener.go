@@ -28,7 +28,7 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// newBuildInfo is always 1; what it tells is in its labels.
+// newBuildInfo is always 1; the information is in its labels.
 func newBuildInfo() prometheus.Collector {
 	v := Version()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -70,8 +70,8 @@ func Protocols(tlsConfig *tls.Config) *http.Protocols {
 	return only
 }
 
-// ConnectionLog turns what net/http says about single connections into debug
-// lines: most of it is clients that went away or speak no TLS.
+// ConnectionLog turns what net/http logs about single connections into debug
+// lines: most of it is about clients that went away or don't speak TLS.
 func ConnectionLog(logger *zap.Logger) *log.Logger {
 	return log.New(&connectionLog{logger}, "", 0)
 }

@@ -15,7 +15,7 @@ import (
 // LogOptions are the logging flags, named as upstream names them.
 type LogOptions struct {
 	Format    string // json, text, or "" for text on a terminal and json elsewhere
-	Verbosity int    // 0: info and worse; from 4: debug
+	Verbosity int    // 0: info and above; from 4: debug
 
 	level zap.AtomicLevel // of the loggers made
 }
@@ -30,7 +30,7 @@ func (o *LogOptions) AddFlags(fs *pflag.FlagSet) {
 // habit of -v=4 for debugging.
 const debugVerbosity = 4
 
-// FormatUsed is the format, where none was asked for, too.
+// FormatUsed is the format in use, whether or not one was asked for.
 func (o *LogOptions) FormatUsed() string {
 	if o.Format == "" && isTerminal(os.Stderr) {
 		return "text"
@@ -62,8 +62,8 @@ func (o *LogOptions) Logger() (*zap.Logger, error) {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), o.level)), nil
 }
 
-// SetVerbosity changes how much the last logger that was made writes; before
-// there is one it does nothing.
+// SetVerbosity changes how much the most recently made logger writes; before
+// there is one, it does nothing.
 func (o *LogOptions) SetVerbosity(verbosity int) {
 	if o.level != (zap.AtomicLevel{}) {
 		o.level.SetLevel(levelOf(verbosity))
@@ -82,8 +82,8 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// PodFields are what every log line about a pod says of it, under the keys that
-// are the same in all programs: pod (namespace/name) and uid.
+// PodFields are the fields of every log line about a pod, under the same keys
+// in all programs: pod (namespace/name) and uid.
 func PodFields(pod metav1.Object) zap.Field { return zap.Inline(podFields{pod}) }
 
 type podFields struct{ metav1.Object }

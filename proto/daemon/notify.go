@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// What a service manager is told (sd_notify(3)).
+// The messages to a service manager (sd_notify(3)).
 const (
 	notifyReady    = "READY=1"
 	notifyStopping = "STOPPING=1"
@@ -33,7 +33,7 @@ func tell(state string, logger *zap.Logger) {
 	}
 }
 
-// notify tells the service manager a state by systemd's protocol; without
+// notify sends the service manager a state by systemd's protocol; without
 // $NOTIFY_SOCKET it does nothing.
 func notify(state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
@@ -51,11 +51,11 @@ func notify(state string) error {
 	return nil
 }
 
-// Watchdog tells the service manager that the program is alive for as long as
-// the checks of /livez hold, twice in the time that the manager gives it; what
-// the manager hears nothing of in that time, it ends and starts again. Checks
-// that a new start would not mend are named in except: they don't count. It
-// returns when ctx ends, and at once where nobody watches.
+// Watchdog tells the service manager that the program is alive, as long as the
+// checks of /livez hold. It does so twice in the period that the manager sets;
+// a program that stays silent for the period is ended and started again. Checks
+// that a restart would not mend are named in except and don't count. It returns
+// when ctx ends, and at once if no service manager watches.
 func Watchdog(ctx context.Context, health *Health, clock clock.Clock, logger *zap.Logger, except ...string) error {
 	patience, err := watchdogPatience()
 	if patience == 0 || err != nil {
@@ -76,7 +76,7 @@ func Watchdog(ctx context.Context, health *Health, clock clock.Clock, logger *za
 }
 
 // watchdogPatience is how long the service manager waits for a sign of life; 0
-// for ever (sd_watchdog_enabled(3)).
+// means for ever (sd_watchdog_enabled(3)).
 func watchdogPatience() (time.Duration, error) {
 	value := os.Getenv("WATCHDOG_USEC")
 	if pid := os.Getenv("WATCHDOG_PID"); value == "" || pid != "" && pid != strconv.Itoa(os.Getpid()) {

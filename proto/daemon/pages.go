@@ -18,17 +18,17 @@ import (
 	"kctl/proto/release"
 )
 
-// The paths at which a program tells of itself.
+// The paths at which a program describes itself.
 const (
 	FlagsPath  = "/flagz"
 	StatusPath = "/statusz"
 	ConfigPath = "/configz"
 )
 
-// Pages are what a program tells of itself under upstream's names (Kubernetes
-// docs, "z-pages"): /flagz the flags it was given, /statusz how it is, and
-// /configz its configuration. They are for authorized callers; who that is, the
-// program decides.
+// Pages are what a program says about itself under upstream's names (Kubernetes
+// docs, "z-pages"): its flags at /flagz, its state at /statusz, and its
+// configuration at /configz. They are for authorized callers only; the program
+// decides who these are.
 type Pages struct {
 	// Program is the name of the upstream twin: dashboards know programs by it.
 	Program string
@@ -132,8 +132,8 @@ func (p *Pages) write(w http.ResponseWriter, r *http.Request, kind, text string,
 	}
 }
 
-// negotiate returns the first form of an Accept header that there is, and the
-// version of the structured ones.
+// negotiate returns the first form in an Accept header that is available, and,
+// for a structured one, its version.
 func negotiate(accept, kind string) (form, version string) {
 	if accept == "" {
 		return "text/plain", ""

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// PairsVar adds a flag of NAME=VALUE,… that may be given more than once, and may say
-// nothing: upstream's take that, and its scripts do. alone is the value of a name that
-// stands by itself; with none it is refused.
+// PairsVar adds a flag of NAME=VALUE,… that may be given more than once and may be
+// empty: upstream's flags accept that, and its scripts use it. alone is the value of a
+// name without "="; if it is empty, such a name is refused.
 func PairsVar(fs *pflag.FlagSet, into *map[string]string, name, alone, usage string) {
 	fs.Var(&pairs{into: into, alone: alone}, name, usage)
 }

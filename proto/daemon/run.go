@@ -28,8 +28,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // and exits the process. A second signal ends it at once.
 func Main(cmd *cobra.Command) {
 	ctx, stop := Context()
-	// Whoever ends by a signal says so at once, because it may take a while, and
-	// also where it takes none.
+	// Log at once that a signal ends the program, because ending may take a while.
 	told := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(told)
@@ -45,8 +44,8 @@ func Main(cmd *cobra.Command) {
 	os.Exit(exitCode(cmd.Name(), err, asked))
 }
 
-// exitCode says why the program ends, and with what code. A context that was
-// cancelled is an ordinary end only where a signal asked for it.
+// exitCode returns why the program ends, and its exit code. A cancelled context
+// is an ordinary end only if a signal asked for it.
 func exitCode(name string, err error, asked bool) int {
 	var usage *UsageError
 	switch {
@@ -64,8 +63,8 @@ func exitCode(name string, err error, asked bool) int {
 	return ExitError
 }
 
-// Context returns a context that SIGINT and SIGTERM end. After the first
-// signal the second one has its ordinary effect.
+// Context returns a context that ends on SIGINT or SIGTERM. After the first
+// signal, the next has its ordinary effect.
 func Context() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

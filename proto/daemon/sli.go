@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// told is what was told of checks whenever somebody asked (Kubernetes docs,
-// "Component SLI metrics").
+// told holds the results of checks, noted each time somebody asked for them
+// (Kubernetes docs, "Component SLI metrics").
 type told struct {
 	mu sync.Mutex
 	of map[checkOf]outcome
@@ -25,7 +25,7 @@ type outcome struct {
 // SLIsPath is where SLIs is served.
 const SLIsPath = "/metrics/slis"
 
-// SLIs answers with what the health checks said, as metrics.
+// SLIs serves the results of the health checks as metrics.
 func (h *Health) SLIs() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&h.told)

@@ -15,9 +15,9 @@ import (
 
 // TLSOptions are the flags of how TLS is spoken to clients.
 type TLSOptions struct {
-	MinVersion   string   // VersionTLS12, which empty stands for, or VersionTLS13
-	CipherSuites []string // for TLS 1.2; Go's where there are none
-	Curves       []int32  // by which keys are agreed on, as crypto/tls numbers them; Go's where there are none
+	MinVersion   string   // VersionTLS12 (the default if empty) or VersionTLS13
+	CipherSuites []string // for TLS 1.2; empty means Go's choice
+	Curves       []int32  // for key agreement, as crypto/tls numbers them; empty means Go's choice
 	DisableHTTP2 bool
 }
 
@@ -37,7 +37,8 @@ func (o *TLSOptions) AddHTTP2Flag(fs *pflag.FlagSet) {
 
 var tlsVersions = map[string]uint16{"": tls.VersionTLS12, "VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13}
 
-// Apply has a configuration do what the flags say, or says which of them can't be.
+// Apply sets a configuration to what the flags say, or returns which of them is not
+// possible.
 func (o *TLSOptions) Apply(c *tls.Config) error {
 	version, ok := tlsVersions[o.MinVersion]
 	if !ok {
@@ -46,7 +47,8 @@ func (o *TLSOptions) Apply(c *tls.Config) error {
 	c.MinVersion = version
 	suites := slices.Concat(tls.CipherSuites(), withoutForwardSecrecy())
 	for _, name := range o.CipherSuites {
-		// Two have lost their ending on the way into many a hardening guide; upstream takes them so.
+		// Many hardening guides have two of the names without their ending; upstream accepts
+		// these too.
 		i := slices.IndexFunc(suites, func(s *tls.CipherSuite) bool {
 			return s.Name == name || strings.HasSuffix(name, "_CHACHA20_POLY1305") && s.Name == name+"_SHA256"
 		})
@@ -64,20 +66,20 @@ func (o *TLSOptions) Apply(c *tls.Config) error {
 	return nil
 }
 
-// withoutForwardSecrecy are suites that Go does not choose by itself any more, and
-// that hardening guides (CIS) and installers of nodes name beside the good ones:
-// sound, but for that who gets at the key can read what was said before.
+// withoutForwardSecrecy are suites that Go no longer chooses by default, and that
+// hardening guides (CIS) and node installers list beside the good ones. They are
+// sound, except that anyone who obtains the key can read what was recorded before.
 func withoutForwardSecrecy() []*tls.CipherSuite {
 	return slices.DeleteFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool {
 		return s.ID != tls.TLS_RSA_WITH_AES_128_GCM_SHA256 && s.ID != tls.TLS_RSA_WITH_AES_256_GCM_SHA384
 	})
 }
 
-// Validate says which of the flags can't be.
+// Validate returns an error if a flag has a value that is not possible.
 func (o *TLSOptions) Validate() error { return o.Apply(&tls.Config{}) }
 
-// Serve is the configuration of a server that shows the certificate in files,
-// which are read again when they change, and does what the flags say.
+// Serve returns the configuration of a server with the certificate in the given
+// files, which are read again when they change, and with what the flags say.
 func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
 	shown, err := pki.NewReloader(certFile, keyFile, clock)
 	if err != nil {
@@ -89,7 +91,7 @@ func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.P
 	return o.Show(shown.GetCertificate, clientCAFile, clock)
 }
 
-// Show is Serve for who has a certificate without files. The authorities of clients
+// Show is Serve for a certificate that is not in files. The clients' authorities
 // are read again when their file changes.
 func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAFile string, clock clock.PassiveClock) (*tls.Config, error) {
 	c := pki.ServerTLS(shown)

@@ -12,16 +12,17 @@ import (
 	"kctl/proto/release"
 )
 
-// Unused is a setting of the upstream program with nothing behind it in this one:
-// a flag, a field of the program's configuration file, or both.
-// Whoever comes with a manifest of that program starts ours with it, as long as
-// it asks for nothing that ours does not do.
+// Unused is a setting of the upstream program that has no effect in ours: a flag,
+// a field of the configuration file, or both. It is accepted so that a manifest
+// of the upstream program starts ours too, as long as it asks for nothing that
+// ours does not do.
 type Unused struct {
 	Flag, Field string
-	// Values say what this program does anyway, the first being upstream's default;
-	// all others are refused. With none any value will do, and is noted.
+	// Values are those that say what this program does anyway, upstream's default
+	// first; all others are refused. If there are none, any value is accepted, and
+	// logged.
 	Values []string
-	// Switch says that the flag may stand without a value, for true.
+	// Switch says that the flag may stand without a value, meaning true.
 	Switch bool
 	// Number says that it is a number that is not negative.
 	Number bool
@@ -29,7 +30,7 @@ type Unused struct {
 	Why string
 }
 
-// Off are the values that say of what can't be had that it is not wanted.
+// Off are the values that switch off something that this program does not have.
 var Off = []string{"", "false", "0", "none", "None", "[]", "map[]"}
 
 const (
@@ -79,7 +80,7 @@ func (u Unused) Check(value string) error {
 	return errors.New("not supported")
 }
 
-// AddUnused adds such flags, which help does not show.
+// AddUnused adds such flags, hidden from help.
 func AddUnused(fs *pflag.FlagSet, unused ...Unused) {
 	for _, u := range unused {
 		if u.Flag == "" {
@@ -97,7 +98,7 @@ func AddUnused(fs *pflag.FlagSet, unused ...Unused) {
 	}
 }
 
-// LogUnused notes those that were given though any value will do.
+// LogUnused logs those that were given and have no effect whatever their value.
 func LogUnused(logger *zap.Logger, fs *pflag.FlagSet) {
 	fs.Visit(func(f *pflag.Flag) {
 		if u, ok := f.Value.(*unusedValue); ok && u.Values == nil {
