@@ -11,19 +11,20 @@ import (
 )
 
 const (
-	// remembered bounds how many kinds of event are known at a time.
+	// remembered bounds how many kinds of event are remembered at a time.
 	remembered = 4096
 	// Events of one reason about one object that differ only in their message
 	// become one "(combined from similar events)" after this many in window.
 	alikeLimit = 10
 	window     = 10 * time.Minute
-	// An object may have burst events of each type told, and one more every five
-	// minutes: probes that fail all the time leave room for how the pod ends.
+	// burst is how many events of each type may be sent about an object, plus one
+	// more every five minutes. The limit is for each type, so that probes that
+	// fail all the time leave room for events about how the pod ends.
 	burst  = 25
 	refill = rate.Limit(1.0 / 300)
 )
 
-// alike is what events have in common that differ only in what they say.
+// alike is what events have in common that differ only in their message.
 type alike struct {
 	object       core.ObjectReference
 	kind, reason string
@@ -56,7 +57,7 @@ type correlator struct {
 	limits map[teller]*rate.Limiter
 }
 
-// teller is who is bounded in what is told of it.
+// teller identifies what a rate limit applies to.
 type teller struct {
 	object types.UID
 	kind   string
@@ -66,8 +67,8 @@ func newCorrelator(clock clock.PassiveClock) *correlator {
 	return &correlator{clock: clock, events: map[same]*seen{}, groups: map[alike]*group{}, limits: map[teller]*rate.Limiter{}}
 }
 
-// correlate completes event. known says that an event of its name is in the
-// API already; ok is false where it should not be sent.
+// correlate completes event. known says that an event of its name is already in
+// the API; ok is false if it should not be sent.
 func (c *correlator) correlate(event *core.Event) (known, ok bool) {
 	now := c.clock.Now()
 	c.forget(now)
@@ -110,8 +111,8 @@ func (c *correlator) limit(who teller) *rate.Limiter {
 	return l
 }
 
-// forget drops what is older than the window, and everything where even that
-// is too much: telling an event twice is better than growing for ever.
+// forget drops what is older than the window, and everything if that is not
+// enough: sending an event twice is better than growing for ever.
 func (c *correlator) forget(now time.Time) {
 	if len(c.events)+len(c.groups)+len(c.limits) < remembered {
 		return

@@ -16,12 +16,12 @@ const (
 	// laterLength bounds the events that may wait; from half of it on, they wait
 	// no longer than others.
 	laterLength = 20_000
-	// laterPace is how long each waits at most while the program has better to do
-	// and there is nothing before it.
+	// laterPace is how long the first in the queue waits at most while the program
+	// is busy.
 	laterPace = 100 * time.Millisecond
 )
 
-// pending is an event as short as it can be kept.
+// pending is an event in the least memory that can hold it.
 type pending struct {
 	about                      *core.ObjectReference
 	eventType, reason, message string
@@ -37,8 +37,8 @@ type later struct {
 	events []pending
 }
 
-// Rested says that the program may not be busy any more, so that what waits need
-// not wait until somebody looks.
+// Rested says that the program may no longer be busy, so that waiting events can
+// be sent at once.
 func (r *Recorder) Rested() {
 	if r.later.len() == 0 {
 		return
@@ -49,14 +49,14 @@ func (r *Recorder) Rested() {
 	}
 }
 
-// Laterf is Eventf for what is told of very many objects and nobody needs at
-// once: it takes its turn after all other events, and slowly while the program is
-// busy (Options.Busy).
+// Laterf is Eventf for events about very many objects that nobody needs at once.
+// They are sent after all other events, and slowly while the program is busy
+// (Options.Busy).
 func (r *Recorder) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
 	r.postpone(obj, "", eventType, reason, format, args...)
 }
 
-// ContainerLaterf is ContainerEventf for what may wait as that of Laterf may.
+// ContainerLaterf is ContainerEventf with the delay of Laterf.
 func (r *Recorder) ContainerLaterf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
 	r.postpone(pod, fieldPath, eventType, reason, format, args...)
 }
@@ -91,7 +91,7 @@ func (l *later) add(p pending) bool {
 	return true
 }
 
-// due reports whether there are events, and whether the first has its turn.
+// due reports whether there are events, and whether it is the first one's turn.
 func (l *later) due() (some, now bool) {
 	n := l.len()
 	return n > 0, n > laterLength/2 || n > 0 && (l.busy == nil || !l.busy())

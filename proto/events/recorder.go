@@ -39,10 +39,9 @@ var sendPolicy = backoff.Policy{Initial: 500 * time.Millisecond, Max: 10 * time.
 // Options of a Recorder.
 type Options struct {
 	Component, Host string // the source that its events carry
-	// Actions are what is done to an object in which something of a reason
-	// happens, where that is told.
+	// Actions maps a reason to the action that its events carry, if any.
 	Actions map[string]string
-	// Busy has events of Laterf wait while it says so; nil means never.
+	// Busy makes events of Laterf wait while it returns true; nil means never.
 	Busy func() bool
 }
 
@@ -122,8 +121,8 @@ func (r *Recorder) event(ref *core.ObjectReference, eventType, reason, message s
 	return event
 }
 
-// New is the event that something was told of an object once, for programs that
-// write their events themselves.
+// New returns an event that happened once, for programs that write their events
+// themselves.
 func New(ref *core.ObjectReference, source corev1.EventSource, eventType, reason, message string, at time.Time) *core.Event {
 	now := metav1.NewTime(at)
 	namespace := ref.Namespace
@@ -131,7 +130,7 @@ func New(ref *core.ObjectReference, source corev1.EventSource, eventType, reason
 		namespace = core.NamespaceDefault
 	}
 	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..." // no part of a character
+		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..." // no partial character
 	}
 	return &core.Event{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
@@ -156,8 +155,9 @@ func New(ref *core.ObjectReference, source corev1.EventSource, eventType, reason
 // endGrace is what is left to tell what still waits when a program ends.
 const endGrace = 3 * time.Second
 
-// Run sends what was reported until ctx ends, whose error it returns. What waits
-// by then is still sent, as long as the grace lasts and the server takes it.
+// Run sends reported events until ctx ends, and returns ctx's error. What is
+// still waiting by then is sent too, as long as the grace period lasts and the
+// server accepts it.
 func (r *Recorder) Run(ctx context.Context) error {
 	for {
 		event, err := r.next(ctx)
@@ -165,7 +165,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			r.flush(ctx)
 			return err
 		}
-		if known, ok := r.correlate.correlate(event); ok { // else the object has told too much
+		if known, ok := r.correlate.correlate(event); ok { // else there were too many about the object
 			r.record(ctx, event, known)
 		}
 		r.tellDropped()
@@ -188,7 +188,7 @@ func (r *Recorder) flush(ctx context.Context) {
 	}
 }
 
-// waiting is the next event, whether or not it has its turn; nil if there is none.
+// waiting is the next event, whether or not its turn has come; nil if there is none.
 func (r *Recorder) waiting() *core.Event {
 	select {
 	case event := <-r.queue:
@@ -223,7 +223,7 @@ func (r *Recorder) tellDropped() {
 }
 
 // record sends an event, again and again where that may help. If ctx ends
-// meanwhile, the last try is let come to its end.
+// meanwhile, the current attempt may still finish.
 func (r *Recorder) record(ctx context.Context, event *core.Event, known bool) {
 	lasting, cancel := afterwards(ctx, endGrace)
 	defer cancel()
@@ -235,7 +235,7 @@ func (r *Recorder) record(ctx context.Context, event *core.Event, known bool) {
 		var status apierrors.APIStatus
 		refused := asStatus(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err)
 		if refused && apierrors.IsNotFound(err) && known {
-			known = false // it expired on the server: tell it anew
+			known = false // it expired on the server: create it again
 			event.ResourceVersion = ""
 			continue
 		}
@@ -256,7 +256,7 @@ func (r *Recorder) send(ctx context.Context, event *core.Event, known bool) erro
 	if !known {
 		err := resource.Create(ctx, event, nil)
 		if apierrors.IsAlreadyExists(err) {
-			return nil // an earlier try got there, and its answer was lost: the name is of one moment
+			return nil // an earlier attempt succeeded and its answer was lost: no other event can have this name
 		}
 		return err
 	}
@@ -269,8 +269,8 @@ func (r *Recorder) send(ctx context.Context, event *core.Event, known bool) erro
 	return resource.Patch(ctx, event.Name, types.StrategicMergePatchType, patch, nil)
 }
 
-// eventName leaves of the object's name what there is room for: an object may
-// have a name as long as the event's may be.
+// eventName shortens the object's name to leave room for the suffix: an
+// object's name may be as long as an event's.
 func eventName(object string, at int64) string {
 	suffix := fmt.Sprintf(".%x", at)
 	if room := validation.DNS1123SubdomainMaxLength - len(suffix); len(object) > room {
