@@ -8,9 +8,10 @@
 // The leader leads only while it could renew within RenewDeadline, and the
 // others wait LeaseDuration, counted on their own clock from the last renewal
 // they saw: clocks that disagree do no harm, as long as they run equally fast.
-// A holder on the same machine whose process is gone is not waited for.
+// If the holder ran on the same machine and its process is gone, nobody waits
+// for it.
 //
-// An election does not fence: a process that was stopped for long may believe
-// for a moment that it still leads. What the leader does must be safe then,
-// too (a Binding is: the API server takes only one).
+// An election does not fence: a process that was suspended for long may believe
+// for a moment that it still leads. What the leader does must be safe even then
+// (a Binding is: the API server accepts only one).
 package leader

@@ -17,7 +17,7 @@ type Flags struct {
 	Namespace, Name                           string // of the Lease
 }
 
-// DefaultFlags are upstream's times, and a Lease by this name where upstream's are.
+// DefaultFlags are upstream's times, and a Lease of this name in upstream's namespace.
 func DefaultFlags(name string) Flags {
 	return Flags{
 		Enabled: true, LeaseDuration: DefaultLeaseDuration, RenewDeadline: DefaultRenewDeadline, RetryPeriod: DefaultRetryPeriod,
@@ -35,7 +35,7 @@ func (f *Flags) Add(fs *pflag.FlagSet, enabled string) {
 	fs.StringVar(&f.Name, "leader-elect-resource-name", f.Name, "name of the lease")
 }
 
-// Validate tells of flags by which no election can go well.
+// Validate returns an error for flags with which no election can work.
 func (f *Flags) Validate() error {
 	if !f.Enabled {
 		return nil

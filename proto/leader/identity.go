@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// NewIdentity returns an identity that no other process has; host, by habit the
+// NewIdentity returns an identity that no other process has; host, usually the
 // host's name, tells people where it runs. On Linux the identity also says
 // which process it is of: a holder that died without releasing its lease need
 // not be waited for by a successor on the same machine (see ended).
@@ -30,8 +30,9 @@ func NewIdentity(host string) string {
 	return fmt.Sprintf("%s_%s.%d.%d.%s", host, place, os.Getpid(), start, unique)
 }
 
-// placeOf names the PID namespace that process runs in, in this boot of this
-// machine: within it, a PID and a start time are one process for ever.
+// placeOf identifies the PID namespace that a process runs in and the boot of
+// the machine: together with these, a PID and a start time identify one process
+// for ever.
 func placeOf(process string) (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -62,8 +63,8 @@ func startOf(process string) (ticks uint64, exited bool, err error) {
 	return ticks, fields[state] == "Z" || fields[state] == "X", err
 }
 
-// ended reports whether it is certain that the holder's process is no more:
-// it ran where we run, and its PID is free or taken by a later process.
+// ended reports whether the holder's process has certainly ended: it ran where
+// we run, and its PID is free or belongs to a later process.
 func ended(holder, ours string) bool {
 	place, pid, start, ok := parse(holder)
 	if !ok {
@@ -75,7 +76,7 @@ func ended(holder, ours string) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
-	// A /proc that hides other users' processes tells nothing.
+	// A /proc that hides other users' processes says nothing about them.
 	now, exited, err := startOf(strconv.Itoa(pid))
 	return err == nil && (exited || now != start)
 }

@@ -24,7 +24,7 @@ const (
 	DefaultRetryPeriod   = 2 * time.Second
 )
 
-// retryJitter spreads the tries of those who wait for the lease.
+// retryJitter spreads the attempts of those that wait for the lease.
 const retryJitter = 1.2
 
 // ErrLost is what Run returns when the lease could not be renewed in time.
@@ -47,8 +47,8 @@ type Config struct {
 	Logger *zap.Logger // none
 }
 
-// Leases reads and writes the one Lease. Update refuses a Lease that is not of
-// the version stored, by a conflict.
+// Leases reads and writes the one Lease. Update fails with a conflict if the
+// Lease is not of the stored version.
 type Leases interface {
 	Get(ctx context.Context) (*core.Lease, error)
 	Create(ctx context.Context, lease *core.Lease) (*core.Lease, error)
@@ -61,9 +61,9 @@ type Elector struct {
 	leases  Leases
 	leading atomic.Bool
 	holder  atomic.Value // string
-	renewed atomic.Value // time.Time: when the request was begun by which we have the lease
+	renewed atomic.Value // time.Time: when the request that got us the lease began
 
-	// What was seen of the Lease, owned by Run.
+	// The Lease as last seen; owned by Run.
 	observed   *core.Lease
 	observedAt time.Time
 }
@@ -93,8 +93,8 @@ func New(config Config) (*Elector, error) {
 	return e, nil
 }
 
-// CheckTimes tells whether an election can go well with these times. Errors begin
-// with the field of a LeaderElectionConfiguration that they are about.
+// CheckTimes returns an error if no election can work with these times. It begins
+// with the field of a LeaderElectionConfiguration that it is about.
 func CheckTimes(leaseDuration, renewDeadline, retryPeriod time.Duration) error {
 	switch {
 	case retryPeriod <= 0:
@@ -115,9 +115,9 @@ func setDefault(d *time.Duration, value time.Duration) {
 	}
 }
 
-// Leading reports whether this process leads. It goes by the time that has passed: a
-// process that was stopped for a while, and has not noticed yet, leads no more, and
-// another may. Ask right before doing what two must not do.
+// Leading reports whether this process leads. It goes by the clock: a process that
+// was suspended for a while, and has not noticed yet, leads no more, and another
+// may. Ask right before doing what two must not do at once.
 func (e *Elector) Leading() bool {
 	return e.leading.Load() && e.config.Clock.Since(e.lastRenewed()) < e.config.RenewDeadline
 }
@@ -205,7 +205,7 @@ func (e *Elector) renew(ctx context.Context) error {
 	}
 }
 
-// tryFor is try, given up after d: a request that hangs must not outlast the
+// tryFor is try with a time limit: a request that hangs must not outlast the
 // deadline.
 func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -8,7 +8,7 @@ import (
 )
 
 // apiLeases keeps the Lease in the API. An update carries the resourceVersion
-// that was read: of two that write at once, one gets a conflict.
+// that was read: if two write at once, one gets a conflict.
 type apiLeases struct {
 	resource rest.Resource
 	name     string
