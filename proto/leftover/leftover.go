@@ -1,11 +1,11 @@
-// Package leftover takes away what a process left on the machine because it was
-// killed before it could do so itself: whoever makes such things next to a
-// directory holds the directory for as long as it lives, and whoever comes later
-// finds the directories that nobody holds any more.
+// Package leftover cleans up what a killed process left on the machine: a
+// process that makes such things beside a directory holds the directory for as
+// long as it lives, and later processes find the directories that nobody holds
+// any more.
 //
-// Tests call it, which run daemons, mounts and control groups of their own and
-// end without a word at a time limit or a ^C. It knows nothing of what is in a
-// directory, and takes away only what was made with Hold.
+// Tests call it: they make daemons, mounts and control groups, and end abruptly
+// at a time limit or a ^C. It knows nothing of what is in a directory, and
+// removes only what was made with Hold.
 package leftover
 
 import (
@@ -21,10 +21,10 @@ import (
 
 const (
 	// holding is the end of the name of the file beside a directory that is locked
-	// (flock(2)) by whoever holds the directory. The kernel unlocks it when the
-	// process is gone, however it went; its children don't have it.
+	// (flock(2)) by the directory's holder. The kernel unlocks it when the process
+	// is gone, however it ended; its children don't inherit it.
 	holding = ".held"
-	// beginning is its end before there is a directory that anybody knows of.
+	// beginning is the end of that name before the directory exists.
 	beginning = ".new"
 )
 
@@ -33,7 +33,7 @@ const (
 // the directory, and all that goes with it, is gone, and may be called again; where
 // the directory is still there, the next Sweep takes it away.
 func Hold(parent, prefix string) (dir string, release func(), err error) {
-	// Locked before it has its name: nobody sees it unlocked.
+	// It is locked before it has its name, so nobody sees it unlocked.
 	lock, err := begin(parent, prefix)
 	if err != nil {
 		return "", nil, err
@@ -59,8 +59,8 @@ func Hold(parent, prefix string) (dir string, release func(), err error) {
 	}, nil
 }
 
-// begin makes and locks the file that is to be renamed to the holding one. A sweep
-// that comes between the two takes it for a dead process's.
+// begin makes and locks the file that is then renamed to the holding one. A sweep
+// between these two steps takes it for a dead process's.
 func begin(parent, prefix string) (*os.File, error) {
 	for {
 		lock, err := os.CreateTemp(parent, prefix+"*"+beginning)
@@ -77,11 +77,11 @@ func begin(parent, prefix string) (*os.File, error) {
 	}
 }
 
-// Sweep calls end for each directory in parent whose name begins with prefix,
-// that was made by Hold and that nobody holds any more; two processes never
-// call it for the same one at a time. Directories for which end returns nil are
-// forgotten, the others are tried again by the next Sweep: end has to take the directory
-// away last, since one that is gone is forgotten without a question.
+// Sweep calls end for each directory in parent whose name begins with prefix, that was
+// made by Hold and that nobody holds any more; two processes never call it for the same
+// one at a time. Directories for which end returns nil are forgotten, the others are
+// tried again by the next Sweep: end has to remove the directory last, since one that is
+// gone is simply forgotten.
 func Sweep(parent, prefix string, end func(dir string) error) error {
 	var errs []error
 	for _, suffix := range []string{holding, beginning} {
@@ -94,8 +94,8 @@ func Sweep(parent, prefix string, end func(dir string) error) error {
 	return errors.Join(errs...)
 }
 
-// Opening what was not made by Hold fails so: it is gone meanwhile, another user's,
-// a link, or a socket.
+// Opening fails like this for what Hold did not make: something that is gone by
+// now, another user's, a link, or a socket.
 var notOurs = []error{fs.ErrNotExist, fs.ErrPermission, syscall.ELOOP, syscall.ENXIO}
 
 func sweep(name, suffix string, end func(dir string) error) error {
@@ -108,7 +108,7 @@ func sweep(name, suffix string, end func(dir string) error) error {
 	}
 	defer lock.Close()
 	if held, err := lock.Stat(); err != nil || !held.Mode().IsRegular() || held.Size() > 0 || !own(held) {
-		return err // another user's: parent may be a place where everybody writes
+		return err // another user's: parent may be writable by everybody
 	}
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -138,8 +138,8 @@ func sweep(name, suffix string, end func(dir string) error) error {
 	return os.Remove(name)
 }
 
-// own reports whether what is there belongs to who asks: a name tells nothing, and
-// who sweeps may be root.
+// own reports whether the file belongs to this user: a name proves nothing, and
+// the sweeping process may be root.
 func own(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
