@@ -11,9 +11,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Authorities are the certificate authorities in a file. A new file is taken up
-// at the first question after a second, so that it needs no loop; one that
-// can't be read leaves the old one in use. They are safe for concurrent use.
+// Authorities are the certificate authorities in a file. A changed file is read
+// when it is next asked for, at most once a second, so no loop is needed; a
+// file that can't be read leaves the old content in use. They are safe for
+// concurrent use.
 type Authorities struct {
 	what, file string
 	clock      clock.PassiveClock
@@ -24,8 +25,8 @@ type Authorities struct {
 	checked time.Time
 }
 
-// NewAuthorities reads file once, so that a bad one shows at start. what names
-// it in errors.
+// NewAuthorities reads file once, so that a bad one is noticed at start. what
+// names it in errors.
 func NewAuthorities(what, file string, clock clock.PassiveClock) (*Authorities, error) {
 	a := &Authorities{what: what, file: file, clock: clock}
 	if err := a.load(); err != nil {
@@ -51,8 +52,8 @@ func (a *Authorities) load() error {
 	return nil
 }
 
-// current returns the authorities to check against now. Another pool means
-// another file.
+// current returns the authorities to check against now. A different pool means
+// that the file has changed.
 func (a *Authorities) current() (*x509.CertPool, []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// TakeClients has a server ask its clients for certificates of these authorities, as
-// their files have them when a connection begins. Clients are told whose are taken:
-// browsers, and tools that have several, choose by that. What else the configuration
-// says has to be said before.
+// TakeClients makes a server ask its clients for certificates of these authorities,
+// as they are in their files when a connection begins. Clients are told which
+// authorities are accepted: browsers, and tools with several certificates, choose by
+// that. Set everything else in the configuration before.
 func TakeClients(c *tls.Config, how tls.ClientAuthType, of ...*Authorities) {
 	c.ClientAuth = how
 	n := &named{of: of, with: c, without: c.Clone()}
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return n.config(), nil }
 }
 
-// named is a configuration with the authorities of files that may change.
+// named is a configuration together with authorities whose files may change.
 type named struct {
 	of            []*Authorities
 	without, with *tls.Config
@@ -27,8 +27,8 @@ type named struct {
 	pem [][]byte
 }
 
-// config is a new one only where the files have others, since sessions are resumed by
-// the keys of one.
+// config returns a new configuration only if the files have changed, since sessions
+// can be resumed only with the keys of the same configuration.
 func (n *named) config() *tls.Config {
 	n.mu.Lock()
 	defer n.mu.Unlock()

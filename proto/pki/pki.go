@@ -25,7 +25,7 @@ type Pair struct {
 	Cert, Key []byte
 }
 
-// Subject is what a certificate says of its holder.
+// Subject is what a certificate says about its holder.
 type Subject struct {
 	CommonName   string   // the user name, for clients
 	Organization []string // the groups, for clients
@@ -39,8 +39,8 @@ type Subject struct {
 // that was made this moment.
 const backdate = 5 * time.Minute
 
-// selfBackdate is the same for what vouches for itself, as of upstream's programs:
-// there is no authority with a clock of its own.
+// selfBackdate is the same for self-signed certificates, as in upstream's
+// programs: there is no authority with a clock of its own.
 const selfBackdate = time.Hour
 
 // NewCA makes a certificate authority of its own.
@@ -52,8 +52,8 @@ func NewCA(name string, now time.Time, lasts time.Duration) (*Pair, error) {
 	return newCA(name, key, now, lasts)
 }
 
-// NewCAWithKey makes the certificate of an authority whose key is there: what
-// the key has signed is believed in again.
+// NewCAWithKey makes a new certificate for an authority whose key exists: what
+// the key has signed is trusted again.
 func NewCAWithKey(name string, keyPEM []byte, now time.Time, lasts time.Duration) (*Pair, error) {
 	key, err := parseKey(keyPEM)
 	if err != nil {
@@ -88,9 +88,9 @@ func (ca *Pair) Issue(subject Subject, now time.Time, lasts time.Duration) (*Pai
 	return ca.sign(subject.template(now, lasts), key)
 }
 
-// IssueWithKey makes a certificate for subject and the key that it has: where a
-// certificate is replaced, that is one file, so that no reader ever finds a
-// certificate and a key that don't belong together.
+// IssueWithKey makes a certificate for subject and its existing key. Replacing
+// a certificate then changes one file, so no reader ever finds a certificate
+// and a key that don't belong together.
 func (ca *Pair) IssueWithKey(subject Subject, keyPEM []byte, now time.Time, lasts time.Duration) (*Pair, error) {
 	key, err := parseKey(keyPEM)
 	if err != nil {
@@ -115,7 +115,7 @@ func (ca *Pair) sign(template *x509.Certificate, key crypto.Signer) (*Pair, erro
 	return sign(template, authority.Leaf, key, signer)
 }
 
-// SelfSigned makes a serving certificate that vouches for itself.
+// SelfSigned makes a self-signed serving certificate.
 func SelfSigned(subject Subject, now time.Time, lasts time.Duration) (*Pair, error) {
 	key, err := newKey()
 	if err != nil {
@@ -190,7 +190,7 @@ func NewRequest(subject Subject) (request, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), key, nil
 }
 
-// SubjectOf is what a certificate says of its holder.
+// SubjectOf returns what a certificate says about its holder.
 func SubjectOf(cert *x509.Certificate) Subject {
 	return Subject{
 		CommonName: cert.Subject.CommonName, Organization: cert.Subject.Organization,
@@ -304,8 +304,8 @@ func WriteFileMode(path string, data []byte, mode fs.FileMode) error {
 // TLS is the Pair as crypto/tls takes it.
 func (p *Pair) TLS() (tls.Certificate, error) { return tls.X509KeyPair(p.Cert, p.Key) }
 
-// Fresh reports whether certFile and keyFile are there and the certificate
-// lasts at least until the given time.
+// Fresh reports whether certFile and keyFile exist and the certificate is valid
+// at least until the given time.
 func Fresh(certFile, keyFile string, until time.Time) (bool, error) {
 	pair, err := Load(certFile, keyFile)
 	if errors.Is(err, fs.ErrNotExist) {

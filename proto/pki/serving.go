@@ -17,9 +17,9 @@ import (
 
 const selfSignedLasts = 365 * 24 * time.Hour
 
-// ServingFiles returns certFile and keyFile where both are given. Else it makes
-// a self-signed pair for the subject in dir, called as its common name is, or
-// uses the one it made earlier, and returns its files.
+// ServingFiles returns certFile and keyFile if both are given. Otherwise it
+// makes a self-signed pair for the subject in dir, named after its common name,
+// or uses the one it made earlier, and returns its files.
 func ServingFiles(certFile, keyFile, dir string, subject Subject, now time.Time) (cert, key string, err error) {
 	if (certFile == "") != (keyFile == "") {
 		return "", "", errors.New("a serving certificate and its key must be given together")
@@ -54,8 +54,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Reloader shows a certificate from files and takes up new ones as handshakes
-// ask for it, so that it needs no loop. It is safe for concurrent use.
+// Reloader provides a certificate from files and notices changed files as
+// handshakes ask for it, so it needs no loop. It is safe for concurrent use.
 type Reloader struct {
 	certFile, keyFile string
 	clock             clock.PassiveClock
@@ -70,8 +70,8 @@ type Reloader struct {
 // its files.
 const reloadEvery = time.Second
 
-// NewReloader reads the pair once, so that bad files show at start. The key may
-// be in the certificate's file.
+// NewReloader reads the pair once, so that bad files are noticed at start. The
+// key may be in the certificate's file.
 func NewReloader(certFile, keyFile string, clock clock.PassiveClock) (*Reloader, error) {
 	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: clock}
 	if _, err := r.get(0); err != nil {
@@ -106,7 +106,7 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 	}
 	cert, loadErr := tls.LoadX509KeyPair(r.certFile, r.keyFile)
 	if loadErr != nil {
-		err = loadErr // a file that is not there is told of once
+		err = loadErr // a missing file is reported once
 	}
 	if err != nil {
 		if r.cert != nil {
@@ -118,8 +118,8 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 	return r.cert, nil
 }
 
-// Untimely says what keeps others from believing the certificate now: it has
-// expired, or is not valid yet by this machine's clock.
+// Untimely says why others don't accept the certificate now: by this machine's
+// clock it has expired, or is not valid yet.
 func (r *Reloader) Untimely() error {
 	cert, err := r.get(reloadEvery)
 	if err != nil {
@@ -135,7 +135,8 @@ func (r *Reloader) Untimely() error {
 	return nil
 }
 
-// ServerTLS is the TLS configuration of a server that shows what shown returns.
+// ServerTLS is the TLS configuration of a server whose certificate is the one that shown
+// returns.
 func ServerTLS(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: shown, NextProtos: []string{"h2", "http/1.1"},
@@ -145,9 +146,9 @@ func ServerTLS(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.
 	}
 }
 
-// Client is the certificate that a connection's client showed, of an authority of the
-// server; nil where there is none. A connection may last longer than what it began
-// with: now is when somebody asks for something on it.
+// Client returns the certificate that a connection's client presented, issued by one
+// of the server's authorities; nil if there is none. A connection may outlive the
+// certificate that it began with: now is the time of the request.
 func Client(connection *tls.ConnectionState, now time.Time) *x509.Certificate {
 	if connection == nil {
 		return nil
