@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// The feature gates of Kubernetes 1.37, which all of its programs know alike, by
-// what they are where nobody says otherwise. Those of the last two lists have
-// been decided and can't be switched upstream either.
+// The feature gates of Kubernetes 1.37, which all of its programs know, by their
+// defaults. Those in the last two lists are locked and can't be switched
+// upstream either.
 var (
 	gatesOn = strings.Fields(`
 	APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AllowServiceExternalIPs
@@ -98,9 +98,9 @@ var (
 	SeparateCacheWatchRPC`)
 )
 
-// CheckGates takes feature gates that ask for what the program does anyway, and
-// refuses by name to switch one: none changes what it does. That is upstream's
-// default, but for the gates in differs.
+// CheckGates accepts feature gates that ask for what the program does anyway,
+// and refuses, by name, to change one: no gate changes what the program does.
+// That is upstream's default, except for the gates in differs.
 func CheckGates(gates map[string]string, differs map[string]bool) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(gates)) {

@@ -18,8 +18,8 @@ const (
 	apiPatch      = "2"
 	previousMinor = "36"
 
-	// Kubernetes is its minor, as programs and people write it, and Previous the one
-	// before, with whose objects and programs it has to get on.
+	// Kubernetes is its minor version, as programs and people write it; Previous is
+	// the one before, whose objects and programs must work with it.
 	Kubernetes = apiMajor + "." + apiMinor
 	Previous   = apiMajor + "." + previousMinor
 )
