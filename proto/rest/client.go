@@ -73,8 +73,8 @@ func New(cfg *Config) (*Client, error) {
 // maxRedirects is net/http's.
 const maxRedirects = 10
 
-// stay follows redirects within the server only. Credentials go with every request;
-// and what lies behind a server's proxies (pods, services) may redirect as it likes.
+// stay follows redirects only within the server: credentials go with every request,
+// and what is behind a server's proxies (pods, services) may redirect anywhere.
 func (c *Client) stay(request *http.Request, via []*http.Request) error {
 	if to := request.URL; to.Scheme != c.base.Scheme || to.Host != c.base.Host {
 		return fmt.Errorf("redirected to another server, %s://%s, which is not to have the credentials for this one", to.Scheme, to.Host)
@@ -123,12 +123,12 @@ func (t credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// lacks reports whether introduce would add anything.
+// lacks reports whether introduce would add any header.
 func lacks(h http.Header, token string) bool {
 	return h.Get("User-Agent") == "" || token != "" && h.Get("Authorization") == ""
 }
 
-// introduce adds who we are to a request's header, where that is not said.
+// introduce adds who we are to a request's header, unless it is there.
 func (c *Client) introduce(h http.Header, token string) {
 	if h.Get("User-Agent") == "" {
 		h.Set("User-Agent", c.userAgent)
@@ -138,7 +138,7 @@ func (c *Client) introduce(h http.Header, token string) {
 	}
 }
 
-// CloseIdleConnections lets go of the pool.
+// CloseIdleConnections closes the idle connections of the pool.
 func (t credentials) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -177,11 +177,11 @@ func (t *tokenSource) get() (string, error) {
 	return t.cached, nil
 }
 
-// Do sends body as JSON to path and decodes the answer into into; either may be
-// nil. A []byte body is sent as it is; an io.Writer is given the answer as it
-// comes, whatever it is and however long it goes on. Answers that the server marks as "try
-// again" (429 and 503 with Retry-After) are tried again while ctx lasts, after
-// longestWait at most, and at most maxRetries times.
+// Do sends body as JSON to path and decodes the answer into into; either may be nil. A
+// []byte body is sent as it is; an io.Writer gets the answer as it arrives, whatever its
+// form and length. After an answer that says "try again" (429 and 503 with Retry-After)
+// the request is sent again while ctx lasts, at most maxRetries times, each after
+// longestWait at most.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any, opts ...Option) error {
 	return c.do(ctx, method, path, body, into, newCall(opts))
 }
@@ -227,7 +227,8 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 	return nil
 }
 
-// maxTrusted is how long an answer may say it is and be given the memory beforehand.
+// maxTrusted is the largest stated length of an answer for which memory is allocated in
+// advance.
 const maxTrusted = 64 << 20
 
 func readBody(resp *http.Response) ([]byte, error) {
@@ -241,7 +242,7 @@ func readBody(resp *http.Response) ([]byte, error) {
 
 const maxRetries = 10
 
-// send returns an answer of the 2xx kind; the caller closes its body.
+// send returns a 2xx answer; the caller closes its body.
 func (c *Client) send(ctx context.Context, by *http.Client, method, path string, body any, call *call) (*http.Response, error) {
 	payload, contentType, err := encode(body, call)
 	if err != nil {
@@ -279,8 +280,8 @@ func (c *Client) send(ctx context.Context, by *http.Client, method, path string,
 	}
 }
 
-// request makes one as whole as it can be, so that nobody on its way has to copy
-// it to add something.
+// request makes a complete request, so that no transport has to copy it to add
+// something.
 func (c *Client) request(ctx context.Context, method string, u *url.URL, payload []byte, contentType string, call *call) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "", bytes.NewReader(payload))
 	if err != nil {
@@ -308,8 +309,8 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, payload
 // do not come back together.
 var retryPolicy = backoff.Policy{Initial: time.Second, Max: 30 * time.Second, Factor: 1, Jitter: 0.5}
 
-// longestWait bounds how long an answer may have a request wait: proxies say an hour, or
-// a year, of servers that are back in a minute.
+// longestWait bounds how long an answer may delay a request: proxies say an hour, or a
+// year, for servers that are back in a minute.
 const longestWait = time.Minute
 
 func retryAfter(resp *http.Response) (time.Duration, bool) {

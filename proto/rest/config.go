@@ -40,10 +40,10 @@ type Config struct {
 	// credential plugins, which this package does not know.
 	Transport http.RoundTripper
 
-	// ConnectionPerRequest has requests go over HTTP/1.1, each by a connection that
-	// no other uses meanwhile; watches and streams still share one of HTTP/2. It is
-	// for who has many short requests under way: to take turns on one connection
-	// costs both ends more than a connection for each does.
+	// ConnectionPerRequest sends requests over HTTP/1.1, each on a connection of
+	// its own; watches and streams still share one over HTTP/2. It is for programs
+	// with many short requests in flight: sharing one connection costs both ends
+	// more than a connection each.
 	ConnectionPerRequest bool
 
 	Namespace string // the context's; "" if it names none
@@ -51,24 +51,25 @@ type Config struct {
 	// Timeout bounds a whole request; zero for none. Watches and streams are
 	// never bounded by it.
 	Timeout time.Duration
-	// Propagate, if set, adds to a request's header what the receiver is to know of
-	// the work that the request is a part of.
+	// Propagate, if set, adds to a request's header what the receiver should know
+	// about the work that the request belongs to (a trace, say).
 	Propagate func(context.Context, http.Header)
-	// Meter, if set, hears of every request.
+	// Meter, if set, is told about every request.
 	Meter Meter
 }
 
 const (
 	dialTimeout = 10 * time.Second
-	// idleConnections are kept for the next requests, where these do not share one.
+	// idleConnections is how many are kept for the next requests, where these do not share
+	// one.
 	idleConnections = 64
 	// answerTimeout is more than the minute that API servers give themselves.
 	answerTimeout = 75 * time.Second
 )
 
-// transports builds the pools of connections: one for what lasts, which speaks
-// HTTP/2 where the server does, and one for short requests, which is the same
-// unless each of them has a connection.
+// transports builds the pools of connections: one for watches and streams,
+// which speaks HTTP/2 if the server does, and one for short requests, which is
+// the same one unless each request has a connection of its own.
 func (cfg *Config) transports(dial dialer) (lasting, short *http.Transport, err error) {
 	tlsConfig, err := cfg.TLS()
 	if err != nil {
@@ -82,7 +83,7 @@ func (cfg *Config) transports(dial dialer) (lasting, short *http.Transport, err 
 	short = pool(tlsConfig.Clone(), dial)
 	short.Protocols = new(http.Protocols)
 	short.Protocols.SetHTTP1(true)
-	// No pings tell that such a connection is dead.
+	// HTTP/1.1 has no pings that would reveal a dead connection.
 	short.ResponseHeaderTimeout = answerTimeout
 	return lasting, short, nil
 }
@@ -107,8 +108,8 @@ func pool(tlsConfig *tls.Config, dial dialer) *http.Transport {
 	}
 }
 
-// TLS is the client's TLS configuration, for connections made past the Client
-// (upgrades).
+// TLS is the client's TLS configuration, for connections made without the
+// Client (upgrades).
 func (cfg *Config) TLS() (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -128,8 +129,8 @@ func (cfg *Config) TLS() (*tls.Config, error) {
 	return c, cfg.showCertificate(c)
 }
 
-// showCertificate has connections show the client's certificate, if it has one:
-// that of the files as they are when a connection is made.
+// showCertificate makes connections present the client's certificate, if it has
+// one, as it is in the files when a connection is made.
 func (cfg *Config) showCertificate(c *tls.Config) error {
 	if len(cfg.CertData) == 0 && len(cfg.KeyData) == 0 && cfg.CertFile != "" && cfg.KeyFile != "" {
 		reloader, err := pki.NewReloader(cfg.CertFile, cfg.KeyFile, clock.RealClock{})

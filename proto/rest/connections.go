@@ -48,16 +48,16 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Reconnect closes every connection: those that are made from then on show the
-// certificate that the client's files hold by then. What is under way fails, as
-// when the server goes away; watches resume where they were.
+// Reconnect closes every connection: later ones present the certificate that is
+// in the client's files by then. Requests in flight fail, as when the server
+// goes away; watches resume where they were.
 func (c *Client) Reconnect() { c.connections.close() }
 
 // reconnectEvery bounds how often refusals end connections.
 const reconnectEvery = 10 * time.Second
 
-// refused hears that a server does not know who is connected: the certificate
-// that was shown may have expired, and been replaced, since.
+// refused is called when a server does not recognise the client: the
+// certificate that it presented may have expired, and been replaced, since.
 func (c *connections) refused(now time.Time) {
 	c.mu.Lock()
 	again := c.renews && now.Sub(c.ended) >= reconnectEvery

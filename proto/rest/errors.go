@@ -16,9 +16,9 @@ import (
 )
 
 // Unanswered reports whether err leaves open what became of a request: no answer
-// came, or one that does not say whether the server did, or still does, what it was
-// asked for. 503 and 429 mean that it did not, but an earlier one that was sent for
-// the same purpose may have been carried out; whoever is told so can only ask again.
+// came, or one that does not say whether the server did, or is still doing, what it
+// was asked for. 503 and 429 mean that it did not, but an earlier attempt at the
+// same request may have been carried out; the caller can only ask again.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -33,7 +33,7 @@ func Unanswered(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// maxErrorBody bounds what is read of an answer that says no.
+// maxErrorBody bounds how many bytes of an error answer are read.
 const maxErrorBody = 64 << 10
 
 // statusError reads the answer's metav1.Status, or makes one for answers that

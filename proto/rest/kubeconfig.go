@@ -73,8 +73,8 @@ func LoadKubeconfig(path string) (*Config, error) {
 	return cfg, nil
 }
 
-// insideKubeconfig is a client certificate inside of a kubeconfig: connections
-// that are made after the file was written show what it holds then.
+// insideKubeconfig is a client certificate inside a kubeconfig: connections
+// made after the file was rewritten present the new one.
 type insideKubeconfig struct {
 	path string
 

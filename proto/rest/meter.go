@@ -2,17 +2,18 @@ package rest
 
 import "time"
 
-// Meter hears of a client's requests, to make metrics of them. Host is that of
-// the API server, with its port; a code of 0 is no answer at all. It is called by
-// many goroutines and must not wait.
+// Meter is told about a client's requests, to make metrics of them. Host is the
+// API server's, with its port; a code of 0 means no answer. Its methods are
+// called from many goroutines and must not block.
 type Meter interface {
-	// Answered hears how a request was answered, each of those that are tried again.
+	// Answered is called for the answer to every attempt of a request.
 	Answered(method, host string, code int)
-	// Called hears of a call when its answer begins, tried again or not.
+	// Called is called once for each call, however many attempts it took, when its answer
+	// begins.
 	Called(method, host string, took time.Duration, sent int)
-	// Received hears how long an answer was that was read whole.
+	// Received is called with the length of an answer that was read completely.
 	Received(method, host string, bytes int)
-	// Retried hears that a request is sent again because of an answer.
+	// Retried is called when a request is sent again because of an answer.
 	Retried(method, host string, code int)
 }
 

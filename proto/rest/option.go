@@ -42,7 +42,7 @@ func Query(key, value string) Option {
 	}
 }
 
-// Values adds query parameters as they are, those without a value too.
+// Values adds query parameters as they are, including those without a value.
 func Values(values url.Values) Option {
 	return func(c *call) {
 		if c.query == nil {

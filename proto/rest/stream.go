@@ -19,8 +19,8 @@ type Event struct {
 type Stream struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
-	long  []byte // the last line, where that is longer than the buffer of lines
-	// decoder takes over as soon as an event is not a line of the usual form.
+	long  []byte // the last line, if it is longer than the buffer of lines
+	// decoder takes over when an event is not a line of the usual form.
 	decoder *json.Decoder
 }
 
@@ -34,7 +34,7 @@ func newStream(body io.ReadCloser) *Stream {
 }
 
 // Next waits for the next event. It returns io.EOF when the server ends the
-// watch. Whether the object is JSON is for whoever decodes it to find out.
+// watch. It does not check that the object is JSON; decoding it does.
 func (s *Stream) Next() (Event, error) {
 	if s.decoder == nil {
 		line, err := s.line()
@@ -51,7 +51,7 @@ func (s *Stream) Next() (Event, error) {
 	return e, err
 }
 
-// line reads a line, in memory that the next one will be read into.
+// line reads a line into memory that the next line reuses.
 func (s *Stream) line() ([]byte, error) {
 	part, err := s.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -75,9 +75,9 @@ var (
 	eventEnd   = []byte("}\n")
 )
 
-// eventOf takes an event apart that is written as servers write it, without
-// looking into the object: to decode it is most of the work of a watch, and
-// must be done once.
+// eventOf splits an event in the form that servers write, without looking into
+// the object: decoding that is most of the work of a watch, and must be done
+// only once.
 func eventOf(line []byte) (Event, bool) {
 	rest, ok := bytes.CutPrefix(line, typeMark)
 	if !ok {
