@@ -18,7 +18,7 @@ const scope = "kctl"
 // Context).
 var Propagator propagation.TextMapPropagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// none is the span of what nobody traces.
+// none is the span of work that nobody traces.
 var none = trace.SpanFromContext(context.Background())
 
 // Begin starts the span of work that no request has asked for. The caller ends it
@@ -40,10 +40,9 @@ func Step(ctx context.Context, name string) (context.Context, trace.Span) {
 	return within.TracerProvider().Tracer(scope).Start(ctx, name)
 }
 
-// Request starts the span of a request that came in since. Whose caller is
-// trusted goes on with the caller's trace; any other has a trace of its own that points at
-// the caller's, so that strangers can't have everything recorded. The
-// caller of Request ends the span.
+// Request starts the span of a request that came in at since. If its client is trusted, it
+// continues the client's trace; any other gets a trace of its own that links to the
+// client's, so that strangers can't have everything recorded. The caller ends the span.
 func (t *Tracer) Request(r *http.Request, name string, since time.Time, trusted bool) (context.Context, trace.Span) {
 	ctx := Propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	how := []trace.SpanStartOption{
@@ -64,14 +63,14 @@ func (t *Tracer) Request(r *http.Request, name string, since time.Time, trusted 
 	return t.provider.Tracer(scope).Start(ctx, name, how...)
 }
 
-// Inject has a request's receiver go on with the trace that ctx is in.
+// Inject makes a request's receiver continue the trace that ctx is in.
 func Inject(ctx context.Context, header http.Header) {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		Propagator.Inject(ctx, propagation.HeaderCarrier(header))
 	}
 }
 
-// End ends a span, which failed where there is an error.
+// End ends a span; it is marked as failed if there is an error.
 func End(span trace.Span, err error) {
 	if err != nil {
 		span.RecordError(err)

@@ -18,13 +18,14 @@ import (
 // lastSpans is how long Close waits for the collector.
 const lastSpans = 2 * time.Second
 
-// Options say where spans go and of whom they are.
+// Options say where spans go and which program they come from.
 type Options struct {
 	// Endpoint is the collector's gRPC address (OTLP, without TLS); empty is
 	// localhost:4317.
 	Endpoint string
-	// PerMillion of what nobody traces yet is traced; what a caller traces is in
-	// any case, what it doesn't never.
+	// PerMillion is how many in a million are traced of what no caller has decided
+	// about; what a caller traces always is, and what it decided not to trace
+	// never is.
 	PerMillion int32
 	// About names the program, by the semantic conventions' attributes.
 	About []attribute.KeyValue

@@ -1,5 +1,5 @@
-// Package tracingtest is an OpenTelemetry collector for tests: what programs send to it
-// over gRPC, the test reads.
+// Package tracingtest is an OpenTelemetry collector for tests, which can read what
+// programs send to it over gRPC.
 package tracingtest
 
 import (
@@ -95,7 +95,7 @@ func (c *Collector) Spans() []Span {
 	return slices.Clone(c.spans)
 }
 
-// Await returns the first span that is so, once it has come; it fails the test when ctx
+// Await returns the first matching span, once it has come; it fails the test if ctx
 // ends before.
 func (c *Collector) Await(ctx context.Context, t testing.TB, what string, so func(Span) bool) Span {
 	t.Helper()
