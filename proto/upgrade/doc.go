@@ -1,6 +1,6 @@
-// Package upgrade lets proxies pass upgraded connections (SPDY, WebSocket) on:
-// what either side has said before it left reaches the other, and little later
-// nothing is left of the connection.
+// Package upgrade lets proxies forward upgraded connections (SPDY, WebSocket):
+// what either side sent before it left reaches the other, and soon after that
+// the connection is closed.
 //
-// Programs that proxy streams call it. It knows nothing of what is said on them.
+// Programs that proxy streams call it. It knows nothing about what is sent on them.
 package upgrade

@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// Linger returns a writer for those who end an upgraded connection themselves.
-// Closing what is hijacked from it tells the client so, and takes what it still
-// says until it hangs up, too: a connection that is closed while something
-// arrives is reset, and the client may lose what was sent to it last. Once ctx
-// has ended there is little time for that. The context that it returns is ctx until
-// the client has left and is missed: what it said before may still be on its way.
+// Linger returns a writer for handlers that end an upgraded connection themselves.
+// Closing the connection hijacked from it tells the client so, and then reads what
+// the client still sends until it hangs up: a connection that is closed while
+// something arrives is reset, and the client may lose what was sent to it last.
+// Once ctx has ended there is little time for that. The returned context ends with
+// ctx, or when the client has been gone for a while: what it sent before may still
+// be on its way.
 func Linger(ctx context.Context, w http.ResponseWriter) (context.Context, http.ResponseWriter) {
 	ctx, left := context.WithCancel(ctx)
 	return ctx, lingerer{w, ctx, left}
@@ -48,7 +49,7 @@ type lingering struct {
 	once   sync.Once
 }
 
-// Close returns when the client has hung up, or its time is over.
+// Close returns when the client has hung up, or its time has run out.
 func (c *lingering) Close() error {
 	c.once.Do(func() {
 		wait := Patience

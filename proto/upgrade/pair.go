@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// pair is the two connections of a proxy. Its ends never fail: who can't be
-// read has ended, and what can't be written is dropped, so that neither
-// direction cuts the other off. What bounds them is time.
+// pair is the two connections of a proxy. Its ends never fail: one that can't
+// be read counts as ended, and what can't be written is dropped, so that
+// neither direction cuts the other off. Only time limits bound them.
 type pair struct {
 	client, backend io.ReadWriteCloser
 
@@ -66,7 +66,7 @@ func (p *pair) close() {
 	_ = p.backend.Close()
 }
 
-// read reads from one of the two; whatever is wrong with it, it has ended.
+// read reads from one of the two; on any error, it counts as ended.
 func (p *pair) read(from io.Reader, into []byte) (int, error) {
 	n, err := from.Read(into)
 	if err != nil {
@@ -85,8 +85,8 @@ type client struct {
 
 func (c *client) Read(p []byte) (int, error) { return c.both.read(c.both.client, p) }
 
-// Write drops a little of what a client that is gone will not hear, so that the
-// backend gets to its end, and then waits for the connection to be closed: a
+// Write drops a little of what a client that is gone would have got, so that
+// the backend can finish, and then waits for the connection to be closed: a
 // backend that writes for ever must not be read for ever.
 func (c *client) Write(p []byte) (int, error) {
 	if !c.gone {
@@ -102,7 +102,7 @@ func (c *client) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite is called when the backend has said everything.
+// CloseWrite is called when the backend has sent everything.
 func (c *client) CloseWrite() error {
 	c.both.later(farewell, func() { _ = closeWrite(c.both.client) })
 	return nil
@@ -133,21 +133,21 @@ func (b *backend) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite is called when the client has said everything.
+// CloseWrite is called when the client has sent everything.
 func (b *backend) CloseWrite() error {
 	_ = closeWrite(b.both.backend)
 	return nil
 }
 
-// Close is called when the request is called off: the client still gets what had
-// come, and no more time than that takes.
+// Close is called when the request is cancelled: the client still gets what has
+// arrived, and gets no more time than that takes.
 func (b *backend) Close() error {
 	b.both.later(farewell, b.both.close)
 	return b.both.backend.Close()
 }
 
-// closeWrite tells the other side that no more comes, where that can be told
-// without closing the whole.
+// closeWrite tells the other side that no more will come, if that is possible
+// without closing the connection.
 func closeWrite(c io.Closer) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

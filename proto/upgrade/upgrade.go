@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// Patience is how long the other side has, when one has left, to take what is
-	// on its way and to leave, too. Then the connection is closed.
+	// Patience is how long one side has, when the other has left, to receive what
+	// is on its way and to leave too. Then the connection is closed.
 	Patience = 10 * time.Second
 	// farewell is how long a client that was told goodbye in its protocol's words
-	// has to hang up by itself. Old SPDY clients (kubectl before 1.22) forget what
-	// they have not read yet when the connection ends before they do.
+	// has to hang up by itself. Old SPDY clients (kubectl before 1.22) discard
+	// what they have not read yet if the connection ends first.
 	farewell = time.Second
-	// unheard bounds what is read of a backend for a client that is gone.
+	// unheard bounds what is read from a backend for a client that is gone.
 	unheard = 1 << 20
 )
 
-// Serve passes a request on by the proxy. If it becomes a connection that is no
-// longer HTTP, then each direction ends by itself: ReverseProxy alone drops what
-// one side said last when the other can't be written to any more.
+// Serve forwards a request through the proxy. If it becomes a connection that is
+// no longer HTTP, each direction ends separately: ReverseProxy by itself drops
+// what one side sent last when the other can no longer be written to.
 func Serve(proxy *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request) {
 	both := newPair()
 	passing := *proxy
@@ -83,7 +83,7 @@ func (w writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return hijacked{c, end}, buffer, nil
 }
 
-// early is a connection of which something was read already.
+// early is a connection from which something was already read.
 type early struct {
 	net.Conn
 	buffer *bufio.Reader

@@ -11,10 +11,9 @@ import (
 // lookEvery is a variable for tests, which have no patience.
 var lookEvery = Patience
 
-// watch calls gone once the other side of a connection has been away for Patience,
-// until done is closed. Reading tells so, too, but nobody reads one while what it said before is not
-// taken from him: of a client that is killed while a container leaves its input alone
-// nobody would hear.
+// watch calls gone once the other side of a connection has been away for Patience, until done is
+// closed. Reading would notice that too, but nothing is read while earlier data waits to be written:
+// if a client is killed while a container does not read its input, nobody would notice.
 func watch(c net.Conn, done <-chan struct{}, gone func()) {
 	raw := rawOf(c)
 	if raw == nil {
@@ -54,8 +53,8 @@ func rawOf(c net.Conn) syscall.RawConn {
 	return nil
 }
 
-// hasLeft says that the other side will say no more, or that the connection is broken
-// or closed.
+// hasLeft says that the other side will send no more, or that the connection is
+// broken or closed.
 func hasLeft(raw syscall.RawConn) (left bool) {
 	err := raw.Control(func(fd uintptr) {
 		one := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
