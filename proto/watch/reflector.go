@@ -30,7 +30,7 @@ const (
 	Deleted  Type = "DELETED"
 )
 
-// Sink takes what a Reflector brings. Its methods are called from one
+// Sink receives what a Reflector brings. Its methods are called from one
 // goroutine, in the order of the server's revisions. Objects are the Sink's to
 // keep; nobody else changes them.
 type Sink[T core.Object] interface {
@@ -40,14 +40,15 @@ type Sink[T core.Object] interface {
 	Apply(t Type, obj T)
 }
 
-// Decoder is a Sink that decodes objects itself: one that keeps a part of each
-// need not have the rest decoded. It is called from the Reflector's goroutine.
+// Decoder is a Sink that decodes objects itself: if it keeps only a part of
+// each, the rest need not be decoded. It is called from the Reflector's
+// goroutine.
 type Decoder[T core.Object] interface {
 	Decode(data []byte) (T, error)
 }
 
-// Keeper is a Sink that keeps what it had of an object of which a list brings what
-// can't be read.
+// Keeper is a Sink that keeps its old version of an object when a list brings a
+// new one that can't be decoded.
 type Keeper[T core.Object] interface {
 	Get(namespace, name string) (T, bool)
 }
@@ -59,9 +60,9 @@ type Options struct {
 	Clock         clock.Clock    // the real one
 	Logger        *zap.Logger    // none
 	Backoff       backoff.Policy // 200 ms to 30 s, doubling, jittered
-	// StallAfter ends a watch on which nothing, not even a bookmark, came for
-	// this long (default 5 minutes; the server sends a bookmark about every
-	// minute), because its connection may be dead without anybody having said so.
+	// StallAfter ends a watch on which nothing, not even a bookmark, came for this
+	// long (default 5 minutes; the server sends a bookmark about every minute),
+	// because its connection may be dead without either end having noticed.
 	StallAfter time.Duration
 }
 
@@ -114,11 +115,11 @@ func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sin
 // Synced is closed when the first list has been given to the Sink.
 func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 
-// errRelist says that the revision is no use any more: it is too old, or what comes
-// after it can't be read.
+// errRelist says that the revision can't be used any more: it is too old, or what
+// follows it can't be read.
 var errRelist = errors.New("the revision is of no use")
 
-// Run lists and watches until ctx ends, whose error it returns.
+// Run lists and watches until ctx ends, and returns ctx's error.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	failures, listed := 0, false
 	for ctx.Err() == nil {
@@ -137,14 +138,14 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 			listed = false
 			r.options.Logger.Info("watch can't go on from its revision, listing again",
 				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision), zap.Error(err))
-		case err != nil && (progressed || failures == 0): // not each try that fails then
+		case err != nil && (progressed || failures == 0): // not every failed attempt after that
 			r.options.Logger.Warn("watch broke off, will resume",
 				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision), zap.Error(err))
 		}
 		if progressed {
 			failures = 0
 		}
-		// A watch that ends at once and in good order, again and again, must not
+		// A watch that ends at once without an error, again and again, must not
 		// become a busy loop either.
 		if err != nil || !progressed {
 			failures++
@@ -249,7 +250,7 @@ func (r *Reflector[T]) endWhenStalled(ctx context.Context, cancel context.Cancel
 	}
 }
 
-// endOf tells the ordinary end of a watch from a broken one.
+// endOf distinguishes the ordinary end of a watch from a broken one.
 func endOf(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -257,10 +258,10 @@ func endOf(err error) error {
 	return err
 }
 
-// unreadable is about an object that can't be decoded, such as one with a quantity
-// that is none: it is passed over, which leaves it as the watch brought it last, and
-// keeps nobody from seeing the others. What is returned has its metadata only; known
-// says that this could be read.
+// unreadable handles an object that can't be decoded, such as one with an invalid
+// quantity. It is skipped: it stays as the watch last brought it, and does not keep
+// the others from being seen. The result has only its metadata; known says that this
+// could be read.
 func (r *Reflector[T]) unreadable(data []byte, cause error) (obj T, known bool) {
 	var partial metav1.PartialObjectMetadata
 	if core.Decode(data, &partial) != nil || partial.Name == "" || partial.ResourceVersion == "" {
@@ -277,7 +278,7 @@ func (r *Reflector[T]) unreadable(data []byte, cause error) (obj T, known bool) 
 	return obj, true
 }
 
-// kept is what the sink had of an object that can't be read now.
+// kept is the sink's old version of an object that can't be read now.
 func (r *Reflector[T]) kept(metadata T) (obj T, ok bool) {
 	keeper, ok := r.sink.(Keeper[T])
 	if !ok {

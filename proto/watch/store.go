@@ -11,8 +11,8 @@ import (
 // IndexFunc gives the values under which an object is found in an index.
 type IndexFunc[T core.Object] func(obj T) []string
 
-// Handler is told of changes after the Store has them, in their order, from the
-// Reflector's goroutine: it must not block for long. Nil functions are left out.
+// Handler is called for each change once the Store has it, in order, from the
+// Reflector's goroutine: it must not block for long. Nil functions are skipped.
 type Handler[T core.Object] struct {
 	OnAdd    func(obj T)
 	OnUpdate func(old, obj T)
@@ -87,7 +87,7 @@ func (s *Store[T]) Len() int {
 	return len(s.objects)
 }
 
-// Replace implements Sink: handlers are told only of what differs.
+// Replace implements Sink: handlers are called only for what differs.
 func (s *Store[T]) Replace(items []T) {
 	kept := make(map[types.NamespacedName]struct{}, len(items))
 	for _, obj := range items {
@@ -104,8 +104,8 @@ func (s *Store[T]) Replace(items []T) {
 	}
 }
 
-// Apply implements Sink. An object that took the place of another of the same
-// name (another UID) is told as a deletion and an addition.
+// Apply implements Sink. An object that replaced another of the same name (with
+// another UID) is reported as a deletion and an addition.
 func (s *Store[T]) Apply(t Type, obj T) {
 	if t != Deleted {
 		if old, ok := s.Get(obj.GetNamespace(), obj.GetName()); ok && old.GetUID() != obj.GetUID() {
