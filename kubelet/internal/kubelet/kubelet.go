@@ -258,7 +258,7 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		Machine: machine, MaxPods: k.config.MostPods(machine.CPUs), Reserved: config.SumOf(reserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)), Under: k.eviction.Under,
 		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
-		Clock: k.clock, Logger: logger,
+		Startup: k.metrics.observeStartup, Clock: k.clock, Logger: logger,
 	})
 	k.health.changed = func() {
 		k.node.Kick()

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
@@ -61,7 +62,24 @@ func (m *metrics) measureNode(registry *prometheus.Registry) {
 	m.sandboxFails = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Subsystem: "kubelet", Name: "run_podsandbox_errors_total", Help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
 	}, []string{"runtime_handler"})
+	m.startup = map[node.StartupLeg]prometheus.Gauge{}
+	for leg, help := range startupHelp {
+		m.startup[leg] = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: string(leg), Help: help})
+		registry.MustRegister(m.startup[leg])
+	}
 	registry.MustRegister(m.groups, m.storage, m.statusSent, m.containersPerPod, m.sandboxStart, m.sandboxFails)
+}
+
+var startupHelp = map[node.StartupLeg]string{
+	node.StartupPreKubelet:       "Duration in seconds of node startup before kubelet starts.",
+	node.StartupPreRegistration:  "Duration in seconds of node startup before registration.",
+	node.StartupRegistration:     "Duration in seconds of node startup during registration.",
+	node.StartupPostRegistration: "Duration in seconds of node startup after registration.",
+	node.Startup:                 "Duration in seconds of node startup in total.",
+}
+
+func (m *metrics) observeStartup(leg node.StartupLeg, took time.Duration) {
+	m.startup[leg].Set(took.Seconds())
 }
 
 // observePodStart leaves out of the SLI the pods that it is not about: those with state.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 )
@@ -40,6 +41,7 @@ type metrics struct {
 	imagesRemoved           *prometheus.CounterVec
 	groups                  *prometheus.HistogramVec
 	storage                 *prometheus.HistogramVec
+	startup                 map[node.StartupLeg]prometheus.Gauge
 	probes                  *probeMetrics
 }
 

@@ -80,7 +80,7 @@ func TestMetricsTellOfPods(t *testing.T) {
 		})
 	}
 	for _, want := range []string{
-		`kubelet_node_name{node="node-1"} 1`,
+		`kubelet_node_name{node="node-1"} 1`, `kubelet_node_startup_duration_seconds{} `,
 		`kubelet_desired_pods{static=""} 3`, `kubelet_desired_pods{static="true"} 1`, `kubelet_active_pods{static=""} 1`, `kubelet_mirror_pods{} 1`,
 		`kubelet_working_pods{config="desired",lifecycle="sync",static=""} 1`, `kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
 		`kubelet_working_pods{config="orphan",lifecycle="sync",static=""} 0`,

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,6 +28,7 @@ type Machine struct {
 	Kernel           string
 	OSImage          string
 	Swap             int64
+	Booted           time.Time // zero if the kernel does not say
 }
 
 // ReadMachine looks at the machine that we run on.
@@ -50,6 +52,9 @@ func ReadMachine(rootDir string) (Machine, error) {
 	m.BootID = firstLine("/proc/sys/kernel/random/boot_id")
 	m.Kernel = firstLine("/proc/sys/kernel/osrelease")
 	m.OSImage = osImage()
+	if stat, err := os.ReadFile("/proc/stat"); err == nil {
+		m.Booted = bootedAt(stat)
+	}
 	return m, nil
 }
 

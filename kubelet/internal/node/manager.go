@@ -81,8 +81,10 @@ type Config struct {
 	StatusEvery   time.Duration
 	ReportEvery   time.Duration
 	LeaseDuration time.Duration
-	Clock         clock.Clock
-	Logger        *zap.Logger
+	// Startup takes how long the machine took to become a node, leg by leg.
+	Startup func(StartupLeg, time.Duration)
+	Clock   clock.Clock
+	Logger  *zap.Logger
 }
 
 // Manager keeps one Node. It is safe for concurrent use.
@@ -96,11 +98,14 @@ type Manager struct {
 	cordoned bool       // as people were told
 	deleted  bool
 	reported time.Time
+
+	startup startup // of runStatus alone
 }
 
 // New returns a Manager that does nothing before Run.
 func New(config Config) *Manager {
 	m := &Manager{config: config, nodes: config.Client.Resource(core.Nodes, ""), kick: make(chan struct{}, 1)}
+	m.startup = startup{booted: config.Machine.Booted, begun: config.Clock.Now(), now: config.Clock.Now, observe: config.Startup}
 	m.node = m.object()
 	m.node.Status = m.status(&corev1.NodeStatus{}, state{now: config.Clock.Now()})
 	return m
@@ -256,8 +261,12 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 		m.take(node)
 		return node, nil
 	}
+	m.startup.attempt()
 	err := m.nodes.Create(ctx, object, node)
 	created := err == nil
+	if created {
+		m.startup.registered()
+	}
 	if apierrors.IsAlreadyExists(err) {
 		node, err = m.takeOver(ctx)
 	}
@@ -267,6 +276,7 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 	m.take(node)
 	m.config.Logger.Info("node registered", zap.String("node", node.Name), zap.String("uid", string(node.UID)))
 	m.tellRegistered(node, &object.Status, created)
+	m.noteReady(&object.Status)
 	return node, nil
 }
 
@@ -317,6 +327,7 @@ func (m *Manager) send(ctx context.Context, node *core.Node, status corev1.NodeS
 		return errors.Join(errNotSent, err)
 	}
 	m.tell(node, &node.Status, &status)
+	m.noteReady(&status)
 	m.take(patched)
 	m.reported = m.config.Clock.Now()
 	return nil

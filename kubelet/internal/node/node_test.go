@@ -61,7 +61,7 @@ func testConfig(t *testing.T, client *rest.Client, clock clock.Clock) Config {
 		Reserved: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("3")},
 		Under:    func(corev1.NodeConditionType) bool { return false },
 		Runtime:  &fakeRuntime{}, Events: noEvents{}, StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute,
-		LeaseDuration: 40 * time.Second, Clock: clock, Logger: zap.NewNop(),
+		LeaseDuration: 40 * time.Second, Startup: func(StartupLeg, time.Duration) {}, Clock: clock, Logger: zap.NewNop(),
 	}
 }
 

@@ -76,9 +76,7 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 		u.PageFaults, u.MajorPageFaults = uint64(max(0, valueOf(faults, "pgfault"))), uint64(max(0, valueOf(faults, "pgmajfault")))
 	}
 	u.Swap, u.SwapFree = uint64(memory["SwapTotal"]), uint64(memory["SwapFree"])
-	if seconds := valueOf(data, "btime"); seconds > 0 {
-		u.Booted = time.Unix(seconds, 0)
-	}
+	u.Booted = bootedAt(data)
 	u.Processes, u.MaxProcesses = Processes()
 	if u.Pressure, err = cgroup.MachinePressure(); err != nil {
 		return u, err

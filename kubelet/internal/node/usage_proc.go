@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // valueOf is the number in the line of /proc/stat that begins with name; 0 if
@@ -19,6 +20,14 @@ func valueOf(stat []byte, name string) int64 {
 		}
 	}
 	return 0
+}
+
+// bootedAt is when the machine was started, as /proc/stat has it; zero if it does not say.
+func bootedAt(stat []byte) time.Time {
+	if seconds := valueOf(stat, "btime"); seconds > 0 {
+		return time.Unix(seconds, 0)
+	}
+	return time.Time{}
 }
 
 // Processes are how many tasks there are, and how many there may be; 0 for what the

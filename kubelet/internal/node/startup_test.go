@@ -1,0 +1,66 @@
+package node
+
+import (
+	"maps"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/proto/rest"
+)
+
+// slowAPI takes a second for each request.
+type slowAPI struct {
+	nodeAPI
+	clock *clocktesting.FakeClock
+}
+
+func (a *slowAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.clock.Step(time.Second)
+	return a.nodeAPI.RoundTrip(r)
+}
+
+// The legs of a machine's way to a ready node are told once, by the kubelet that made the
+// Node; one that finds it there tells nothing.
+func TestStartupIsToldOnce(t *testing.T) {
+	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := clocktesting.NewFakeClock(started)
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1", Transport: &slowAPI{clock: clock}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, runtime := testConfig(t, client, clock), &fakeRuntime{notReady: []string{"down"}}
+	config.Runtime, config.Machine.Booted = runtime, started.Add(-time.Minute)
+	legs := map[StartupLeg]time.Duration{}
+	config.Startup = func(leg StartupLeg, took time.Duration) { legs[leg] += took }
+	look := func(m *Manager, notReady ...string) {
+		t.Helper()
+		runtime.notReady = notReady
+		if err := m.update(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := New(config)
+	clock.Step(10 * time.Second)
+	look(m, "down")
+	clock.Step(30 * time.Second)
+	look(m)
+	look(m, "down")
+	look(m)
+	// The Node is made with one request, and told of with one each time that it changed.
+	want := map[StartupLeg]time.Duration{
+		StartupPreKubelet: time.Minute, StartupPreRegistration: 10 * time.Second, StartupRegistration: time.Second,
+		StartupPostRegistration: 32 * time.Second, Startup: 103 * time.Second,
+	}
+	if got := statusOf(&m.Node().Status, corev1.NodeReady); got != corev1.ConditionTrue || !maps.Equal(legs, want) {
+		t.Errorf("%s, %v, want %v", got, legs, want)
+	}
+	clear(legs)
+	look(New(config))
+	if len(legs) > 0 {
+		t.Errorf("told by a kubelet that came back: %v", legs)
+	}
+}
