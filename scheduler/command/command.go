@@ -1,6 +1,6 @@
 // Package command is the scheduler's command line. The command scheduler calls
-// it, and so does the main function of anybody who adds plugins to it (package
-// framework); it keeps nothing.
+// it, and so does the main function of anyone who adds plugins (package
+// framework). It holds no state.
 package command
 
 import (
@@ -12,8 +12,8 @@ import (
 	"kctl/scheduler/internal/config"
 )
 
-// Main runs the scheduler with plugins that its configuration may name, besides
-// those that come with it, and exits when it has ended.
+// Main runs the scheduler and exits when it has ended. Its configuration may
+// name the given plugins, besides the built-in ones.
 func Main(plugins map[string]framework.Factory) {
 	options := config.NewOptions()
 	cmd := &cobra.Command{
