@@ -1,6 +1,6 @@
 // Command teamnodes is a scheduler with a plugin of its own: pods of a team run
-// on that team's nodes only. A configuration enables it (scheduler.yaml); the
-// rest is as it is without it.
+// on that team's nodes only. A configuration enables it (scheduler.yaml);
+// everything else is the usual scheduler.
 package main
 
 import (
