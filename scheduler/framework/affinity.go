@@ -33,8 +33,8 @@ type WeightedTerm struct {
 	Weight int64
 }
 
-// Matches reports whether the term is about pod. namespaceLabels is asked only
-// where the term selects namespaces by their labels.
+// Matches reports whether the term is about pod. namespaceLabels is called only
+// if the term selects namespaces by their labels.
 func (t *AffinityTerm) Matches(pod *core.Pod, namespaceLabels func(namespace string) labels.Set) bool {
 	if _, named := t.Namespaces[pod.Namespace]; !named {
 		if t.NamespaceSelector == nil || !t.NamespaceSelector.Matches(namespaceLabels(pod.Namespace)) {
@@ -112,9 +112,9 @@ func newAffinityTerm(pod *core.Pod, term *corev1.PodAffinityTerm) (AffinityTerm,
 	return parsed, nil
 }
 
-// RestrictByLabelKeys narrows a selector to what shares (In), or does not
+// RestrictByLabelKeys narrows a selector to pods that share (In), or don't
 // share (NotIn), podLabels' values of keys. The API server has usually merged
-// such keys into the selector already; to do it again changes nothing.
+// such keys into the selector already; doing it again changes nothing.
 func RestrictByLabelKeys(selector labels.Selector, podLabels map[string]string, keys []string, operator selection.Operator) (labels.Selector, error) {
 	for _, key := range keys {
 		value, has := podLabels[key]

@@ -9,8 +9,8 @@ import (
 	"kctl/proto/core"
 )
 
-// PodActions says what changed of what a pod asks for; zero if nothing did
-// that any plugin could look at.
+// PodActions says what changed in a pod's requirements; zero if nothing did
+// that a plugin could look at.
 func PodActions(old, updated *core.Pod) Action {
 	var actions Action
 	if !maps.Equal(old.Labels, updated.Labels) {
@@ -32,8 +32,8 @@ func PodActions(old, updated *core.Pod) Action {
 	return actions | UpdatePodOther
 }
 
-// PodScaledDown reports whether a pod came to ask for less. The status of a pod
-// on a node counts, because a resize is done only when the status says so.
+// PodScaledDown reports whether a pod now asks for less. For a pod on a node
+// the status counts, because a resize is done only when the status says so.
 func PodScaledDown(old, updated *core.Pod) bool {
 	before, after := NewPodInfo(old).Requests, NewPodInfo(updated).Requests
 	return after.MilliCPU < before.MilliCPU || after.Memory < before.Memory ||
@@ -49,7 +49,7 @@ func anyLess(a, b Resource) bool {
 	return false
 }
 
-// NodeActions says what changed of what plugins look at; zero for a heartbeat.
+// NodeActions says what changed in a node that plugins look at; zero for a heartbeat.
 func NodeActions(old, updated *core.Node) Action {
 	var actions Action
 	if !apiequality.Semantic.DeepEqual(old.Status.Allocatable, updated.Status.Allocatable) {

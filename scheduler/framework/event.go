@@ -66,8 +66,8 @@ type Event struct {
 
 	OldNode, NewNode *core.Node
 	OldPod, NewPod   *core.Pod
-	// Nominated says that OldPod was not there, but others had to leave it room: it
-	// stood in nobody's way who comes before it.
+	// Nominated says that OldPod was not on the node, but had room kept for it: it
+	// was in the way only of pods that come after it.
 	Nominated bool
 	// Claim is the persistent volume claim as it is now.
 	Claim *corev1.PersistentVolumeClaim
@@ -88,10 +88,10 @@ func (e Event) Label() string {
 type EventInterest struct {
 	Resource EventResource
 	Actions  Action
-	// Hint looks closer: it reports whether this event may make this pod pass.
-	// Nil means it always may. It is called under the queue's lock and must be
-	// quick; when in doubt it answers true, because a wrong false strands the
-	// pod until the flush of leftovers.
+	// Hint looks closer: it reports whether this event may make this pod pass. Nil
+	// means that it always may. It is called under the queue's lock and must be
+	// quick. When in doubt it returns true, because a wrong false leaves the pod
+	// waiting until the flush of leftovers.
 	Hint func(pod *PodInfo, event Event) bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// PreFilterOutcome is what all PreFilter plugins together said.
+// PreFilterOutcome is the combined result of all PreFilter plugins.
 type PreFilterOutcome struct {
 	// NodeNames are the only nodes worth looking at; nil for all. Narrowed
 	// names the plugins that left the others out.
@@ -23,7 +23,7 @@ func (o PreFilterOutcome) LeavesOut(node string) bool {
 	return !named
 }
 
-// LeftOut is what the plugins say of a node that they left out.
+// LeftOut is the status of a node that the plugins left out.
 func (o PreFilterOutcome) LeftOut() *Status {
 	reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(o.Narrowed, " "))
 	return NewStatus(UnschedulableAndUnresolvable, reason).By(o.Narrowed[0])
@@ -100,9 +100,9 @@ func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *P
 	return nil
 }
 
-// RunFiltersWith asks filters about a node on which others count, too: pods
-// that are nominated to it. The pod must fit beside them, and also
-// without them, because they may never come.
+// RunFiltersWith asks filters about a node together with the pods that are
+// nominated to it. The pod must fit beside them, and also without them, because
+// they may never come.
 func (p *Profile) RunFiltersWith(ctx context.Context, others []*PodInfo, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
 	if len(others) > 0 {
 		full, with := state.WhatIf(), node.Snapshot()

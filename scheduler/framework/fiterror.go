@@ -20,15 +20,15 @@ type FitError struct {
 	PreFilterMessage string
 	// Reasons counts the nodes for each reason.
 	Reasons map[string]int
-	// Plugins are those that refused; what they wait for wakes the pod.
+	// Plugins are those that refused; the events that they wait for wake the pod.
 	Plugins map[string]struct{}
 	// Pending are those among them that answered so.
 	Pending map[string]struct{}
-	// Resolvable are the nodes where other pods may be what stood in the way.
+	// Resolvable are the nodes where other pods may have been in the way.
 	Resolvable []*NodeInfo
-	// noted is whose refusal was counted last: plugins give one to many nodes.
+	// noted is the status that was counted last: plugins return the same one for many nodes.
 	noted *Status
-	// PostFilterMessage is what came of the search for pods that could go.
+	// PostFilterMessage is the outcome of the search for pods to evict.
 	PostFilterMessage string
 }
 
@@ -53,7 +53,7 @@ func (e *FitError) RefuseNode(node *NodeInfo, status *Status) {
 	}
 }
 
-// note keeps who refused.
+// note remembers which plugin refused.
 func (e *FitError) note(status *Status) {
 	if status == e.noted {
 		return

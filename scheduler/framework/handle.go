@@ -16,8 +16,8 @@ import (
 // the JSON of its pluginConfig, empty where there is none; Arguments reads it.
 type Factory func(arguments json.RawMessage, handle Handle) (Plugin, error)
 
-// Handle is what plugins work with besides what they are called with. All of
-// it is safe for concurrent use.
+// Handle is what plugins can use besides their arguments. All of it is safe for
+// concurrent use.
 type Handle struct {
 	// Client reaches the API server with the scheduler's rights.
 	Client *rest.Client
@@ -41,8 +41,8 @@ type WaitingPod interface {
 	Node() string
 	// Pending are the plugins that have not allowed it yet.
 	Pending() []string
-	// Allow ends the waiting for the plugin named; for the pod, when nobody
-	// else has it wait.
+	// Allow ends the waiting for the named plugin. The pod goes on when no other
+	// plugin makes it wait.
 	Allow(plugin string)
 	// Reject ends the waiting; the pod gives up its room and is tried again
 	// when one of the plugin's events comes.

@@ -6,10 +6,10 @@ import (
 )
 
 // Image is a container image that nodes have. There is one Image for each name
-// that any node reports; a node without it does not have it.
+// that any node reports.
 type Image struct {
 	Name string
-	// Size in bytes, as a node said that had it first.
+	// Size in bytes, as the first node that had it reported.
 	Size int64
 
 	nodes atomic.Int64

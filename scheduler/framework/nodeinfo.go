@@ -15,11 +15,11 @@ import (
 type NodeInfo struct {
 	// Node is nil while only pods of a node are known.
 	Node *core.Node
-	// Generation is another one, the higher, whenever anything of the node changed: no
-	// two states of whatever nodes have the same. It is zero outside of a snapshot.
+	// Generation grows whenever anything about the node changes. No two states of any
+	// nodes have the same one. It is zero outside a snapshot.
 	Generation int64
-	// What most attempts look at on hundreds of nodes stands together: memory is
-	// far away. Unschedulable and Taints are the node's.
+	// What most attempts read on hundreds of nodes is kept together, because
+	// memory is slow. Unschedulable and Taints are the node's.
 	Unschedulable bool
 	Taints        []corev1.Taint
 	Pods          []*PodInfo
@@ -28,7 +28,7 @@ type NodeInfo struct {
 	Requested Resource
 	Scored    Resource
 
-	// WithAffinity are those of Pods that say something about other pods.
+	// WithAffinity are those of Pods that have rules about other pods.
 	WithAffinity []*PodInfo
 	// HostPorts are the ports in use on the node.
 	HostPorts []HostPort
@@ -71,8 +71,8 @@ func (n *NodeInfo) count(pod *PodInfo) {
 	n.HostPorts = append(n.HostPorts, pod.HostPorts...)
 }
 
-// RemovePod counts a pod out again. Where subtraction would not undo what adding
-// it did, all is counted anew.
+// RemovePod counts a pod out again. Where subtraction would not undo the
+// addition, everything is recounted.
 func (n *NodeInfo) RemovePod(uid types.UID) {
 	for i, pod := range n.Pods {
 		if pod.Pod.UID != uid {
@@ -107,7 +107,7 @@ func (n *NodeInfo) PrefersNoSchedule() bool {
 	return slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
 }
 
-// CopyTo makes c, which is nobody else's, such a copy. It takes c's memory.
+// CopyTo makes c such a copy, reusing c's memory. The caller must own c.
 func (n *NodeInfo) CopyTo(c *NodeInfo) {
 	pods, withAffinity, ports := c.Pods[:0], c.WithAffinity[:0], c.HostPorts[:0]
 	*c = *n

@@ -1,7 +1,7 @@
 package framework
 
-// NormalizeByMax brings scores between MinNodeScore and MaxNodeScore in
-// proportion to the largest of them; reverse makes the largest the worst.
+// NormalizeByMax scales scores to between MinNodeScore and MaxNodeScore, in
+// proportion to the largest; reverse makes the largest the worst.
 func NormalizeByMax(scores []int64, reverse bool) {
 	var largest int64
 	for _, s := range scores {

@@ -14,8 +14,8 @@ const (
 	MinNodeScore int64 = 0
 )
 
-// Plugin is what every plugin is. It takes part in the extension points whose
-// interfaces it implements besides.
+// Plugin is implemented by every plugin. It takes part in the extension points
+// whose interfaces it implements as well.
 type Plugin interface {
 	Name() string
 }
@@ -42,9 +42,9 @@ type PreFilter interface {
 }
 
 // PreFilterExtensions is for a PreFilter plugin whose state depends on the pods
-// that are on nodes: it is told of pods that come to a node, or go from it, in
-// a what-if, and brings the state up to that. node has changed already. What it
-// keeps in the state must be a Cloner.
+// on nodes. It is told about pods that are added to a node, or removed from it,
+// in a what-if, and updates the state accordingly; node has already changed.
+// What it keeps in the state must be a Cloner.
 type PreFilterExtensions interface {
 	PreFilter
 	AddPod(ctx context.Context, state *CycleState, pod, added *PodInfo, node *NodeInfo) *Status
@@ -66,10 +66,10 @@ type PostFilter interface {
 	PostFilter(ctx context.Context, state *CycleState, pod *PodInfo, refused Refused) (node string, status *Status)
 }
 
-// Refused is what an attempt knows that found no node.
+// Refused is what is known about an attempt that found no node.
 type Refused struct {
 	Profile *Profile
-	// Nodes were refused for a reason that pods on them may be the cause of.
+	// Nodes were refused for a reason that their pods may have caused.
 	Nodes []*NodeInfo
 }
 
@@ -86,8 +86,8 @@ type Score interface {
 	Score(ctx context.Context, state *CycleState, pod *PodInfo, node *NodeInfo) (int64, *Status)
 }
 
-// Normalize is for a Score plugin whose scores need all nodes' scores to be
-// brought between MinNodeScore and MaxNodeScore. It changes them in place.
+// Normalize is for a Score plugin that needs all nodes' scores to scale them to
+// between MinNodeScore and MaxNodeScore. It changes them in place.
 type Normalize interface {
 	Score
 	NormalizeScore(ctx context.Context, state *CycleState, pod *PodInfo, scores []int64) *Status
@@ -118,9 +118,9 @@ type PreBind interface {
 	PreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
 }
 
-// LongPreBind is for a PreBind plugin that may wait for others for long: where it
-// says so for a pod, PreBind takes no part in the bound on bindings under way, and
-// ends only with the plugin.
+// LongPreBind is for a PreBind plugin that may have to wait long for others. If it
+// says so for a pod, its PreBind does not count towards the limit on concurrent
+// bindings, and has no timeout.
 type LongPreBind interface {
 	PreBind
 	PreBindTakesLong(state *CycleState) bool
@@ -128,10 +128,10 @@ type LongPreBind interface {
 
 // Bind binds the pod to the node, or answers Skip to leave it to the next one.
 //
-// An error that leaves open what became of it (no answer from the API server, or
-// one like 504; see rest.Unanswered) has Bind called again with the same pod and node,
-// until there is an answer: the pod keeps its room all the while. After any other,
-// the pod is read, and is tried anew unless it is bound.
+// After an error that leaves the outcome open (no answer from the API server, or one
+// like 504; see rest.Unanswered), Bind is called again with the same pod and node
+// until there is an answer; the pod keeps its room meanwhile. After any other error
+// the pod is read, and tried again unless it is bound.
 type Bind interface {
 	Plugin
 	Bind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
@@ -144,7 +144,7 @@ type PostBind interface {
 }
 
 // Enqueue says which events may make a pod schedulable that this plugin
-// rejected. Of a plugin without it, every event is taken to be relevant.
+// rejected. For a plugin without it, every event counts as relevant.
 type Enqueue interface {
 	Plugin
 	EventsToRegister() []EventInterest

@@ -11,8 +11,8 @@ import (
 	"kctl/proto/relay"
 )
 
-// PodInfo is a pod with what the scheduler computes of it once and reads many
-// times. It never changes; a changed pod gets a new PodInfo.
+// PodInfo is a pod with what the scheduler computes from it once and reads many
+// times. It is immutable; a changed pod gets a new PodInfo.
 type PodInfo struct {
 	Pod *core.Pod
 	// Priority is the pod's; zero where it has none.
@@ -57,15 +57,15 @@ func NewPodInfo(pod *core.Pod) *PodInfo {
 	return info
 }
 
-// asksAsItsContainer reports whether nothing but its one container says what a
-// pod asks for, as of most pods.
+// asksAsItsContainer reports whether only the pod's single container determines
+// what it asks for, as with most pods.
 func asksAsItsContainer(pod *core.Pod) bool {
 	spec, status := &pod.Spec, &pod.Status
 	return len(spec.Containers) == 1 && len(spec.InitContainers) == 0 && spec.Overhead == nil && spec.Resources == nil &&
 		len(status.ContainerStatuses) == 0 && status.Resources == nil && status.AllocatedResources == nil && len(status.NodeAllocatableResourceClaimStatuses) == 0
 }
 
-// sumContainer is sum for a pod that asks as its container.
+// sumContainer is sum for a pod that asksAsItsContainer.
 func (p *PodInfo) sumContainer() {
 	requests := p.Pod.Spec.Containers[0].Resources.Requests
 	p.Requests = NewResource(requests)
@@ -94,9 +94,9 @@ func (p *PodInfo) sum() {
 	}
 }
 
-// ScoredAlone is what NodeResourcesFit scores this pod by that is to be placed:
-// as upstream, its containers, and not what it asks for as a whole. On a node it
-// counts with ScoredRequests.
+// ScoredAlone is what NodeResourcesFit scores this pod by when it is to be
+// placed: as upstream, its containers' requests without those of the pod as a
+// whole. Once on a node, it counts with ScoredRequests.
 func (p *PodInfo) ScoredAlone() *Resource {
 	if p.alone != nil {
 		return p.alone
@@ -104,8 +104,8 @@ func (p *PodInfo) ScoredAlone() *Resource {
 	return &p.ScoredRequests
 }
 
-// scoredDefaults is what containers that ask for nothing are scored with,
-// except for what the pod asks for as a whole.
+// scoredDefaults are the scored requests of containers that ask for nothing,
+// except for resources that the pod asks for as a whole.
 func scoredDefaults(pod *core.Pod) corev1.ResourceList {
 	if !resource.IsPodLevelRequestsSet(pod) {
 		return defaultRequests
@@ -144,7 +144,7 @@ func HostPorts(pod *core.Pod) []HostPort {
 	}
 	collect(pod.Spec.Containers)
 	for i := range pod.Spec.InitContainers {
-		// Only an init container that stays (a sidecar) keeps its port.
+		// Of init containers, only sidecars keep their ports.
 		if p := pod.Spec.InitContainers[i].RestartPolicy; p != nil && *p == corev1.ContainerRestartPolicyAlways {
 			collect(pod.Spec.InitContainers[i : i+1])
 		}

@@ -64,8 +64,8 @@ func (p *Profile) RunUnreserve(ctx context.Context, state *CycleState, pod *PodI
 	}
 }
 
-// RunPermit asks every Permit plugin. Where none rejects the pod, it returns
-// those that have it wait, and how long.
+// RunPermit asks every Permit plugin. If none rejects the pod, it returns those
+// that make it wait, and for how long.
 func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo, node string) (map[string]time.Duration, *Status) {
 	var waits map[string]time.Duration
 	for _, plugin := range p.Permit {

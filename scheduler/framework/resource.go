@@ -8,8 +8,8 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What a container that asks for nothing is counted with when nodes are
-// scored, so that such containers spread, too. Filters count them with zero.
+// What a container without requests counts for when nodes are scored, so that
+// such containers are spread, too. Filters count it as zero.
 const (
 	DefaultMilliCPURequest int64 = 100
 	DefaultMemoryRequest   int64 = 200 << 20
@@ -87,8 +87,8 @@ func (r *Resource) add(other *Resource) {
 	}
 }
 
-// capped reports whether a value is held at its largest, so that what was added
-// can't be told from it any more.
+// capped reports whether a value is at its maximum, so that additions can't be
+// subtracted again.
 func (r *Resource) capped() bool {
 	if r.MilliCPU == maxInt64 || r.Memory == maxInt64 || r.EphemeralStorage == maxInt64 {
 		return true
@@ -124,8 +124,9 @@ func (r *Resource) clone() Resource {
 
 const maxInt64 = 1<<63 - 1
 
-// value is an amount, held at the largest. Less than nothing, which no API server
-// should have stored, is nothing: it must not make room on a node for others.
+// value is an amount, capped at the maximum. A negative amount, which no API
+// server should have stored, counts as zero: it must not make room on a node for
+// others.
 func value(q *apiresource.Quantity) int64 {
 	if q.CmpInt64(maxInt64) >= 0 {
 		return maxInt64

@@ -31,22 +31,22 @@ func (p *Profile) ActiveScores(state *CycleState) []WeightedScore {
 	return active
 }
 
-// Scores are those of the nodes of an attempt. They may serve the next one, too:
-// in large clusters they are most of the memory that an attempt needs.
+// Scores holds the scores of an attempt's nodes. It can be reused for the next
+// attempt: in large clusters it is most of the memory that an attempt needs.
 type Scores struct {
 	// Totals are the weighted sums of all plugins' scores, one for each node.
 	Totals []int64
 	of     []int64 // one plugin's
 }
 
-// cleared is n zeros, in the memory of scores where there is enough.
+// cleared returns n zeros, in the memory of scores if there is enough.
 func cleared(scores []int64, n int) []int64 {
 	scores = slices.Grow(scores[:0], n)[:n]
 	clear(scores)
 	return scores
 }
 
-// Run has plugins score nodes.
+// Run calls plugins to score nodes.
 func (s *Scores) Run(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status {
 	s.Totals = cleared(s.Totals, len(nodes))
 	return s.RunEach(ctx, plugins, state, pod, nodes, func(plugin WeightedScore, of []int64) {
@@ -56,8 +56,8 @@ func (s *Scores) Run(ctx context.Context, plugins []WeightedScore, state *CycleS
 	})
 }
 
-// RunEach gives the scores of each plugin, one for each node and before the
-// plugin's weight, to take, which must not keep them.
+// RunEach passes each plugin's scores to take: one for each node, before the
+// plugin's weight. take must not keep them.
 func (s *Scores) RunEach(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, take func(plugin WeightedScore, scores []int64)) *Status {
 	scores := cleared(s.of, len(nodes))
 	s.of = scores
@@ -82,7 +82,7 @@ func (s *Scores) RunEach(ctx context.Context, plugins []WeightedScore, state *Cy
 	return nil
 }
 
-// scoreNodes has one plugin score all nodes.
+// scoreNodes calls one plugin for all nodes.
 func scoreNodes(ctx context.Context, plugin WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores []int64) *Status {
 	for i, node := range nodes {
 		var began time.Time

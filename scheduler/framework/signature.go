@@ -8,18 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Sign is for a Filter or Score plugin whose answer for a node follows from the
-// NodeInfo and from what SignPod writes of the pod, and from nothing else: not from
-// other nodes, the time, or what something else tells it. What it said of a node is then
-// taken to hold for all pods that are alike, until the node changes. Scores that
-// Normalize changes are asked for each time (KEP-5598, whose plugins sign, too).
+// Sign is for a Filter or Score plugin whose answer for a node depends only on the
+// NodeInfo and on what SignPod writes about the pod: not on other nodes, the time, or
+// any other source. Its answer for a node then holds for all pods with the same
+// signature, until the node changes. Scores that Normalize changes are asked for each
+// time (KEP-5598, whose plugins sign, too).
 type Sign interface {
 	Plugin
 	SignPod(pod *PodInfo, to *Signature)
 }
 
-// Signature is what plugins look at of a pod. Pods with the same one are alike.
-// What is written comes with its length: nothing runs into what follows.
+// Signature is what plugins look at in a pod. Pods with the same one are alike.
+// Each value is written with its length, so that values can't run together.
 type Signature []byte
 
 // Int writes a number.

@@ -20,18 +20,17 @@ type CycleState struct {
 	// extensions are those of the PreFilter plugins that did not skip the pod.
 	extensions []PreFilterExtensions
 
-	// Nodes are all nodes of the attempt's snapshot, by name; WithAffinity those that
-	// have pods which say something about other pods.
+	// Nodes are all nodes of the attempt's snapshot, by name; WithAffinity are those
+	// with pods that have rules about other pods.
 	Nodes, WithAffinity []*NodeInfo
-	// NoPreferNoSchedule says that no node has a taint of that effect, so that nobody
-	// needs to look for one.
+	// NoPreferNoSchedule says that no node has a taint of that effect, so there is no
+	// need to look for one.
 	NoPreferNoSchedule bool
-	// Image is what is known of an image by its name (ImageName), nil if no node
-	// has it.
+	// Image looks up an image by its name (ImageName); nil if no node has it.
 	Image func(name string) *Image
 	// Tallies are what the snapshot keeps for CycleState.Tally; nil for nothing.
 	Tallies *Tallies
-	// Observer is told how long the plugins of this attempt take; mostly nobody.
+	// Observer is told how long this attempt's plugins take; usually nil.
 	Observer Observer
 	// Relay collects the moments of the attempt.
 	Relay *relay.Recorder
@@ -55,7 +54,7 @@ type Observer interface {
 	Plugin(plugin, point string, code Code, began time.Time)
 }
 
-// observe calls a plugin, and has it measured where somebody does.
+// observe calls a plugin, and measures it if there is an Observer.
 func (s *CycleState) observe(plugin Plugin, point string, call func() *Status) *Status {
 	if s.Observer == nil {
 		return call()
@@ -121,7 +120,7 @@ func (s *CycleState) Clone() *CycleState {
 	return &c
 }
 
-// skips is what a plugin skips; there are few that do.
+// skips is what one plugin skips; few plugins do.
 func (s *CycleState) skips(plugin string) *skipped {
 	for i := range s.skip {
 		if s.skip[i].plugin == plugin {

@@ -9,10 +9,10 @@ import (
 type Code int
 
 const (
-	// Success: nothing stands against it. A nil *Status means Success, too.
+	// Success: the plugin has no objection. A nil *Status means Success, too.
 	Success Code = iota
-	// Error: the plugin could not decide. The pod is tried again after a
-	// back-off, whatever happens in the cluster.
+	// Error: the plugin could not decide. The pod is tried again after a back-off,
+	// whether or not anything happens in the cluster.
 	Error
 	// Unschedulable: not now; evicting other pods could help.
 	Unschedulable
@@ -22,11 +22,11 @@ const (
 	// the same kind (Filter after PreFilter, Score after PreScore) is not
 	// called in this attempt.
 	Skip
-	// Wait: a Permit plugin has the pod wait before it is bound.
+	// Wait: a Permit plugin makes the pod wait before it is bound.
 	Wait
-	// Pending: a node was found, but something else has to happen first that
-	// the plugin has asked for. The attempt fails, and is made again without a
-	// back-off when one of the plugin's events comes.
+	// Pending: a node was found, but something that the plugin has asked for must
+	// happen first. The attempt fails, and is repeated without a back-off when one
+	// of the plugin's events comes.
 	Pending
 )
 
@@ -34,8 +34,8 @@ var codeNames = [...]string{"Success", "Error", "Unschedulable", "UnschedulableA
 
 func (c Code) String() string { return codeNames[c] }
 
-// Status is what a plugin says. It must not be changed once it was returned:
-// plugins hand out the same Status for many nodes.
+// Status is a plugin's answer. It must not be changed once it has been
+// returned: plugins return the same Status for many nodes.
 type Status struct {
 	code    Code
 	reasons []string
@@ -71,7 +71,7 @@ func (s *Status) Code() Code {
 	return s.code
 }
 
-// Reasons are the words for people, one for each thing that was missed.
+// Reasons are texts for people, one for each thing that was lacking.
 func (s *Status) Reasons() []string {
 	if s == nil {
 		return nil
@@ -79,7 +79,7 @@ func (s *Status) Reasons() []string {
 	return s.reasons
 }
 
-// Plugin is the name of the plugin that said so, where it is known.
+// Plugin is the name of the plugin that gave the status, if known.
 func (s *Status) Plugin() string {
 	if s == nil {
 		return ""
@@ -90,7 +90,7 @@ func (s *Status) Plugin() string {
 // Message joins the reasons.
 func (s *Status) Message() string { return strings.Join(s.Reasons(), ", ") }
 
-// IsSuccess reports whether nothing stands against it.
+// IsSuccess reports whether the plugin had no objection.
 func (s *Status) IsSuccess() bool { return s.Code() == Success }
 
 // IsSkip reports whether the plugin has nothing to say.

@@ -6,8 +6,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Tally counts something by place: by the values of labels of nodes. One that
-// was never counted, or counted back to nothing, is not in it.
+// Tally counts something by place, that is by the values of node labels. A
+// place whose count is zero is not in it.
 type Tally map[string]map[string]int64 // label → value → count
 
 // Add counts by more at a place.
@@ -46,11 +46,11 @@ func (add AddFunc) At(node *core.Node, label string, by int64) {
 	}
 }
 
-// WhatIf is a Tally with changes of one's own, which others don't see. The zero
+// WhatIf is a Tally with private changes, which others don't see. The zero
 // WhatIf is empty.
 type WhatIf struct{ counted, changed Tally }
 
-// NewWhatIf begins with what is counted, which it does not change.
+// NewWhatIf begins with the counts of a Tally, which it does not change.
 func NewWhatIf(counted Tally) WhatIf { return WhatIf{counted: counted} }
 
 // At is the count of a place.
@@ -102,11 +102,11 @@ func (w *WhatIf) Clone() WhatIf {
 // places.
 type CountFunc func(node *NodeInfo, add AddFunc)
 
-// Tally is the sum over all nodes of what count says of each. It is read only,
-// and valid for the attempt. Attempts that ask under an equal key share the sum,
-// which is then kept current by the nodes that changed in between: pods that
-// come one after the other mostly ask alike. So key has to say all that count
-// goes by besides the node and the labels of namespaces.
+// Tally is the sum of count over all nodes. It is read-only, and valid for the
+// attempt. Attempts that ask with an equal key share the sum, which is kept
+// current by looking only at the nodes that changed in between: successive pods
+// mostly ask the same. So key must contain everything that count depends on
+// besides the node and the labels of namespaces.
 func (s *CycleState) Tally(key string, count CountFunc) Tally {
 	if s.Tallies != nil {
 		return s.Tallies.of(key, s.Nodes, count)
@@ -119,9 +119,9 @@ func (s *CycleState) Tally(key string, count CountFunc) Tally {
 }
 
 const (
-	// maxTallies are kept, those that were asked for last.
+	// maxTallies is how many tallies are kept: the most recently used.
 	maxTallies = 64
-	// maxChanges of nodes are kept for tallies that were not asked for meanwhile.
+	// maxChanges is how many node changes are kept for tallies that were not used meanwhile.
 	maxChanges = 1024
 )
 
@@ -145,8 +145,8 @@ type keptTally struct {
 // nodeChange is a node before and after.
 type nodeChange struct{ before, after *NodeInfo }
 
-// Replace makes node, which is the snapshot's, a copy of what it is now. Where
-// there are sums to follow, what it was and is are kept for them.
+// Replace makes node, which the snapshot owns, a copy of its current state. If
+// there are sums to update, the old and the new state are kept for them.
 func (t *Tallies) Replace(node, now *NodeInfo) {
 	if len(t.kept) == 0 {
 		now.CopyTo(node)
@@ -161,7 +161,7 @@ func (t *Tallies) Replace(node, now *NodeInfo) {
 	t.changes = append(t.changes, nodeChange{&before, after})
 }
 
-// Reset says that there are other nodes now, or that what counts has changed.
+// Reset says that the set of nodes has changed, or what counts has.
 func (t *Tallies) Reset() { *t = Tallies{} }
 
 func (t *Tallies) of(key string, nodes []*NodeInfo, count CountFunc) Tally {
@@ -193,8 +193,8 @@ func (k *keptTally) follow(changes []nodeChange, count CountFunc) {
 	}
 }
 
-// keep makes room for a tally where there is none, by the one that was not asked
-// for the longest.
+// keep adds a tally; if there is no room, it replaces the least recently used
+// one.
 func (t *Tallies) keep(key string, kept *keptTally) {
 	if t.kept == nil {
 		t.kept = map[string]*keptTally{}
