@@ -44,11 +44,11 @@ import (
 	"kctl/scheduler/internal/volumes"
 )
 
-// expireEvery is how often the cache is asked for assumptions that ran out.
+// expireEvery is how often expired assumptions are taken out of the cache.
 const expireEvery = 30 * time.Second
 
-// Run schedules until ctx ends, or the lease is lost. plugins are those that the
-// configuration may name besides the ones that are here anyway.
+// Run schedules until ctx ends or the lease is lost. The configuration may name
+// plugins besides the built-in ones.
 func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) error {
 	s, err := assemble(options, configuration, plugins, logger)
 	if err != nil {
@@ -65,7 +65,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		group.Go(func() error { return w.Run(ctx) })
 		s.health.Add("informer-sync-"+name, isClosed(w.Synced()), daemon.Readyz)
 	}
-	// Nobody waits for the budgets: without them pods are placed all the same.
+	// Nothing waits for the budgets: pods are placed without them, too.
 	budgets := reflector(s, core.PodDisruptionBudgets, s.budgets, "")
 	group.Go(func() error { return budgets.Run(ctx) })
 	group.Go(func() error { return s.volumes.Run(ctx, s.client, watch.Options{Clock: s.clock, Logger: s.logger}) })
@@ -142,8 +142,8 @@ type parts struct {
 	gauges      metrics.Gauges
 }
 
-// connect returns a client of the API server that a kubeconfig names, or that is
-// at master, and that meter hears of.
+// connect returns a client, measured by meter, of the API server at master, or
+// else of the one that a kubeconfig names.
 func connect(kubeconfig, master string, meter rest.Meter) (*rest.Client, error) {
 	restConfig, err := rest.LoadKubeconfig(kubeconfig)
 	if err != nil {
@@ -209,7 +209,8 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	return s, s.elect(options, host)
 }
 
-// newNamespaces holds namespaces, and tells told of those whose labels change.
+// newNamespaces returns a store of namespaces that calls told for those whose labels
+// change.
 func newNamespaces(told *cache.Cache) *watch.Store[*core.Namespace] {
 	return watch.NewStore(nil, watch.Handler[*core.Namespace]{
 		OnAdd:    func(*core.Namespace) { told.NamespaceChanged() },
@@ -222,7 +223,7 @@ func newNamespaces(told *cache.Cache) *watch.Store[*core.Namespace] {
 	})
 }
 
-// newBudgets holds disruption budgets by namespace.
+// newBudgets returns a store of disruption budgets by namespace.
 func newBudgets() *watch.Store[*policyv1.PodDisruptionBudget] {
 	return watch.NewStore(map[string]watch.IndexFunc[*policyv1.PodDisruptionBudget]{
 		byNamespace: func(b *policyv1.PodDisruptionBudget) []string { return []string{b.Namespace} },
@@ -272,8 +273,8 @@ func (s *parts) elect(options *config.Options, host string) error {
 	return nil
 }
 
-// lead is what only the leader does: place pods, and write about them. Events
-// are recorded until nobody reports any more.
+// lead does what only the leader does: place pods and write about them. The
+// event recorder is stopped last, after everything that reports.
 func (s *parts) lead(ctx context.Context) error {
 	recording, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var recorders sync.WaitGroup
@@ -334,7 +335,7 @@ func (r recorders) Laterf(obj runtime.Object, eventType, reason, format string, 
 	}
 }
 
-// of is the recorder of a pod's scheduler, nil if that is not here.
+// of is the recorder for a pod's scheduler; nil if this process has no such profile.
 func (r recorders) of(obj runtime.Object) *events.Recorder {
 	if pod, ok := obj.(*core.Pod); ok {
 		return r[pod.Spec.SchedulerName]

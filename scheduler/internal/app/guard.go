@@ -19,12 +19,12 @@ import (
 	"kctl/proto/rest"
 )
 
-// guard keeps all but health checks and the version from strangers. Without a
-// client CA, callers on this machine may ask; with one, callers must show a
-// certificate of it. What is neither health nor metrics tells of all pods and
-// nodes: a caller with a certificate needs the API server's word for it, and one
-// with a token for everything. The running program is looked into and changed
-// (daemon.Debug) by those only for whom the API server gives its word.
+// guard keeps everything but health checks and the version from strangers.
+// Without a client CA, callers on this machine are let in; with one, callers
+// must present a certificate of it. What is neither health nor metrics shows all
+// pods and nodes: for that, a caller with a certificate needs the API server's
+// authorization, and a caller with a token needs it for everything. daemon.Debug
+// always needs it.
 type guard struct {
 	next          http.Handler
 	reviews       reviewer
@@ -33,7 +33,7 @@ type guard struct {
 	clock         clock.PassiveClock
 }
 
-// reviewer asks the API server who a token's owner is and what users may.
+// reviewer asks the API server who owns a token and what users may do.
 type reviewer interface {
 	User(ctx context.Context, token string) (user authenticationv1.UserInfo, known bool, err error)
 	May(ctx context.Context, user authenticationv1.UserInfo, verb, path string) (bool, error)
@@ -90,13 +90,13 @@ func (g *guard) isPublic(path string) bool {
 	})
 }
 
-// intrusive reports whether a path looks into the program itself, or changes it.
+// intrusive reports whether a path inspects or changes the program itself.
 func intrusive(path string) bool {
 	rest, debug := strings.CutPrefix(path, daemon.DebugPath)
 	return debug && rest != "explain"
 }
 
-// may answers the request if the user may not use its path so.
+// may answers the request itself if the user may not use the path.
 func (g *guard) may(w http.ResponseWriter, r *http.Request, user authenticationv1.UserInfo) bool {
 	verb := strings.ToLower(r.Method)
 	allowed, err := g.reviews.May(r.Context(), user, verb, r.URL.Path)
@@ -109,7 +109,7 @@ func (g *guard) may(w http.ResponseWriter, r *http.Request, user authenticationv
 	return allowed && err == nil
 }
 
-// certificateUser is whom a client certificate names, as the API server has it.
+// certificateUser is the user that a client certificate names, by the API server's rules.
 func certificateUser(certificate *x509.Certificate) authenticationv1.UserInfo {
 	return authenticationv1.UserInfo{
 		Username: certificate.Subject.CommonName,

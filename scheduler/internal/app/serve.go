@@ -22,8 +22,8 @@ import (
 
 const selfSignedLasts = 365 * 24 * time.Hour
 
-// serve answers health checks to anybody, and metrics, explanations and the
-// paths of daemon.Debug to who may use them.
+// serve answers health checks for anyone, and metrics, explanations and the
+// paths of daemon.Debug for those who may use them.
 func (s *parts) serve(ctx context.Context, options *config.Options, configuration *profile.Configuration, pods func() []*core.Pod) error {
 	tlsConfig, err := s.servingTLS(options)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 	return listener.Serve(ctx)
 }
 
-// reviews asks by the identities that are there for it, the scheduler's own
-// where there are none.
+// reviews asks with the identities configured for it, or with the scheduler's
+// own.
 func (s *parts) reviews(options *config.Options) (r reviews, err error) {
 	r = reviews{tokens: s.client, access: s.client}
 	if options.AuthenticationKubeconfig != "" {
@@ -76,8 +76,8 @@ func (s *parts) reviews(options *config.Options) (r reviews, err error) {
 	return r, nil
 }
 
-// servingTLS is how the port is served: with the certificate that the flags name,
-// or one made now.
+// servingTLS is the port's TLS configuration: with the certificate that the flags
+// name, or a new self-signed one.
 func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 	certFile, keyFile := options.CertFile, options.KeyFile
 	if certFile == "" && options.CertDir != "" {
