@@ -14,8 +14,8 @@ import (
 )
 
 // DefaultExpiry is how long an accepted binding may stay unseen on the watch
-// before its pod is no longer counted. It is long, because counting a pod out
-// too early over-commits its node; a watch is behind by far less.
+// before its pod is no longer counted. It is long, because dropping a pod too
+// early overcommits its node; a watch is never that far behind.
 const DefaultExpiry = 15 * time.Minute
 
 // Cache is safe for concurrent use.
@@ -93,7 +93,7 @@ func (c *Cache) RemoveNode(name string) {
 	c.dropIfEmpty(name, entry)
 }
 
-// Has reports whether a pod counts on a node, by the API's word or by Assume.
+// Has reports whether a pod counts on a node, because the API says so or by Assume.
 func (c *Cache) Has(uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,8 +144,8 @@ func (c *Cache) HasNode(name string) bool {
 	return known && entry.info.Node != nil
 }
 
-// Forget counts an assumed pod out again, and reports whether it did: not if
-// the API knows the pod by now, or it is gone.
+// Forget removes an assumed pod again, and reports whether it did: not if the
+// API has shown the pod by now, or it is gone.
 func (c *Cache) Forget(uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +157,8 @@ func (c *Cache) Forget(uid types.UID) bool {
 	return true
 }
 
-// SetPod takes what the API says of a pod on a node; the API is right against
-// every assumption.
+// SetPod records what the API says about a pod on a node, which overrides any
+// assumption.
 func (c *Cache) SetPod(observed *core.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *Cache) RemovePod(uid types.UID) bool {
 	return known
 }
 
-// Expire counts out the assumed pods whose time is over, and returns them.
+// Expire removes the assumed pods whose time is over, and returns them.
 func (c *Cache) Expire() []*core.Pod {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,7 +24,7 @@ func (i *images) get(name string) *framework.Image {
 	return i.byName[name]
 }
 
-// exchange counts a node's images in and those that it had before out.
+// exchange counts a node's new images in and its previous ones out.
 func (i *images) exchange(before []*framework.Image, reported []corev1.ContainerImage) []*framework.Image {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,16 +18,16 @@ type Snapshot struct {
 	nodeSet    int64
 	nodes      []*framework.NodeInfo // ordered by name
 	place      map[string]int        // in nodes
-	// turns are the nodes once more, with a node of each zone in turn: a search
-	// that does not come to its end has seen all zones. They stand in memory in
-	// this order, because searches go by it: the processor sees what comes next.
+	// turns are the same nodes, taking one of each zone in turn, so that a search
+	// that ends early has seen all zones. They are in memory in this order,
+	// because searches follow it and the processor can prefetch.
 	turns []*framework.NodeInfo
-	// generations are those of the nodes in turns. Who only has to know whether nodes
-	// changed reads eight bytes for each of them, and leaves their memory alone.
+	// generations are those of the nodes in turns. To find out whether nodes changed
+	// takes eight bytes of each, without touching the rest of their memory.
 	generations []int64
 	turn        []int // where a node of nodes stands in turns
-	// withAffinity are the nodes with pods that say something about others:
-	// mostly few, and asked for in each attempt.
+	// withAffinity are the nodes with pods that have rules about other pods:
+	// usually few, and needed in each attempt.
 	withAffinity []*framework.NodeInfo
 	// avoided are how many nodes have PreferNoSchedule taints.
 	avoided    int
@@ -48,7 +48,7 @@ func (s *Snapshot) Turns() []*framework.NodeInfo { return s.turns }
 // Generations are those of the nodes in Turns; valid until the next Update.
 func (s *Snapshot) Generations() []int64 { return s.generations }
 
-// Image is what is known of an image of that name, nil if no node has it.
+// Image looks up an image by name; nil if no node has it.
 func (s *Snapshot) Image(name string) *framework.Image {
 	if s.images == nil {
 		return nil
@@ -56,7 +56,7 @@ func (s *Snapshot) Image(name string) *framework.Image {
 	return s.images.get(name)
 }
 
-// Show has an attempt see the snapshot; valid until the next Update.
+// Show gives the snapshot to an attempt; valid until the next Update.
 func (s *Snapshot) Show(state *framework.CycleState) {
 	state.Nodes, state.WithAffinity, state.Image, state.Tallies = s.nodes, s.withAffinity, s.Image, &s.tallies
 	state.NoPreferNoSchedule = s.avoided == 0
