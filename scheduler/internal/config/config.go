@@ -27,12 +27,11 @@ type Options struct {
 	CertFile    string
 	KeyFile     string
 	ClientCA    string
-	// AuthenticationKubeconfig and AuthorizationKubeconfig are of the identities
-	// that ask who a caller is and what they may; Kubeconfig's where empty.
+	// AuthenticationKubeconfig and AuthorizationKubeconfig name the identities
+	// that ask who a caller is and what they may do; if empty, Kubeconfig's.
 	AuthenticationKubeconfig string
 	AuthorizationKubeconfig  string
-	// AlwaysAllowPaths are what anybody may read; one that ends in * is what
-	// paths begin with.
+	// AlwaysAllowPaths may be read by anyone; one that ends in * is a prefix.
 	AlwaysAllowPaths []string
 	Profiling        bool
 	// ContentionProfiling comes from the configuration file.
@@ -46,7 +45,8 @@ type Options struct {
 	TLS     daemon.TLSOptions
 	// Master is the API server's address, instead of the kubeconfigs'.
 	Master string
-	// WriteConfigTo is a file for the configuration in effect; then that is all.
+	// WriteConfigTo is a file for the configuration in effect; if set, the program only
+	// writes it and exits.
 	WriteConfigTo string
 	// FlushAfter is how long a pod can be left without an attempt.
 	FlushAfter   time.Duration
@@ -127,7 +127,7 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 	return configuration, errors.Join(o.TLS.Validate(), o.Election.Validate(), o.validateGates(), o.validate())
 }
 
-// toFile has the configuration say what is in effect.
+// toFile writes the flags in effect into the configuration.
 func (o *Options) toFile(c *profile.Configuration) {
 	file, e := &c.LeaderElection, &o.Election
 	file.LeaderElect, file.ResourceName, file.ResourceNamespace = &e.Enabled, e.Name, e.Namespace
@@ -180,8 +180,8 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateGates takes gates as kube-scheduler is given them, with the name of what
-// they are of.
+// validateGates checks feature gates in kube-scheduler's form, with the name of
+// the component that they are for.
 func (o *Options) validateGates() error {
 	gates := map[string]string{}
 	for name, value := range o.FeatureGates {

@@ -9,7 +9,7 @@ const (
 	nothingLooked = "nothing is looked up in the cluster; --client-ca-file says whose certificates count"
 )
 
-// unused are the flags of kube-scheduler that nothing stands behind here.
+// unused are kube-scheduler's flags that have no effect here.
 var unused = []daemon.Unused{
 	{Flag: "kube-api-qps", Why: notHeldBack},
 	{Flag: "kube-api-burst", Why: notHeldBack},
