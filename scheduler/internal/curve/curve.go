@@ -1,8 +1,8 @@
-// Package curve says what a used share is worth, by points between which it goes
-// straight (Kubernetes API, "kube-scheduler Configuration (v1)",
+// Package curve gives the score of a utilization, interpolated linearly between
+// given points (Kubernetes API, "kube-scheduler Configuration (v1)",
 // UtilizationShapePoint).
 //
-// Plugins that score by a shape call it; it knows nothing of what is used.
+// Plugins that score by a shape call it; it does not know what is being used.
 package curve
 
 import (
@@ -11,16 +11,16 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// Point says that what is used to Utilization percent scores Score.
+// Point gives a Score to a Utilization, in percent.
 type Point struct {
 	Utilization, Score int64 // each 0 to 100
 }
 
-// Curve is at least one point, by growing utilization. The first and the last
-// hold beyond them.
+// Curve is one point or more, in order of utilization. Before the first and
+// after the last it is constant.
 type Curve []Point
 
-// At is what a utilization is worth.
+// At is the score of a utilization.
 func (c Curve) At(utilization int64) int64 {
 	after := slices.IndexFunc(c, func(p Point) bool { return utilization <= p.Utilization })
 	switch after {
