@@ -7,12 +7,13 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// kindsOfPods are remembered, those that came last: as many controllers may make
-// pods in turn without having plugins asked anew about nodes that did not change.
+// kindsOfPods is how many kinds are remembered, the most recent ones: that many
+// controllers may create pods in turn without plugins being asked again about
+// unchanged nodes.
 const kindsOfPods = 8
 
-// memory is what plugins said of nodes, for pods that are alike (framework.Sign).
-// It is owned by the goroutine of the cycle.
+// memory holds what plugins said about nodes, for pods that are alike
+// (framework.Sign). The cycle's goroutine owns it.
 type memory[A any] struct {
 	kinds     []*kind[A] // the one that was asked for last comes first
 	signature framework.Signature
@@ -32,8 +33,8 @@ type answer[A any] struct {
 	said       A
 }
 
-// recall returns what plugins said for pods like this one, of nodes at that many
-// places, or nil where not all of them sign pods.
+// recall returns what plugins said about that many places for pods like this
+// one, or nil if not all plugins sign pods.
 func recall[A any, P framework.Plugin](m *memory[A], profile *framework.Profile, plugins []P, pod *framework.PodInfo, places int) []answer[A] {
 	m.signature = m.signature[:0]
 	for _, plugin := range plugins {
@@ -58,8 +59,8 @@ func recall[A any, P framework.Plugin](m *memory[A], profile *framework.Profile,
 	return found.answers[:places]
 }
 
-// forgetOldest returns where there is room for a new kind, in the memory of the
-// one that has not been asked for the longest where there are too many.
+// forgetOldest returns a slot for a new kind; if all are taken, that of the
+// least recently used.
 func (m *memory[A]) forgetOldest() int {
 	if len(m.kinds) < kindsOfPods {
 		m.kinds = append(m.kinds, &kind[A]{})

@@ -15,7 +15,7 @@ import (
 	"kctl/scheduler/internal/queue"
 )
 
-// attempt is what one try at a pod knows.
+// attempt is the state of one attempt at a pod.
 type attempt struct {
 	*run
 	queued  *framework.QueuedPod
@@ -27,12 +27,12 @@ type attempt struct {
 	prepared bool
 }
 
-// attempt is one pod's try: it ends with the pod failed, or in the hands of a
+// attempt tries to place one pod: it ends with the pod failed, or handed to a
 // goroutine that binds it.
 func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 	pod := queued.Pod
 	_, current := r.Queue.Current(pod.UID)
-	// An event older than the Binding brings a pod back that the queue was done with.
+	// An event from before the Binding can put a pod back that the queue was done with.
 	if !current || pod.DeletionTimestamp != nil || r.Cache.Has(pod.UID) {
 		r.Queue.Done(pod.UID)
 		return
@@ -87,8 +87,8 @@ func (a *attempt) place(ctx context.Context) (Placement, error) {
 	return placement, err
 }
 
-// makeRoom has the PostFilter plugins look for pods that could go. The pod fails
-// either way, and is tried again when they have gone.
+// makeRoom calls the PostFilter plugins to look for pods to evict. The pod fails
+// either way, and is tried again when they are gone.
 func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
 	begun := a.Clock.Now()
 	node, status := a.profile.RunPostFilter(ctx, a.state, a.queued.PodInfo, framework.Refused{Nodes: fit.Resolvable})
@@ -105,8 +105,8 @@ func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
 	return fit
 }
 
-// reserve asks the plugins that come between the choice of a node and the
-// binding, and returns those that have the pod wait.
+// reserve runs the plugins between the choice of a node and the binding, and
+// returns those that make the pod wait.
 func (a *attempt) reserve(ctx context.Context) (map[string]time.Duration, error) {
 	begun := a.Clock.Now()
 	status := a.profile.RunReserve(ctx, a.state, a.queued.PodInfo, a.node)
@@ -123,8 +123,8 @@ func (a *attempt) reserve(ctx context.Context) (map[string]time.Duration, error)
 	return waits, nil
 }
 
-// await has the pod wait for the plugins' word; it takes part in the bound on
-// bindings only when it has it.
+// await waits until the plugins allow the pod; only then does it count towards
+// the limit on concurrent bindings.
 func (a *attempt) await(ctx context.Context, waiting *permit.Pod) {
 	begun := a.Clock.Now()
 	status := waiting.Wait(ctx)
@@ -142,7 +142,7 @@ func (a *attempt) await(ctx context.Context, waiting *permit.Pod) {
 	}
 }
 
-// rejection makes an error of a plugin's refusal after a node was chosen.
+// rejection turns a plugin's refusal after a node was chosen into an error.
 func (a *attempt) rejection(status *framework.Status) error {
 	if !status.IsRejected() {
 		return status.Err()

@@ -19,11 +19,12 @@ import (
 	"kctl/scheduler/internal/queue"
 )
 
-// resend is how long a Binding without an answer waits to be sent again. All of them
-// keep their slots: a server that is away is asked some ten times a second at most.
+// resend is the delay before a Binding without an answer is sent again. All of them
+// keep their slots, so a server that is away gets about ten requests a second at
+// most.
 var resend = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}
 
-// patience is how often a server is asked that answers, but not to the point.
+// patience is how often a server is asked whose answers leave the outcome open.
 const patience = 5
 
 var (
@@ -38,15 +39,15 @@ func (a *attempt) inTime() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(a.bindCtx, bindTimeout)
 }
 
-// prepareThenLaunch has the PreBind plugins take the time they need, without a
-// slot of those that are bound.
+// prepareThenLaunch lets the PreBind plugins take as long as they need, without
+// occupying a binding slot.
 func (a *attempt) prepareThenLaunch(ctx context.Context) {
 	if a.prepare(ctx) {
 		a.launch(ctx)
 	}
 }
 
-// prepare calls the PreBind plugins; where they fail, the attempt has failed.
+// prepare calls the PreBind plugins; if they fail, the attempt has failed.
 func (a *attempt) prepare(ctx context.Context) bool {
 	if a.prepared {
 		return true
@@ -67,7 +68,7 @@ func (a *attempt) prepare(ctx context.Context) bool {
 	return false
 }
 
-// launch has the pod bound beside the next attempts, when there is a slot.
+// launch binds the pod in the background, once there is a slot.
 func (a *attempt) launch(ctx context.Context) {
 	select {
 	case a.slots <- struct{}{}:
@@ -85,8 +86,8 @@ func (a *attempt) launch(ctx context.Context) {
 	})
 }
 
-// bind ties the assumed pod to its node, or takes everything back. ctx ends when
-// the scheduler is to end; what is under way then is given a little longer.
+// bind binds the assumed pod to its node, or undoes everything. ctx ends when
+// the scheduler is to stop; what is under way then gets a little longer.
 func (a *attempt) bind(ctx context.Context) {
 	pod := a.queued.PodInfo
 	inTime, cancel := a.inTime()
@@ -124,14 +125,14 @@ func (a *attempt) bind(ctx context.Context) {
 	a.Reporter.Scheduled(pod.Pod, a.node)
 }
 
-// sendUntilKnown has the Binding sent, and sent again for as long as nobody knows
-// what became of it: one whose answer got lost may be carried out at any time, also
-// after the pod has been read without a node. Were its room given away before, the
-// node could get more than it holds. The pod stays assumed meanwhile. It
-// returns nil when the pod is bound to the node.
+// sendUntilKnown sends the Binding, again and again as long as its outcome is
+// unknown: one whose answer was lost may still be carried out, even after the pod
+// has been read without a node. If its room were given away before, the node could
+// be overcommitted. The pod stays assumed meanwhile. It returns nil when the pod is
+// bound to the node.
 //
-// What ends it is an answer, or the pod's end or node on the watch. That a Binding
-// names the pod's UID keeps it from pods of the same name that come later.
+// An answer ends it, or the watch showing that the pod is gone or has a node. A
+// Binding names the pod's UID, so it can't bind a later pod of the same name.
 func (a *attempt) sendUntilKnown(ctx context.Context) error {
 	var cause error
 	again := true
@@ -168,10 +169,10 @@ func (a *attempt) sendUntilKnown(ctx context.Context) error {
 	}
 }
 
-// waitToLead holds a Binding back while another may lead, whose pods this scheduler
-// does not count: a process that was stopped for longer than its lease lasts goes on in
-// the middle of what it did, some time before it hears that it leads no more. It
-// returns false once ctx has ended.
+// waitToLead holds a Binding back while another scheduler may lead, whose pods this one
+// does not count: a process that was suspended for longer than its lease resumes in the
+// middle of its work, before it notices that it no longer leads. It returns false once
+// ctx has ended.
 func (a *attempt) waitToLead(ctx context.Context) bool {
 	for a.Leading != nil && !a.Leading() {
 		if backoff.Sleep(ctx, a.Clock, resend.Initial) != nil {
@@ -181,9 +182,9 @@ func (a *attempt) waitToLead(ctx context.Context) bool {
 	return true
 }
 
-// send has the pod bound by the extender that binds it, or else by the plugins;
-// these may be asked again. An extender is not: it may take only some pods, and
-// where it is away for long, they would keep everybody else's slots.
+// send lets the extender that binds the pod do so, or else the plugins. Plugins
+// may be asked again; an extender is not, because it may handle only some pods,
+// and if it is away for long, these would occupy the slots of all others.
 func (a *attempt) send() (again bool, err error) {
 	ctx, cancel := a.inTime()
 	defer cancel()
@@ -195,8 +196,8 @@ func (a *attempt) send() (again bool, err error) {
 }
 
 // outcome says what became of a Binding that was answered by cause, if that can be
-// known: nil if it was carried out. Where an earlier one was lost, a refusal is no
-// more than the answer to the last.
+// known; nil if it was carried out. If an earlier answer was lost, a refusal says
+// nothing about that earlier Binding.
 func (a *attempt) outcome(cause error, tries int, again bool) (known bool, err error) {
 	switch {
 	case apierrors.IsNotFound(cause):
@@ -220,7 +221,7 @@ func (a *attempt) outcome(cause error, tries int, again bool) (known bool, err e
 	return true, a.asStored(stored, cause)
 }
 
-// asStored says by the pod as it is stored what became of its Binding.
+// asStored finds out from the stored pod what became of its Binding.
 func (a *attempt) asStored(stored *core.Pod, cause error) error {
 	switch {
 	case stored.UID != a.queued.Pod.UID:
@@ -233,7 +234,7 @@ func (a *attempt) asStored(stored *core.Pod, cause error) error {
 	return cause
 }
 
-// refused reports whether the server answered that it does not do it.
+// refused reports whether the server answered that it did not carry out the request.
 func refused(err error) bool {
 	code := codeOf(err)
 	return code >= 400 && code < 500 && !rest.Unanswered(err)
@@ -252,8 +253,8 @@ func codeOf(err error) int32 {
 	return 0
 }
 
-// bindFailed is failed, without words to people where the pod's owner or
-// another scheduler was quicker.
+// bindFailed is failed, but tells people nothing if the pod's owner or another
+// scheduler was quicker.
 func (a *attempt) bindFailed(err error) {
 	if errors.Is(err, errNotOurs) {
 		a.Metrics.Attempt(metrics.ResultError, a.profile.SchedulerName, a.Clock.Since(a.begun))

@@ -54,15 +54,15 @@ type PodReader interface {
 }
 
 const (
-	// maxBindings bounds the bindings under way.
+	// maxBindings bounds the concurrent bindings.
 	maxBindings = 64
 	// bindTimeout bounds what plugins do before and after a binding, and the wait for
 	// one answer to it.
 	bindTimeout = 30 * time.Second
-	// measureEvery is how long after one attempt that had each plugin measured
-	// the next one has: it takes about as long as the attempt itself.
+	// measureEvery is the time between attempts in which each plugin is measured:
+	// measuring takes about as long as the attempt itself.
 	measureEvery = 100 * time.Millisecond
-	// bindGrace is what bindings under way are given when the scheduler stops.
+	// bindGrace is how long bindings under way may take when the scheduler stops.
 	bindGrace = 5 * time.Second
 )
 
@@ -79,8 +79,8 @@ type Scheduler struct {
 	Waiting *permit.Waiting
 	// Extenders may be nil.
 	Extenders *extender.Chain
-	// Leading says whether it is this process's to bind pods, right now; nil means that it
-	// always is.
+	// Leading says whether this process may bind pods right now; nil means that it always
+	// may.
 	Leading func() bool
 	Clock   clock.Clock
 	Logger  *zap.Logger
@@ -112,9 +112,9 @@ type run struct {
 	measured time.Time // when an attempt last had each plugin measured
 	bindCtx  context.Context
 	slots    chan struct{} // one for each binding under way
-	// bindings are also the pods that wait for Permit or for a slow PreBind, a goroutine
-	// each. They have no bound of their own: each such pod holds its place on a node,
-	// and there are no more places than the nodes have.
+	// bindings also include the pods that wait for Permit or for a slow PreBind, with a
+	// goroutine each. They need no limit of their own: each such pod occupies a place on
+	// a node, and there are only so many places.
 	bindings sync.WaitGroup
 }
 

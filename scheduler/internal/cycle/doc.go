@@ -4,9 +4,9 @@
 // parallel, because it waits for the API server.
 //
 // The app runs it while this scheduler leads. It reaches the API only through
-// the Bind plugins and the small interfaces in this package, and it keeps
-// nothing but what is in flight: after a crash, the pods that are still
-// without a node come again from the watch.
+// the Bind plugins and the small interfaces in this package, and its only state
+// is what is in flight: after a crash, the watch brings the pods that still
+// have no node again.
 //
 // The files in the order of a pod's way: cycle.go (the loop), attempt.go (one
 // try), place.go (which node), bind.go (telling the API server).

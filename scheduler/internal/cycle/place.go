@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// minFeasible nodes are always looked for, where there are so many.
+	// minFeasible is how many feasible nodes are always searched for, if there are that many
+	// nodes.
 	minFeasible = 100
 	// minPercentage and the slope of the adaptive percentage are upstream's.
 	minPercentage       = 5
@@ -20,17 +21,17 @@ const (
 	nodesPerPercentLess = 125
 )
 
-// placer decides for one pod after the other on one snapshot. It is owned by
-// the goroutine of the cycle.
+// placer decides for one pod after another on one snapshot. The cycle's
+// goroutine owns it.
 type placer struct {
 	snapshot *cache.Snapshot
-	// start is where the search begins, so that in clusters too large to look
-	// at every node, each node gets its turn.
+	// start is where the search begins; it moves, so that in clusters too large to
+	// look at every node, each node gets its turn.
 	start    int
 	feasible []*framework.NodeInfo
-	// gathered is memory for feasible nodes that do not stand in a row.
+	// gathered is memory for feasible nodes that are not adjacent.
 	gathered []*framework.NodeInfo
-	// places are where the feasible nodes stand among those that were searched.
+	// places are the positions of the feasible nodes among those that were searched.
 	places      []int
 	remembering bool
 	scores      framework.Scores
@@ -58,7 +59,7 @@ type Placement struct {
 	Feasible  int
 }
 
-// search is for a node of one pod.
+// search is the search for a node for one pod.
 type search struct {
 	profile *framework.Profile
 	state   *framework.CycleState
@@ -67,7 +68,7 @@ type search struct {
 }
 
 // place finds the best node. The error is a *framework.FitError or ErrNoNodes
-// if there is none, and anything else if it could not be told.
+// if there is none, and any other if that could not be determined.
 func (p *placer) place(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, stamp stampFunc) (Placement, error) {
 	nodes := p.snapshot.Nodes()
 	if len(nodes) == 0 {
@@ -136,7 +137,7 @@ func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framewo
 }
 
 // fitsNominated reports whether the pod fits on its nominated node: other pods
-// left it for this one, so no other node is looked at.
+// left that node for it, so no other is looked at.
 func (p *placer) fitsNominated(ctx context.Context, s *search, outcome framework.PreFilterOutcome) (bool, error) {
 	name := p.nominations.Of(s.pod.Pod.UID)
 	if name == "" {
@@ -155,8 +156,8 @@ type inquiry struct {
 	search
 	filters     []framework.Filter
 	nominations *nominate.Nominations
-	// known is what they said for pods that are alike, by place, of nodes of these
-	// generations; nil for nothing.
+	// known is what the filters said for pods that are alike, by place, about
+	// nodes of these generations; nil for nothing.
 	known       []answer[*framework.Status]
 	generations []int64
 }
@@ -165,8 +166,8 @@ func (p *placer) inquire(s *search, filters []framework.Filter) *inquiry {
 	return &inquiry{search: *s, filters: filters, nominations: p.nominations}
 }
 
-// ask asks about a node, on which the pods that are nominated to it before this
-// one count, too.
+// ask asks about a node, counting the pods nominated to it that come before
+// this one.
 func (q *inquiry) ask(ctx context.Context, node *framework.NodeInfo, place int) *framework.Status {
 	others := q.nominations.Before(q.pod, node)
 	if q.known == nil || len(others) > 0 {
@@ -219,8 +220,9 @@ func (p *placer) filter(ctx context.Context, s *search, nodes []*framework.NodeI
 	return evaluated, err
 }
 
-// gather returns the nodes at p.places. Mostly all that were looked at are feasible;
-// then it copies nothing: each pointer costs much while garbage is collected.
+// gather returns the nodes at p.places. Usually all nodes that were looked at are
+// feasible; then it copies nothing, because writing pointers is expensive during
+// garbage collection.
 func (p *placer) gather(nodes []*framework.NodeInfo) []*framework.NodeInfo {
 	if n := len(p.places); n > 0 && p.places[n-1]-p.places[0] == n-1 {
 		first := p.places[0]
@@ -233,16 +235,16 @@ func (p *placer) gather(nodes []*framework.NodeInfo) []*framework.NodeInfo {
 	return p.gathered
 }
 
-// recalls reports whether what was said for other pods counts in this attempt. It
-// does not where somebody measures plugins, where nodes are not in the places by which
-// it is remembered, and where extenders take nodes out.
+// recalls reports whether answers for other pods may be used in this attempt. They may
+// not if plugins are measured, if nodes are not in the places by which answers are
+// remembered, or if extenders remove nodes.
 func (p *placer) recalls(state *framework.CycleState, nodes []*framework.NodeInfo) bool {
 	turns := p.snapshot.Turns()
 	return state.Observer == nil && p.extenders.Empty() && len(nodes) == len(turns) && &nodes[0] == &turns[0]
 }
 
 // enoughNodes is how many feasible nodes end the search. percentage 0 means
-// one that falls from 50 as the cluster grows.
+// that it falls from 50 as the cluster grows.
 func enoughNodes(nodes int, percentage int32) int {
 	if nodes < minFeasible {
 		return nodes

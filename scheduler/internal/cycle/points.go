@@ -13,7 +13,7 @@ import (
 type points struct {
 	metrics *metrics.Metrics
 	clock   clock.PassiveClock
-	// evaluations are of the goroutine of the cycle only.
+	// evaluations is used only by the cycle's goroutine.
 	evaluations map[string]*metrics.Evaluations
 }
 

@@ -6,14 +6,15 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// worth remembers what nodes are worth to pods that are alike.
+// worth remembers the scores of nodes for pods that are alike.
 type worth struct {
 	known memory[int64]
 	// signing are this attempt's plugins whose scores hold for all pods that are
-	// alike, signers the same without weights; others need to be asked for each pod.
+	// alike, and signers the same plugins without weights; others must be asked for
+	// each pod.
 	signing, others []framework.WeightedScore
 	signers         []framework.Score
-	// news are the feasible nodes that have to be asked about, at where they stand
+	// news are the feasible nodes that must be asked about, with their positions
 	// among the feasible ones.
 	news   []*framework.NodeInfo
 	at     []int
@@ -46,8 +47,8 @@ func (p *placer) score(ctx context.Context, s *search) (*framework.NodeInfo, err
 	return p.feasible[p.best(totals)], nil
 }
 
-// runScore has plugins score the feasible nodes, those that sign pods only where
-// they were not asked for a pod that is alike.
+// runScore calls plugins to score the feasible nodes; plugins that sign pods are
+// called only for nodes that they have not scored for a pod that is alike.
 func (p *placer) runScore(ctx context.Context, s *search, plugins []framework.WeightedScore) *framework.Status {
 	if !p.remembering {
 		return p.scores.Run(ctx, plugins, s.state, s.pod, p.feasible)
@@ -79,7 +80,7 @@ func (p *placer) runScore(ctx context.Context, s *search, plugins []framework.We
 	return status
 }
 
-// part tells the plugins that sign pods from the others, in memory that is used again.
+// part separates the plugins that sign pods from the others, in reused memory.
 func (w *worth) part(plugins []framework.WeightedScore) {
 	w.signing, w.signers, w.others = w.signing[:0], w.signers[:0], w.others[:0]
 	for _, plugin := range plugins {
@@ -93,7 +94,7 @@ func (w *worth) part(plugins []framework.WeightedScore) {
 	}
 }
 
-// best is where the highest of scores stands; among equals, at any of them.
+// best is the index of the highest score; among equals, of any of them.
 func (p *placer) best(scores []int64) int {
 	best, equals := scores[0], 0
 	for _, score := range scores {
