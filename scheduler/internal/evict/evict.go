@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// maxWaiting bounds the pods that wait to be asked.
+	// maxWaiting bounds the pods that wait to be evicted.
 	maxWaiting = 1000
-	// workers ask at the same time.
+	// workers is how many evictions run at the same time.
 	workers = 8
-	// attempts bound how often a pod is asked; the next attempt at the
-	// preemptor may find others.
+	// attempts bounds how often the eviction of a pod is tried; the next attempt
+	// at the preemptor may find other victims.
 	attempts = 5
 )
 
@@ -39,7 +39,7 @@ type API interface {
 	DeletePod(ctx context.Context, pod *core.Pod) error
 }
 
-// Nominations are told of pods that could not be asked.
+// Nominations is told about pods that could not be evicted.
 type Nominations interface{ Left(uid types.UID) }
 
 // Permits ends the waiting of pods that are not bound yet.
@@ -63,7 +63,7 @@ type Evictor struct {
 	waiting chan eviction
 }
 
-// eviction is one pod that has to leave for another.
+// eviction is the eviction of one pod for another.
 type eviction struct{ preemptor, victim *core.Pod }
 
 // New returns an evictor; Run asks.
@@ -71,9 +71,9 @@ func New(o Options) *Evictor {
 	return &Evictor{o: o, waiting: make(chan eviction, maxWaiting)}
 }
 
-// Evict has victims leave node for preemptor. It does not wait for anything. A
-// victim that waits to be permitted need not end: it is not bound, and gives
-// its room up to be tried again.
+// Evict makes victims leave node for preemptor, and does not wait for them. A
+// victim that waits for Permit need not end: it is not bound, gives up its
+// room, and is tried again.
 func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
 		if e.o.Permits.Reject(victim.UID, "", "preempted") {
@@ -91,7 +91,7 @@ func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	}
 }
 
-// Run asks pods to leave until ctx ends, whose error it returns.
+// Run evicts pods until ctx ends, and returns ctx's error.
 func (e *Evictor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range workers {
@@ -109,7 +109,7 @@ func (e *Evictor) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// ask tries until the API server has taken the pod's end.
+// ask tries until the API server has accepted the pod's deletion.
 func (e *Evictor) ask(ctx context.Context, ev eviction) {
 	var err error
 	for i := range attempts {
@@ -128,7 +128,7 @@ func (e *Evictor) ask(ctx context.Context, ev eviction) {
 }
 
 // try writes why the pod has to leave, and deletes it. A pod that is gone, or
-// another by now, has left.
+// has another UID by now, has left.
 func (e *Evictor) try(ctx context.Context, ev eviction) error {
 	body, err := e.reason(ev)
 	if err == nil {
