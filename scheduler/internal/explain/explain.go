@@ -15,15 +15,15 @@ import (
 	"kctl/scheduler/internal/queue"
 )
 
-// Explanation is what is known of a pod's way to a node.
+// Explanation is what is known about a pod's placement.
 type Explanation struct {
 	Pod       string `json:"pod"`
 	Scheduler string `json:"schedulerName"`
-	// Node is where the pod is. The nodes answer as if it were not there.
+	// Node is the node that the pod is on. The nodes answer as if it were not.
 	Node string `json:"node,omitempty"`
 	// Nominated is the node on which others make room for it.
 	Nominated string `json:"nominatedNode,omitempty"`
-	// Queue is where it waits, and RejectedBy who refused it last.
+	// Queue is where it waits; RejectedBy are the plugins that refused it last.
 	Queue      string   `json:"queue,omitempty"`
 	RejectedBy []string `json:"rejectedBy,omitempty"`
 	// Message sums up why no node takes the pod, in the words of its event.
@@ -38,8 +38,8 @@ type Node struct {
 	Total    int64     `json:"total"`
 	Scores   []Score   `json:"scores,omitempty"`
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Lacks are in figures what the node has too little of. What is promised to others
-	// (nominations) is not among what is used.
+	// Lacks are the resources that the node has too little of, with amounts. Room kept
+	// for others (nominations) does not count as used.
 	Lacks []Lack `json:"lacks,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func (e *Explainer) Explain(ctx context.Context, namespace, name string) (*Expla
 	e.one.Lock()
 	defer e.one.Unlock()
 	if err := ctx.Err(); err != nil {
-		return nil, err // who asked has gone meanwhile
+		return nil, err // the client has gone
 	}
 	result := &Explanation{
 		Pod: info.Key(), Scheduler: pod.Spec.SchedulerName, Node: pod.Spec.NodeName, Nominated: e.Nominations.Of(pod.UID),
@@ -131,7 +131,7 @@ func (q *question) look(from *cache.Cache) {
 	is := func(p *framework.PodInfo) bool { return p.Pod.UID == q.pod.Pod.UID }
 	for _, node := range q.state.Nodes {
 		if slices.ContainsFunc(node.Pods, is) {
-			node.RemovePod(q.pod.Pod.UID) // the snapshot is nobody else's
+			node.RemovePod(q.pod.Pod.UID) // nobody else uses the snapshot
 		}
 	}
 }

@@ -19,7 +19,7 @@ type Lack struct {
 	Of       string `json:"of"`
 }
 
-// lacks compares what the pod asks for with what the node's pods leave of it.
+// lacks compares what the pod asks for with what the node's pods leave free.
 func lacks(want *framework.Resource, node *framework.NodeInfo) []Lack {
 	var all []Lack
 	have, used := &node.Allocatable, &node.Requested
@@ -42,7 +42,7 @@ func lacks(want *framework.Resource, node *framework.NodeInfo) []Lack {
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }
 
-// bytes are told with as many figures as one reads.
+// bytes are rounded to as many digits as people read.
 func bytes(n int64) string {
 	units, at, value := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}, 0, float64(n)
 	for at+1 < len(units) && (value >= 1024 || value <= -1024) {
