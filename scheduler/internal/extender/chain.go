@@ -104,7 +104,7 @@ func (c *Chain) Filter(ctx context.Context, pod *core.Pod, nodes []*framework.No
 	return nodes, nil
 }
 
-// arguments are the question whose form the extender understands.
+// arguments are the request body in the form that the extender understands.
 func (e *Extender) arguments(pod *core.Pod, nodes []*framework.NodeInfo) *extenderv1.ExtenderArgs {
 	args := &extenderv1.ExtenderArgs{Pod: pod}
 	if e.NodeCacheCapable {
@@ -151,8 +151,8 @@ func refusal(answer *extenderv1.ExtenderFilterResult, node string) *framework.St
 	return framework.NewStatus(framework.Unschedulable, reason).By(Name)
 }
 
-// Prioritize gives each extender's scores to take, on the plugins' scale and
-// with the extender's weight. An extender that fails has none.
+// Prioritize passes each extender's scores to take, on the plugins' scale and
+// weighted. An extender that fails gives none.
 func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framework.NodeInfo, take func(scores map[string]int64, weight int64)) {
 	for _, e := range c.asked(pod, func(e *Extender) string { return e.PrioritizeVerb }) {
 		var answer extenderv1.HostPriorityList
@@ -169,8 +169,8 @@ func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framewor
 	}
 }
 
-// Bind has the extender that binds bind the pod; bound is false if there is
-// none for it.
+// Bind lets the binding extender bind the pod; bound is false if there is none
+// for it.
 func (c *Chain) Bind(ctx context.Context, pod *core.Pod, node string) (bound bool, err error) {
 	binders := c.asked(pod, func(e *Extender) string { return e.BindVerb })
 	if len(binders) == 0 {
@@ -193,8 +193,8 @@ type Victims struct {
 	Violations int
 }
 
-// Preempt returns what extenders leave of the candidates, by node, and of their
-// victims.
+// Preempt returns the candidates, by node, and the victims that the extenders
+// leave.
 func (c *Chain) Preempt(ctx context.Context, pod *core.Pod, candidates map[string]Victims) (map[string]Victims, error) {
 	for _, e := range c.asked(pod, func(e *Extender) string { return e.PreemptVerb }) {
 		if len(candidates) == 0 {
@@ -240,7 +240,7 @@ func (e *Extender) preemption(pod *core.Pod, candidates map[string]Victims) *ext
 }
 
 // remaining are the candidates that the extender names, with the victims that
-// it names. One of whom it has nobody leave is none: the pod did not fit there.
+// it names. One without victims is dropped: the pod did not fit there.
 func remaining(candidates map[string]Victims, answer *extenderv1.ExtenderPreemptionResult) (map[string]Victims, error) {
 	left := map[string]Victims{}
 	for node, named := range answer.NodeNameToMetaVictims {

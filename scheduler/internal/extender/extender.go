@@ -19,14 +19,14 @@ import (
 	"kctl/proto/rest"
 )
 
-// Name stands for all extenders where the name of a plugin would: in refusals
-// and in what wakes a pod (everything does).
+// Name stands for all extenders in place of a plugin's name: in refusals, and
+// in what wakes a pod (everything does).
 const Name = "Extender"
 
 const (
 	defaultTimeout = 5 * time.Second
-	// maxAnswer bounds an answer: all nodes of a large cluster, whole; maxNames
-	// one that only names them.
+	// maxAnswer bounds an answer with all nodes of a large cluster as whole
+	// objects, in bytes; maxNames one that only names them.
 	maxAnswer = 256 << 20
 	maxNames  = 16 << 20
 	// maxWeight is that of plugins: more would leave the range of scores.
@@ -83,8 +83,8 @@ func newExtender(config configv1.Extender) (*Extender, error) {
 	return e, nil
 }
 
-// stay has nobody sent elsewhere: what is asked tells of pods and nodes, and who
-// configured the extender did not say that others may know.
+// stay refuses redirects: requests contain pods and nodes, which may go only to
+// the configured extender.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // interested reports whether the pod is one that the extender is asked about.
