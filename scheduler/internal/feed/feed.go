@@ -15,14 +15,14 @@ import (
 // PodSelector leaves out the pods that ended, as upstream's scheduler does.
 const PodSelector = "status.phase!=Succeeded,status.phase!=Failed"
 
-// Queue is what the feed tells of pods that wait.
+// Queue is told about pods that wait.
 type Queue interface {
 	Add(ctx context.Context, pod *core.Pod) // or update it
 	Delete(uid types.UID)
 	Move(event framework.Event)
 }
 
-// Cache is what the feed tells of nodes and the pods on them.
+// Cache is told about nodes and the pods on them.
 type Cache interface {
 	// SetImages comes before SetNode.
 	SetImages(nodeName string, images []corev1.ContainerImage)
@@ -32,8 +32,8 @@ type Cache interface {
 	RemovePod(uid types.UID) bool
 }
 
-// Nominations are what the feed tells of pods that others make room for, and of
-// those that do.
+// Nominations is told about pods that others make room for, and about those
+// others.
 type Nominations interface {
 	Set(pod *core.Pod, node string)
 	Delete(uid types.UID)
@@ -42,8 +42,7 @@ type Nominations interface {
 	Left(uid types.UID)
 }
 
-// Permits is what the feed tells of pods that need not wait for a Permit plugin
-// any more.
+// Permits is told about pods that need no longer wait for a Permit plugin.
 type Permits interface {
 	Reject(uid types.UID, plugin, reason string) bool
 }
@@ -107,9 +106,8 @@ func (f *Feed) podAdded(pod *core.Pod) {
 	}
 }
 
-// nominated takes over what the API says of the node on which others make room
-// for a pod. Where it does not say anything new, what preemption decided since
-// holds.
+// nominated takes over the API's word about the node on which others make room
+// for a pod. If that is nothing new, what preemption has decided since holds.
 func (f *Feed) nominated(before string, pod *core.Pod) {
 	switch now := pod.Status.NominatedNodeName; {
 	case now == before:
@@ -123,9 +121,9 @@ func (f *Feed) nominated(before string, pod *core.Pod) {
 	}
 }
 
-// assigned takes a pod that got a node, from us or from somebody else.
+// assigned handles a pod that got a node, from us or from another scheduler.
 func (f *Feed) assigned(pod *core.Pod) {
-	f.cache.SetPod(pod) // before the queue: who waits there for the pod's end asks here where it is
+	f.cache.SetPod(pod) // before the queue: pods that wait there for this one's end look it up here
 	f.queue.Delete(pod.UID)
 	f.nominations.Taken(pod.UID, pod.Spec.NodeName)
 	f.permits.Reject(pod.UID, "", "the pod was bound by another")
@@ -151,9 +149,9 @@ func (f *Feed) podUpdated(old, pod *core.Pod) {
 	}
 }
 
-// assignedUpdated ignores the many reports that a kubelet makes which change
-// nothing that the scheduler counts, nor when the pod began to run, by which
-// preemption tells pods apart.
+// assignedUpdated ignores a kubelet's many status reports, unless they change
+// what the scheduler counts, or the pod's start time, by which preemption
+// orders pods.
 func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 	var actions framework.Action
 	if framework.PodActions(old, pod)&framework.UpdatePodLabel != 0 {
@@ -191,7 +189,7 @@ func (f *Feed) gone(pod *core.Pod) {
 
 func (f *Feed) podDeleted(pod *core.Pod) {
 	f.gone(pod)
-	// It may have counted as assumed without the watch ever having shown a node.
+	// It may have counted as assumed although the watch never showed a node.
 	removed := f.cache.RemovePod(pod.UID)
 	f.nominations.Left(pod.UID)
 	if removed {
@@ -213,7 +211,7 @@ func (f *Feed) nodeUpdated(old, node *core.Node) {
 	f.queue.Move(framework.Event{Resource: framework.NodeEvent, Action: actions, OldNode: old, NewNode: node})
 }
 
-// nodeDeleted makes room nowhere, but it changes how pods are spread.
+// nodeDeleted frees no room, but it changes how pods are spread.
 func (f *Feed) nodeDeleted(node *core.Node) {
 	f.cache.RemoveNode(node.Name)
 	f.queue.Move(framework.Event{Resource: framework.NodeEvent, Action: framework.Delete, OldNode: node})

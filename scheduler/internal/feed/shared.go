@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// maxShared bounds what is kept of a kind to be shared; beyond it, sharing
-	// begins anew.
+	// maxShared bounds the values of each kind that are kept for sharing; beyond
+	// it, sharing starts afresh.
 	maxShared = 4096
-	// maxText is the longest text, in bytes, whose value is kept: what is longer is
-	// no template's, and would stay when its pod is gone.
+	// maxText is the longest text, in bytes, whose value is kept: longer text does
+	// not come from a template, and would outlive its pod.
 	maxText = 2048
 )
 
-// shared has objects that say the same share what says it: of thousands of pods
-// most come from a few templates, and decoded each would have its own. It is
-// found by the text that it was decoded from. Nobody changes what is shared; a
-// *shared belongs to one goroutine.
+// shared lets objects with equal parts share them in memory: most of thousands
+// of pods come from a few templates, and each would have its own decoded copy.
+// Parts are found by the text that they were decoded from. Shared parts are
+// never changed; a *shared belongs to one goroutine.
 type shared struct {
 	resources   interned[corev1.ResourceList]
 	labels      interned[map[string]string]
@@ -40,7 +40,7 @@ func newShared() *shared {
 // interned are values by the JSON that they were decoded from.
 type interned[V any] map[string]V
 
-// of decodes text, unless that has been done; no text is no value.
+// of decodes text, unless that has been done before; no text gives no value.
 func (m interned[V]) of(text []byte) (value V, err error) {
 	if len(text) == 0 {
 		return value, nil

@@ -7,9 +7,9 @@ import (
 	"kctl/proto/watch"
 )
 
-// pods decodes pods for next, without what the scheduler never looks at: with
-// thousands of pods that is most of their bytes. Whole ones are for those who
-// look at what the scheduler does not.
+// pods decodes pods for next, without what the scheduler never looks at, which
+// is most of a pod's bytes. Whole pods are for plugins and extenders that may
+// look at anything.
 type pods struct {
 	watch.Sink[*core.Pod]
 	whole  bool
@@ -32,7 +32,7 @@ type nodes struct {
 	watch.Sink[*core.Node]
 	whole  bool
 	shared *shared
-	// images takes a node's images; who takes them has each name once.
+	// images receives a node's images; the receiver keeps each name once.
 	images func(nodeName string, images []corev1.ContainerImage)
 }
 

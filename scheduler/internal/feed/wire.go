@@ -13,9 +13,9 @@ import (
 	"kctl/proto/core"
 )
 
-// wirePod is what is read of a pod that comes over the wire: what pods are
-// placed and counted by. The rest, most of the bytes, is passed over. What
-// thousands of pods say alike stays encoded, to be looked up (shared).
+// wirePod is the part of a pod that is decoded: what is needed to place and
+// count pods. The rest, most of the bytes, is skipped. Parts that thousands of
+// pods have in common stay encoded, to be looked up (shared).
 type wirePod struct {
 	Metadata wireMeta `json:"metadata"`
 	Spec     wireSpec `json:"spec"`
@@ -85,8 +85,9 @@ type wireContainer struct {
 	StartupProbe   passed `json:"startupProbe"`
 }
 
-// passed is what is not looked at. To name what is long in nearly every pod saves
-// the time in which the library takes unnamed members apart to pass them over.
+// passed is what is skipped. Naming the members that are long in nearly every pod
+// saves the time that the library would take to parse unnamed members in order to
+// skip them.
 type passed struct{}
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -104,7 +105,7 @@ type wireStatus struct {
 	AllocatedResources corev1.ResourceList          `json:"allocatedResources"`
 }
 
-// decodePod reads a pod; s has it share what it says as others do.
+// decodePod reads a pod; with s it shares parts that other pods have, too.
 func decodePod(data []byte, s *shared) (*core.Pod, error) {
 	var w wirePod
 	if err := core.Decode(data, &w); err != nil {
@@ -128,8 +129,8 @@ func decodePod(data []byte, s *shared) (*core.Pod, error) {
 	return pod, err
 }
 
-// mayNeedFeatures reports whether a pod may say something for which not every
-// kubelet is new enough; nearly none does.
+// mayNeedFeatures reports whether a pod may need something for which not every
+// kubelet is new enough; few do.
 func (w *wireSpec) mayNeedFeatures() bool {
 	needs := func(c wireContainer) bool {
 		return len(c.RestartPolicyRules) > 0 || bytes.Contains(c.VolumeMounts, []byte(`"bindMountOptions"`))
@@ -137,7 +138,7 @@ func (w *wireSpec) mayNeedFeatures() bool {
 	return w.HostUsers != nil || slices.ContainsFunc(w.Containers, needs) || slices.ContainsFunc(w.InitContainers, needs)
 }
 
-// wireFeatures is what is read of such a pod besides.
+// wireFeatures is what is decoded of such a pod in addition.
 type wireFeatures struct {
 	Spec struct {
 		HostUsers      *bool          `json:"hostUsers"`
@@ -198,10 +199,10 @@ func (w *wireSpec) decode(spec *core.PodSpec, s *shared) (err error) {
 	return nil
 }
 
-// bindingVolumes are those that not every node can have.
+// bindingVolumes are volumes that not every node can have.
 func bindingVolumes(encoded []jsontext.Value) (volumes []corev1.Volume, err error) {
 	for _, text := range encoded {
-		// What is there is more than nothing; what is in it is passed over.
+		// Only the presence of the value counts; its content is skipped.
 		var anywhere struct {
 			Projected   *struct{} `json:"projected"`
 			EmptyDir    *struct{} `json:"emptyDir"`
