@@ -13,7 +13,7 @@ import (
 
 const subsystem = "scheduler"
 
-// attemptBuckets are upstream's, and finer ones before them, where this scheduler
+// attemptBuckets are upstream's, preceded by finer ones, where this scheduler
 // mostly is.
 var attemptBuckets = append([]float64{0.0001, 0.00025, 0.0005}, prometheus.ExponentialBuckets(0.001, 2, 15)...)
 
@@ -165,7 +165,7 @@ func (p Plugins) Now() time.Time { return p.Clock.Now() }
 func (p Plugins) Plugin(plugin, point string, code framework.Code, began time.Time) {
 	took := p.Clock.Since(began).Seconds()
 	at := pluginPoint{plugin, point, code}
-	observer, known := p.pluginPoints.Load(at) // called for each node: to find it by its labels would take longer than the plugin
+	observer, known := p.pluginPoints.Load(at) // called for each node: finding it by its labels would take longer than the plugin
 	if !known {
 		observer, _ = p.pluginPoints.LoadOrStore(at, p.plugins.WithLabelValues(plugin, point, code.String()))
 	}

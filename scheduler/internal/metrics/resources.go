@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Resources tells what pods ask for and may use at most (Kubernetes docs, "System
+// Resources exports what pods request and their limits (Kubernetes docs, "System
 // metrics", kube-scheduler metrics): of all pods that have not ended.
 type Resources struct {
 	Pods func() []*core.Pod

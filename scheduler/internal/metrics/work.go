@@ -75,7 +75,7 @@ func (w *work) EvaluationsOf(profile string) *Evaluations {
 
 // Count counts an attempt in which a plugin was asked at one of the four points.
 func (e *Evaluations) Count(point, plugin string) {
-	counter := e.points[point][plugin] // found by its labels it would take ten times as long
+	counter := e.points[point][plugin] // finding it by its labels would take ten times as long
 	if counter == nil {
 		counter = e.of.WithLabelValues(plugin, point)
 		e.points[point][plugin] = counter
