@@ -4,8 +4,8 @@
 // priority must not take the room.
 //
 // The feed tells it what the API says of pods; preemption tells it of
-// nominations before the API knows; the cycle asks. Whoever waits for room is
-// told when a nomination is taken back. It decides nothing.
+// nominations before the API knows; the cycle asks it. Pods that wait for room
+// are told when a nomination is withdrawn. It decides nothing.
 package nominate
 
 import (
@@ -25,14 +25,14 @@ type Nominations struct {
 	mu     sync.Mutex
 	nodes  map[types.UID]string
 	byNode map[string][]*framework.PodInfo
-	// leaving are pods that were asked to go, until the watch shows that they do.
+	// leaving are pods that were asked to leave, until the watch shows that they do.
 	leaving map[types.UID]struct{}
-	// released is told of each pod that does not need the room any more that
-	// was kept for it, which is as if it had left it.
+	// released is called for each pod that no longer needs the room that was kept
+	// for it, which is as if it had left it.
 	released func(pod *core.Pod)
 }
 
-// New returns those of no pod.
+// New returns an empty Nominations.
 func New() *Nominations {
 	return &Nominations{
 		nodes: map[types.UID]string{}, byNode: map[string][]*framework.PodInfo{}, leaving: map[types.UID]struct{}{},
@@ -40,8 +40,8 @@ func New() *Nominations {
 	}
 }
 
-// OnRelease sets who is told of room that is kept no longer. It is called
-// before any pod is nominated.
+// OnRelease sets the function that is called for room that is no longer kept.
+// Call it before any pod is nominated.
 func (n *Nominations) OnRelease(told func(pod *core.Pod)) { n.released = told }
 
 // Set nominates a pod to a node, and to no other.
@@ -49,7 +49,7 @@ func (n *Nominations) Set(pod *core.Pod, node string) {
 	n.replace(pod.UID, node, framework.NewPodInfo(pod))
 }
 
-// Delete takes a nomination back: the pod is gone, or has to look elsewhere.
+// Delete withdraws a nomination: the pod is gone, or has to look elsewhere.
 func (n *Nominations) Delete(uid types.UID) { n.Taken(uid, "") }
 
 // Taken ends a nomination, because the pod has room on node by now.
@@ -59,8 +59,8 @@ func (n *Nominations) Taken(uid types.UID, node string) {
 	}
 }
 
-// replace ends a pod's nomination, and makes another one for a pod that is given.
-// Who waits is told if the old room is not on the pod's node.
+// replace ends a pod's nomination, and makes a new one if a pod is given.
+// released is called if the old room is not on the pod's node.
 func (n *Nominations) replace(uid types.UID, node string, pod *framework.PodInfo) {
 	n.mu.Lock()
 	before, old := n.remove(uid)
@@ -75,7 +75,7 @@ func (n *Nominations) replace(uid types.UID, node string, pod *framework.PodInfo
 	}
 }
 
-// remove returns what the nomination was.
+// remove removes a nomination and returns it.
 func (n *Nominations) remove(uid types.UID) (node string, pod *framework.PodInfo) {
 	node, known := n.nodes[uid]
 	if !known {
