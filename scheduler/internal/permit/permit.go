@@ -4,7 +4,7 @@
 //
 // The cycle adds a pod and waits for its end; plugins allow and reject; the
 // feed and preemption reject pods that will not be bound. It decides nothing,
-// and starts no goroutine: who waits brings its own.
+// and starts no goroutine: callers wait on their own.
 package permit
 
 import (
@@ -20,8 +20,8 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// maxWait bounds what a plugin may ask for, as upstream does: the room of a
-// waiting pod is nobody else's.
+// maxWait bounds the wait that a plugin may ask for, as upstream does: a
+// waiting pod's room is lost to all others.
 const maxWait = 15 * time.Minute
 
 // Waiting is safe for concurrent use.
@@ -32,7 +32,7 @@ type Waiting struct {
 	pods map[types.UID]*Pod
 }
 
-// New returns one in which no pod waits.
+// New returns a Waiting without pods.
 func New(clock clock.Clock) *Waiting {
 	return &Waiting{clock: clock, pods: map[types.UID]*Pod{}}
 }
@@ -56,7 +56,7 @@ type deadline struct {
 	wait time.Duration
 }
 
-// Add has a pod wait for the plugins named, for each as long as it said.
+// Add makes a pod wait for the named plugins, for each as long as it asked for.
 func (w *Waiting) Add(pod *core.Pod, node string, waits map[string]time.Duration) *Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,8 +164,8 @@ func (p *Pod) Wait(ctx context.Context) *framework.Status {
 	}
 }
 
-// look returns how it stands, and how long the pod may still wait; zero if the
-// waiting is over, of which nobody can change the outcome then.
+// look returns the state, and how long the pod may still wait; zero if the
+// waiting is over, and its outcome final.
 func (p *Pod) look(stopped error) (status *framework.Status, wait time.Duration) {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
