@@ -36,7 +36,7 @@ func New(client *rest.Client, clock clock.PassiveClock) *Plugin {
 func (*Plugin) Name() string { return Name }
 
 // Bind implements framework.Bind. The Binding carries the pod's UID: a pod that
-// was deleted and made again under the same name must not be bound by it.
+// was deleted and created again under the same name must not be bound by it.
 func (p *Plugin) Bind(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, node string) *framework.Status {
 	body, err := encode(pod.Pod, node)
 	if err != nil {
@@ -55,8 +55,9 @@ func (p *Plugin) Bind(ctx context.Context, state *framework.CycleState, pod *fra
 	return nil
 }
 
-// encode is a core.Binding with what is needed of it. Every pod has one, and it is
-// four strings; that a server refuses names that are not valid is its own affair.
+// encode writes the necessary parts of a core.Binding by hand: there is one for
+// every pod, and it is only four strings. It does not validate names; the server
+// does.
 func encode(pod *core.Pod, node string) (body []byte, err error) {
 	body = make([]byte, 0, 256)
 	for _, part := range [...]struct{ before, value string }{

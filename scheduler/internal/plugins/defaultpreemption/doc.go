@@ -5,8 +5,9 @@
 // Preemption").
 //
 // The way through the room: PostFilter (is it worth looking) → candidates
-// (which nodes could be made to fit, in a what-if) → victims (who would have to
-// go there, as few as possible) → better (which node costs least) → evict.
+// (which nodes could be made to fit, in a what-if) → victims (which pods would
+// have to go there, as few as possible) → better (which node costs least) →
+// evict.
 //
 // It never binds: the pod is tried again when its victims are gone, and may
 // find room elsewhere before.

@@ -21,8 +21,9 @@ import (
 // Name of the plugin in configurations and metrics.
 const Name = "DefaultPreemption"
 
-// Options are the plugin's arguments: how many candidate nodes are looked for,
-// as a percentage of the nodes and at least. Upstream's defaults are 10 and 100.
+// Options are the plugin's arguments: how many candidate nodes are searched for,
+// as a percentage of the nodes and as an absolute minimum. Upstream's defaults
+// are 10 and 100.
 type Options struct {
 	MinCandidateNodesPercentage int
 	MinCandidateNodesAbsolute   int
@@ -31,8 +32,8 @@ type Options struct {
 // DefaultOptions are upstream's.
 var DefaultOptions = Options{MinCandidateNodesPercentage: 10, MinCandidateNodesAbsolute: 100}
 
-// Evictor has pods leave, and returns at once. A pod that can't be asked is
-// noted as left, so that the next attempt at the preemptor looks again.
+// Evictor evicts pods and returns at once. A pod that can't be evicted is noted
+// as left, so that the next attempt at the preemptor looks again.
 type Evictor interface {
 	Evict(preemptor *core.Pod, victims []*core.Pod, node string)
 }
@@ -45,9 +46,9 @@ type Services struct {
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
 	// Extenders may take candidates and victims away; may be nil.
 	Extenders *extender.Chain
-	// TryAgain is told of pods that have lost their nomination; may be nil.
+	// TryAgain is called for pods that have lost their nomination; may be nil.
 	TryAgain func(uid types.UID)
-	// Observe is told of each attempt how many pods have to go; may be nil.
+	// Observe is called for each attempt with the number of victims; may be nil.
 	Observe func(victims int)
 }
 
@@ -111,7 +112,7 @@ func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *fra
 	return best, nil
 }
 
-// ineligible says why a pod may not, or need not, have others leave.
+// ineligible says why a pod may not, or need not, evict others.
 func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState, refused framework.Refused) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
@@ -122,7 +123,7 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState,
 	}
 	node := state.Node(nominated)
 	if node == nil || !slices.Contains(refused.Nodes, node) {
-		return "" // those who leave it do so in vain
+		return "" // its victims would leave in vain
 	}
 	for _, other := range node.Pods {
 		if other.Priority >= pod.Priority {
@@ -145,7 +146,7 @@ func disrupted(pod *core.Pod) bool {
 	return false
 }
 
-// evict has the victims leave and nominates the pod to the node.
+// evict evicts the victims and nominates the pod to the node.
 func (p *Plugin) evict(pod *framework.PodInfo, best *candidate) {
 	var victims []*core.Pod
 	for _, v := range best.victims {
@@ -161,8 +162,8 @@ func (p *Plugin) evict(pod *framework.PodInfo, best *candidate) {
 	p.services.Evictor.Evict(pod.Pod, victims, best.node.Name())
 }
 
-// takeBack has pods of lower priority that are nominated to a node look
-// elsewhere.
+// takeBack withdraws the nominations to a node of pods of lower priority, which
+// then look elsewhere.
 func (p *Plugin) takeBack(pod *framework.PodInfo, node string) {
 	for _, other := range p.services.Nominations.On(node) {
 		if other.Priority >= pod.Priority {

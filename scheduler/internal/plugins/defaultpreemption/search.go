@@ -24,9 +24,9 @@ type search struct {
 	budgets *budgets
 
 	what  framework.NodeInfo   // the node of the what-if
-	lower []*framework.PodInfo // on it, who could go
+	lower []*framework.PodInfo // on it, those that could go
 
-	noVictims int            // nodes without anybody who could go
+	noVictims int            // nodes without a pod that could go
 	reasons   map[string]int // of nodes where that would not help
 }
 
@@ -37,8 +37,8 @@ type candidate struct {
 	violations int                  // of disruption budgets
 }
 
-// candidates are some of the nodes that could be made to fit: where there are
-// many, looking at all costs more than the best would gain.
+// candidates are some of the nodes that could be made to fit: if there are
+// many, looking at all costs more than finding the best would gain.
 func (s *search) candidates(ctx context.Context) ([]*candidate, error) {
 	nodes := s.refused.Nodes
 	if len(nodes) == 0 {
@@ -85,9 +85,9 @@ func (s *search) extended(ctx context.Context, candidates []*candidate) ([]*cand
 	return remaining, err
 }
 
-// victims finds out who would have to leave a node. It takes away all that the
-// pod comes before, and puts back, the most important first, whoever can stay.
-// Without a candidate the status says why, or is nil where nobody can go.
+// victims finds out which pods would have to leave a node. It removes all pods
+// of lower priority, and puts back, the most important first, those that can
+// stay. Without a candidate the status says why; it is nil if no pod can go.
 func (s *search) victims(ctx context.Context, filters []framework.Filter, node *framework.NodeInfo) (*candidate, *framework.Status) {
 	s.lower = s.lower[:0]
 	for _, other := range node.Pods {
@@ -227,8 +227,8 @@ func (b *budgets) in(namespace string) []budget {
 	return found
 }
 
-// split parts pods, in their order, into those whose leaving would break a
-// budget, the others' leaving being counted, and those whose would not.
+// split divides pods, in their order, into those whose eviction would violate a
+// budget and those whose would not, counting the latter against the budgets.
 func (b *budgets) split(pods []*framework.PodInfo) (violating, others []*framework.PodInfo) {
 	var left map[*policyv1.PodDisruptionBudget]int32
 	for _, pod := range pods {

@@ -30,10 +30,10 @@ var (
 
 // Options are the plugin's arguments.
 type Options struct {
-	// HardPodAffinityWeight is what a running pod's required affinity counts
-	// for in the score of nodes near it; upstream's default is 1.
+	// HardPodAffinityWeight is the weight of a running pod's required affinity in
+	// the score of nodes near it; upstream's default is 1.
 	HardPodAffinityWeight int64
-	// IgnorePreferredTermsOfExistingPods leaves running pods' terms out, unless the
+	// IgnorePreferredTermsOfExistingPods ignores running pods' terms, unless the
 	// pod has preferences itself.
 	IgnorePreferredTermsOfExistingPods bool
 }
@@ -54,7 +54,7 @@ func (*Plugin) Name() string { return Name }
 
 // filterState is what PreFilter prepares.
 type filterState struct {
-	existingAnti framework.WhatIf // where running pods don't want this one
+	existingAnti framework.WhatIf // where running pods refuse this one
 	affinity     framework.WhatIf // where pods are that this one must be with, by all of its terms
 	anti         framework.WhatIf // where pods are that this one must not be with
 	selfMatch    bool             // the pod is of the kind that it must be with
@@ -121,7 +121,7 @@ func (p *Plugin) countWithout(own *framework.PodAffinity, existing *core.Pod, no
 	}
 }
 
-// noAffinity is that of pods that say nothing about others.
+// noAffinity is the affinity of pods without rules about others.
 var noAffinity framework.PodAffinity
 
 // PreFilter counts, over all nodes, the pods that the rules are about.
@@ -196,8 +196,8 @@ func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *fra
 }
 
 // together reports whether the pods that the terms ask for are where node is.
-// The first of pods that must be with their own kind may go anywhere: it would
-// wait for ever.
+// The first of a group of pods that must be with their own kind may go
+// anywhere; otherwise it would wait for ever.
 func (s *filterState) together(terms []framework.AffinityTerm, node *core.Node) bool {
 	found := true
 	for i := range terms {
@@ -222,9 +222,9 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 	}
 }
 
-// podHint: a pod that comes can help only those that must be with it; one that
-// goes, or is another by its labels, those that say something about it, and
-// those that it may not have wanted beside it.
+// podHint: a pod that appears can help only those that must be with it. One
+// that goes, or whose labels change, can help those with rules about it, and
+// those that its own rules kept away.
 func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 	if event.Action == framework.Add {
 		return pod.Affinity != nil && p.about(pod.Affinity.Required, event.NewPod)
@@ -236,7 +236,7 @@ func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 		if a := other.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 			return true
 		}
-		// Without the last that it must be with, a pod may be the first of its kind.
+		// When the last pod that it must be with is gone, a pod may be the first of its kind.
 		if pod.Affinity != nil && (p.about(pod.Affinity.RequiredAnti, other) || p.about(pod.Affinity.Required, other)) {
 			return true
 		}

@@ -12,9 +12,9 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// What follows are keys of tallies: they say all that what is counted goes by.
+// The keys of tallies. Each contains everything that its count depends on.
 
-// identity is what the terms of other pods know a pod by.
+// identity is what the terms of other pods can match of a pod.
 func identity(what string, pod *core.Pod) string {
 	return what + " " + pod.Namespace + "/" + labels.FormatLabels(pod.Labels)
 }
@@ -52,8 +52,8 @@ func writeTerm(b *strings.Builder, term *framework.AffinityTerm) {
 	}
 }
 
-// writeSelector tells apart what selects everything and what selects nothing,
-// too, which have the same words.
+// writeSelector also distinguishes a selector that matches everything from one
+// that matches nothing, which have the same text.
 func writeSelector(b *strings.Builder, selector labels.Selector) {
 	fmt.Fprintf(b, "(%s %t)", selector, selector.Empty())
 }

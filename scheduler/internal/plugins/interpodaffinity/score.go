@@ -8,8 +8,8 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// PreScore adds up what each place is worth: to the pod, for the pods that are
-// there, and to them, for this one.
+// PreScore adds up the score of each place: by the pod's preferences about the
+// pods there, and by theirs about this one.
 func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
 	own := pod.Affinity
 	if own == nil {
@@ -44,10 +44,11 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *f
 	return nil
 }
 
-// worth is what places are worth: to the pod, and to those that are there.
+// worth holds the scores of places: by the pod's preferences, and by those of the pods
+// there.
 type worth struct{ liked, liking framework.Tally }
 
-// weigh adds the terms that match pod to the worth of where node is.
+// weigh adds the weights of the terms that match pod to the place of node.
 func (p *Plugin) weigh(add framework.AddFunc, terms []framework.WeightedTerm, pod *core.Pod, node *core.Node, sign int64) {
 	for i := range terms {
 		if term := &terms[i]; term.Matches(pod, p.namespaces) {
@@ -68,7 +69,7 @@ func (p *Plugin) weighExisting(add framework.AddFunc, existing *framework.PodAff
 	p.weigh(add, existing.PreferredAnti, pod, node, -1)
 }
 
-// Score is the worth of all places that the node is in.
+// Score is the sum of all places that the node is in.
 func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	sums, ok := state.Read(scoreKey).(*worth)
 	if !ok {

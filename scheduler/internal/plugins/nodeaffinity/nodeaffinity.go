@@ -67,7 +67,7 @@ func New(added *corev1.NodeAffinity) (*Plugin, error) {
 // Name implements framework.Plugin.
 func (*Plugin) Name() string { return Name }
 
-// PreFilter parses the pod's terms, and names the nodes where the terms do.
+// PreFilter parses the pod's terms, and returns the nodes that they name, if they do.
 func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	terms := requiredTerms(pod.Pod)
 	if terms == nil && p.addedRequired == nil && len(pod.Pod.Spec.NodeSelector) == 0 {
@@ -207,8 +207,8 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 	}}
 }
 
-// wants reports whether the pod may be on the node; a pod that says it in a way
-// that can't be read may.
+// wants reports whether the pod may be on the node; one whose terms can't be
+// parsed may.
 func (p *Plugin) wants(pod *core.Pod, node *core.Node) bool {
 	if p.addedRequired != nil && !p.addedRequired.Match(node) {
 		return false

@@ -1,7 +1,7 @@
 // Package nodedeclaredfeatures is the plugin NodeDeclaredFeatures: a pod that needs a
 // new feature of a kubelet goes to the nodes that say that they have it (Kubernetes
-// docs, "Node Declared Features", KEP-5328). Which feature a pod needs is for
-// upstream's library to say, which the kubelets' and the API servers' are.
+// docs, "Node Declared Features", KEP-5328). Upstream's library decides which
+// features a pod needs, as it does in kubelets and API servers.
 package nodedeclaredfeatures
 
 import (

@@ -1,5 +1,5 @@
 // Package nodename is the plugin NodeName: a pod that names its node may run
-// there only. The profile builds it; it never looks at anything but the name.
+// only there. The profile builds it; it looks at nothing but the name.
 package nodename
 
 import (

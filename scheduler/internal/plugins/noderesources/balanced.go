@@ -47,8 +47,7 @@ func (b *Balanced) PreScore(_ context.Context, _ *framework.CycleState, pod *fra
 // SignPod implements framework.Sign.
 func (*Balanced) SignPod(pod *framework.PodInfo, to *framework.Signature) { to.Resource(&pod.Requests) }
 
-// Score is the higher the more even the used shares of the node's resources
-// become.
+// Score grows with how evenly the node's resources would be used.
 func (b *Balanced) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	have, used, want := &node.Allocatable, &node.Requested, &pod.Requests
 	if b.usual && have.MilliCPU != 0 && have.Memory != 0 {
@@ -75,13 +74,12 @@ func (b *Balanced) Score(_ context.Context, _ *framework.CycleState, pod *framew
 // share is how much of a resource is used.
 func share(amount, allocatable int64) float64 { return min(float64(amount)/float64(allocatable), 1) }
 
-// balance is half of what evenness gains, or loses, from where nothing changes.
+// balance is half of the gain, or loss, in evenness against an unchanged node.
 func balance(without, with []float64) int64 {
 	return (unchanged*2 + evenness(with) - evenness(without)) / 2
 }
 
-// unchanged is the score of a node that the pod leaves as even, or uneven, as it
-// was.
+// unchanged is the score of a node whose evenness the pod does not change.
 const unchanged = framework.MaxNodeScore * 3 / 4
 
 // evenness is the whole score less the standard deviation of shares.
@@ -89,8 +87,8 @@ func evenness(shares []float64) int64 {
 	return int64((1 - deviation(shares)) * float64(framework.MaxNodeScore))
 }
 
-// deviation is the standard deviation of shares, zero where there are none. Of
-// two, as nearly always, it is half of what they differ by.
+// deviation is the standard deviation of shares; zero if there are none. For
+// two, the usual case, it is half their difference.
 func deviation(shares []float64) float64 {
 	switch len(shares) {
 	case 0:

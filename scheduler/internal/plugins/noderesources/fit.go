@@ -28,8 +28,8 @@ var defaultWeights = []Weight{{corev1.ResourceCPU, 1}, {corev1.ResourceMemory, 1
 
 // FitOptions are the plugin's arguments.
 type FitOptions struct {
-	// MostAllocated packs nodes; otherwise the emptiest node is the best, unless
-	// Shape says what the used share of a resource is worth.
+	// MostAllocated packs nodes; otherwise the emptiest node is best, unless Shape
+	// gives the score of a utilization.
 	MostAllocated bool
 	Shape         curve.Curve
 	Weights       []Weight
@@ -56,8 +56,8 @@ func NewFit(options FitOptions) *Fit {
 // Name implements framework.Plugin.
 func (*Fit) Name() string { return FitName }
 
-// The resources that nearly all refusals are about, as bits, so that the
-// status of each combination is made once and not for every node.
+// The resources that nearly all refusals are about, as bits, so that the status
+// of each combination is made once and not for each node.
 const (
 	lackPods = 1 << iota
 	lackCPU
@@ -150,8 +150,8 @@ func (*Fit) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	have, used, want := &node.Allocatable, &node.Scored, pod.ScoredAlone()
 	if f.usual && have.MilliCPU != 0 && have.Memory != 0 {
-		// What nearly all nodes come to, and hundreds in each attempt: by their names the
-		// resources take several times as long.
+		// The case of nearly all nodes, hundreds in each attempt: looking resources up by
+		// name would take several times as long.
 		return (f.rate(framework.AddCapped(used.MilliCPU, want.MilliCPU), have.MilliCPU) +
 			f.rate(framework.AddCapped(used.Memory, want.Memory), have.Memory)) / 2, nil
 	}
@@ -190,9 +190,9 @@ func (f *Fit) rate(requested, allocatable int64) int64 {
 	return curve.Percent(allocatable-requested, allocatable)
 }
 
-// usage is what would be requested of a node's resource if want came to what is
-// used there. It does not count where the node has none of it, or it is an
-// extended resource that nobody asks for.
+// usage is what would be requested of a node's resource if want were added to
+// what is used. It does not count if the node has none of it, or if it is an
+// extended resource that the pod does not ask for.
 func usage(want, used *framework.Resource, node *framework.NodeInfo, name corev1.ResourceName) (requested, allocatable int64, counts bool) {
 	allocatable = node.Allocatable.Get(name)
 	if allocatable == 0 || want.Get(name) == 0 && strings.Contains(string(name), "/") {
@@ -207,7 +207,7 @@ func (f *Fit) EventsToRegister() []framework.EventInterest {
 		{
 			Resource: framework.AssignedPodEvent, Actions: framework.Delete | framework.UpdatePodScaleDown,
 			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-				// A pod that goes frees a place, whatever else it frees.
+				// A pod that goes frees a pod slot, whatever else it frees.
 				return event.Action == framework.Delete || frees(pod, event.OldPod, event.NewPod)
 			},
 		},
@@ -226,7 +226,7 @@ func (f *Fit) EventsToRegister() []framework.EventInterest {
 	}
 }
 
-// grew reports whether a node has come to have more of what pod asks for.
+// grew reports whether a node now has more of what pod asks for.
 func grew(pod *framework.PodInfo, old, updated *core.Node) bool {
 	before, after := framework.NewResource(old.Status.Allocatable), framework.NewResource(updated.Status.Allocatable)
 	return after.AllowedPods > before.AllowedPods || less(&pod.Requests, &before, &after)

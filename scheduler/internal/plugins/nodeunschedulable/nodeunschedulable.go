@@ -56,7 +56,7 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 		{
 			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
 			Hint: func(_ *framework.PodInfo, event framework.Event) bool {
-				// A node that was open helps nobody who was refused.
+				// A change of a node that was schedulable already helps no refused pod.
 				return (event.OldNode == nil || event.OldNode.Spec.Unschedulable) && !event.NewNode.Spec.Unschedulable
 			},
 		},

@@ -1,5 +1,5 @@
 // Package nodevolumelimits is the plugin NodeVolumeLimits: a node's CSI drivers can
-// mount so many volumes, as its CSINode says. The profile builds it.
+// mount only as many volumes as its CSINode says. The profile builds it.
 package nodevolumelimits
 
 import (
@@ -73,8 +73,8 @@ func (p *Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framewo
 	return nil
 }
 
-// collect adds the CSI volumes of a pod: one that is still to be made counts for
-// the driver that will.
+// collect adds the CSI volumes of a pod: one that is yet to be provisioned
+// counts for the driver that will do it.
 func (p *Plugin) collect(pod *core.Pod, into attached) {
 	for i := range pod.Spec.Volumes {
 		claim, err := p.volumes.Claim(pod, &pod.Spec.Volumes[i])

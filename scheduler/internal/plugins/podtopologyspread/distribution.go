@@ -54,7 +54,7 @@ func requiredTerms(pod *core.Pod) *corev1.NodeSelector {
 	return nil
 }
 
-// text is a part of a pod's specification in words that no other has.
+// text is a unique textual form of a part of a pod's specification.
 func text(part any) string {
 	data, err := json.Marshal(part)
 	if err != nil {
@@ -98,7 +98,7 @@ type distribution struct {
 	pods    framework.WhatIf
 	few     bool  // there are fewer domains than there should be
 	least   int64 // pods in the domain that has the fewest
-	holders int   // domains that have no more
+	holders int   // domains with that number
 	self    int64 // 1 if the pod itself will count
 }
 
@@ -141,8 +141,9 @@ func (s *distribution) add(domain string, by int64) {
 	}
 }
 
-// skew is by how many pods the domain would be ahead of the one that has the
-// fewest, which has none as long as domains are missing.
+// skew is by how many pods the domain would be ahead of the one with the
+// fewest, which counts as zero as long as there are fewer domains than
+// required.
 func (s *distribution) skew(domain string) int64 {
 	n := s.pods.At(s.key, domain) + s.self
 	if s.few {

@@ -32,10 +32,10 @@ var (
 	skip = framework.NewStatus(framework.Skip)
 )
 
-// Options say how pods are spread that have no constraints themselves.
+// Options say how pods without constraints of their own are spread.
 type Options struct {
-	// Defaults are their constraints, without selectors. System has them be
-	// upstream's, which also count where a node lacks one of the labels.
+	// Defaults are their constraints, without selectors. System uses upstream's
+	// instead, which also apply to nodes that lack one of the labels.
 	Defaults []corev1.TopologySpreadConstraint
 	System   bool
 	// Selector selects the pods that belong together with one, nil if none do.
@@ -169,8 +169,8 @@ func (c *constraint) matching(namespace string, node *framework.NodeInfo) int64 
 }
 
 // isAbout reports whether the constraint counts a pod on a node. Pods that are
-// being deleted no longer count; a selector that says nothing counts none, as
-// upstream has it, though the pod itself is one of its kind.
+// being deleted no longer count. An empty selector counts none, as upstream,
+// although the pod itself counts.
 func (c *constraint) isAbout(namespace string, pod *core.Pod) bool {
 	return pod.Namespace == namespace && pod.DeletionTimestamp == nil && !c.selector.Empty() && c.selector.Matches(labels.Set(pod.Labels))
 }

@@ -63,7 +63,7 @@ func (s *scoreState) findDomains(nodes []*framework.NodeInfo, needsAll bool) {
 		}
 	}
 	for i := range s.constraints {
-		// The more domains there are, the less one pod more or less shows.
+		// The more domains there are, the less a single pod matters.
 		s.weights = append(s.weights, math.Log(float64(hosts[i]+len(s.domains[i])+2)))
 	}
 }
@@ -78,8 +78,8 @@ func (s *scoreState) countPods(state *framework.CycleState, pod *core.Pod, needs
 	}
 }
 
-// Score is the weighted number of pods in the node's domains; Normalize turns
-// it round.
+// Score is the weighted number of pods in the node's domains; Normalize
+// reverses it.
 func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	s, ok := state.Read(scoreKey).(*scoreState)
 	if !ok || s.ignored[node.Node.Name] {

@@ -1,5 +1,5 @@
 // Package prioritysort is the plugin PrioritySort: the queue serves pods of
-// higher priority first, and among equals the one that waits longest. The
+// higher priority first, and among equals the one that has waited longest. The
 // profile builds it; the queue calls it under its lock.
 package prioritysort
 

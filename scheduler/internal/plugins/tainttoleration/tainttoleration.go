@@ -1,7 +1,7 @@
-// Package tainttoleration is the plugin TaintToleration: nodes refuse pods
-// that do not tolerate their NoSchedule and NoExecute taints, and rank lower
-// the more PreferNoSchedule taints a pod does not tolerate. The profile builds
-// it; ending pods on newly tainted nodes is not the scheduler's.
+// Package tainttoleration is the plugin TaintToleration: nodes refuse pods that
+// do not tolerate their NoSchedule and NoExecute taints, and rank lower the
+// more PreferNoSchedule taints a pod does not tolerate. The profile builds it;
+// evicting pods from newly tainted nodes is not the scheduler's job.
 package tainttoleration
 
 import (
@@ -85,7 +85,7 @@ func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *fra
 var skip = framework.NewStatus(framework.Skip)
 
 // Score counts the PreferNoSchedule taints that are not tolerated; Normalize
-// turns it round.
+// reverses it.
 func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	soft, _ := state.Read(stateKey).([]corev1.Toleration)
 	var count int64

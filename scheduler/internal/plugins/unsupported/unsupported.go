@@ -1,6 +1,6 @@
 // Package unsupported is the plugin KctlUnsupported: a pod that needs a rule or a
 // kind of device that this scheduler does not know is refused with a reason that
-// names it, because placing it anyway would break what the pod was promised.
+// names it, because placing it anyway would break a promise to the pod.
 //
 // The profile always adds it, and it cannot be switched off. A feature leaves its
 // list when the plugin for it arrives.

@@ -47,7 +47,7 @@ func (p *Plugin) Unreserve(_ context.Context, state *framework.CycleState, _ *fr
 }
 
 // PreBindTakesLong implements framework.LongPreBind: volumes are bound and made by
-// others, in minutes perhaps.
+// others, which may take minutes.
 func (p *Plugin) PreBindTakesLong(state *framework.CycleState) bool {
 	found, ok := state.Read(stateKey).(*claims)
 	return ok && found.plan != nil
@@ -100,7 +100,7 @@ func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
 	return nil
 }
 
-// patch annotates obj, and changes its specification, if it is still as it was.
+// patch annotates obj and changes its specification, if it has not changed meanwhile.
 func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotations map[string]string, spec map[string]any) error {
 	change := map[string]any{"metadata": map[string]any{
 		"resourceVersion": obj.GetResourceVersion(), "annotations": annotations,
@@ -115,8 +115,8 @@ func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Obj
 	return p.client.Resource(resource, obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, body, nil)
 }
 
-// await waits for the controller of volumes. A driver that can't make a volume on
-// the node takes the node out of the claim again, and the pod has to look elsewhere.
+// await waits for the volume controller. A driver that can't make a volume on the
+// node removes the node from the claim again, and the pod has to look elsewhere.
 func (p *Plugin) await(ctx context.Context, found *claims, node string) error {
 	selected := map[types.UID]bool{} // whose annotation the watch has shown
 	for {

@@ -45,7 +45,7 @@ type Plugin struct {
 type Options struct {
 	// Timeout is how long the binding of a pod's volumes may take.
 	Timeout time.Duration
-	// Shape is what a node is worth by the share of its storage that the pod asks for.
+	// Shape gives the score of a node by the share of its storage that the pod asks for.
 	Shape curve.Curve
 }
 
@@ -78,8 +78,8 @@ type match struct {
 	volume *corev1.PersistentVolume
 }
 
-// provision is a volume that is to be made, in the room that there is; nil where
-// the driver does not tell.
+// provision is a volume that is to be made, and the room for it; nil room if the
+// driver does not report it.
 type provision struct {
 	claim *corev1.PersistentVolumeClaim
 	room  *resource.Quantity

@@ -11,7 +11,7 @@ import (
 	"kctl/scheduler/internal/volumes"
 )
 
-// PreScore skips pods for whose claims nothing is chosen by their node.
+// PreScore skips pods whose claims don't depend on the choice of a node.
 func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
 	if found, ok := state.Read(stateKey).(*claims); !ok || len(found.waiting) == 0 {
 		return skip
@@ -20,8 +20,8 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, _ *fra
 }
 
 // Score ranks a node by how much of its storage the pod's claims would take (KEP
-// 4049): of the volumes that are there, or, where all would have to be made, of
-// the room that drivers tell of. All classes count the same.
+// 4049): of the existing volumes, or, if all would have to be made, of the room
+// that drivers report. All classes count the same.
 func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	found, ok := state.Read(stateKey).(*claims)
 	if !ok {

@@ -1,7 +1,7 @@
-// Package volumerestrictions is the plugin VolumeRestrictions: what only one pod
-// may use at a time, or one node's pods, is not given to a second: claims of the
-// access mode ReadWriteOncePod, and disks named in the pod itself. The profile
-// builds it.
+// Package volumerestrictions is the plugin VolumeRestrictions: volumes that only
+// one pod, or the pods of one node, may use at a time are not given to a second:
+// claims with the access mode ReadWriteOncePod, and disks named in the pod
+// itself. The profile builds it.
 package volumerestrictions
 
 import (
@@ -133,8 +133,8 @@ func isDisk(v corev1.Volume) bool {
 	return v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.RBD != nil || v.ISCSI != nil
 }
 
-// conflict reports whether two volumes are one disk that both can't have: most can
-// be read by several, as long as nobody writes.
+// conflict reports whether two volumes are the same disk and can't both be used:
+// most can be read by several, as long as none writes.
 func conflict(a, b *corev1.Volume) bool {
 	switch {
 	case a.GCEPersistentDisk != nil && b.GCEPersistentDisk != nil:

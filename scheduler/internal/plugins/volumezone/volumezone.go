@@ -1,5 +1,5 @@
-// Package volumezone is the plugin VolumeZone: a volume that says, by its labels,
-// in which zones and regions it is can be used there only. The profile builds it.
+// Package volumezone is the plugin VolumeZone: a volume whose labels say in which
+// zones and regions it is can be used only there. The profile builds it.
 package volumezone
 
 import (
@@ -23,7 +23,7 @@ var (
 	refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) had no available volume zone").By(Name)
 )
 
-// places are labels of zones and regions, with their names of today.
+// places are the labels of zones and regions, with their current names.
 var places = map[string]string{
 	corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 	corev1.LabelTopologyZone: corev1.LabelTopologyZone, corev1.LabelTopologyRegion: corev1.LabelTopologyRegion,
@@ -44,8 +44,8 @@ type where struct {
 	values []string
 }
 
-// PreFilter collects the places of the pod's volumes. What is wrong with a claim
-// is VolumeBinding's to say.
+// PreFilter collects the places of the pod's volumes. VolumeBinding reports what
+// is wrong with a claim.
 func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	if !volumes.HasClaims(pod.Pod) {
 		return nil, skip
@@ -73,8 +73,8 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 	return nil, nil
 }
 
-// Filter implements framework.Filter. A node that says nothing of where it is can
-// have every volume.
+// Filter implements framework.Filter. A node without any of the labels can have
+// every volume.
 func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	all, _ := state.Read(stateKey).([]where)
 	if !placed(node.Node) {
