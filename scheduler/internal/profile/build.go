@@ -49,10 +49,10 @@ type builder struct {
 	registry map[string]factory
 	args     map[string]runtime.RawExtension
 	made     map[string]framework.Plugin
-	absent   map[string]struct{} // plugins that were named, and are not here
+	absent   map[string]struct{} // plugins that were named and don't exist here
 }
 
-// build also returns notes on what the configuration asks for in vain.
+// build also returns notes on what the configuration asks for without effect.
 func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, services Services) (*framework.Profile, []string, error) {
 	b := &builder{
 		services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}, absent: map[string]struct{}{},
@@ -124,7 +124,7 @@ func refuseSets(p *configv1.Plugins) error {
 	return nil
 }
 
-// known reports whether a plugin that is asked for is here, or need not be.
+// known reports whether a requested plugin exists here, or is not needed.
 func (b *builder) known(name string) (here bool, err error) {
 	if b.registry[name] != nil {
 		return true, nil
@@ -145,7 +145,7 @@ func listed(point, list, name string) string {
 	return "plugins." + point + "." + list + "[" + name + "]"
 }
 
-// merge applies a set to the plugins that are on without it.
+// merge applies a set to the default plugins.
 func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
 	off := map[string]bool{}
 	for _, d := range set.Disabled {

@@ -13,8 +13,8 @@ import (
 	"kctl/scheduler/internal/plugins/unsupported"
 )
 
-// Effective is the file that would come to the configuration as it is, for people
-// to look at. Keys of extenders are left out of it.
+// Effective is the file that would result in the current configuration, for
+// people to look at. The extenders' keys are left out.
 func (c *Configuration) Effective() *configv1.KubeSchedulerConfiguration {
 	file := &configv1.KubeSchedulerConfiguration{
 		LeaderElection:         c.LeaderElection,
@@ -50,7 +50,7 @@ func (c *Configuration) WriteTo(path string) error {
 	return nil
 }
 
-// effectivePlugins names the plugins that are on where nobody said which.
+// effectivePlugins names the plugins that are on by default.
 func effectivePlugins(given *configv1.Plugins) *configv1.Plugins {
 	plugins := &configv1.Plugins{}
 	if given != nil {

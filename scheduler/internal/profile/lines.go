@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a configuration file as it was written, for errors to say where
-// they are. The zero source is of no file.
+// source is the text of a configuration file, so that errors can say where they
+// are. The zero source stands for no file.
 type source struct{ root *yaml.Node }
 
 func newSource(data []byte) source {
@@ -29,7 +29,7 @@ func alone(data []byte) error {
 	for n := 0; ; n++ {
 		var document yaml.Node
 		if err := documents.Decode(&document); err != nil {
-			return nil // the end, or what is told by who reads what is in it
+			return nil // the end, or an error that the parser of the content reports
 		}
 		if n > 0 && (len(document.Content) == 0 || document.Content[0].Tag != "!!null") {
 			return fmt.Errorf("line %d: another YAML document begins: a file has one configuration", document.Line)
@@ -46,8 +46,8 @@ type fieldError struct {
 func (e *fieldError) Error() string { return e.err.Error() }
 func (e *fieldError) Unwrap() error { return e.err }
 
-// at ties an error to a field; what the error's text begins with may be a field
-// below it.
+// at ties an error to a field; the error's text may begin with a field below
+// it.
 func at(path string, err error) error {
 	if err == nil {
 		return nil
@@ -60,8 +60,8 @@ var (
 	leadingField = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*(?:\[\d+\])?(?:\.[A-Za-z][A-Za-z0-9]*(?:\[\d+\])?)*): `)
 )
 
-// locate writes before an error, and before each of several joined ones, in
-// which line the field stands that it is about, as far as that can be told.
+// locate prefixes an error, and each of several joined ones, with the line of
+// the field that it is about, as far as that is known.
 func (s source) locate(below string, err error) error {
 	if joined, several := err.(interface{ Unwrap() []error }); several {
 		var located []error

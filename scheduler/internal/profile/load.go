@@ -26,10 +26,10 @@ type Configuration struct {
 	Profiles       []configv1.KubeSchedulerProfile
 	Extenders      []configv1.Extender
 	Profiling      bool
-	// ContentionProfiling has those recorded who wait for locks and channels.
+	// ContentionProfiling records waiting for locks and channels.
 	ContentionProfiling bool
-	// Notes say what became of parts of the file that mean something else here, or
-	// nothing. Build adds to them.
+	// Notes name parts of the file that mean something else here, or nothing.
+	// Build adds to them.
 	Notes []string
 
 	source source
@@ -40,7 +40,7 @@ const (
 	kind       = "KubeSchedulerConfiguration"
 )
 
-// Default is the configuration of a scheduler that was given none.
+// Default is the configuration of a scheduler without a file.
 func Default() (*Configuration, error) {
 	return complete(&configv1.KubeSchedulerConfiguration{})
 }
@@ -76,12 +76,11 @@ func parse(data []byte) (*Configuration, error) {
 	return c, nil
 }
 
-// Locate writes before an error that begins with a field in which line of the file
-// that stands.
+// Locate prefixes an error that begins with a field with that field's line.
 func (c *Configuration) Locate(err error) error { return c.source.locate("", err) }
 
-// decode is strict: fields that are not known, or there twice, are errors, and so
-// is what follows, which nobody would read.
+// decode is strict: unknown and duplicate fields are errors, and so is anything
+// after the document, which would not be read.
 func decode(data []byte, into any) error {
 	if err := alone(data); err != nil {
 		return err
@@ -101,8 +100,8 @@ func decode(data []byte, into any) error {
 	return err
 }
 
-// seconds are those of a field, if it is given. More of them than a century has
-// are a mistake.
+// seconds is the value of a field, if given. More than a century counts as a
+// mistake.
 func seconds(field string, given *int64, otherwise time.Duration) (time.Duration, error) {
 	if given == nil {
 		return otherwise, nil
@@ -194,7 +193,7 @@ func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
 	return errs
 }
 
-// notes say what parts of a file are taken, and change nothing here.
+// notes names the parts of a file that are accepted and have no effect here.
 func notes(client componentbaseconfig.ClientConnectionConfiguration) []string {
 	var notes []string
 	if client.QPS > 0 || client.Burst > 0 {
@@ -207,7 +206,7 @@ func notes(client componentbaseconfig.ClientConnectionConfiguration) []string {
 	return notes
 }
 
-// electionError is about times of which no election can go well. Flags can win over
+// electionError is for times with which no election can work. Flags may override
 // them later, and are checked then.
 func electionError(e *componentbaseconfig.LeaderElectionConfiguration) error {
 	if !*e.LeaderElect {

@@ -32,8 +32,8 @@ import (
 // until Kubernetes 1.22 (Kubernetes v1.20 docs, "Scheduling Policies").
 type policy struct {
 	metav1.TypeMeta `json:",inline"`
-	// Without Predicates or Priorities their defaults count, with an empty
-	// list none.
+	// If Predicates or Priorities are missing, the defaults apply; an empty list
+	// means none.
 	Predicates                     *[]predicate     `json:"predicates"`
 	Priorities                     *[]priority      `json:"priorities"`
 	Extenders                      []policyExtender `json:"extenders"`
@@ -65,7 +65,7 @@ type priority struct {
 	} `json:"argument"`
 }
 
-// policyExtender differs from today's in two names and the unit of a time.
+// policyExtender differs from today's extender in two names and the unit of a duration.
 type policyExtender struct {
 	configv1.Extender `json:",inline"`
 	EnableHTTPS       bool          `json:"enableHttps"`
@@ -139,7 +139,7 @@ func LoadPolicy(path string) (*Configuration, error) {
 	return c, nil
 }
 
-// parsePolicy converts a policy in JSON or YAML to what does the same today.
+// parsePolicy converts a policy in JSON or YAML to today's equivalent.
 func parsePolicy(data []byte) (*Configuration, error) {
 	from, p := newSource(data), &policy{}
 	if err := decode(data, p); err != nil {
@@ -163,7 +163,7 @@ func parsePolicy(data []byte) (*Configuration, error) {
 	return c, err
 }
 
-// conversion collects what a policy asks for.
+// conversion collects what a policy requests.
 type conversion struct {
 	filters  []string
 	weights  map[string]int32 // of scores

@@ -41,20 +41,20 @@ import (
 type Services struct {
 	framework.Handle
 	Preemption defaultpreemption.Services
-	// Selectors are asked for pods that are spread without saying so.
+	// Selectors is asked about pods that are spread by default constraints.
 	Selectors *selectors.Selectors
-	// Volumes are asked for pods with claims.
+	// Volumes is asked about pods with claims.
 	Volumes *volumes.Volumes
-	// IgnoredResources are counted by extenders and not by plugins.
+	// IgnoredResources are counted by extenders instead of plugins.
 	IgnoredResources []string
-	// Plugins are those that did not come with this scheduler, by name.
+	// Plugins are additional plugins, by name.
 	Plugins map[string]framework.Factory
 }
 
 // factory makes a plugin from its arguments, which may be empty.
 type factory func(args runtime.RawExtension, services Services) (framework.Plugin, error)
 
-// builtin has every plugin that comes with this scheduler.
+// builtin has every built-in plugin.
 var builtin = map[string]factory{
 	schedulinggates.Name:       plain(schedulinggates.New),
 	prioritysort.Name:          plain(prioritysort.New),
@@ -103,10 +103,10 @@ var defaults = []configv1.Plugin{
 	{Name: nodedeclaredfeatures.Name},
 }
 
-// absent are upstream's plugins that this scheduler does not have. To switch one
-// off changes nothing. Those that are on by default there can be named here, too,
-// as kube-scheduler --write-config-to does, and a note tells what that comes to;
-// to ask for another is refused.
+// absent are upstream's plugins that this scheduler does not have. Switching one
+// off changes nothing. Those that are on by default upstream may be named here,
+// as kube-scheduler --write-config-to does, and a note says what that means; any
+// other is refused.
 var absent = map[string]string{
 	"DynamicResources": "it is not here: pods with resource claims are refused by " + unsupported.Name,
 	"GangScheduling":   "",
@@ -143,8 +143,7 @@ func plain[P framework.Plugin](create func() P) factory {
 	}
 }
 
-// arguments decodes args strictly; kind is what they must say they are, if
-// they say.
+// arguments decodes args strictly; if they have a kind, it must be this one.
 func arguments(args runtime.RawExtension, kind string, into runtime.Object) error {
 	if len(args.Raw) == 0 {
 		return nil
