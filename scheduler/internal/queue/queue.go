@@ -24,24 +24,24 @@ type Options struct {
 	Backoff backoff.Policy
 	// FlushAfter moves pods that waited this long without a relevant event.
 	FlushAfter time.Duration
-	// Gated is told of pods that PreEnqueue keeps out; may be nil. It is called
+	// Gated is called for pods that PreEnqueue keeps out; may be nil. It is called
 	// under the queue's lock and must not call back.
 	Gated func(pod *core.Pod, status *framework.Status)
 	// Incoming counts pods that enter a part of the queue; may be nil.
 	Incoming func(part, event string)
 	// Handled is told how long it took to look at the pods that an event may help,
-	// and Hinted how long a plugin's hint took, of some; both may be nil.
+	// and Hinted how long a sample of the plugins' hints took; both may be nil.
 	Handled func(event string, took time.Duration)
 	Hinted  func(plugin, event string, helps bool, took time.Duration)
 }
 
-// measuredHints is of how many hints one is measured: they are quick, and many.
+// measuredHints says that one in so many hints is measured: they are quick, and many.
 const measuredHints = 100
 
-// DefaultBackoff is upstream's of how long pods wait after failed attempts.
+// DefaultBackoff is upstream's wait of pods after failed attempts.
 var DefaultBackoff = backoff.Policy{Initial: time.Second, Max: 10 * time.Second}
 
-// DefaultFlushAfter is upstream's of how long a pod can be left without an attempt.
+// DefaultFlushAfter is upstream's limit on how long a pod can go without an attempt.
 const DefaultFlushAfter = 5 * time.Minute
 
 type place int
@@ -90,7 +90,7 @@ type Queue struct {
 	active  itemHeap
 	backoff itemHeap            // may be popped early
 	errored itemHeap            // must wait its time
-	parked  map[string]*waiting // unschedulable, by who rejected them
+	parked  map[string]*waiting // unschedulable, by the plugins that rejected them
 	gated   int
 	hints   int        // that were asked, since the start
 	looked  int        // pods that events have had looked at, since the start
@@ -119,7 +119,7 @@ func New(options Options) *Queue {
 	return q
 }
 
-// Add takes a pod that has no node. A pod that is there is updated.
+// Add adds a pod that has no node, or updates it if it is there.
 func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +139,7 @@ func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 	q.admit(ctx, it, "UnscheduledPodAdd")
 }
 
-// admit puts a pod that is nowhere into the active queue, or gates it.
+// admit puts a pod that is in no part of the queue into the active queue, or gates it.
 func (q *Queue) admit(ctx context.Context, it *item, event string) {
 	status := it.profile.RunPreEnqueue(ctx, it.PodInfo)
 	if status.IsSuccess() {
@@ -233,7 +233,7 @@ func (q *Queue) tryPop() *framework.QueuedPod {
 	case q.active.Len() > 0:
 		it = q.active.take()
 	case q.backoff.Len() > 0:
-		// The back-off is there to let others go first, and there are none.
+		// The back-off exists to let others go first, and there are none.
 		it = q.backoff.take()
 		q.count(active, "PopFromBackoffQ")
 	default:
@@ -267,7 +267,7 @@ func (q *Queue) Current(uid types.UID) (*core.Pod, bool) {
 	return it.Pod, true
 }
 
-// Left is closed when a pod in flight is deleted, or has a node by the API's word.
+// Left is closed when the API shows that a pod in flight is deleted or has a node.
 func (q *Queue) Left(uid types.UID) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -319,12 +319,12 @@ func (q *Queue) Done(uid types.UID) {
 
 // Failure says why an attempt came to nothing.
 type Failure struct {
-	// Plugins rejected the pod; what they wait for brings it back. Those that
-	// are Pending have no fault in it: what they wait for brings it back at once.
+	// Plugins rejected the pod; their events bring it back. Those that are Pending
+	// found no fault with it: their events bring it back at once.
 	Plugins []string
 	Pending []string
-	// Error is set if it was no rejection: then the pod is tried again after
-	// its back-off, whatever happens.
+	// Error is set if it was not a rejection: then the pod is tried again after
+	// its back-off in any case.
 	Error bool
 }
 

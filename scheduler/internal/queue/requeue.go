@@ -12,7 +12,7 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// Move tells the queue of an event in the cluster: pods that it may help are
+// Move tells the queue about an event in the cluster: pods that it may help are
 // brought back.
 func (q *Queue) Move(event framework.Event) {
 	q.mu.Lock()
@@ -37,7 +37,7 @@ func (q *Queue) Move(event framework.Event) {
 	}
 }
 
-// TryAgain brings an unschedulable pod back that waited for room which it will not
+// TryAgain brings back an unschedulable pod that waited for room that it will not
 // get.
 func (q *Queue) TryAgain(uid types.UID) {
 	q.mu.Lock()
@@ -72,7 +72,7 @@ func (q *Queue) helps(it *item, event framework.Event) help {
 		return none
 	}
 	if event.Action == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
-		return none // the room that its own failed binding gave back is no news to it
+		return none // room freed by its own failed binding does not help it
 	}
 	if event.Nominated && it.Priority > framework.Priority(event.OldPod) {
 		return none
@@ -115,8 +115,9 @@ func (q *Queue) hint(interest framework.EventInterest, it *item, plugin string, 
 	return helps
 }
 
-// requeue puts a pod that is nowhere where it belongs by what helped it: in
-// line, behind its back-off if that is not over, or among the unschedulable.
+// requeue puts a pod where it belongs, depending on what helped it: into the
+// active queue, into the back-off if that is not over, or among the
+// unschedulable.
 func (q *Queue) requeue(it *item, help help, event string) {
 	now := q.options.Clock.Now()
 	switch {
@@ -140,7 +141,7 @@ func (q *Queue) requeue(it *item, help help, event string) {
 	}
 }
 
-// park puts a pod that is nowhere among the unschedulable ones.
+// park puts a pod among the unschedulable ones.
 func (q *Queue) park(it *item, now time.Time) {
 	it.place, it.parkedAt = unschedulable, now
 	key := it.profile.SchedulerName + "\x00" + strings.Join(it.plugins, "\x00")

@@ -8,7 +8,8 @@ import (
 )
 
 // waiting are the unschedulable pods of a profile that the same plugins
-// rejected: most events concern none of them, and with that no pod is looked at.
+// rejected: most events concern none of these plugins, and then no pod is looked
+// at.
 type waiting struct {
 	key     string
 	profile string
