@@ -1,7 +1,7 @@
 // Package report tells people what became of a pod: an event for each attempt,
-// and the condition PodScheduled where there is no node for it (the condition
-// of a pod that is bound is set by the API server with the binding).
+// and the condition PodScheduled=False if there is no node for it (the
+// condition of a pod that is bound is set by the API server with the binding).
 //
-// The cycle and the queue call it; it never makes them wait. Patches are sent
-// by Run, the latest of each pod only.
+// The cycle and the queue call it; it never makes them wait. Run sends the
+// patches, only the latest for each pod.
 package report

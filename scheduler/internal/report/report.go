@@ -20,16 +20,16 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// maxPatches bounds the conditions that wait to be sent; a pod's next attempt
-// writes what was dropped.
+// maxPatches bounds the conditions that wait to be sent; after one is dropped,
+// the pod's next attempt writes it.
 const maxPatches = 100_000
 
 // messageGated is what upstream's API server sets when a pod
 // with gates is created.
 const messageGated = "Scheduling is blocked due to non-empty scheduling gates"
 
-// Actions are upstream's words for what the scheduler does to a pod in whose event
-// a reason stands.
+// Actions maps the reason of an event to upstream's word for what the scheduler
+// did to the pod.
 var Actions = map[string]string{"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
 
 // API is what the reporter asks of the API server.
@@ -38,8 +38,8 @@ type API interface {
 	PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) error
 }
 
-// Sink also takes what may wait: that a pod was scheduled is told of every pod,
-// and each such event costs the API server as much as the next pod's binding.
+// Sink also takes events that may wait: there is a "Scheduled" event for every
+// pod, and each costs the API server as much as the next pod's binding.
 type Sink interface {
 	events.Sink
 	Laterf(obj runtime.Object, eventType, reason, format string, args ...any)
@@ -99,7 +99,7 @@ func (r *Reporter) Gated(pod *core.Pod, _ *framework.Status) {
 	r.condition(pod, corev1.PodReasonSchedulingGated, messageGated, pod.Status.NominatedNodeName)
 }
 
-// condition has PodScheduled=False sent, unless the pod says the same already.
+// condition queues PodScheduled=False to be sent, unless the pod already has the same.
 func (r *Reporter) condition(pod *core.Pod, reason, message, nominated string) {
 	p := patch{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, revision: pod.ResourceVersion}
 	if nominated != pod.Status.NominatedNodeName {
@@ -163,7 +163,7 @@ func (r *Reporter) next() (patch, bool) {
 	return patch{}, false
 }
 
-// Run sends patches until ctx ends, whose error it returns.
+// Run sends patches until ctx ends, and returns ctx's error.
 func (r *Reporter) Run(ctx context.Context) error {
 	for {
 		for ctx.Err() == nil {
@@ -185,8 +185,8 @@ func (r *Reporter) Run(ctx context.Context) error {
 const maxConflicts = 5
 
 // send writes the condition to the version of the pod that it is about, or to a
-// newer one that still has no node: a condition that came late must not say of
-// a bound pod that it isn't.
+// newer one that still has no node: a late condition must not say that a bound
+// pod isn't.
 func (r *Reporter) send(ctx context.Context, p patch) {
 	var err error
 	for range maxConflicts {
@@ -214,7 +214,7 @@ func (r *Reporter) send(ctx context.Context, p patch) {
 		zap.String("pod", p.namespace+"/"+p.name), zap.String("reason", p.condition.Reason), zap.Error(err))
 }
 
-// encode writes a strategic merge patch that holds for one version of one pod.
+// encode writes a strategic merge patch that applies to one version of one pod only.
 func (p patch) encode() ([]byte, error) {
 	status := map[string]any{"conditions": []core.PodCondition{p.condition}}
 	switch {
