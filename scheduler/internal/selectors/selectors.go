@@ -3,8 +3,8 @@
 // ReplicaSet or StatefulSet has made (Kubernetes docs, "Pod Topology Spread
 // Constraints", cluster-level default constraints).
 //
-// The profile hands it to the plugin that spreads such pods; the app runs its
-// watches where some profile does so. It decides nothing.
+// The profile passes it to the plugin that spreads such pods; the app runs its
+// watches if some profile uses it. It decides nothing.
 package selectors
 
 import (
@@ -20,7 +20,7 @@ import (
 	"kctl/proto/watch"
 )
 
-// object is as much of an object as says which pods are its.
+// object is the part of an object that says which pods it selects.
 type object[S any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -56,7 +56,7 @@ type Selectors struct {
 
 const byNamespace = "namespace"
 
-// New returns one that knows nothing yet.
+// New returns an empty Selectors.
 func New() *Selectors {
 	return &Selectors{
 		services: watch.NewStore(map[string]watch.IndexFunc[*byLabels]{
@@ -69,13 +69,13 @@ func New() *Selectors {
 	}
 }
 
-// Want says that somebody will ask.
+// Want says that Of will be called.
 func (s *Selectors) Want() { s.wanted.Store(true) }
 
-// Wanted reports whether anybody will.
+// Wanted reports whether Want was called.
 func (s *Selectors) Wanted() bool { return s.wanted.Load() }
 
-// Of selects the pods that belong together with pod, and is nil where none do.
+// Of returns a selector of the pods that belong together with pod; nil if there are none.
 func (s *Selectors) Of(pod *core.Pod) labels.Selector {
 	set := labels.Set{}
 	for _, service := range s.services.ByIndex(byNamespace, pod.Namespace) {
@@ -104,13 +104,13 @@ func (s *Selectors) Of(pod *core.Pod) labels.Selector {
 	return labels.SelectorFromSet(set).Add(own...)
 }
 
-// Reflector is a watch that keeps a part of it current.
+// Reflector is a watch that keeps a part of the Selectors current.
 type Reflector interface {
 	Run(ctx context.Context) error
 	Synced() <-chan struct{}
 }
 
-// Watches returns the watches of all that selects pods, by resource.
+// Watches returns the watches of everything that selects pods, by resource.
 func (s *Selectors) Watches(client *rest.Client, options watch.Options) map[string]Reflector {
 	return map[string]Reflector{
 		"services":               reflector(client, core.Services, s.services, options),
@@ -124,7 +124,7 @@ func reflector[S any](client *rest.Client, resource core.Resource, store *watch.
 	return watch.NewReflector(client.Resource(resource, ""), func() *object[S] { return &object[S]{} }, slim[S]{store}, options)
 }
 
-// slim passes objects on to a store without what is not asked for.
+// slim passes objects on to a store without the parts that nobody needs.
 type slim[S any] struct{ next *watch.Store[*object[S]] }
 
 func (s slim[S]) Replace(objects []*object[S]) {
