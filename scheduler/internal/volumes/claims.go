@@ -12,8 +12,8 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// Annotations by which Kubernetes' volume controller and a scheduler talk (API
-// docs, "Persistent Volumes", binding).
+// Annotations by which Kubernetes' volume controller and a scheduler
+// communicate (API docs, "Persistent Volumes", binding).
 const (
 	BindCompleted     = "pv.kubernetes.io/bind-completed"
 	BoundByController = "pv.kubernetes.io/bound-by-controller"
@@ -21,7 +21,7 @@ const (
 	noProvisioner     = "kubernetes.io/no-provisioner"
 )
 
-// ClaimName is the claim that a volume of pod is about; empty if none.
+// ClaimName is the name of the claim behind a volume of pod; empty if none.
 func ClaimName(pod *core.Pod, volume *corev1.Volume) string {
 	switch {
 	case volume.PersistentVolumeClaim != nil:
@@ -89,8 +89,8 @@ func (v *Volumes) Claims(pod *core.Pod) ([]*corev1.PersistentVolumeClaim, error)
 	return claims, nil
 }
 
-// Of are the claims of pod, for a plugin that asks by its name, once all that is
-// needed to judge them is known; the status says why there are none.
+// Of returns the claims of pod to a plugin that gives its name, once everything
+// needed to judge them is known; otherwise the status says why not.
 func (v *Volumes) Of(ctx context.Context, pod *core.Pod, plugin string) ([]*corev1.PersistentVolumeClaim, *framework.Status) {
 	if err := v.Ready(ctx); err != nil {
 		return nil, framework.AsError(err)
@@ -151,7 +151,7 @@ func IsBound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, BindCompleted)
 }
 
-// Waits reports whether the claim gets a volume only when its pod has a node.
+// Waits reports whether the claim gets a volume only once its pod has a node.
 func (v *Volumes) Waits(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName != "" {
 		return false

@@ -12,7 +12,8 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// NewKnown returns one that knows the objects and watches nothing. Only tests call it.
+// NewKnown returns a Volumes that knows the objects and watches nothing. Only tests call
+// it.
 func NewKnown(objects ...core.Object) *Volumes {
 	v := New(clock.RealClock{}, func(framework.Event) {})
 	close(v.known)
@@ -22,7 +23,7 @@ func NewKnown(objects ...core.Object) *Volumes {
 	return v
 }
 
-// Set has v know an object. Only tests call it.
+// Set adds an object to v. Only tests call it.
 func (v *Volumes) Set(object core.Object) {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:

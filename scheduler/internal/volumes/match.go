@@ -22,8 +22,8 @@ func OnNode(volume *corev1.PersistentVolume, node *core.Node) bool {
 	return err == nil && selector.Match(node)
 }
 
-// Find is the smallest volume that a claim can have on a node, nil without one.
-// taken are not to be found.
+// Find is the smallest volume that a claim can have on a node, leaving out
+// taken; nil if there is none.
 func (v *Volumes) Find(claim *corev1.PersistentVolumeClaim, node *core.Node, taken map[string]bool) *corev1.PersistentVolume {
 	selector, err := metav1.LabelSelectorAsSelector(claim.Spec.Selector)
 	if err != nil {
@@ -44,7 +44,7 @@ func (v *Volumes) Find(claim *corev1.PersistentVolumeClaim, node *core.Node, tak
 	return best
 }
 
-// free reports whether the claim may have the volume, wherever.
+// free reports whether the claim may have the volume, on any node.
 func (v *Volumes) free(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if ref := volume.Spec.ClaimRef; ref != nil {
 		if ref.Namespace != claim.Namespace || ref.Name != claim.Name || ref.UID != "" && ref.UID != claim.UID {
@@ -111,8 +111,9 @@ const (
 	NoCapacity
 )
 
-// Provisioning reports whether the claim's class could have a volume made that
-// the node can use, and of how much room; nil where the driver does not tell.
+// Provisioning reports whether the claim's class could provision a volume that
+// the node can use, and the room for it; nil if the driver does not report
+// that.
 func (v *Volumes) Provisioning(claim *corev1.PersistentVolumeClaim, node *core.Node) (possible Provisioning, room *resource.Quantity) {
 	class := v.Class(claim)
 	if class == nil || class.Provisioner == "" || class.Provisioner == noProvisioner || !within(class.AllowedTopologies, node) {

@@ -18,7 +18,7 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// patience is how long the first pods with claims wait for the first lists.
+// patience is how long the first pods with claims wait for the initial lists.
 const patience = 5 * time.Second
 
 var errUnknown = errors.New("persistent volumes and claims are not known yet")
@@ -26,7 +26,7 @@ var errUnknown = errors.New("persistent volumes and claims are not known yet")
 // Volumes is safe for concurrent use.
 type Volumes struct {
 	clock clock.Clock
-	// moved is told of what may let a waiting pod be placed.
+	// moved is called with events that may let a waiting pod be placed.
 	moved func(framework.Event)
 
 	claims     *watch.Store[*corev1.PersistentVolumeClaim]
@@ -48,7 +48,7 @@ type Volumes struct {
 
 const byClass = "class"
 
-// New returns one that knows nothing, and watches nothing until it is asked.
+// New returns an empty Volumes that watches nothing until it is asked.
 func New(clock clock.Clock, moved func(framework.Event)) *Volumes {
 	v := &Volumes{
 		clock: clock, moved: moved, wanted: make(chan struct{}), known: make(chan struct{}),
@@ -97,7 +97,7 @@ func (v *Volumes) Changed() <-chan struct{} {
 	return v.changed
 }
 
-// Run watches, from when somebody asks, until ctx ends.
+// Run watches, from the first question on, until ctx ends.
 func (v *Volumes) Run(ctx context.Context, client *rest.Client, options watch.Options) error {
 	select {
 	case <-ctx.Done():
@@ -152,7 +152,7 @@ func watching[T any, P interface {
 	return watch.NewReflector(client.Resource(resource, ""), func() P { return new(T) }, slim[P]{store}, options)
 }
 
-// slim passes objects on without what nobody here asks for.
+// slim passes objects on without the parts that nobody needs.
 type slim[P core.Object] struct{ next *watch.Store[P] }
 
 func (s slim[P]) Replace(objects []P) {
@@ -167,8 +167,8 @@ func (s slim[P]) Apply(t watch.Type, o P) {
 	s.next.Apply(t, o)
 }
 
-// Ready has everything watched that this room knows about, and waits a little
-// until it is known, the first time.
+// Ready starts all watches and, the first time, waits a little until their
+// lists are there.
 func (v *Volumes) Ready(ctx context.Context) error {
 	v.once.Do(func() {
 		v.mu.Lock()
