@@ -8,8 +8,8 @@ import (
 	"kctl/proto/core"
 )
 
-// basis is the state of an object that an update or a deletion starts from. It comes
-// from the cache first, and is fresh once it came from etcd.
+// basis is the state of an object that an update or a deletion starts from. It first
+// comes from the cache; it is fresh once it has been read from etcd.
 type basis[T core.Object] struct {
 	store *Store[T]
 	key   string
@@ -17,7 +17,7 @@ type basis[T core.Object] struct {
 	fresh bool
 }
 
-// read takes the state that the cache has, or etcd where it has none.
+// read takes the state from the cache, or from etcd if the cache has none.
 func (b *basis[T]) read(ctx context.Context) error {
 	if e, ok := b.store.cache.Get(b.key); ok {
 		b.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
@@ -27,7 +27,7 @@ func (b *basis[T]) read(ctx context.Context) error {
 	return err
 }
 
-// reread takes the state that etcd has, and tells whether it is another.
+// reread takes the state from etcd and reports whether it differs.
 func (b *basis[T]) reread(ctx context.Context) (changed bool, err error) {
 	object, err := b.store.storage.Get(ctx, b.key)
 	if err != nil {
@@ -38,7 +38,8 @@ func (b *basis[T]) reread(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// conflicted takes the state that a guarded write brings where it fails by a conflict.
+// conflicted takes the current state, which a guarded write that fails with a conflict
+// returns.
 func (b *basis[T]) conflicted(object storage.Object, err error) {
 	if errors.Is(err, storage.ErrConflict) {
 		b.base, b.fresh = object, true

@@ -62,7 +62,7 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 	if admit.TrackFields != nil {
 		admit.TrackFields(obj, nil, nil)
 	} else {
-		obj.SetManagedFields(nil) // what the server makes by itself is its own
+		obj.SetManagedFields(nil) // what the server creates itself belongs to it
 		s.tracker.Update(obj, nil, nil, managedfields.Manager{Name: serverManager})
 	}
 	if admit.Mutate != nil {
@@ -93,8 +93,8 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 			return Encoded{}, err
 		}
 	}
-	// As with upstream's storage, this comes last: who may not create it reads that. What
-	// names no revision says nothing.
+	// As in upstream's storage this check comes last, so a client that may not create the
+	// object is told that instead. An empty resourceVersion is fine.
 	if revision, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && revision > 0 && !dry {
 		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
@@ -106,8 +106,8 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 	return e, err
 }
 
-// tooLarge tells whether what was too large to be stored may be tried again without
-// its managedFields, as upstream does it.
+// tooLarge reports whether an object that was too large to be stored may be tried
+// again without its managedFields, as upstream does.
 func (a Admit) tooLarge(err error, obj core.Object) bool {
 	return a.FieldsMayGo && errors.Is(err, storage.ErrTooLarge) && len(obj.GetManagedFields()) > 0
 }
@@ -137,8 +137,9 @@ func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admit, dry bool) (
 	return Encoded{JSON: stored.Value, Revision: stored.Revision, Object: obj}, nil
 }
 
-// expect tells the cache what it need not find out of what is about to be
-// written. What is stored in another form than the object's is not foretold.
+// expect hands the cache what is about to be written, so that it need not
+// decode it again. Objects whose stored form differs from their own are left
+// out.
 func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
 	if s.strategy.Encoding != nil {
 		return
@@ -153,7 +154,8 @@ func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
 	s.cache.Expect(key, value, hint)
 }
 
-// alreadyExists says so, and whether the one that exists is on its way out.
+// alreadyExists is the error for a name that is taken; it says if the existing object is
+// being deleted.
 func (s *Store[T]) alreadyExists(obj core.Object) error {
 	err := apierrors.NewAlreadyExists(s.groupResource(), obj.GetName())
 	if obj.GetGenerateName() != "" { // though it has a name: upstream looks no further

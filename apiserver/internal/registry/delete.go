@@ -21,11 +21,11 @@ type deletion[T core.Object] struct {
 	basis[T]
 	admit   Admit
 	options *metav1.DeleteOptions
-	asked   *int64 // the grace period that the client wants; options have the one that admission is told
+	asked   *int64 // the grace period that the client wants; options hold the one that admission sees
 	dry     bool
 
-	// told: whoever works for the object knows that no time is left, by a write of
-	// this call. What the client asked for has begun with that.
+	// told: a write of this call has told whatever runs the object (a kubelet)
+	// that no time is left. With that, the deletion has begun.
 	told bool
 }
 
@@ -55,13 +55,14 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		case d.fresh, errors.Is(err, storage.ErrUnavailable):
 			return Encoded{}, false, s.statusOf(err, "delete", name)
 		}
-		// The cache may be behind: only etcd's word refuses. But where etcd did
-		// not answer, what is read now may already be this delete's own work.
+		// The cache may be behind, so only etcd's state is a reason to refuse. But if
+		// etcd did not answer, the state read now may already be this deletion's own
+		// work.
 		changed, readErr := d.reread(ctx)
 		if readErr != nil {
 			return Encoded{}, false, s.statusOf(readErr, "delete", name)
 		}
-		if !changed { // it is not, and nobody is asked twice
+		if !changed { // it is not, and admission is not asked twice
 			return Encoded{}, false, s.statusOf(err, "delete", name)
 		}
 	}
@@ -103,13 +104,13 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 
 func (d *deletion[T]) checkPreconditions(obj T) error {
 	asked := d.options.Preconditions
-	if d.told && asked != nil { // the version that was meant is no more since
+	if d.told && asked != nil { // the version that was meant has been replaced since
 		asked = &metav1.Preconditions{UID: asked.UID}
 	}
 	return Preconditions(d.store.strategy.Resource, obj, asked)
 }
 
-// Preconditions refuses, by a conflict, an object that is not the one that was
+// Preconditions returns a conflict for an object that is not the one that was
 // meant.
 func Preconditions(r core.Resource, obj core.Object, p *metav1.Preconditions) error {
 	if p == nil {
@@ -127,8 +128,8 @@ func Preconditions(r core.Resource, obj core.Object, p *metav1.Preconditions) er
 	return nil
 }
 
-// under says that obj is being given a grace period, which this deletion does
-// not shorten: nothing changes, and nobody is asked.
+// under reports whether obj is already in a grace period that this deletion
+// does not shorten: then nothing changes, and admission is not asked.
 func (d *deletion[T]) under(obj T) bool {
 	has := obj.GetDeletionGracePeriodSeconds()
 	return obj.GetDeletionTimestamp() != nil && has != nil && *has > 0 && (d.asked == nil || *d.asked >= *has)
@@ -146,11 +147,11 @@ func (d *deletion[T]) runAdmission(ctx context.Context, old T) error {
 	return nil
 }
 
-// decision is what becomes of an object whose deletion is asked for:
+// decision is what happens to an object whose deletion is requested:
 //
 //	not marked → remove   nothing keeps it
 //	not marked → mark     a grace period, finalizers or a hold keep it
-//	marked     → mark     the grace period gets shorter
+//	marked     → mark     the grace period is shortened
 //	marked     → remove   it is shortened to nothing, and nothing else keeps it
 //	marked     → keep     the grace period asked for is not shorter
 type decision int
@@ -161,7 +162,7 @@ const (
 	remove
 )
 
-// decide marks obj where it has to be.
+// decide marks obj if it has to be marked.
 func (d *deletion[T]) decide(obj T) decision {
 	grace, graceful := int64(0), false
 	if d.store.strategy.GracePeriod != nil {
@@ -205,8 +206,8 @@ func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
 	}
 }
 
-// setFinalizers adds the finalizer that the propagation policy asks for, and
-// takes away the other. Without a policy the object's own stay.
+// setFinalizers adds the finalizer that the propagation policy asks for and
+// removes the other. Without a policy the object keeps its own.
 func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
 	if d.store.strategy.OwnsNothing {
 		return false
@@ -250,7 +251,7 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 		switch gone, err := d.store.storage.Delete(ctx, d.key, d.base.Revision); {
 		case err == nil:
 			revision = gone.Revision
-		case d.told && errors.Is(err, storage.ErrNotFound): // who was told was faster
+		case d.told && errors.Is(err, storage.ErrNotFound): // the one that was told was faster
 		default:
 			d.conflicted(gone, err)
 			return Encoded{}, false, err
@@ -260,16 +261,16 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 	return e, true, err
 }
 
-// forcesTermination says that somebody has yet to terminate what obj stands for,
-// and was not told that no time is left for it.
+// forcesTermination reports whether something else (a kubelet) has yet to
+// terminate what obj stands for, and has not been told that no time is left.
 func (d *deletion[T]) forcesTermination(obj T) bool {
 	had := obj.GetDeletionGracePeriodSeconds()
 	told := had != nil && *had == 0
 	return !told && d.store.strategy.TerminatedElsewhere != nil && d.store.strategy.TerminatedElsewhere(obj)
 }
 
-// last is the object as whoever deletes it sees it at last: where a grace period
-// could keep it, with the mark that none does.
+// last is the final state of the object, as the answer shows it: if a grace
+// period could have kept it, with the mark that none does.
 func (d *deletion[T]) last(obj T) ([]byte, error) {
 	if !d.store.strategy.AnswersDeleted || d.store.strategy.GracePeriod == nil {
 		return d.base.Value, nil

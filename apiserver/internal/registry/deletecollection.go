@@ -12,9 +12,9 @@ func (s *Store[T]) DeleteCollection(ctx context.Context, namespace string, admit
 	return DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
-// DeleteEach deletes what a list of r has, one object after the other, and returns
-// the list as it was. Objects that somebody else deletes meanwhile are passed over;
-// the first other error ends it.
+// DeleteEach deletes the objects of a list of r one after the other, and returns
+// the list as it was. Objects that others delete meanwhile are skipped; the first
+// other error ends it.
 func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error) {
 	if list.ResourceVersionMatch == "" && list.ResourceVersion != "" && list.ResourceVersion != "0" && list.Continue == "" {
 		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact // upstream reads it in pages
@@ -28,7 +28,7 @@ func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admit, o
 		if err != nil {
 			return List{}, apierrors.NewInternalError(err)
 		}
-		// Those of one object come to have its grace period.
+		// Deleting one object sets its grace period in the options, so each gets a copy.
 		options := o.DeepCopy()
 		if _, _, err := r.Delete(ctx, obj.GetNamespace(), obj.GetName(), admit, options); err != nil && !apierrors.IsNotFound(err) {
 			return List{}, err

@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// encode returns obj as it is stored: with its kind and without a
-// resourceVersion, both of which it sets in obj.
+// encode returns obj as it is stored, with its kind and without a
+// resourceVersion; it sets both in obj.
 func (s *Store[T]) encode(obj T) ([]byte, error) {
 	obj.GetObjectKind().SetGroupVersionKind(s.strategy.Resource.GVK())
 	obj.SetResourceVersion("")
@@ -30,8 +30,8 @@ func (s *Store[T]) encode(obj T) ([]byte, error) {
 	return value, nil
 }
 
-// decode returns a stored object, defaulted: what stored it may not have known
-// of every field.
+// decode returns a stored object with its defaults filled in: the version that
+// stored it may not have known every field.
 func (s *Store[T]) decode(value []byte) (T, error) {
 	if s.strategy.Encoding != nil {
 		return s.strategy.Encoding.Decode(value)
@@ -51,8 +51,8 @@ func (s *Store[T]) DecodeBody(body []byte) (obj core.Object, strict []error, err
 	return s.strategy.Encoding.DecodeBody(body)
 }
 
-// Decode implements Resource. What it returns is the caller's, but for what
-// e.Object shares.
+// Decode implements Resource. The caller owns the result, except what it shares
+// with e.Object.
 func (s *Store[T]) Decode(e Encoded) (core.Object, error) {
 	if e.Object == nil || s.strategy.Encoding != nil { // a copy of maps shares too much
 		return s.decode(e.JSON)

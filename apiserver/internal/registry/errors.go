@@ -21,8 +21,8 @@ import (
 // errModified is upstream's text, which clients look for.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// statusOf gives an error the form in which it goes over the wire. Status
-// errors stay what they are.
+// statusOf turns an error into the form that goes over the wire. Status errors
+// stay as they are.
 func (s *Store[T]) statusOf(err error, verb, name string) error {
 	if err == nil {
 		return nil
@@ -60,12 +60,13 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 	return apierrors.NewInternalError(err)
 }
 
-// maxCauses is more than anybody reads. A body of a few megabytes can have a
-// million faults, and telling of all of them takes time with the square of
-// their number, and gigabytes.
+// maxCauses is more than anyone reads. A body of a few megabytes can have a
+// million faults, and listing all of them takes gigabytes, and time that grows
+// with the square of their number.
 const maxCauses = 1000
 
-// Invalid says what is wrong with an object, or with the first part of it.
+// Invalid returns the 422 that lists what is wrong with an object, the first maxCauses of
+// it.
 func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
 	told := errs[:min(len(errs), maxCauses)]
 	err := apierrors.NewInvalid(kind, name, told)
@@ -75,8 +76,8 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierror
 	return err
 }
 
-// distinct leaves out what was said before: two labels of one wrong value are told of
-// once, but in custom resources, as upstream.
+// distinct leaves out repeated errors: two labels with the same wrong value are
+// reported once, except in custom resources, as upstream does.
 func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
 	if s.strategy.Encoding != nil || len(errs) > maxCauses {
 		return errs
@@ -90,8 +91,9 @@ func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
 	})
 }
 
-// unanswered says that etcd gave no answer. A read may simply be tried again,
-// and clients do so by themselves; of a write nobody knows whether it happened.
+// unanswered is the error for a call that etcd did not answer. A read can
+// simply be tried again, and clients do that by themselves; whether a write
+// happened is unknown.
 func (s *Store[T]) unanswered(verb string) error {
 	switch verb {
 	case "get", "list", "watch":
@@ -106,20 +108,20 @@ func (s *Store[T]) conflict(name string) error {
 	return apierrors.NewConflict(s.groupResource(), name, errModified)
 }
 
-// otherUID is upstream's answer to who means another object of the name, or one
-// that is gone.
+// otherUID is upstream's answer to a request that means another object of the
+// same name, or one that is gone.
 func (s *Store[T]) otherUID(key, name string, wanted, present types.UID) error {
 	return apierrors.NewConflict(s.groupResource(), name,
 		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", key, wanted, present))
 }
 
-// unreadable is upstream's answer to objects whose resourceVersion is none.
+// unreadable is upstream's answer to an object with an invalid resourceVersion.
 func unreadable(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
-// tooLarge is upstream's answer to a resourceVersion that is not there yet;
-// clients know it by its cause.
+// tooLarge is upstream's answer to a resourceVersion from the future; clients
+// recognise it by its cause.
 func tooLarge(wanted, current int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{

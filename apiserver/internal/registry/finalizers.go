@@ -15,12 +15,12 @@ import (
 // standardFinalizers are those without a domain.
 var standardFinalizers = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes"}
 
-// domainGroups are those whose objects have finalizers with a domain only: all
-// but the younger ones of upstream's, and users' own.
+// domainGroups are the groups whose objects may only have finalizers with a
+// domain: all but upstream's newer groups and custom resources.
 var domainGroups = sets.New("", "apps", "autoscaling", "batch", "certificates.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io",
 	"networking.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io")
 
-// finalizerNames refuses finalizers of which nobody could tell whose they are.
+// finalizerNames refuses finalizers whose names do not tell who owns them.
 func finalizerNames(r core.Resource, finalizers []string) field.ErrorList {
 	if len(finalizers) == 0 || !domainGroups.Has(r.Group) || r.Name == core.Events.Name {
 		return nil
@@ -40,8 +40,9 @@ func QualifiedFinalizers[S ~string](finalizers []S, path *field.Path) field.Erro
 	return errs
 }
 
-// WarnOfFinalizers tells of those that now has beside before's and of which
-// nobody could tell whose they are, where that is no reason to refuse them.
+// WarnOfFinalizers warns of finalizers that now has and before did not, and
+// whose names do not tell who owns them, where that is no reason to refuse
+// them.
 func WarnOfFinalizers(now, before []string) (warnings []string) {
 	for _, name := range now {
 		if qualified(name) || slices.Contains(before, name) {

@@ -9,8 +9,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Find asks the cache first, and the store where the cache does not have the
-// object: it may be younger than the cache.
+// Find asks the cache first, and the store if the cache does not have the
+// object: it may be newer than the cache.
 func Find[T core.Object](ctx context.Context, resource Resource, namespace, name string) (obj T, err error) {
 	encoded, err := resource.Get(ctx, namespace, name, "0")
 	if apierrors.IsNotFound(err) {

@@ -19,8 +19,8 @@ type freshness struct {
 	revision int64 // at least this; 0 for anything
 }
 
-// parseFreshness reads a resourceVersion: none for the current state, "0" for
-// any, a number for that or newer.
+// parseFreshness reads a resourceVersion: empty for the current state, "0" for
+// any, a number for that revision or newer.
 func parseFreshness(resourceVersion string) (freshness, error) {
 	if resourceVersion == "" {
 		return freshness{current: true}, nil
@@ -42,7 +42,7 @@ func (f freshness) wait(ctx context.Context, c *cache.Cache) error {
 	return c.WaitFor(ctx, f.revision)
 }
 
-// listPlan says how a list is read.
+// listPlan is how a list is read.
 type listPlan struct {
 	freshness freshness
 	exact     bool // at freshness.revision, not newer
@@ -56,12 +56,12 @@ func planList(prefix string, o ListOptions) (listPlan, error) {
 	fresh, err := parseFreshness(o.ResourceVersion)
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 	if o.ResourceVersionMatch == "" && o.Limit > 0 && fresh.revision > 0 && !ofOne(o) {
-		exact = true // a page is one of that very state (API concepts, "Resource versions")
+		exact = true // a page belongs to exactly that state (API concepts, "Resource versions")
 	}
 	return listPlan{freshness: fresh, exact: exact}, err
 }
 
-// ofOne: a list is of one object at most.
+// ofOne: the list has one object at most.
 func ofOne(o ListOptions) bool {
 	if o.Fields == nil {
 		return false
@@ -70,8 +70,8 @@ func ofOne(o ListOptions) bool {
 	return one
 }
 
-// checkListMatch says what is wrong with the options of a list, in upstream's
-// order.
+// checkListMatch returns what is wrong with the options of a list, in
+// upstream's order.
 func checkListMatch(o ListOptions) field.ErrorList {
 	match := field.NewPath("resourceVersionMatch")
 	var errs field.ErrorList
@@ -113,7 +113,7 @@ func planContinue(prefix string, o ListOptions) (listPlan, error) {
 	return listPlan{freshness: freshness{revision: revision}, exact: true, after: after}, nil
 }
 
-// watchPlan says where a watch begins.
+// watchPlan is where a watch begins.
 type watchPlan struct {
 	freshness  freshness
 	since      int64
@@ -122,9 +122,9 @@ type watchPlan struct {
 	initialEnd bool
 }
 
-// planWatch: without a resourceVersion, or with "0", a watch begins with the
-// objects that are there; sendInitialEvents asks for them, or not, expressly
-// (API concepts, "Streaming lists").
+// planWatch returns where a watch begins. Without a resourceVersion, or with
+// "0", it begins with the existing objects; sendInitialEvents asks for them, or
+// declines them, explicitly (API concepts, "Streaming lists").
 func planWatch(o ListOptions) (watchPlan, error) {
 	fresh, err := parseFreshness(o.ResourceVersion)
 	if err != nil {
@@ -138,7 +138,7 @@ func planWatch(o ListOptions) (watchPlan, error) {
 	case noVersion && o.SendInitialEvents != nil:
 		plan.sinceNow = true
 	case noVersion:
-		plan.initial, plan.initialEnd = true, o.AllowBookmarks // as kube-apiserver 1.37 does unasked, too
+		plan.initial, plan.initialEnd = true, o.AllowBookmarks // as kube-apiserver 1.37 does even unasked
 	default:
 		// Changes after a known revision come as they come.
 		plan.freshness = freshness{}

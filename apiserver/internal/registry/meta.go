@@ -32,8 +32,8 @@ func generateName(base string) string {
 	return base + rand.String(suffixLength)
 }
 
-// fillNew sets the metadata that is the server's to set on a new object, and
-// drops what is not the client's.
+// fillNew sets the metadata of a new object that the server owns, and drops
+// what the client may not set.
 func (s *Store[T]) fillNew(obj T) {
 	if !s.strategy.Resource.Namespaced {
 		obj.SetNamespace("")
@@ -46,8 +46,8 @@ func (s *Store[T]) fillNew(obj T) {
 	}
 }
 
-// unmake drops what only an object has that was made. Admission does not get to
-// see what a client says of it, and nobody owns it.
+// unmake drops the metadata that only a stored object has. Admission does not
+// see what a client wrote there, and no field manager owns it.
 func unmake(obj core.Object) {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
@@ -72,8 +72,8 @@ func (s *Store[T]) validateName(name string, prefix bool) []string {
 	return s.strategy.ValidateName(name, prefix)
 }
 
-// keepMeta puts into obj what the client left out or may not change without
-// being told so: metadata that only the server writes.
+// keepMeta restores metadata in obj that only the server writes, if the client
+// left it out or changed it where that is no error.
 func (s *Store[T]) keepMeta(obj, old T) {
 	if !s.strategy.Resource.Namespaced {
 		obj.SetNamespace("")
@@ -82,7 +82,7 @@ func (s *Store[T]) keepMeta(obj, old T) {
 		obj.SetUID(old.GetUID())
 	}
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
-	if obj.GetDeletionTimestamp() == nil || old.GetDeletionTimestamp() != nil { // when it goes is not for updates to say
+	if obj.GetDeletionTimestamp() == nil || old.GetDeletionTimestamp() != nil { // updates do not decide when it goes
 		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
 	if obj.GetDeletionGracePeriodSeconds() == nil {
@@ -92,8 +92,8 @@ func (s *Store[T]) keepMeta(obj, old T) {
 	obj.SetSelfLink("")
 }
 
-// countGeneration raises the generation where the change is more than one of
-// metadata and status.
+// countGeneration raises the generation if more than metadata and status
+// changed.
 func (s *Store[T]) countGeneration(obj, old T) {
 	if !s.strategy.HasGeneration {
 		return
@@ -136,8 +136,8 @@ func (s *Store[T]) validateChange(ctx context.Context, way Change[T], obj, old T
 	return errs
 }
 
-// removable reports whether nothing keeps an object whose deletion was asked
-// for any more.
+// removable reports whether nothing keeps an object any longer whose deletion
+// was requested.
 func (s *Store[T]) removable(obj T) bool {
 	grace := obj.GetDeletionGracePeriodSeconds()
 	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 &&

@@ -11,8 +11,8 @@ type updater interface {
 	Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
 }
 
-// Modify changes an object for one of the server's own loops: nothing is asked
-// whether it may, and managedFields stay as they are.
+// Modify changes an object for one of the server's own loops, without admission
+// and leaving managedFields as they are.
 func Modify(ctx context.Context, objects updater, target Target, change Transform) error {
 	_, _, err := objects.Update(ctx, target, change, Admit{}, &metav1.UpdateOptions{})
 	return err

@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// UniqueOwners drops owners that an object names twice in the same words, and
-// warns of them. when says at which point, if not at once.
+// UniqueOwners drops owners that an object lists twice identically, and warns
+// of them. when names the point in the request, if it is not the first.
 func UniqueOwners(ctx context.Context, obj core.Object, when string) {
 	owners := obj.GetOwnerReferences()
 	if len(owners) < 2 {
@@ -39,16 +39,16 @@ func UniqueOwners(ctx context.Context, obj core.Object, when string) {
 		"; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "+strings.Join(slices.Sorted(maps.Keys(doubled)), ", "))
 }
 
-// ownerKey is all that is said of an owner: there may be thousands to compare.
+// ownerKey is an owner reference in comparable form: there may be thousands.
 type ownerKey struct {
 	apiVersion, kind, name, uid string
 	controller, blocks          answer
 }
 
-// answer is a bool that may be left out.
+// answer is an optional bool.
 type answer struct{ given, yes bool }
 
 func said(b *bool) answer { return answer{given: b != nil, yes: b != nil && *b} }
 
-// afterMutation: the owners came from admission, or from a patch.
+// afterMutation: the owners come from admission, or from a patch.
 const afterMutation = " after mutating admission happens"

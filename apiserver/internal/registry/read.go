@@ -25,7 +25,8 @@ func (s *Store[T]) Get(ctx context.Context, namespace, name, resourceVersion str
 	return Encoded{JSON: e.Value, Revision: e.Revision}, nil
 }
 
-// read reads one object from the cache, or from etcd while the cache is held back.
+// read reads one object from the cache, or from etcd while the cache is held back
+// (cache.ErrHeldBack).
 func (s *Store[T]) read(ctx context.Context, key string, at freshness) (*cache.Entry, error) {
 	err := at.wait(ctx, s.cache)
 	if errors.Is(err, cache.ErrHeldBack) {
@@ -37,7 +38,7 @@ func (s *Store[T]) read(ctx context.Context, key string, at freshness) (*cache.E
 	if e, ok := s.cache.Get(key); ok {
 		return e, nil
 	}
-	if s.cache.Ready() != nil { // held back since, and not told of the object any more
+	if s.cache.Ready() != nil { // held back since then, and no longer told of the object
 		return s.cache.GetStored(ctx, key)
 	}
 	return nil, storage.ErrNotFound
@@ -58,7 +59,7 @@ func (s *Store[T]) List(ctx context.Context, namespace string, o ListOptions) (L
 	}
 	limit := o.Limit
 	if o.ResourceVersion == "0" {
-		limit = 0 // who takes any state takes it whole, as upstream's cache answers
+		limit = 0 // a client that accepts any state gets it whole, as from upstream's cache
 	}
 	found, err := s.readPage(ctx, cache.Page{Selection: page, After: plan.after, Limit: limit}, plan)
 	if err != nil {
@@ -81,8 +82,8 @@ func (s *Store[T]) readPage(ctx context.Context, page cache.Page, plan listPlan)
 	return s.cache.List(page), nil
 }
 
-// listError offers those whose continue is too old to go on in the present
-// state, as upstream does.
+// listError offers clients whose continue token is too old to go on in the
+// present state, as upstream does.
 func (s *Store[T]) listError(err error, prefix string, o ListOptions, plan listPlan) error {
 	switch {
 	case !errors.Is(err, storage.ErrCompacted):
@@ -168,8 +169,8 @@ func (s *Store[T]) notSelectable(name string) error {
 	return UnknownField(name)
 }
 
-// UnknownField refuses a field selector of a resource whose objects are chosen by
-// name and namespace only.
+// UnknownField refuses a field selector of a resource whose objects can only be
+// selected by name and namespace.
 func UnknownField(name string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, name))
 }

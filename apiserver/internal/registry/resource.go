@@ -34,11 +34,10 @@ type ListOptions struct {
 	// For watches.
 	AllowBookmarks    bool
 	SendInitialEvents *bool
-	// Begun is called once all has been sent that was there at first; nil for
-	// nobody.
+	// Begun, if not nil, is called once all initial objects have been sent.
 	Begun func()
-	// Gather is how long after events were delivered the next are left to come
-	// together.
+	// Gather is how long to wait after delivering events, so that the next ones
+	// can be delivered together.
 	Gather time.Duration
 }
 
@@ -50,16 +49,16 @@ type List struct {
 	Remaining       *int64
 }
 
-// WatchEvent is one change as a watcher sees it: an object that comes to match
+// WatchEvent is one change as a watcher sees it: an object that begins to match
 // the selectors is ADDED, one that stops matching is DELETED.
 type WatchEvent = cache.WatchEvent
 
-// Watcher delivers events until its context ends. A watcher that is too slow
-// is ended, rather than slowing the others; the client watches on from the last
+// Watcher delivers events until its context ends. A watcher that is too slow is
+// ended rather than slowing down the others; the client goes on from the last
 // resourceVersion it saw, and gets 410 only if that is too old by then.
 type Watcher interface {
-	// Events waits for the events, in the goroutine that ranges over them, once.
-	// The second value tells that another event is ready.
+	// Events yields the events as they come, to one caller, once. The second value
+	// reports that another event is ready.
 	Events() iter.Seq2[WatchEvent, bool]
 }
 
@@ -67,52 +66,52 @@ type Watcher interface {
 // validation, Validate after it. obj is nil on deletes, old is nil on creates.
 // A nil Admit admits everything.
 type Admit struct {
-	// TrackFields makes the request's field manager the owner, in obj's
-	// metadata.managedFields, of what changed; before is old as it is stored.
-	// Where it is nil, managedFields stay what they were.
+	// TrackFields makes the request's field manager the owner of what changed, in
+	// obj's metadata.managedFields; before is old as it is stored. If it is nil,
+	// managedFields stay as they were.
 	TrackFields func(obj, old core.Object, before []byte)
-	// FieldsMayGo: an object that is too large with its managedFields is stored
-	// without them.
+	// FieldsMayGo: an object that is too large only because of its managedFields
+	// is stored without them.
 	FieldsMayGo bool
 	Mutate      func(ctx context.Context, obj, old core.Object) error
 	Validate    func(ctx context.Context, obj, old core.Object) error
-	// Shares: whoever calls has let go of the object by then, so that followers
-	// inside the server may have it instead of decoding their own.
+	// Shares: the caller has let go of the object by then, so that followers
+	// inside the server may use it instead of decoding their own.
 	Shares bool
-	// Creates: an update of what is not there creates it.
+	// Creates: an update of an object that does not exist creates it.
 	Creates bool
 }
 
-// Info is what discovery and the handlers have to know of a resource.
+// Info is what discovery and the handlers need to know about a resource.
 type Info struct {
 	core.Resource
-	// ListKind is the kind of its lists, where that is not Kind with List behind it.
+	// ListKind is the kind of its lists, if that is not Kind followed by List.
 	ListKind   string
 	Singular   string
 	ShortNames []string
 	Categories []string
-	// StoredAs is the kind in which objects are stored; empty where nothing is.
+	// StoredAs is the kind in which objects are stored; empty if none are.
 	StoredAs schema.GroupVersionKind
-	// Verbs are what is served, where that is not everything.
+	// Verbs are the verbs that are served, if not all of them.
 	Verbs     []string
 	HasStatus bool
-	// Parts are the subresources, beside status, that are read and written as
-	// the object itself is ("ephemeralcontainers", "finalize").
+	// Parts are the subresources besides status that are read and written as the
+	// object itself is ("ephemeralcontainers", "finalize").
 	Parts   []string
 	Columns []metav1.TableColumnDefinition
-	// FieldTracker keeps metadata.managedFields; nil where no field has an owner.
+	// FieldTracker keeps metadata.managedFields; nil if fields have no owners.
 	FieldTracker *managedfields.Tracker
 	// AnswersDeleted is as in Strategy.
 	AnswersDeleted bool
-	// JSONOnly: no Go type knows the objects, so there is no protobuf of them,
-	// and no strategic merge.
+	// JSONOnly: there is no Go type for the objects, so neither protobuf nor
+	// strategic merge works for them.
 	JSONOnly bool
 }
 
-// Serves reports whether the resource has a verb.
+// Serves reports whether a verb is served.
 func (i Info) Serves(verb string) bool { return i.Verbs == nil || slices.Contains(i.Verbs, verb) }
 
-// PartVerbs are what is served of a part. An end is only ever told.
+// PartVerbs are the verbs that are served of a part.
 func PartVerbs(part string) []string {
 	if part == "finalize" {
 		return []string{"update"}
@@ -120,34 +119,34 @@ func PartVerbs(part string) []string {
 	return []string{"get", "patch", "update"}
 }
 
-// Target names what an update changes: an object by one of its ways.
+// Target names what an update changes: an object, through itself or a subresource.
 type Target struct {
 	Namespace, Name string
 	// Subresource is "", "status" or one of the strategy's Subresources.
 	Subresource string
 }
 
-// Transform makes of an object what it shall be. current is a copy, which it may
-// change and return, and nil where there is none yet. It may be called several
-// times for one update.
+// Transform returns what an object shall become. current is a copy, which it may
+// change and return; it is nil if the object does not exist yet. It may be
+// called several times for one update.
 type Transform func(current core.Object) (core.Object, error)
 
-// Objects are those of one resource, as far as following, changing and ending
-// them goes. Errors are metav1 status errors, ready for the wire.
+// Objects reads, follows, changes and deletes the objects of one resource.
+// Errors are metav1 status errors, ready for the wire.
 type Objects interface {
 	Info() Info
 	Decode(e Encoded) (core.Object, error)
 	Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error)
 	List(ctx context.Context, namespace string, o ListOptions) (List, error)
 	Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error)
-	// Update changes what target names. It starts over after a conflict that the
-	// caller's resourceVersion does not forbid.
+	// Update changes what target names. After a conflict it starts over, unless
+	// the caller's resourceVersion forbids that.
 	Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
-	// Delete deletes the object, or begins to. gone tells which.
+	// Delete deletes the object, or marks it as being deleted; gone reports which.
 	Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (e Encoded, gone bool, err error)
 }
 
-// Resource is a Store seen without its type parameter: what handlers call.
+// Resource is a Store without its type parameter: what handlers call.
 type Resource interface {
 	Objects
 	New() core.Object
@@ -165,13 +164,13 @@ type Subresource struct {
 	Kind schema.GroupVersionKind // of what is sent and answered
 	// Object is read, updated and patched as an object of Kind.
 	Object Resource
-	// Connect answers methods by itself (streams, proxies); the error, if any,
-	// is written as a status by the caller.
+	// Connect answers the request itself (streams, proxies); the caller writes the
+	// error, if any, as a status.
 	Connect map[string]func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
-	// Also are kinds whose objects are taken as if they were of Kind: older
-	// versions that are the same but for their name.
+	// Also lists kinds that are accepted as if they were Kind: older versions that
+	// differ in name only.
 	Also []schema.GroupVersionKind
-	// FieldTracker of what is sent, where clients see its managedFields in the
+	// FieldTracker tracks what is sent, if clients see its managedFields in the
 	// answer; nil otherwise.
 	FieldTracker *managedfields.Tracker
 	// Create takes a decoded object of Kind and returns the answer.
@@ -179,8 +178,8 @@ type Subresource struct {
 	Create func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error)
 }
 
-// Served is a resource with those of its subresources that have handlers of
-// their own: what the server installs, discovery lists and OpenAPI describes.
+// Served is a resource with its subresources that have handlers of their own:
+// what the server installs, discovery lists and OpenAPI describes.
 type Served struct {
 	Resource     Resource
 	Subresources []Subresource

@@ -23,10 +23,10 @@ import (
 	"kctl/proto/core"
 )
 
-// Options are what every Store is built with.
+// Options are what all Stores are built with.
 type Options struct {
 	Storage storage.Interface
-	// Feed keeps the stores in step with storage; a store without one keeps
+	// Feed keeps the stores in step with storage; a store without one watches by
 	// itself.
 	Feed *cache.Feed
 	// Prefix of every key; "/registry" if empty.
@@ -38,7 +38,7 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// Complete fills in what was left out.
+// Complete fills in defaults.
 func (o Options) Complete() Options {
 	if o.Prefix == "" {
 		o.Prefix = "/registry"
@@ -46,8 +46,8 @@ func (o Options) Complete() Options {
 	return o
 }
 
-// WithFeed are the options with a feed for all stores that are built with
-// them. Whoever asks for it runs it.
+// WithFeed returns the options with one feed for all stores that are built with
+// them. The caller runs it.
 func (o Options) WithFeed() Options {
 	o = o.Complete()
 	o.Feed = cache.NewFeed(cache.FeedOptions{Storage: o.Storage, Prefix: o.Prefix + "/", Clock: o.Clock, Logger: o.Logger})
@@ -61,7 +61,7 @@ type Store[T core.Object] struct {
 	cache    *cache.Cache
 	clock    clock.WithTicker
 	logger   *zap.Logger
-	prefix   string // of the keys, with a slash behind
+	prefix   string // of the keys, with a slash at the end
 	// selectable are the field names that selectors may use.
 	selectable map[string]bool
 	tracker    *managedfields.Tracker
@@ -113,8 +113,8 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	return s
 }
 
-// Sharing returns the same objects by other rules: another version of a custom
-// resource. Only the store that it was made from is run.
+// Sharing returns a store of the same objects with other rules: another version
+// of a custom resource. Only the original store is run.
 func (s *Store[T]) Sharing(strategy Strategy[T]) *Store[T] {
 	view := *s
 	view.strategy = strategy
@@ -152,15 +152,15 @@ func (s *Store[T]) newTracker() *managedfields.Tracker {
 	return managedfields.New(o)
 }
 
-// Changed is the revision of the last change of any object of the store, as
-// far as it has been seen.
+// Changed is the revision of the last change of any of the store's objects that
+// has been seen.
 func (s *Store[T]) Changed() int64 { return s.cache.Changed() }
 
 // Run keeps the store's cache in step with storage until ctx ends.
 func (s *Store[T]) Run(ctx context.Context) error { return s.cache.Run(ctx) }
 
-// Ready tells why the store cannot answer yet, or (cache.ErrHeldBack) no more; nil once
-// it can.
+// Ready returns why the store cannot answer yet, or (cache.ErrHeldBack) no longer can;
+// nil while it can.
 func (s *Store[T]) Ready() error {
 	if err := s.cache.Ready(); err != nil {
 		return fmt.Errorf("%s: %w", s.strategy.Resource.Name, err)
@@ -168,8 +168,8 @@ func (s *Store[T]) Ready() error {
 	return nil
 }
 
-// WaitReady waits until the store can answer. That it is held back is an error of kind
-// cache.ErrHeldBack.
+// WaitReady waits until the store can answer. If it is held back, it returns an error
+// that is cache.ErrHeldBack.
 func (s *Store[T]) WaitReady(ctx context.Context) error {
 	for {
 		err := s.cache.WaitReady(ctx)
@@ -202,8 +202,8 @@ func (s *Store[T]) Info() Info {
 	}
 }
 
-// resets says which fields nobody comes to own by a write that leaves them as
-// they are.
+// resets are the fields that no manager comes to own through this way of
+// writing.
 func (s *Store[T]) resets() map[string][]string {
 	out := map[string][]string{}
 	if s.strategy.Status != nil {
@@ -232,14 +232,15 @@ func (s *Store[T]) parts() []string {
 // New implements Resource.
 func (s *Store[T]) New() core.Object { return s.strategy.New() }
 
-// Default implements Resource. What a subresource takes (a Binding) has none here.
+// Default implements Resource. The objects of subresources (a Binding) have no defaults
+// here.
 func (s *Store[T]) Default(obj core.Object) {
 	if own, ok := obj.(T); ok && s.strategy.Default != nil {
 		s.strategy.Default(own)
 	}
 }
 
-// Unreadable tells why obj can't be read although each of its fields can.
+// Unreadable returns why obj can't be read although each of its fields can.
 func (s *Store[T]) Unreadable(obj core.Object) error {
 	if own, ok := obj.(T); ok && s.strategy.Unreadable != nil {
 		return s.strategy.Unreadable(own)
@@ -264,8 +265,8 @@ func (s *Store[T]) Row(obj core.Object) []any {
 	return []any{obj.GetName(), age}
 }
 
-// key is where the object is stored; without a name, what the keys of the
-// namespace begin with.
+// key is where the object is stored; without a name, the prefix of the
+// namespace's keys.
 func (s *Store[T]) key(namespace, name string) string {
 	if s.strategy.Resource.Namespaced && namespace != "" {
 		return s.prefix + namespace + "/" + name
@@ -273,8 +274,8 @@ func (s *Store[T]) key(namespace, name string) string {
 	return s.prefix + name
 }
 
-// Names are those of all objects, as the cache has them now, with the namespace and a
-// slash before those that are in one.
+// Names returns the names of all objects that the cache has now, as namespace/name
+// for those in a namespace.
 func (s *Store[T]) Names() iter.Seq[string] {
 	list := s.cache.List(cache.Page{Selection: cache.Selection{Prefix: s.prefix}})
 	return func(yield func(string) bool) {
@@ -286,8 +287,8 @@ func (s *Store[T]) Names() iter.Seq[string] {
 	}
 }
 
-// Count returns how many objects there are, in a namespace or ("") in all, but
-// no more than most.
+// Count returns how many objects there are in a namespace, or in all ("") of
+// them, counting no further than most.
 func (s *Store[T]) Count(namespace string, most int) int {
 	return s.cache.Count(s.key(namespace, ""), most)
 }
@@ -298,8 +299,8 @@ func (s *Store[T]) groupResource() schema.GroupResource {
 
 func (s *Store[T]) groupKind() schema.GroupKind { return s.strategy.Resource.GVK().GroupKind() }
 
-// kindOf is the kind that errors call an object by: that which it says to be, where no
-// Go type knows better.
+// kindOf is the kind by which errors refer to an object: its own claim if there is no
+// Go type.
 func (s *Store[T]) kindOf(obj T) schema.GroupKind {
 	if s.strategy.Encoding == nil {
 		return s.groupKind()

@@ -9,18 +9,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// tokenVersion is what upstream puts into its tokens, which we share: a list
-// begun at one server may go on at another.
+// tokenVersion is what upstream puts into its tokens, whose format we share: a
+// list begun at one server may go on at another.
 const tokenVersion = "meta.k8s.io/v1"
 
-// latest as a token's revision goes on from its place in the present state.
+// latest, as a token's revision, means: go on from the token's key in the present state.
 const latest = -1
 
-// token is the decoded form of a list's continue.
+// token is a decoded continue token.
 type token struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
-	// Start is the first key to come, without the collection's prefix.
+	// Start is the next key, without the collection's prefix.
 	Start string `json:"start"`
 }
 
@@ -33,7 +33,7 @@ func encodeToken(prefix, key string, revision int64) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(text), nil
 }
 
-// decodeToken returns after which key, and at which revision, a list goes on.
+// decodeToken returns the key after which, and the revision at which, a list goes on.
 func decodeToken(prefix, text string) (after string, revision int64, err error) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"kctl/proto/core"
 )
 
-// What follows is for callers inside the server, who know the type and need no
-// admission. What they are given is theirs to change.
+// What follows is for callers inside the server, which know the type and need
+// no admission. They may change what they get.
 
-// GetTyped reads an object; resourceVersion as in Get: "" for the current
+// GetTyped reads an object; resourceVersion is as in Get: "" for the current
 // state, "0" for what the cache has.
 func (s *Store[T]) GetTyped(ctx context.Context, namespace, name, resourceVersion string) (T, error) {
 	var none T
@@ -29,7 +29,7 @@ func (s *Store[T]) GetTyped(ctx context.Context, namespace, name, resourceVersio
 	return obj, nil
 }
 
-// ListTyped reads a collection and the resourceVersion it has.
+// ListTyped reads a collection and its resourceVersion.
 func (s *Store[T]) ListTyped(ctx context.Context, namespace string, o ListOptions) ([]T, string, error) {
 	list, err := s.List(ctx, namespace, o)
 	if err != nil {
@@ -54,13 +54,13 @@ func (s *Store[T]) CreateTyped(ctx context.Context, obj T) (T, error) {
 	return s.decode(e.JSON)
 }
 
-// serverManager is who owns what the server writes by itself; upstream's name.
+// serverManager is the field manager of what the server itself writes; upstream's name.
 const serverManager = "kube-apiserver"
 
 // UpdateTyped changes an object through one of its ways: "", "status" or a
 // subresource of the strategy. change may be called several times, each time
-// with a copy of its own, which it changes in place. What it changes is the
-// server's own from then on, in the object's managedFields.
+// with a fresh copy, which it changes in place. The server owns the changed
+// fields from then on, in the object's managedFields.
 func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj T) error) (T, error) {
 	var none T
 	e, _, err := s.Update(ctx, Target{Namespace: namespace, Name: name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
@@ -78,7 +78,7 @@ func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource
 }
 
 // ApplyTyped applies fields of an object's status for one of the server's own
-// loops, under a name that says which.
+// loops, under a manager name that says which.
 func (s *Store[T]) ApplyTyped(ctx context.Context, name, manager string, status map[string]any) error {
 	kind := s.strategy.Resource.GVK()
 	applied := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "status": status}}
@@ -92,7 +92,7 @@ func (s *Store[T]) ApplyTyped(ctx context.Context, name, manager string, status 
 	return err
 }
 
-// DeleteTyped deletes an object, or begins to; options may be nil.
+// DeleteTyped deletes an object or marks it as being deleted; options may be nil.
 func (s *Store[T]) DeleteTyped(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
 	_, _, err := s.Delete(ctx, namespace, name, Admit{}, options)
 	return err

@@ -12,8 +12,8 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// deleteUnreadable deletes what can't be read, and nothing else (KEP-3926). Nobody can be
-// asked about it, and nothing keeps it: what it has in it is not known.
+// deleteUnreadable deletes an object that can't be read, and no other (KEP-3926). As its
+// content is unknown, admission can't be asked and no finalizer keeps it.
 func (s *Store[T]) deleteUnreadable(ctx context.Context, key, name string, dry bool) error {
 	for range updateAttempts {
 		object, err := s.storage.Get(ctx, key)
@@ -37,7 +37,7 @@ func (s *Store[T]) deleteUnreadable(ctx context.Context, key, name string, dry b
 	return s.conflict(name)
 }
 
-// notReadable is upstream's answer to a list of which something can't be read.
+// notReadable is upstream's answer to a list with an object that can't be read.
 func (s *Store[T]) notReadable(err error) error {
 	cause := metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Message: err.Error()}
 	if of := (*storage.KeyError)(nil); errors.As(err, &of) {

@@ -18,11 +18,11 @@ import (
 	"kctl/proto/core"
 )
 
-// updateAttempts bounds how often one update starts over because somebody else
-// was faster. Whoever is last of many that patch one object has lost to each of them.
+// updateAttempts bounds how often one update starts over because another was faster.
+// The last of many clients that patch one object at once has lost to all others.
 const updateAttempts = 1024
 
-// errStale: what the update was based on is not what is stored.
+// errStale: the state that the update was based on is no longer the stored one.
 var errStale = errors.New("based on an old state")
 
 // update is one call of Update.
@@ -80,8 +80,8 @@ func (s *Store[T]) createByUpdate(ctx context.Context, change Transform, admit A
 		return Encoded{}, s.otherUID(s.key(obj.GetNamespace(), obj.GetName()), obj.GetName(), uid, "")
 	}
 	if version := obj.GetResourceVersion(); version != "" && version != "0" {
-		// What was deleted meanwhile is made anew, as upstream does, whatever version
-		// of it the client has seen.
+		// An object that was deleted meanwhile is created again, as upstream does,
+		// whichever version of it the client has seen.
 		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
 			return Encoded{}, unreadable(err)
 		}
@@ -100,11 +100,11 @@ func (u *update[T]) run(ctx context.Context) (Encoded, error) {
 		case err == nil:
 			return result, nil
 		case errors.Is(err, storage.ErrConflict):
-			// try has put the present state in place.
+			// try has already loaded the present state.
 			continue
 		case u.fresh && errors.Is(err, errStale):
 			return Encoded{}, u.store.conflict(u.name)
-		case u.fresh, errors.Is(err, storage.ErrUnavailable): // of a write without an answer, nobody knows whether it happened
+		case u.fresh, errors.Is(err, storage.ErrUnavailable): // whether a write without an answer happened is unknown
 			return Encoded{}, err
 		}
 		changed, readErr := u.reread(ctx)
@@ -139,7 +139,7 @@ func (u *update[T]) try(ctx context.Context) (Encoded, error) {
 	return e, err
 }
 
-// put stores what the base has become.
+// put stores the changed object.
 func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 	value, err := u.encode(obj, old)
 	if err != nil {
@@ -162,8 +162,8 @@ func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 	return u.written(stored, err)
 }
 
-// encode returns obj as it shall be stored. That somebody does again what was
-// done before is no change, so times alone are none either.
+// encode returns obj as it shall be stored. Repeating an earlier write is no
+// change, so if only times in managedFields differ, the old ones stay.
 func (u *update[T]) encode(obj, old T) ([]byte, error) {
 	entries := obj.GetManagedFields()
 	if managedfields.KeepTimes(obj, old) {
@@ -203,7 +203,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		if err := u.admit.Mutate(ctx, obj, old); err != nil {
 			return obj, err
 		}
-		// What admission says of the version holds as what a client says of it.
+		// A version set by admission counts like one set by the client.
 		if err := u.checkVersion(obj, old); err != nil {
 			return obj, err
 		}
@@ -237,7 +237,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	return obj, nil
 }
 
-// before is old in JSON, which is what is stored where that is the object's form.
+// before is old in JSON: the stored bytes, if objects are stored as they are.
 func (u *update[T]) before(old T) []byte {
 	if u.store.strategy.Encoding == nil {
 		return u.base.Value
@@ -249,8 +249,8 @@ func (u *update[T]) before(old T) []byte {
 	return text
 }
 
-// checkPreconditions compares the identity and the version that the client
-// wrote into the object. Mutating admission sees the version that the client wrote.
+// checkPreconditions checks the UID and the version that the client wrote into the
+// object. Mutating admission sees that version.
 func (u *update[T]) checkPreconditions(obj, old T) error {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
 		return u.store.otherUID(u.key, u.name, uid, old.GetUID())
@@ -276,8 +276,8 @@ func (u *update[T]) checkVersion(obj, old T) error {
 	})
 }
 
-// unchanged reports whether value is what is stored, and makes sure of it
-// where that is the cache's word.
+// unchanged reports whether value equals what is stored; if that came from the
+// cache, it asks etcd to make sure.
 func (u *update[T]) unchanged(ctx context.Context, value []byte) (bool, error) {
 	if same, err := raw.SameButVersion(u.base.Value, value); err != nil || !same {
 		return false, err
@@ -295,7 +295,7 @@ func (u *update[T]) unchanged(ctx context.Context, value []byte) (bool, error) {
 	return !u.base.Stale, nil
 }
 
-// remove ends an object that only waited for this change.
+// remove deletes an object for which only this change was awaited.
 func (u *update[T]) remove(ctx context.Context, value []byte) (Encoded, error) {
 	if u.dry {
 		return withRevision(value, u.base.Revision)
@@ -307,7 +307,7 @@ func (u *update[T]) remove(ctx context.Context, value []byte) (Encoded, error) {
 	return withRevision(value, gone.Revision)
 }
 
-// written takes the answer to a guarded write.
+// written handles the answer to a guarded write.
 func (u *update[T]) written(object storage.Object, err error) (Encoded, error) {
 	if err != nil {
 		u.conflicted(object, err)

@@ -16,39 +16,39 @@ import (
 	"kctl/proto/core"
 )
 
-// View is a Resource that stores nothing: it shows the objects of another one
-// as another kind. That may be all of them (events in two groups, autoscalers
-// in two versions) or a subresource (a deployment's Scale).
+// View is a Resource that stores nothing: it shows the objects of another
+// resource as another kind. It is a resource itself (events in two groups,
+// autoscalers in two versions) or a subresource (a deployment's Scale).
 type View struct {
 	// Of is where the objects are.
 	Of Resource
-	// As is the subresource that the view is, or "" where it is a resource.
+	// As is the name of the subresource, or "" if the view is a resource.
 	As      string
 	Shown   Info
 	NewKind func() core.Object
-	// Defaults fills what the user left out; may be nil.
+	// Defaults fills in what the user left out; may be nil.
 	Defaults func(shown core.Object)
-	// Show makes a stored object one of the view's kind.
+	// Show turns a stored object into one of the view's kind.
 	Show func(stored core.Object) (core.Object, error)
-	// Lacks says what a stored object lacks to be shown to clients, where an update
-	// may bring it; may be nil.
+	// Lacks returns why a stored object can't be shown to clients as long as no
+	// update adds what it lacks; may be nil.
 	Lacks func(stored core.Object) error
-	// Take writes what has become of a shown object into the stored one.
+	// Take writes a changed shown object back into the stored one.
 	Take func(shown, stored core.Object) error
-	// Validate checks what only the view asks for of a new object, and of any where
-	// ValidateUpdate is nil; may be nil.
+	// Validate checks what only the view requires of a new object, or of any object
+	// if ValidateUpdate is nil; may be nil.
 	Validate func(shown core.Object) field.ErrorList
-	// ValidateUpdate checks what only the view asks for of a changed object, of which
-	// stored is what was there; may be nil.
+	// ValidateUpdate checks what only the view requires of a changed object; stored
+	// is the one before. May be nil.
 	ValidateUpdate func(shown, stored core.Object) field.ErrorList
-	// Field is the stored kind's name of a selectable field; nil where they are
-	// the same.
+	// Field maps a selectable field to the stored kind's name for it; nil if they
+	// are the same.
 	Field func(name string) string
-	// Cells is the table row; where it is nil, that of the stored object.
+	// Cells is the table row; if it is nil, the stored object's is used.
 	Cells func(shown core.Object) []any
 
-	// tracker is in the view's own terms; nil where no field has an owner. replicas is
-	// where what a Scale shows is in the stored objects.
+	// tracker works with the view's own fields; nil if fields have no owners. replicas
+	// is the path, in the stored objects, of what a Scale shows.
 	tracker  *managedfields.Tracker
 	replicas managedfields.Replicas
 }
@@ -59,7 +59,7 @@ var _ Resource = (*View)(nil)
 func (v *View) Info() Info {
 	info := v.Shown
 	info.StoredAs = v.Of.Info().StoredAs
-	info.FieldTracker = v.tracker // those of the stored kind name its fields
+	info.FieldTracker = v.tracker // errors of the stored kind name its own fields
 	if info.Columns == nil {
 		info.Columns = v.Of.Info().Columns
 	}
@@ -109,8 +109,8 @@ func (v *View) Get(ctx context.Context, namespace, name, resourceVersion string)
 	return v.encoded(e)
 }
 
-// missing says of what is not there that it is none of the view's kind, where
-// the view is a resource.
+// missing makes a not-found error name the view's kind, if the view is a
+// resource.
 func (v *View) missing(err error, name string) error {
 	if v.As == "" && apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(v.Shown.GVR().GroupResource(), name)
@@ -227,8 +227,8 @@ func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Adm
 	return v.list(deleted)
 }
 
-// taken is the stored object with what the client made of the shown one, which is
-// changed where it was there before.
+// taken returns the stored object with the client's change to the shown one
+// written into it.
 func (v *View) taken(shown, stored core.Object, changed bool) (core.Object, error) {
 	v.Default(shown)
 	var errs field.ErrorList
@@ -248,7 +248,7 @@ func (v *View) taken(shown, stored core.Object, changed bool) (core.Object, erro
 	return stored, v.Take(shown, stored)
 }
 
-// within shows what is admitted.
+// within returns admission that sees objects of the view's kind.
 func (v *View) within(admit Admit) Admit {
 	wrap := func(inner func(ctx context.Context, obj, old core.Object) error) func(ctx context.Context, obj, old core.Object) error {
 		if inner == nil {

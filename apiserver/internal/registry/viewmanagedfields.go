@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// NewForm returns a view that shows all of the objects, in whose managedFields
-// the fields have the names that they have in the view.
+// NewForm returns a view of whole objects, whose managedFields use the view's
+// field names.
 func NewForm(v View) *View {
 	v.tracker = v.Of.Info().FieldTracker.Form(v.Shown.GVK(), v.NewKind, v.Default, v.Show, func(shown core.Object) (core.Object, error) {
 		stored := v.Of.New()
@@ -24,9 +24,9 @@ func NewForm(v View) *View {
 	return &v
 }
 
-// NewScale returns the view that is the Scale of objects: whoever sets the
-// replicas by it owns them, at the place that replicas names for the objects'
-// version (Kubernetes docs, "Server-Side Apply", "Transferring ownership").
+// NewScale returns the Scale of objects: a manager that sets the replicas
+// through it owns them at the path that replicas gives for the objects' version
+// (Kubernetes docs, "Server-Side Apply", "Transferring ownership").
 func NewScale(v View, replicas managedfields.Replicas, clock clock.PassiveClock) *View {
 	v.replicas = replicas
 	v.tracker = managedfields.New(managedfields.Options{
@@ -38,8 +38,8 @@ func NewScale(v View, replicas managedfields.Replicas, clock clock.PassiveClock)
 	return &v
 }
 
-// showWithManagedFields shows a stored object together with its managedFields,
-// as far as they are about what is shown.
+// showWithManagedFields shows a stored object with the part of its
+// managedFields that is about what is shown.
 func (v *View) showWithManagedFields(stored core.Object) (core.Object, error) {
 	shown, err := v.show(stored)
 	if err != nil || shown == nil || v.replicas == nil {
@@ -52,8 +52,8 @@ func (v *View) showWithManagedFields(stored core.Object) (core.Object, error) {
 	return shown, nil
 }
 
-// takeManagedFields gives a stored object what has become of the managedFields
-// that were shown with it; before are those that it had.
+// takeManagedFields writes changed managedFields of a shown object back to the
+// stored one; before are those it had.
 func (v *View) takeManagedFields(shown, stored core.Object, before []metav1.ManagedFieldsEntry) {
 	entries := shown.GetManagedFields()
 	if v.replicas != nil {
@@ -67,8 +67,8 @@ func (v *View) takeManagedFields(shown, stored core.Object, before []metav1.Mana
 
 func (v *View) storedVersion() schema.GroupVersion { return v.Of.Info().GVK().GroupVersion() }
 
-// trackFields gives a manager what it changed in a stored object by what it
-// changed in the shown one. It is never a reason to refuse the change.
+// trackFields makes a manager the owner of what it changed in a stored object
+// through the shown one. It never refuses the change.
 func (v *View) trackFields(inner func(obj, old core.Object, before []byte)) func(obj, old core.Object, before []byte) {
 	if inner == nil {
 		return nil

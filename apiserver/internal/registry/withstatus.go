@@ -7,10 +7,10 @@ import (
 	"kctl/proto/core"
 )
 
-// WithStatus completes the strategy of a kind that has a field Status: whoever
-// creates or updates an object can't set it, and /status changes nothing else
-// but metadata. Prepare functions of the strategy's own run after that;
-// Status.Validate may be set.
+// WithStatus completes the strategy of a kind that has a field Status: creates
+// and updates can't set it, and /status changes nothing but it and metadata.
+// The strategy's own Prepare functions run after that; Status.Validate may be
+// set.
 func WithStatus[T core.Object](s Strategy[T]) Strategy[T] {
 	created, updated := s.PrepareForCreate, s.Update.Prepare
 	s.PrepareForCreate = func(ctx context.Context, obj T) {
@@ -38,8 +38,8 @@ func WithStatus[T core.Object](s Strategy[T]) Strategy[T] {
 	return s
 }
 
-// takeOver puts those fields of old into obj that are neither kind nor
-// metadata, as far as which says.
+// takeOver copies fields of old into obj: those that which accepts, except kind
+// and metadata.
 func takeOver(obj, old core.Object, which func(field string) bool) {
 	to, from := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
 	for i := range to.NumField() {

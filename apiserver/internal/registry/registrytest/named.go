@@ -10,15 +10,14 @@ import (
 	"kctl/proto/core"
 )
 
-// Named are objects of one resource by name, whatever their namespaces, that
-// can be read and nothing else.
+// Named holds read-only objects of one resource by name, ignoring namespaces.
 type Named struct {
-	registry.Resource // none: what is not below panics
+	registry.Resource // nil: what is not implemented below panics
 	resource          core.Resource
 	objects           map[string]core.Object
 }
 
-// NewNamed returns objects by their names, which need not be in them.
+// NewNamed returns objects under the given names, which they need not contain.
 func NewNamed(resource core.Resource, objects map[string]core.Object) Named {
 	return Named{resource: resource, objects: objects}
 }
@@ -42,5 +41,5 @@ func (n Named) List(_ context.Context, _ string, o registry.ListOptions) (regist
 	return list, nil
 }
 
-// Decode implements registry.Resource, for what Get and List have given.
+// Decode implements registry.Resource, for what Get and List returned.
 func (n Named) Decode(e registry.Encoded) (core.Object, error) { return n.objects[string(e.JSON)], nil }

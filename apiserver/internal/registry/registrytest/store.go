@@ -44,7 +44,7 @@ func New(resource core.Resource, objects ...core.Object) *Store {
 
 func key(namespace, name string) string { return namespace + "/" + name }
 
-// Put writes an object, whether or not it is there.
+// Put creates or replaces an object.
 func (s *Store) Put(obj core.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	}
 }
 
-// watchBuffer is more than any test writes while nobody reads.
+// watchBuffer is more than any test writes without reading.
 const watchBuffer = 1024
 
 func (s *Store) send(kind string, obj core.Object) {
@@ -193,7 +193,7 @@ func (s *Store) List(_ context.Context, namespace string, o registry.ListOptions
 	return list, nil
 }
 
-// Watch implements registry.Resource, from the present state on.
+// Watch implements registry.Resource, starting from the present state.
 func (s *Store) Watch(ctx context.Context, _ string, o registry.ListOptions) (registry.Watcher, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *Store) Create(_ context.Context, obj core.Object, _ registry.Admit, _ *
 	return s.encode(s.objects[key(obj.GetNamespace(), obj.GetName())]), nil
 }
 
-// Update implements registry.Resource; all ways to change an object are one.
+// Update implements registry.Resource; all subresources change the whole object.
 func (s *Store) Update(_ context.Context, target registry.Target, change registry.Transform, _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +246,7 @@ func (s *Store) Update(_ context.Context, target registry.Target, change registr
 	return s.encode(s.objects[key(target.Namespace, target.Name)]), false, nil
 }
 
-// Delete implements registry.Resource, without any grace.
+// Delete implements registry.Resource, without a grace period.
 func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
