@@ -26,24 +26,24 @@ const (
 	etcdDialTimeout = 20 * time.Second
 	etcdKeepAlive   = 30 * time.Second
 	maxEtcdMessage  = 64 << 20
-	// What etcd may send before it is read.
+	// How much etcd may send ahead of being read.
 	etcdStreamWindow = 1 << 20
 	etcdConnWindow   = 4 << 20
 )
 
-// Backend is the store of an API server and whatever runs behind it.
+// Backend is the store of an API server and what runs with it.
 type Backend struct {
-	// Storage is what objects are stored in.
+	// Storage is where objects are stored.
 	Storage storage.Interface
-	// Client is the one of etcd that Storage uses.
+	// Client is the etcd client that Storage uses.
 	Client *clientv3.Client
-	// Compactor drops revisions that nobody watches from any more.
+	// Compactor drops old revisions.
 	Compactor *etcd.Compactor
-	// Failed delivers why an embedded etcd ended by itself; nil without one.
+	// Failed delivers why an embedded etcd stopped by itself; nil without one.
 	Failed <-chan error
-	// Metrics are an embedded etcd's own; none without one.
+	// Metrics are those of an embedded etcd; none without one.
 	Metrics prometheus.Gatherer
-	// Close ends the connection, or the embedded etcd.
+	// Close closes the connection, or stops the embedded etcd.
 	Close func() error
 
 	flags  *config.Options
@@ -51,19 +51,19 @@ type Backend struct {
 	logger *zap.Logger
 }
 
-// Options are what a Backend is opened by.
+// Options are what Open needs.
 type Options struct {
 	Flags *config.Options
 	// Transformer encrypts what is stored; nil stores it as it is.
 	Transformer etcd.Transformer
 	Metrics     *measured.Metrics
-	Tracer      *tracing.Tracer // of requests to an etcd that is not embedded; nil traces none
+	Tracer      *tracing.Tracer // of requests to an external etcd; nil for no tracing
 	Clock       clock.WithTicker
 	Logger      *zap.Logger
 }
 
 // Open connects to the etcd that the flags name, or starts one in the data
-// directory. It does not wait until an etcd answers that is not its own.
+// directory. It does not wait for an external etcd to answer.
 func Open(ctx context.Context, o Options) (*Backend, error) {
 	if len(o.Flags.EtcdServers) > 0 {
 		return connect(o)
@@ -77,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 	return b, nil
 }
 
-// backend stores in the etcd that store names.
+// backend returns a Backend that stores in the etcd that store names.
 func (o Options) backend(store etcd.Options) *Backend {
 	store.Transformer, store.Clock = o.Transformer, o.Clock
 	return &Backend{
@@ -96,8 +96,8 @@ func connect(o Options) (*Backend, error) {
 	}
 	options := []grpc.DialOption{
 		grpc.WithUserAgent("kctl-apiserver"),
-		// Said once. Left to itself, gRPC measures the connection for as long as it
-		// lives, by a ping for nearly every answer.
+		// Fixed windows: otherwise gRPC measures the connection for as long as it
+		// lives, with a ping for nearly every answer.
 		grpc.WithStaticStreamWindowSize(etcdStreamWindow), grpc.WithStaticConnWindowSize(etcdConnWindow),
 	}
 	if o.Tracer != nil {
@@ -143,8 +143,8 @@ func etcdTLS(o *config.Options) (*tls.Config, error) {
 	return c, nil
 }
 
-// Check asks etcd for something, as the health checks do, and waits for the
-// answer for --etcd-healthcheck-timeout.
+// Check reads something from etcd, as the health checks do, and waits up to
+// --etcd-healthcheck-timeout for the answer.
 func (b *Backend) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, b.flags.EtcdCheckTimeout)
 	defer cancel()

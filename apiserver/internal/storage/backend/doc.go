@@ -1,6 +1,6 @@
-// Package backend opens the store that an API server keeps its objects in: the
-// etcd that the flags name, or one of the server's own, in its process.
+// Package backend opens the store in which an API server keeps its objects: the
+// etcd that the flags name, or one embedded in the process.
 //
-// The server opens one when it starts, waits for it, and closes it last. What is
-// stored, and how, is etcd's and encrypt's.
+// The server opens it at its start, waits for it, and closes it last. How
+// objects are stored is up to packages etcd and encrypt.
 package backend

@@ -17,12 +17,12 @@ import (
 	"kctl/proto/daemon"
 )
 
-// waitPolicy spaces out questions whether etcd answers by now.
+// waitPolicy is the back-off between attempts to reach etcd.
 var waitPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
 
-// Wait waits until etcd answers, and says what it waits for and why.
-// Nothing that time could heal ends it; certificates that one of the two does
-// not accept do.
+// Wait waits until etcd answers, and logs what it waits for and why. It gives
+// up only on errors that time does not heal: certificates that one side does
+// not accept.
 func (b *Backend) Wait(ctx context.Context) error {
 	said := ""
 	for failures := 1; ; failures++ {
@@ -57,8 +57,9 @@ const healthPath = "/health"
 
 func (b *Backend) servers() string { return strings.Join(b.flags.EtcdServers, ", ") }
 
-// whyNoEtcd asks the servers' own health endpoints: unlike etcd's client they
-// tell what went wrong with a connection. It returns nil where it learns nothing.
+// whyNoEtcd asks the servers' health endpoints: unlike etcd's client, an HTTP
+// client says what went wrong with a connection. It returns nil if it learns
+// nothing.
 func (b *Backend) whyNoEtcd(ctx context.Context) error {
 	security, err := etcdTLS(b.flags)
 	if err != nil {
@@ -87,8 +88,8 @@ func (b *Backend) whyNoEtcd(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// socketTransport tells whether anybody listens at a socket of the machine: the
-// path of its URL names the file, so that none is left for what could be asked.
+// socketTransport only finds out whether anything listens on a unix socket: the
+// path of its URL is the socket's file, so none is left for a request.
 type socketTransport struct{}
 
 func (socketTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -101,7 +102,7 @@ func (socketTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 }
 
-// isCertificateProblem tells whether one side does not accept the other's
+// isCertificateProblem reports whether one side does not accept the other's
 // certificate.
 func isCertificateProblem(err error) bool {
 	var unverified *tls.CertificateVerificationError

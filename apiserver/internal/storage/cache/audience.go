@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// audience is the watchers of a cache. Those that ask for one value of a field,
-// as a kubelet does for its node's pods, are found by it, so that a change
-// costs nothing for the thousands that it does not concern. It is not safe for
-// concurrent use.
+// audience is the set of a cache's watchers. Those that ask for one value of a
+// field, as a kubelet does for its node's pods, are indexed by it, so that a
+// change costs nothing for the thousands it does not concern. It is not safe
+// for concurrent use.
 type audience struct {
 	others  map[*Watcher]struct{}
 	byField map[string]map[string]map[*Watcher]struct{} // field, value
@@ -20,8 +20,8 @@ func newAudience() audience {
 	return audience{others: map[*Watcher]struct{}{}, byField: map[string]map[string]map[*Watcher]struct{}{}}
 }
 
-// narrowest is the field of s, with the value it must have, that fewest
-// objects are likely to share; ok is false where s names none.
+// narrowest returns the field of s, with its required value, that the fewest
+// objects are likely to share; ok is false if s names none.
 func narrowest(s fields.Selector) (field, value string, ok bool) {
 	if s == nil {
 		return "", "", false
@@ -37,7 +37,7 @@ func narrowest(s fields.Selector) (field, value string, ok bool) {
 	return field, value, ok
 }
 
-// home is the set that w is in, or belongs into.
+// home is the set that w is in, or belongs in.
 func (a *audience) home(w *Watcher) map[*Watcher]struct{} {
 	field, value, ok := narrowest(w.options.Fields)
 	if !ok {
@@ -67,7 +67,7 @@ func (a *audience) remove(w *Watcher) {
 	}
 }
 
-// all are the watchers, each once. They may be removed meanwhile.
+// all yields every watcher once. They may be removed meanwhile.
 func (a *audience) all() iter.Seq[*Watcher] {
 	return func(yield func(*Watcher) bool) {
 		if !each(a.others, yield) {
@@ -83,7 +83,7 @@ func (a *audience) all() iter.Seq[*Watcher] {
 	}
 }
 
-// each yields the watchers, and reports whether all of them were wanted.
+// each yields the watchers of a set, and reports whether yield wanted all of them.
 func each(watchers map[*Watcher]struct{}, yield func(*Watcher) bool) bool {
 	for w := range watchers {
 		if !yield(w) {
@@ -93,7 +93,7 @@ func each(watchers map[*Watcher]struct{}, yield func(*Watcher) bool) bool {
 	return true
 }
 
-// concerned are the watchers that may see something of a change, each once.
+// concerned yields, once each, the watchers that may see something of a change.
 func (c *Cache) concerned(ch *change) iter.Seq[*Watcher] {
 	return func(yield func(*Watcher) bool) {
 		if !each(c.watchers.others, yield) {

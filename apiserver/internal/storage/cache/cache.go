@@ -18,22 +18,22 @@ import (
 // ErrNotReady: the cache has not read its resource from etcd yet.
 var ErrNotReady = errors.New("storage is being read")
 
-// Options are what a Cache is built with.
+// Options are what a Cache is built from.
 type Options struct {
 	Storage storage.Reader
 	// Feed brings the changes; a cache without one makes its own.
 	Feed *Feed
-	// Prefix is that of the keys to hold, with the slash behind: "/registry/pods/".
+	// Prefix is that of the keys to hold, with its trailing slash: "/registry/pods/".
 	Prefix string
-	// Namespaced: behind the prefix stands "namespace/name", else "name".
+	// Namespaced: "namespace/name" follows the prefix, otherwise "name".
 	Namespaced bool
 	// Kind is that of the objects, for bookmarks.
 	Kind schema.GroupVersionKind
-	// Fields finds the selectable fields of an encoded object, beside
-	// metadata.name and metadata.namespace; nil where there are none.
+	// Fields finds the selectable fields of an encoded object, besides
+	// metadata.name and metadata.namespace; nil if there are none.
 	Fields func(value []byte) (fields.Set, error)
-	// Normal brings a stored value into the form in which it is to be seen;
-	// nil where every value is. It must not fail: what it can't read stays.
+	// Normal brings a stored value into the form that clients see; nil if all
+	// values are in it. It must not fail: what it can't read stays as it is.
 	Normal func(value []byte) []byte
 	Clock  clock.WithTicker
 	Logger *zap.Logger
@@ -53,8 +53,8 @@ type Cache struct {
 
 	readiness atomic.Pointer[readiness] // written under mu
 
-	// woken are the watchers to wake when mu is free again. It is used under the
-	// feed's mu.
+	// woken are the watchers to wake once mu is free again. Guarded by the feed's
+	// mu.
 	woken []*Watcher
 
 	expected expectations
@@ -63,16 +63,16 @@ type Cache struct {
 	// list. It is written under mu and read without.
 	applied atomic.Int64
 
-	// A cache that comes to a feed under way, or is held back, is read by itself. What the
-	// feed brings meanwhile is kept in missed. Guarded by the feed's mu.
+	// A cache that joins a running feed, or is held back, is read by itself; missed keeps
+	// what the feed brings meanwhile. Guarded by the feed's mu.
 	loading bool
 	missed  []storage.Event
-	heldBy  string        // the key that it is held back by
-	again   chan struct{} // it is worth to try and read it now
+	heldBy  string        // the key because of which it is held back
+	again   chan struct{} // it is worth trying to read it now
 }
 
-// New returns a cache that is empty and not ready until Run runs, and its feed
-// does. Whoever makes a cache runs it: its end takes it off the feed.
+// New returns a cache that is empty and not ready until its Run and its feed's
+// run. The caller must run it: when Run ends, the cache leaves the feed.
 func New(o Options) *Cache {
 	c := &Cache{
 		options:  o,
@@ -90,9 +90,9 @@ func New(o Options) *Cache {
 	return c
 }
 
-// Revision is up to where the cache has every change. Read under mu it is what
-// the entries are at: the feed counts a revision only when its changes have
-// been applied, and goes on without a cache that is held back.
+// Revision is the revision up to which the cache has every change. Read under
+// mu, it is that of the entries: the feed counts a revision only when its
+// changes have been applied, and goes on without a cache that is held back.
 func (c *Cache) Revision() int64 {
 	if c.Ready() != nil {
 		return c.applied.Load()
@@ -107,18 +107,18 @@ func (c *Cache) Changed() int64 {
 	return c.changed
 }
 
-// Entry is one object. It never changes; a change of the object makes a new
-// one. It gives its labels and fields to selectors.
+// Entry is one object. It is immutable; a change of the object makes a new one.
+// Selectors read its labels and fields.
 type Entry struct {
 	Key      string
-	Value    []byte // JSON with resourceVersion; not to be changed
+	Value    []byte // JSON with resourceVersion; must not be changed
 	Revision int64
 
 	namespace, name string // parts of Key
 	index           atomic.Pointer[index]
 }
 
-// index is what selectors look at, found when one does so first.
+// index is what selectors look at, computed when the first one does.
 type index struct {
 	labels pairs
 	fields pairs

@@ -23,48 +23,47 @@ const (
 type Encoded struct {
 	JSON     []byte
 	Revision int64
-	// Object is what JSON was made from, where that is at hand, but for its
-	// resourceVersion; else nil. It saves reading the JSON back, is shared, and
-	// must not be changed.
+	// Object is what JSON was encoded from, without the resourceVersion, if that
+	// is at hand; otherwise nil. It saves decoding the JSON, is shared, and must
+	// not be changed.
 	Object core.Object
 }
 
-// WatchEvent is one change as a watcher sees it: an object that comes to match
+// WatchEvent is one change as a watcher sees it: an object that begins to match
 // the selectors is ADDED, one that stops matching is DELETED.
 type WatchEvent struct {
 	Type   string
 	Object Encoded
-	// Frame is the event as it goes over the wire in JSON, framed once and
-	// shared by every watcher that sees the same event; nil where it has to be
-	// made.
+	// Frame is the event as it goes over the wire in JSON, encoded once and shared
+	// by all watchers that see the same event; nil if it has yet to be made.
 	Frame []byte
 }
 
-// ErrorEvent is the event by which a watch tells why it ends.
+// ErrorEvent is the event that tells a watcher why its watch ends.
 func ErrorEvent(err error) WatchEvent {
 	return WatchEvent{Type: Error, Object: Encoded{JSON: status.JSON(err)}}
 }
 
-// change is one change of one object, as it happened: what a watcher with
-// selectors sees of it may differ.
+// change is one change of one object; what a watcher with selectors sees of it
+// may differ.
 type change struct {
 	kind     string // Added, Modified or Deleted
 	revision int64
 	at       time.Time
 	frame    []byte
-	// entry is the object after the change; of a deleted one, the last state
-	// with the revision of the deletion.
+	// entry is the object after the change; for a deleted one, its last state with
+	// the revision of the deletion.
 	entry *Entry
-	old   *Entry // before the change; nil for Added
-	// object is what the entry's value was made from, as long as the change is
-	// among the youngest.
+	old   *Entry // the one before the change; nil for Added
+	// object is what the entry's value was encoded from, while the change is among
+	// the most recent.
 	object atomic.Pointer[core.Object]
 
-	// What is seen by those whom a modified object comes to or leaves.
+	// What watchers see whose selectors a modified object begins or ceases to match.
 	asAdded, asDeleted atomic.Pointer[WatchEvent]
 }
 
-// holds is how many bytes are kept for the change's sake.
+// holds is how many bytes the change keeps alive.
 func (ch *change) holds() int {
 	if ch.old == nil {
 		return len(ch.frame)
@@ -81,14 +80,14 @@ var (
 	frameEnd = "}\n"
 )
 
-// frame puts value into the JSON of an event, and returns that and where in it
-// the value is: one allocation serves both.
+// frame wraps value in the JSON of an event, and returns that and the value's
+// part of it: one allocation serves both.
 func frame(kind string, value []byte) (framed, inside []byte) {
 	framed, inside, _ = frameAt(kind, value, 0, func(dst, value []byte, _ int64) ([]byte, error) { return append(dst, value...), nil })
 	return framed, inside
 }
 
-// frameAt is frame of a value that put gives its revision meanwhile.
+// frameAt is frame for a value whose resourceVersion put sets while it copies it.
 func frameAt(kind string, value []byte, revision int64, put func(dst, value []byte, revision int64) ([]byte, error)) (framed, inside []byte, err error) {
 	start := frameStart[kind]
 	framed = append(make([]byte, 0, len(start)+len(value)+raw.VersionLength+len(frameEnd)), start...)
@@ -100,8 +99,8 @@ func frameAt(kind string, value []byte, revision int64, put func(dst, value []by
 	return framed, framed[len(start):end:end], nil
 }
 
-// seenBy is as what a watcher with the given selection sees the change; ok is
-// false where it sees nothing.
+// seenBy returns the type of event that a watcher with the given selection
+// sees; ok is false if it sees none.
 func (c *Cache) seenBy(s Selection, ch *change) (kind string, ok bool) {
 	now := ch.kind != Deleted && c.matches(s, ch.entry)
 	before := ch.old != nil && c.matches(s, ch.old)
@@ -116,7 +115,7 @@ func (c *Cache) seenBy(s Selection, ch *change) (kind string, ok bool) {
 	return "", false
 }
 
-// event is the change as kind.
+// event returns the change as an event of the given type.
 func (ch *change) event(kind string) WatchEvent {
 	if kind == ch.kind {
 		event := WatchEvent{Type: kind, Object: Encoded{JSON: ch.entry.Value, Revision: ch.revision}, Frame: ch.frame}
@@ -133,7 +132,7 @@ func (ch *change) event(kind string) WatchEvent {
 		return *made
 	}
 	if kind == Deleted {
-		// Gone from the watcher's sight: as it was, with the revision of now.
+		// It left the watcher's selection: as it was before, with the present revision.
 		value = withRevision(ch.old.Value, ch.revision)
 	}
 	framed, inside := frame(kind, value)
@@ -143,7 +142,7 @@ func (ch *change) event(kind string) WatchEvent {
 }
 
 // withRevision sets the resourceVersion of a value that the cache holds, which
-// therefore is well-formed.
+// is therefore well-formed.
 func withRevision(value []byte, revision int64) []byte {
 	out, err := raw.SetResourceVersion(value, revision)
 	if err != nil {

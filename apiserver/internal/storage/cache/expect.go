@@ -10,20 +10,20 @@ import (
 	"kctl/proto/core"
 )
 
-// Whoever writes an object has it decoded, and may say what selectors will look
-// at in it, and what followers inside the server will; the change that comes
-// back from etcd then needs no decoding. It is a hint only: a change that is not
-// the expected one is looked at by itself.
+// The writer of an object has it in decoded form, and may announce what
+// selectors and followers inside the server will look at; then the change that
+// comes back from etcd needs no decoding. It is a hint only: a change that is
+// not the expected one is decoded.
 
 // maxExpected bounds the hints; beyond it new ones are not taken.
 const maxExpected = 1024
 
-// Hint is what is known of an object that is about to be written.
+// Hint is what is known about an object that is about to be written.
 type Hint struct {
 	Labels map[string]string
 	Fields fields.Set
-	// Object is what was encoded, or nil. It is shared from then on and must not
-	// be changed.
+	// Object is what was encoded, or nil. It is shared from now on and must not be
+	// changed.
 	Object core.Object
 }
 
@@ -39,8 +39,8 @@ type expectation struct {
 	object core.Object
 }
 
-// Expect tells what is known of value, which is about to be written to key.
-// Unexpect takes it back where the write failed.
+// Expect announces value, which is about to be written to key. Unexpect takes
+// that back if the write failed.
 func (c *Cache) Expect(key string, value []byte, hint Hint) {
 	c.expected.mu.Lock()
 	defer c.expected.mu.Unlock()
@@ -52,22 +52,22 @@ func (c *Cache) Expect(key string, value []byte, hint Hint) {
 	}
 }
 
-// Unexpect takes back what Expect told.
+// Unexpect takes back what Expect announced.
 func (c *Cache) Unexpect(key string) {
 	c.expected.mu.Lock()
 	defer c.expected.mu.Unlock()
 	delete(c.expected.byKey, key)
 }
 
-// clear drops all hints: the changes that they are about may have been in a list.
+// clear drops all hints: their changes may have been part of a list.
 func (x *expectations) clear() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	clear(x.byKey)
 }
 
-// recognise returns what was told in advance of an object that comes back, if it
-// is what was expected.
+// recognise returns the hint for an object that comes back from etcd, if it is
+// the expected one.
 func (x *expectations) recognise(o storage.Object) (hint expectation, expected bool) {
 	x.mu.Lock()
 	hint, expected = x.byKey[o.Key]

@@ -17,48 +17,46 @@ import (
 	"kctl/proto/backoff"
 )
 
-// FeedOptions are what a Feed is built with.
+// FeedOptions are what a Feed is built from.
 type FeedOptions struct {
 	Storage storage.Reader
-	// Prefix is that of every key that a cache may hold, with the slash behind:
+	// Prefix is that of every key that a cache may hold, with its trailing slash:
 	// "/registry/".
 	Prefix string
 	Clock  clock.WithTicker
 	Logger *zap.Logger
 }
 
-// Feed keeps any number of caches in step with etcd by one list and one watch,
-// so that a resource that nobody uses costs next to nothing, and what is known
-// of etcd's progress is known to all caches at once. It is safe for concurrent
-// use.
+// Feed keeps any number of caches in step with etcd through one list and one
+// watch, so that an unused resource costs next to nothing, and all caches learn
+// of etcd's progress at once. It is safe for concurrent use.
 type Feed struct {
 	options FeedOptions
 
-	// revision is up to where everything was handed to every cache.
+	// revision is that up to which everything was handed to every cache.
 	revision atomic.Int64
-	// progress wakes the goroutine that asks etcd how far it is.
+	// progress wakes the goroutine that asks etcd for progress.
 	progress chan struct{}
 
 	// mu is held while events are handed out. A cache's own mu is taken inside
 	// it, never the other way round.
 	mu     sync.Mutex
 	caches map[string][]*Cache // by their prefix
-	listed bool                // the caches have been read, and the watch goes on from there
+	listed bool                // the caches have been read, and the watch resumes from there
 
 	waiting sync.Mutex
 	waiters []waiter
 }
 
-// NewFeed returns a feed whose caches get something once Run runs.
+// NewFeed returns a feed, which does nothing before Run.
 func NewFeed(o FeedOptions) *Feed {
 	return &Feed{options: o, progress: make(chan struct{}, 1), caches: map[string][]*Cache{}}
 }
 
 var feedBackoff = backoff.Policy{Initial: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
 
-// Run feeds the caches until ctx ends. A watch that breaks goes on from where
-// it was; only where etcd has dropped the changes since is everything read
-// again.
+// Run feeds the caches until ctx ends. A broken watch resumes where it was;
+// only if etcd has dropped the changes since then is everything read again.
 func (f *Feed) Run(ctx context.Context) error {
 	failures := 0
 	for {
@@ -116,7 +114,7 @@ func (f *Feed) hasListed() bool {
 	return f.listed
 }
 
-// lost has everything read again where etcd no longer has what comes next.
+// lost makes the feed read everything again if etcd no longer has the next changes.
 func (f *Feed) lost(err error) {
 	if errors.Is(err, storage.ErrCompacted) {
 		f.mu.Lock()
@@ -125,14 +123,14 @@ func (f *Feed) lost(err error) {
 	}
 }
 
-// replace gives every cache its part of objects, which are all there were at
+// replace gives every cache its part of objects, which is all that existed at
 // revision, in key order.
 func (f *Feed) replace(objects []storage.Object, revision int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if revision < f.revision.Load() {
-		// A store that was put back from a backup. No cache may say meanwhile
-		// that it is newer than it is.
+		// The store was restored from a backup. No cache may claim meanwhile to be
+		// newer than it is.
 		f.revision.Store(revision)
 	}
 	for prefix, caches := range f.caches {
@@ -152,7 +150,7 @@ func (f *Feed) replace(objects []storage.Object, revision int64) {
 	f.reached(revision)
 }
 
-// part is what of objects, which are in key order, begins with prefix.
+// part returns the objects with the prefix; objects are in key order.
 func part(objects []storage.Object, prefix string) []storage.Object {
 	start := sort.Search(len(objects), func(i int) bool { return objects[i].Key >= prefix })
 	rest := objects[start:]
@@ -177,7 +175,7 @@ func (f *Feed) handOut(events []storage.Event) {
 	f.reached(events[len(events)-1].Object.Revision)
 }
 
-// prefixOf is the prefix of the cache that holds key, "" where none does.
+// prefixOf is the prefix of the cache that holds key, "" if none does.
 func (f *Feed) prefixOf(key string) string {
 	if !strings.HasPrefix(key, f.options.Prefix) {
 		return ""
@@ -200,8 +198,8 @@ func (f *Feed) reached(revision int64) {
 	f.wakeWaiters(revision)
 }
 
-// attach adds a cache, which has to be read by itself where the feed is under
-// way.
+// attach adds a cache, which has to be read by itself if the feed is already
+// running.
 func (f *Feed) attach(c *Cache) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 )
 
 // maxMissed bounds the events that are kept for a cache while it is read by
-// itself; beyond it it is read again.
+// itself; with more, it is read again.
 const maxMissed = 10_000
 
 // Run keeps the cache in step with etcd until ctx ends, which ends every
-// watcher too. Where the cache has a feed of its own, that runs here.
+// watcher too. If the cache has a feed of its own, that runs here, too.
 func (c *Cache) Run(ctx context.Context) error {
 	defer func() {
 		c.feed.detach(c)
@@ -46,8 +46,8 @@ func (c *Cache) keepLoaded(ctx context.Context) error {
 	}
 }
 
-// load reads a cache that came to a feed under way or was held back, until that has
-// succeeded.
+// load reads a cache that joined a running feed or was held back, until that
+// succeeds.
 func (c *Cache) load(ctx context.Context) error {
 	for failures := 1; c.feed.begin(c); failures++ {
 		objects, revision, _, err := c.options.Storage.List(ctx, c.options.Prefix, "", 0, 0)
@@ -58,7 +58,7 @@ func (c *Cache) load(ctx context.Context) error {
 			return nil
 		}
 		delay := feedBackoff.Delay(failures)
-		if !errors.Is(err, storage.ErrUnreadable) { // which has been told of
+		if !errors.Is(err, storage.ErrUnreadable) { // which has been reported
 			c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("after", delay), zap.Error(err))
 		}
 		select {
@@ -71,8 +71,8 @@ func (c *Cache) load(ctx context.Context) error {
 	return nil
 }
 
-// begin is whether the cache is to be read by itself. What will be read is not older
-// than what the feed has brought.
+// begin reports whether the cache is to be read by itself. What will be read is not
+// older than what the feed has brought.
 func (f *Feed) begin(c *Cache) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *Cache) adopt(objects []storage.Object, revision int64) error {
 	if err := storage.Unreadable(objects); err != nil {
 		return c.feed.withhold(c, err)
 	}
-	c.normalize(objects) // takes its time, and is not for the feed to wait for
+	c.normalize(objects) // takes time, for which the feed must not wait
 	return c.feed.adopt(c, objects, revision)
 }
 
@@ -101,9 +101,9 @@ func (f *Feed) withhold(c *Cache, why error) error {
 
 var errTooMuchMissed = errors.New("more changed meanwhile than is kept")
 
-// adopt gives the cache what was read at revision, and what happened since.
-// The feed was not further than revision when the cache came to it, so nothing
-// is missing between them.
+// adopt gives the cache what was read at revision, and what happened since. The
+// feed was not beyond revision when the cache joined it, so nothing is missing
+// in between.
 func (f *Feed) adopt(c *Cache, objects []storage.Object, revision int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

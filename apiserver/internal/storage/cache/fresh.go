@@ -12,11 +12,11 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// freshDeadline is how long a reader waits for the cache to come to a revision;
+// freshDeadline is how long a reader waits for the cache to reach a revision;
 // upstream's.
 const freshDeadline = 3 * time.Second
 
-// FutureError says that the cache did not come to the revision asked for.
+// FutureError: the cache did not reach the requested revision.
 type FutureError struct{ Wanted, Current int64 }
 
 func (e *FutureError) Error() string {
@@ -26,14 +26,14 @@ func (e *FutureError) Error() string {
 // Is makes the error one of kind storage.ErrFuture.
 func (e *FutureError) Is(target error) bool { return target == storage.ErrFuture }
 
-// waiter waits for the feed to come to a revision.
+// waiter waits for the feed to reach a revision.
 type waiter struct {
 	revision int64
 	reached  chan struct{}
 }
 
 // WaitCurrent waits until the cache has everything that was written before the
-// call, by whomever.
+// call, also by other servers.
 func (c *Cache) WaitCurrent(ctx context.Context) error {
 	if err := c.WaitReady(ctx); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 	}
 	err := c.feed.wait(ctx, revision)
 	if late := (*FutureError)(nil); errors.As(err, &late) {
-		late.Current = c.Revision() // the feed may not have told of anything since the list
+		late.Current = c.Revision() // the feed may not have seen any change since the list
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (f *Feed) someoneWaits() bool {
 	return len(f.waiters) > 0
 }
 
-// wakeWaiters lets go all who waited for revision or less.
+// wakeWaiters releases those that wait for revision or less.
 func (f *Feed) wakeWaiters(revision int64) {
 	f.waiting.Lock()
 	defer f.waiting.Unlock()
@@ -126,8 +126,8 @@ func (f *Feed) wakeWaiters(revision int64) {
 // drops requests that come while its watch is behind.
 const progressAgain = 20 * time.Millisecond
 
-// askProgress asks etcd how far it is for as long as somebody waits: what was
-// written last may be none of the feed's keys.
+// askProgress keeps asking etcd for progress while there are waiters: the last
+// write may not have been to one of the feed's keys.
 func (f *Feed) askProgress(ctx context.Context, watch storage.Watch) {
 	for {
 		select {

@@ -12,18 +12,18 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// ErrHeldBack: the cache is not what etcd holds, because something of that cannot be
-// read.
+// ErrHeldBack: the cache does not have what etcd holds, because an object there
+// cannot be read.
 var ErrHeldBack = errors.New("held back")
 
-// readiness is whether the cache can be read. It is replaced as a whole.
+// readiness says whether the cache can be read. It is replaced as a whole.
 type readiness struct {
-	known chan struct{} // closed when it is ready, or known why it is not
+	known chan struct{} // closed when the cache is ready, or it is known why it is not
 	held  error         // why it is held back: of kinds ErrHeldBack and storage.ErrUnreadable
 }
 
-// Ready reports whether the cache has read its resource; ErrNotReady if not, ErrHeldBack
-// where that is because of an object.
+// Ready returns nil once the cache has read its resource, ErrNotReady before that, and
+// ErrHeldBack if an object prevents it.
 func (c *Cache) Ready() error {
 	r := c.readiness.Load()
 	select {
@@ -34,8 +34,8 @@ func (c *Cache) Ready() error {
 	}
 }
 
-// WaitReady waits until the cache has read its resource. It does not wait for one that
-// is held back: somebody has to put that right first.
+// WaitReady waits until the cache has read its resource. If it is held back, WaitReady
+// returns at once: an administrator has to repair that first.
 func (c *Cache) WaitReady(ctx context.Context) error {
 	if err := c.Ready(); !errors.Is(err, ErrNotReady) {
 		return err
@@ -61,9 +61,9 @@ func (c *Cache) setReady(held error) {
 	}
 }
 
-// holdBack keeps the cache as it was, for nobody to read, until its resource can be read
-// as a whole: no list may be without an object because that is broken, or was sealed
-// with a key that is lost. The feed's mu is held, and other caches go on.
+// holdBack freezes the cache and denies reads until its resource can be read as a whole:
+// no list may lack an object because that is corrupt, or was sealed with a key that is
+// lost. The feed's mu is held; other caches go on.
 func (c *Cache) holdBack(why error) {
 	if !errors.Is(c.Ready(), ErrHeldBack) {
 		c.options.Logger.Error("resource held back, because a stored value cannot be read", zap.Error(why))
@@ -79,7 +79,8 @@ func (c *Cache) holdBack(why error) {
 	c.endWatchers()
 }
 
-// tryAgain has what could not be read be read once more, without waiting.
+// tryAgain triggers another attempt to read a cache that is held back, without waiting
+// for it.
 func (c *Cache) tryAgain() {
 	select {
 	case c.again <- struct{}{}:
@@ -87,8 +88,8 @@ func (c *Cache) tryAgain() {
 	}
 }
 
-// isHeldBy: something has become of the object that the cache is held back by. The feed's mu
-// is held.
+// isHeldBy reports whether events include a change of the object because of which the cache
+// is held back. The feed's mu is held.
 func (c *Cache) isHeldBy(events []storage.Event) bool {
 	for _, e := range events {
 		if e.Object.Key == c.heldBy {
@@ -98,8 +99,8 @@ func (c *Cache) isHeldBy(events []storage.Event) bool {
 	return false
 }
 
-// HeldBack are the prefixes, within that of the feed, of the caches that are held back,
-// sorted.
+// HeldBack returns the prefixes of the caches that are held back, relative to the
+// feed's and sorted.
 func (f *Feed) HeldBack() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

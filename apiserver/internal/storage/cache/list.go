@@ -14,13 +14,12 @@ type Page struct {
 	Limit int64  // 0 for all
 }
 
-// List is a part of a collection, at one revision.
+// List is a part of a collection at one revision.
 type List struct {
 	Entries  []*Entry
 	Revision int64
 	More     bool
-	// Remaining counts what is behind this page, where the page is not
-	// selected; else it is -1.
+	// Remaining counts what follows this page; -1 if the page has selectors.
 	Remaining int64
 }
 
@@ -31,7 +30,7 @@ func (c *Cache) Get(key string) (*Entry, bool) {
 	return c.entries.Get(&Entry{Key: key})
 }
 
-// Count returns how many keys begin with prefix, but no more than most.
+// Count returns how many keys begin with prefix, counting no further than most.
 func (c *Cache) Count(prefix string, most int) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -49,7 +48,7 @@ func (c *Cache) Count(prefix string, most int) int {
 	return count
 }
 
-// List reads a page as the cache has it now.
+// List reads a page of the cache's present state.
 func (c *Cache) List(p Page) List {
 	c.mu.RLock()
 	candidates, revision := c.collect(p), c.Revision()
@@ -57,8 +56,8 @@ func (c *Cache) List(p Page) List {
 	return c.page(p, candidates, revision)
 }
 
-// collect returns the entries that the page may hold. Selectors are left to
-// page, which needs no lock.
+// collect returns the entries that the page may hold. page applies the
+// selectors, which needs no lock.
 func (c *Cache) collect(p Page) []*Entry {
 	if key, ok := c.onlyKey(p.Selection); ok {
 		if e, found := c.entries.Get(&Entry{Key: key}); found && e.Key > p.After {
@@ -107,9 +106,9 @@ func (c *Cache) page(p Page, candidates []*Entry, revision int64) List {
 	return list
 }
 
-// ListAt reads a page as it was at revision: from the cache where nothing has
-// changed since, else from etcd. Its error is of kind storage.ErrCompacted
-// where etcd has dropped that revision.
+// ListAt reads a page as of revision: from the cache if nothing has changed
+// since, otherwise from etcd. It returns storage.ErrCompacted if etcd has
+// dropped that revision.
 func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error) {
 	c.mu.RLock()
 	if c.changed <= revision && revision <= c.Revision() {
@@ -124,12 +123,12 @@ func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error
 	return c.ListStored(ctx, p, revision)
 }
 
-// beyond comes after every key: in UTF-8 there is no such byte.
+// beyond sorts after every key: UTF-8 has no such byte.
 const beyond = "\xff"
 
-// kept fails where etcd has dropped the revision: a token that pages are continued by
-// is to expire whether anything has changed or not (upstream's conformance test of
-// chunking waits for that). The range that it asks for is empty.
+// kept fails if etcd has dropped the revision: a continue token has to expire whether
+// anything has changed or not (upstream's conformance test of chunking waits for
+// that). The range it reads is empty.
 func (c *Cache) kept(ctx context.Context, revision int64) error {
 	if revision == c.Revision() {
 		return nil
@@ -149,11 +148,11 @@ func (c *Cache) GetStored(ctx context.Context, key string) (*Entry, error) {
 	return c.newEntry(one[0]), nil
 }
 
-// storedPage is how many objects a selective read asks of etcd at once.
+// storedPage is how many objects a read with selectors asks etcd for at once.
 const storedPage = 500
 
-// ListStored reads a page from etcd as it was at revision, or (0) is now. Its error is of
-// kind storage.ErrUnreadable where an object of it can't be read.
+// ListStored reads a page from etcd as of revision, or of now (0). It returns
+// storage.ErrUnreadable if one of the page's objects can't be read.
 func (c *Cache) ListStored(ctx context.Context, p Page, revision int64) (List, error) {
 	list := List{Revision: revision}
 	all := p.everything()

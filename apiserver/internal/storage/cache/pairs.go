@@ -2,10 +2,10 @@ package cache
 
 import "encoding/binary"
 
-// pairs are names with their values: what selectors look at, one behind the
-// other, each after its length. An object has a few, and thousands of objects
-// are kept: in one string they take a fifth of a map's memory, are searched as
-// fast, and are nothing to the collector of garbage.
+// pairs holds names and values that selectors look at, one after the other,
+// each preceded by its length. An object has a few, and thousands of objects
+// are kept: one string takes a fifth of a map's memory, is searched as fast,
+// and costs the garbage collector nothing.
 type pairs string
 
 func pairsOf(m map[string]string) pairs {
@@ -24,7 +24,7 @@ func appendText(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
-// cut returns the first text of p, and what is behind it.
+// cut returns the first text of p, and the rest.
 func (p pairs) cut() (text string, rest pairs) {
 	length, at := 0, 0
 	for shift := 0; ; shift += 7 {

@@ -11,14 +11,14 @@ import (
 	"kctl/apiserver/internal/storage/raw"
 )
 
-// maxPast is how many revisions of the past a watcher may ask of etcd: to list
-// again costs less than more of them.
+// maxPast is how many past revisions a watcher may have read from etcd: beyond
+// that, listing again costs less.
 const maxPast = 10_000
 
 var errTooFar = errors.New("more has happened since than is read again")
 
-// tooOld tells whoever watches that the changes since a revision are no longer
-// known, in the words that clients of upstream's server know.
+// tooOld tells a watcher that the changes since a revision are no longer known,
+// in the words that upstream's clients know.
 type tooOld struct{ since, oldest int64 }
 
 func (e tooOld) Error() string {
@@ -27,9 +27,9 @@ func (e tooOld) Error() string {
 
 func (tooOld) Unwrap() error { return storage.ErrCompacted }
 
-// replay has a watcher from before the ring read what etcd still has of the
-// changes since, so that who was away, or too slow, or met a server that has just
-// started, need not list again.
+// replay lets a watcher whose revision is older than the ring read the changes
+// that etcd still has, so that a client that was away or too slow, or meets a
+// server that has just started, need not list again.
 func (w *Watcher) replay() error {
 	w.cache.mu.Lock()
 	w.next = inPast
@@ -42,7 +42,7 @@ func (w *Watcher) replay() error {
 	return nil
 }
 
-// readPast opens the changes after a revision, up to where the cache is.
+// readPast opens the changes after a revision, up to the cache's own.
 func (w *Watcher) readPast(after int64) (err error) {
 	c := w.cache
 	w.replayed = c.Revision()
@@ -53,8 +53,8 @@ func (w *Watcher) readPast(after int64) (err error) {
 	return err
 }
 
-// sendPast delivers the changes of the past, and then has the watcher read on in
-// the ring; false ends it.
+// sendPast delivers the past changes, and then lets the watcher go on with the
+// ring; false ends it.
 func (w *Watcher) sendPast(d *delivery) bool {
 	for w.past != nil {
 		for change, err := range w.past {
@@ -69,7 +69,7 @@ func (w *Watcher) sendPast(d *delivery) bool {
 		if !d.end() {
 			return false
 		}
-		// The ring may have gone on meanwhile.
+		// The ring may have moved on meanwhile.
 		joined, ended := w.rejoin()
 		if ended {
 			return false
@@ -84,9 +84,10 @@ func (w *Watcher) sendPast(d *delivery) bool {
 	return true
 }
 
-// sendExpired tells that the past can't be read to its end, so that nobody tries
-// the same again and again; false, as for every end. Where etcd gave no answer, or
-// the watcher took too long, it may go on from what it has seen.
+// sendExpired tells the client that the past can't be read completely, so that it
+// does not try the same again and again; it returns false, like every end. If etcd
+// did not answer, or the watcher took too long, the client may resume from what it
+// has seen.
 func (w *Watcher) sendExpired(d *delivery, why error) bool {
 	if w.ctx.Err() != nil || errors.Is(why, storage.ErrUnavailable) {
 		return false
@@ -104,13 +105,13 @@ func (w *Watcher) sendExpired(d *delivery, why error) bool {
 func (w *Watcher) sendChange(d *delivery, past storage.Change) bool {
 	ch, err := w.cache.past(past)
 	if err != nil {
-		return true // as if it were not there: the feed has logged it in its time
+		return true // as if it did not exist: the feed logged it at the time
 	}
 	kind, sees := w.sees(ch)
 	return !sees || d.put(ch.event(kind))
 }
 
-// rejoin has the watcher go on in the ring from where the past ends.
+// rejoin lets the watcher go on with the ring where the past ends.
 func (w *Watcher) rejoin() (joined, ended bool) {
 	w.cache.mu.Lock()
 	defer w.cache.mu.Unlock()
@@ -121,8 +122,8 @@ func (w *Watcher) rejoin() (joined, ended bool) {
 	return w.enter(w.replayed), false
 }
 
-// past is a change of the past, as it was to be seen then. What was broken before
-// is as good as new.
+// past turns a past change into the change that watchers saw then. If the object
+// was unreadable before, it counts as new.
 func (c *Cache) past(p storage.Change) (ch *change, err error) {
 	ch = &change{kind: Added, revision: p.Object.Revision}
 	if p.Before.Key != "" {

@@ -2,14 +2,14 @@ package cache
 
 import "time"
 
-// The ring holds at least ringMin changes; it grows while they are younger than
-// ringFresh, which is how long a watcher may be away or behind, up to the
-// other bounds: whoever was away for longer is shown what etcd remembers
-// (replay.go). Changes older than ringStale go when new ones come, so that a
-// burst is not held for good. Without changes it takes no memory.
+// The ring holds at least ringMin changes. It grows, up to the other bounds,
+// while they are younger than ringFresh, which is how long a watcher may be
+// away or behind; one that was away for longer gets what etcd remembers
+// (replay.go). Changes older than ringStale are dropped when new ones come, so
+// that a burst is not held for ever. Without changes it takes no memory.
 //
-// Decoded objects weigh more than their bytes: only the youngest ringDecoded
-// changes have theirs, which is for followers that keep up.
+// Decoded objects weigh more than their bytes: only the most recent ringDecoded
+// changes keep theirs, for followers that keep up.
 const (
 	ringDecoded  = 64
 	ringFirst    = 8
@@ -20,18 +20,18 @@ const (
 	ringStale    = 5 * time.Minute
 )
 
-// ring remembers the last changes in order. Each has a number that counts up
-// by one; it is not safe for concurrent use.
+// ring remembers the last changes in order, numbered consecutively. It is not
+// safe for concurrent use.
 type ring struct {
 	changes []*change // by number modulo length
 	first   int64     // number of the oldest
-	next    int64     // number of the one to come
+	next    int64     // number of the next one
 	after   int64     // every change after this revision is held
 	bytes   int
 }
 
-// reset forgets everything: changes are held from after revision on. Numbers
-// go on, so that no watcher takes new changes for old ones.
+// reset forgets everything: it holds the changes after revision from now on.
+// Numbers are not reused, so that no watcher mistakes new changes for old ones.
 func (r *ring) reset(revision int64) {
 	*r = ring{first: r.next, next: r.next, after: revision}
 }
@@ -76,8 +76,8 @@ func (r *ring) grow() {
 	r.changes = larger
 }
 
-// since returns the number of the first change after revision; ok is false
-// where some of them are no longer held.
+// since returns the number of the first change after revision; ok is false if
+// some of them are no longer held.
 func (r *ring) since(revision int64) (number int64, ok bool) {
 	if revision < r.after {
 		return 0, false

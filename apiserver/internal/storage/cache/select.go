@@ -8,15 +8,15 @@ import (
 	"kctl/apiserver/internal/storage/raw"
 )
 
-// Selection says which entries are meant. The zero Selection is all of them.
+// Selection selects entries. The zero Selection selects all.
 type Selection struct {
-	// Prefix narrows the cache's prefix, to one namespace: "/registry/pods/default/".
+	// Prefix narrows the cache's prefix to one namespace: "/registry/pods/default/".
 	Prefix string
 	Labels labels.Selector // nil for all
 	Fields fields.Selector // nil for all
 }
 
-// onlyKey returns the only key that can match, where the fields name one.
+// onlyKey returns the only key that can match, if the fields name one.
 func (c *Cache) onlyKey(s Selection) (key string, ok bool) {
 	if s.Fields == nil {
 		return "", false
@@ -36,7 +36,7 @@ func (s Selection) everything() bool {
 	return (s.Labels == nil || s.Labels.Empty()) && (s.Fields == nil || s.Fields.Empty())
 }
 
-// matches reports whether e is meant. Its key is known to have the prefix.
+// matches reports whether e is selected. Its key is known to have the prefix.
 func (c *Cache) matches(s Selection, e *Entry) bool {
 	if s.everything() {
 		return true
@@ -51,7 +51,7 @@ func (c *Cache) matches(s Selection, e *Entry) bool {
 	return s.Fields == nil || s.Fields.Matches(selectable{c, e})
 }
 
-// indexOf finds labels and fields of e, once.
+// indexOf returns labels and fields of e, which it finds once.
 func (c *Cache) indexOf(e *Entry) *index {
 	if found := e.index.Load(); found != nil {
 		return found
@@ -70,7 +70,7 @@ func (c *Cache) indexOf(e *Entry) *index {
 	return made
 }
 
-// selectable lets selectors look at an entry without a map that holds the names
+// selectable shows an entry to selectors, without a map for the names that
 // every object has.
 type selectable struct {
 	cache *Cache

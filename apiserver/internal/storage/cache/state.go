@@ -8,7 +8,7 @@ import (
 	"kctl/apiserver/internal/storage/raw"
 )
 
-// normalize brings what was read into the form in which it is to be seen.
+// normalize brings what was read into the form that clients see.
 func (c *Cache) normalize(objects []storage.Object) {
 	if c.options.Normal == nil {
 		return
@@ -18,8 +18,8 @@ func (c *Cache) normalize(objects []storage.Object) {
 	}
 }
 
-// replace takes a complete list, read at revision. It ends every watcher: what
-// happened before is not known change by change.
+// replace takes a complete list, read at revision. It ends all watchers, since
+// the individual changes before it are unknown.
 func (c *Cache) replace(objects []storage.Object, revision int64) {
 	entries := make([]*Entry, len(objects))
 	for i, object := range objects {
@@ -35,7 +35,7 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	c.recent.reset(revision)
 	c.changed = revision
 	c.endWatchers()
-	// A store that was put back from a backup may be at an older revision.
+	// A store restored from a backup may be at an older revision.
 	c.applied.Store(revision)
 	if errors.Is(c.Ready(), ErrHeldBack) {
 		c.options.Logger.Info("resource read again, which was held back")
@@ -43,7 +43,7 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	c.setReady(nil)
 }
 
-// apply takes events in the order in which etcd sent them, or none where one can't be
+// apply applies events in the order in which etcd sent them, or none if one can't be
 // read.
 func (c *Cache) apply(events []storage.Event) error {
 	changes := make([]*change, 0, len(events))
@@ -70,7 +70,7 @@ func (c *Cache) apply(events []storage.Event) error {
 	return nil
 }
 
-// prepare does what needs no lock. Progress makes no change.
+// prepare does what needs no lock. Progress events make no change.
 func (c *Cache) prepare(e storage.Event) (*change, error) {
 	if e.Type == storage.Progress || e.Object.Unreadable != nil {
 		return nil, e.Object.Unreadable
@@ -115,8 +115,8 @@ func (c *Cache) complete(ch *change, o storage.Object) (err error) {
 	return nil
 }
 
-// applyChange changes the entries and completes ch with what was there before.
-// It reports whether anything changed.
+// applyChange updates the entries and completes ch with the previous entry. It
+// reports whether anything changed.
 func (c *Cache) applyChange(ch *change) bool {
 	if ch.kind == Deleted {
 		return c.applyDelete(ch)
@@ -125,8 +125,8 @@ func (c *Cache) applyChange(ch *change) bool {
 	if old, ok := c.entries.ReplaceOrInsert(ch.entry); ok {
 		ch.old, kind = old, Modified
 	}
-	// What etcd calls created may be known here already, and the reverse: the
-	// watchers' truth is what they were told before.
+	// What etcd calls created may already be known here, and vice versa: watchers
+	// need what is consistent with what they were told before.
 	if kind != ch.kind {
 		ch.kind = kind
 		ch.frame, ch.entry.Value = frame(kind, ch.entry.Value)
@@ -144,8 +144,8 @@ func (c *Cache) applyDelete(ch *change) bool {
 	return true
 }
 
-// completeDeleted gives ch, of which the old entry is known, what there was last,
-// with the revision of the deletion.
+// completeDeleted gives ch, whose old entry is known, the last state with the
+// revision of the deletion.
 func (c *Cache) completeDeleted(ch *change) {
 	framed, inside := frame(Deleted, withRevision(ch.old.Value, ch.revision))
 	ch.frame = framed

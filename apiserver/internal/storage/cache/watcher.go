@@ -13,28 +13,28 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// WatchOptions ask for a watch.
+// WatchOptions describe a watch.
 type WatchOptions struct {
 	Selection
-	// Since is the revision after which changes are wanted; Initial asks for
-	// the present state first, as ADDED, and for the changes after it.
+	// Since is the revision after which changes are delivered; Initial asks for
+	// the present state first, as ADDED events, and the changes after it.
 	Since   int64
 	Initial bool
 	// Bookmarks asks for BOOKMARK events about every minute; InitialEnd for one
-	// that says where the initial state ends.
+	// that marks the end of the initial state.
 	Bookmarks  bool
 	InitialEnd bool
-	// Begun is called when the initial state has been sent; nil for nobody.
+	// Begun, if not nil, is called when the initial state has been sent.
 	Begun func()
-	// Gather is how long after a delivery what happens is left to come together
-	// before it is delivered, for whom a delivery costs more than most events.
+	// Gather is how long changes are collected after a delivery before the next
+	// one, for receivers to which a delivery costs more than an event.
 	Gather time.Duration
 }
 
 // Watcher delivers the changes that one watch selects. It holds none of them
-// itself: it reads on in the cache's ring at its own speed, and is ended when
-// the ring has gone past it. One from before the ring first reads what etcd
-// still has (replay.go).
+// itself: it reads the cache's ring at its own pace, and is ended when the ring
+// has overtaken it. One that starts before the ring's oldest change first reads
+// what etcd still has (replay.go).
 type Watcher struct {
 	cache   *Cache
 	options WatchOptions
@@ -45,25 +45,25 @@ type Watcher struct {
 	initial  []*Entry
 	revision int64
 
-	// past are the changes before what the ring holds, up to the revision replayed;
-	// nil where there are none, or no more.
+	// past are the changes before those in the ring, up to the revision replayed;
+	// nil if there are none, or none left.
 	past     iter.Seq2[storage.Change, error]
 	replayed int64
 
-	// next is the number of the first change in the ring that the watcher has
-	// yet to see, none, or inPast. It is written under the cache's mu, or, by the watcher
-	// itself, while that is held for reading: watchers do not wait for each other.
+	// next is the number of the first change in the ring that the watcher has yet to see,
+	// none, or inPast. It is written under the cache's mu, or by the watcher itself while
+	// that is read-locked: watchers do not wait for each other.
 	next  int64
 	ended bool // written under the cache's mu
 }
 
 const (
 	none   = -1
-	inPast = -2 // what is to come is read from the ring when the past is over
+	inPast = -2 // what follows is read from the ring once the past has been delivered
 )
 
-// Watch begins a watch; it ends with ctx. The error is of kind
-// storage.ErrCompacted where the changes since are no longer known.
+// Watch begins a watch; it ends with ctx. The error is storage.ErrCompacted if
+// the changes since are no longer known.
 func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	w := &Watcher{
 		cache:   c,
@@ -86,7 +86,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	return w, nil
 }
 
-// join begins to watch; false where the ring holds only changes after oldest.
+// join begins to watch; it returns false if the ring only holds changes after oldest.
 func (w *Watcher) join() (oldest int64, ok bool) {
 	c := w.cache
 	c.mu.Lock()
@@ -104,8 +104,8 @@ func (w *Watcher) join() (oldest int64, ok bool) {
 	return 0, true
 }
 
-// enter has the watcher read in the ring after a revision; false where the ring no
-// longer holds all of that. The cache's mu is held.
+// enter places the watcher in the ring after a revision; it returns false if the
+// ring no longer holds all changes since. The cache's mu is held.
 func (w *Watcher) enter(after int64) bool {
 	number, ok := w.cache.recent.since(after)
 	if !ok {
@@ -119,8 +119,8 @@ func (w *Watcher) enter(after int64) bool {
 	return true
 }
 
-// tellWatchers notes for those who see something of the change, whose number is
-// given, that they have to wake up.
+// tellWatchers marks the watchers that see something of the change, whose
+// number is given, to be woken.
 func (c *Cache) tellWatchers(number int64, ch *change) {
 	for w := range c.concerned(ch) {
 		if w.next != none {
@@ -133,8 +133,8 @@ func (c *Cache) tellWatchers(number int64, ch *change) {
 	}
 }
 
-// wake wakes those who were told. The cache's mu is free by then: each of them
-// comes for it first.
+// wake wakes the marked watchers. The cache's mu is free by then: it is the
+// first thing each of them takes.
 func (c *Cache) wake() {
 	for _, w := range c.woken {
 		w.rouse()
@@ -150,7 +150,7 @@ func (w *Watcher) rouse() {
 	}
 }
 
-// sees is as what the watcher sees the change; false where it sees nothing.
+// sees returns the type of event that the watcher sees; false if it sees none.
 func (w *Watcher) sees(ch *change) (kind string, ok bool) {
 	if ch.revision <= w.options.Since || !strings.HasPrefix(ch.entry.Key, w.options.Prefix) {
 		return "", false
@@ -165,11 +165,10 @@ func (c *Cache) endWatchers() {
 	}
 }
 
-// Events waits for the events and delivers them, in the goroutine that ranges
-// over them; they can be ranged over once. The second value tells that another
-// event is ready. They end with the context, or because the watcher was too slow
-// or the cache lost its place. Who watches then watches again from the last
-// revision seen.
+// Events yields the events as they come, in the goroutine that ranges over it,
+// once. The second value reports that another event is ready. It ends with the
+// context, or because the watcher was too slow or the cache lost its place. The
+// client then watches again from the last revision it saw.
 func (w *Watcher) Events() iter.Seq2[WatchEvent, bool] {
 	return func(yield func(WatchEvent, bool) bool) {
 		defer w.leave()
@@ -184,8 +183,8 @@ func (w *Watcher) Events() iter.Seq2[WatchEvent, bool] {
 	}
 }
 
-// Channel delivers events to whoever waits for something else too. It is closed
-// at the end of the watch; who wants no more of them ends ctx.
+// Channel delivers events to a receiver that also waits for other things. It is
+// closed at the end of the watch; to stop earlier, end ctx.
 func Channel(ctx context.Context, events iter.Seq2[WatchEvent, bool]) <-chan WatchEvent {
 	out := make(chan WatchEvent)
 	go func() {
@@ -223,7 +222,7 @@ func (w *Watcher) run(d *delivery) {
 	}
 }
 
-// gather waits where there was a delivery just now. Meanwhile nothing wakes the
+// gather waits if there was a delivery just now. Meanwhile nothing wakes the
 // watcher either.
 func (w *Watcher) gather(delivered time.Time) {
 	wait := w.options.Gather - w.cache.options.Clock.Since(delivered)
@@ -260,7 +259,7 @@ type delivery struct {
 	holds   bool
 }
 
-// put delivers what was held and holds e; false ends the watch.
+// put delivers the held event and holds e; false ends the watch.
 func (d *delivery) put(e WatchEvent) bool {
 	if d.holds && !d.deliver(true) {
 		return false
@@ -269,7 +268,7 @@ func (d *delivery) put(e WatchEvent) bool {
 	return true
 }
 
-// end delivers what was held, for nothing follows it yet; false ends the watch.
+// end delivers the held event, since nothing follows it yet; false ends the watch.
 func (d *delivery) end() bool {
 	if !d.holds {
 		return true
@@ -299,7 +298,7 @@ func (w *Watcher) sendInitial(d *delivery) bool {
 // batch bounds how many changes a watcher takes from the ring under one lock.
 const batch = 256
 
-// sendPending delivers what is in the ring for the watcher; false ends it.
+// sendPending delivers what the ring holds for the watcher; false ends it.
 func (w *Watcher) sendPending(d *delivery) bool {
 	var changes [batch]*change
 	for {
@@ -318,9 +317,9 @@ func (w *Watcher) sendPending(d *delivery) bool {
 	}
 }
 
-// take copies the next changes out of the ring, and tells whether some are left
-// there. It is not ok where the ring has dropped some of them, or the cache has
-// ended the watch.
+// take copies the next changes out of the ring, and reports whether more are
+// left there. ok is false if the ring has dropped some of them, or the cache
+// has ended the watch.
 func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
 	c := w.cache
 	c.mu.RLock()
@@ -342,9 +341,9 @@ func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
 	return n, w.next != none, true
 }
 
-// Bookmarks come about every bookmarkEvery, and once bookmarkBefore the end of
-// the watch's time, so that whoever watches on has a young revision to do so
-// from.
+// Bookmarks come about every bookmarkEvery, and once bookmarkBefore the watch's
+// time ends, so that the client has a recent revision from which to watch
+// again.
 const (
 	bookmarkEvery  = time.Minute
 	bookmarkBefore = 2 * time.Second
@@ -360,15 +359,15 @@ func (w *Watcher) untilBookmark() time.Duration {
 	return wait
 }
 
-// sendBookmark tells how far the watch is, where it is asked to and nothing is
-// on its way.
+// sendBookmark sends the watch's revision, if bookmarks were asked for and no
+// event is pending.
 func (w *Watcher) sendBookmark(d *delivery) bool {
 	if !w.options.Bookmarks {
 		return true
 	}
 	c := w.cache
-	// Without changes of this resource, only etcd knows how far it is; where it
-	// does not answer, an older revision is as true.
+	// Without changes of this resource, only etcd knows the present revision; if
+	// it does not answer, an older one is just as true.
 	if err := c.WaitCurrent(w.ctx); err != nil && w.ctx.Err() != nil {
 		return false
 	}
