@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// configuration is apiserver.config.k8s.io/v1 EncryptionConfiguration.
+// configuration is an EncryptionConfiguration of apiserver.config.k8s.io/v1.
 type configuration struct {
 	metav1.TypeMeta `json:",inline"`
 	Resources       []resourceConfiguration `json:"resources"`
@@ -61,7 +61,7 @@ func load(file string) (*configuration, []byte, error) {
 	}
 	c := &configuration{}
 	if err := yaml.UnmarshalStrict(data, c); err != nil {
-		// What the parser says may quote a secret.
+		// The parser's error may quote a secret.
 		return nil, nil, fmt.Errorf("encryption configuration %s: not an EncryptionConfiguration: unknown, doubled or misplaced fields", file)
 	}
 	if err := c.validate(); err != nil {
@@ -99,8 +99,8 @@ func (c *configuration) validate() error {
 	return nil
 }
 
-// checkResource refuses names that mean nothing, and those that an earlier one
-// leaves nothing to.
+// checkResource refuses names without a meaning, and those that an earlier one
+// already covers.
 func checkResource(name string, seen []string) error {
 	resource, group, divided := strings.Cut(name, ".")
 	switch {
@@ -193,7 +193,7 @@ func (k *kmsConfig) timeout() time.Duration {
 	return k.Timeout.Duration
 }
 
-// matches tells whether a name of the configuration is of a resource.
+// matches reports whether a name in the configuration covers a resource.
 func matches(name, group, resource string) bool {
 	if name == "*.*" {
 		return true

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What the sealed key beside a value is (EncryptedDEKSourceType): a key for
-// AES-GCM itself, as before Kubernetes 1.28, or a seed that keys are derived
-// from.
+// What the sealed key stored with a value is (EncryptedDEKSourceType): an
+// AES-GCM key, as before Kubernetes 1.28, or a seed from which keys are
+// derived.
 const (
 	sourceKey  = 0
 	sourceSeed = 1
@@ -22,11 +22,12 @@ const (
 
 const (
 	seedSize = 32
-	// infoSize is the random part of a value that its key is derived by.
+	// infoSize is the size of the random number from which, with the seed, a value's key is
+	// derived.
 	infoSize = 32
 )
 
-// derived seals each value with a key of its own, made from the seed and a
+// derived seals each value with a key of its own, derived from the seed and a
 // random number that is stored before the text: HKDF-SHA256 (expand only), then
 // AES-GCM.
 type derived []byte
@@ -79,7 +80,7 @@ func (s *seed) sealerOf(secret []byte) (sealer, error) {
 	return newGCM(block)
 }
 
-// The fields of the message EncryptedObject that a value is stored as.
+// The fields of EncryptedObject, the message as which a value is stored.
 const (
 	fieldData        = 1
 	fieldKeyID       = 2
@@ -88,7 +89,7 @@ const (
 	fieldSourceType  = 5
 )
 
-// envelope is what is stored: the sealed value, and all that opens it again.
+// envelope is what is stored: the sealed value, and what is needed to open it.
 func (s *seed) envelope(sealed []byte) []byte {
 	field := func(b []byte, number protowire.Number, value []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), value)
@@ -104,8 +105,7 @@ func (s *seed) envelope(sealed []byte) []byte {
 
 var errEnvelope = errors.New("what is stored is no envelope of KMS v2")
 
-// parseEnvelope takes an envelope apart. Fields that it does not know are
-// passed over.
+// parseEnvelope parses an envelope, skipping unknown fields.
 func parseEnvelope(stored []byte) (s *seed, sealed []byte, err error) {
 	s = &seed{}
 	err = eachField(stored, func(number protowire.Number, value []byte, varint uint64) error {
@@ -154,7 +154,7 @@ func (s *seed) annotate(entry []byte) error {
 	return nil
 }
 
-// eachField calls f with the fields of a message that are bytes or numbers.
+// eachField calls f for each field of a message whose type is bytes or a number.
 func eachField(message []byte, f func(number protowire.Number, value []byte, varint uint64) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

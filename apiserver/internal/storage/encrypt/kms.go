@@ -23,27 +23,28 @@ import (
 )
 
 const (
-	// How often a KMS is asked which key it has, while it answers and while it
-	// doesn't; and for how long its last answer counts. All upstream's.
+	// How often a KMS is asked for its current key, while it answers and while it
+	// doesn't, and how long its last answer is valid. Upstream's values.
 	statusInterval = time.Minute
 	retryInterval  = 10 * time.Second
 	seedLifetime   = 3 * time.Minute
-	// askAgain keeps those who wait for a service that is away from asking it one
-	// after the other.
+	// askAgain is the least time between questions to a service that is away, so
+	// that waiting callers do not each ask it in turn.
 	askAgain = time.Second
 	// cachedSeeds is how many opened seeds are remembered.
 	cachedSeeds = 1000
 
-	// Bounds on what a KMS may answer; upstream's.
+	// Bounds on a KMS's answers; upstream's.
 	maxKeyID       = 1 << 10
 	maxSealedSeed  = 1 << 10
 	maxAnnotations = 32 << 10
 	maxKMSMessage  = 1 << 20
 )
 
-// kms seals with keys derived from a seed that only an outside key management
-// service can open (KMS v2): the seed, sealed by the service, is stored beside
-// each value, and the service is called once for a seed and not for a value.
+// kms seals with keys derived from a seed that only an external key management
+// service can open (KMS v2): the seed, sealed by the service, is stored with
+// each value, and the service is called once per seed rather than once per
+// value.
 type kms struct {
 	name    string
 	timeout time.Duration
@@ -55,13 +56,13 @@ type kms struct {
 	mu         sync.RWMutex
 	current    *seed     // nil until the service has answered
 	until      time.Time // current may seal until then
-	failed     error     // why the last status was none
+	failed     error     // why the last status call failed
 	failedAt   time.Time
 
-	opened *lru.Cache // seeds, by what they are stored as
+	opened *lru.Cache // seeds by their stored form
 }
 
-// seed is one seed, and how it is stored.
+// seed is one seed, and its stored form.
 type seed struct {
 	keyID       string
 	sealed      []byte
@@ -70,8 +71,8 @@ type seed struct {
 	sealer      sealer
 }
 
-// dialed is an endpoint in gRPC's words. One whose path begins with an @ is no file but a
-// name of Linux's own.
+// dialed is an endpoint in gRPC's notation. A path that begins with an @ is not a file
+// but an abstract socket (Linux).
 func dialed(endpoint string) string {
 	if name, ok := strings.CutPrefix(endpoint, "unix:///@"); ok {
 		return "unix-abstract:" + name
@@ -98,7 +99,7 @@ func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, logger *z
 	return k, nil
 }
 
-// run keeps asking which key the service has, until ctx ends.
+// run keeps asking the service for its current key, until ctx ends.
 func (k *kms) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := statusInterval
@@ -113,7 +114,7 @@ func (k *kms) run(ctx context.Context) {
 	}
 }
 
-// refresh asks the service which key it has, and makes a new seed where that
+// refresh asks the service for its current key, and makes a new seed if that
 // has changed.
 func (k *kms) refresh(ctx context.Context) error {
 	k.refreshing.Lock()
@@ -170,7 +171,7 @@ func (k *kms) newSeed(ctx context.Context) (*seed, error) {
 	return s, nil
 }
 
-// check bounds what the service answered: it is stored beside every value.
+// check bounds the service's answer, which is stored with every value.
 func (s *seed) check() error {
 	size := 0
 	for name, value := range s.annotations {
@@ -196,8 +197,8 @@ func (k *kms) check(context.Context) error {
 	return k.failed
 }
 
-// sealing is the seed to seal with. Whoever comes before the first answer asks
-// for it.
+// sealing returns the seed to seal with. A caller that comes before the first
+// answer asks the service itself.
 func (k *kms) sealing(ctx context.Context) (*seed, error) {
 	if s, err := k.usable(); s != nil || err != nil {
 		return s, err
@@ -205,9 +206,9 @@ func (k *kms) sealing(ctx context.Context) (*seed, error) {
 	k.refreshing.Lock()
 	defer k.refreshing.Unlock()
 	if s, err := k.usable(); s != nil || err != nil {
-		return s, err // somebody else has asked meanwhile
+		return s, err // another caller has asked meanwhile
 	}
-	err := k.ask(context.WithoutCancel(ctx)) // others wait for the answer, too
+	err := k.ask(context.WithoutCancel(ctx)) // others wait for this answer, too
 	k.mu.Lock()
 	k.failed, k.failedAt = err, k.clock.Now()
 	k.mu.Unlock()
@@ -217,7 +218,7 @@ func (k *kms) sealing(ctx context.Context) (*seed, error) {
 	return k.usable()
 }
 
-// usable is the seed to seal with, or why there is none; neither where it is
+// usable returns the seed to seal with, or why there is none; neither if it is
 // time to ask.
 func (k *kms) usable() (*seed, error) {
 	k.mu.RLock()
@@ -260,8 +261,8 @@ func (k *kms) open(ctx context.Context, place, stored []byte) ([]byte, bool, err
 	return plain, stale, err
 }
 
-// unseal finds the sealer of a stored seed: it is today's, it is remembered, or
-// the service opens it.
+// unseal returns the sealer of a stored seed: the current one, a remembered
+// one, or one that the service opens.
 func (k *kms) unseal(ctx context.Context, s, current *seed) error {
 	if current != nil && current.source == s.source && current.keyID == s.keyID && bytes.Equal(current.sealed, s.sealed) {
 		s.sealer = current.sealer

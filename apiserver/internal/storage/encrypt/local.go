@@ -12,12 +12,12 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 )
 
-// errBroken is all that is said of a value that does not open: which byte is
-// wrong would help nobody but an attacker.
+// errBroken is all that is said about a value that does not open: details would
+// only help an attacker.
 var errBroken = errors.New("the value was not sealed with this key, or was changed since")
 
-// sealer seals and opens values; place is the key that they are stored under,
-// which those that can bind a value to, so that it opens nowhere else.
+// sealer seals and opens values; place is the key under which they are stored.
+// Sealers that can, bind a value to it, so that it opens nowhere else.
 type sealer interface {
 	seal(ctx context.Context, place, plain []byte) ([]byte, error)
 	open(ctx context.Context, place, sealed []byte) (plain []byte, stale bool, err error)
@@ -67,8 +67,8 @@ func (g gcm) open(_ context.Context, place, sealed []byte) ([]byte, bool, error)
 }
 
 // cbc is AES-CBC with PKCS #7 padding and the initialization vector before the
-// text. Nothing protects the text from being changed: it is for reading what
-// was stored so.
+// text. It does not protect the text from being changed; it is for reading
+// values that were stored this way.
 type cbc struct{ block cipher.Block }
 
 func (c cbc) seal(_ context.Context, _, plain []byte) ([]byte, error) {

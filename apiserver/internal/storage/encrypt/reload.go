@@ -14,8 +14,8 @@ import (
 const (
 	// reloadInterval is how often the file is looked at; upstream's.
 	reloadInterval = time.Minute
-	// overlap is how long a replaced configuration's KMS go on: somebody may be
-	// waiting for them.
+	// overlap is how long the KMS connections of a replaced configuration stay:
+	// calls may be waiting for them.
 	overlap = 10 * time.Second
 )
 
@@ -42,7 +42,7 @@ func NewMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// Run watches the configuration's file, where reload says so, until ctx ends.
+// Run watches the configuration's file, if it is to be reloaded, until ctx ends.
 func (t *Transformer) Run(ctx context.Context, reload bool) error {
 	defer func() { t.present.Load().end() }()
 	if !reload {
@@ -73,7 +73,7 @@ func (t *Transformer) Run(ctx context.Context, reload bool) error {
 	}
 }
 
-// Reload takes over what the file says now, where that is another valid
+// Reload adopts the file's present content if it is a different, valid
 // configuration whose KMS answer.
 func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 	config, text, err := load(t.file)
@@ -107,7 +107,7 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// Check reports the KMS that don't answer.
+// Check returns an error for the KMS that don't answer.
 func (t *Transformer) Check(ctx context.Context) error {
 	var errs []error
 	for _, k := range t.present.Load().kms {

@@ -13,11 +13,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// sealedPrefix begins every value that is not stored as it is.
+// sealedPrefix begins every sealed value.
 const sealedPrefix = "k8s:enc:"
 
-// Transformer seals and opens the values of a store by a configuration that
-// may be replaced while it works. It is safe for concurrent use.
+// Transformer seals and opens the values of a store by a configuration that may
+// be replaced at any time. It is safe for concurrent use.
 type Transformer struct {
 	file    string
 	clock   clock.WithTicker
@@ -32,11 +32,11 @@ type Transformer struct {
 
 type groupResource struct{ group, resource string }
 
-// generation is one configuration at work.
+// generation is one configuration in use.
 type generation struct {
 	rules []rule
 	kms   []*kms
-	end   context.CancelFunc // of what the kms do
+	end   context.CancelFunc // of KMS calls
 	text  []byte
 }
 
@@ -45,15 +45,15 @@ type rule struct {
 	providers []provider
 }
 
-// provider is a sealer with what its values begin with; "" where they are
-// stored as they are.
+// provider is a sealer with the prefix of its values; "" for values stored in
+// plain text.
 type provider struct {
 	prefix string
 	sealer sealer
 }
 
-// New reads the configuration in file. Claim has to be told which keys belong
-// to which resource.
+// New reads the configuration in file. Claim then tells it which keys belong to
+// which resource.
 func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metrics, logger *zap.Logger) (*Transformer, error) {
 	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, places: map[string]groupResource{}}
 	config, text, err := load(file)
@@ -68,7 +68,7 @@ func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metr
 	return t, nil
 }
 
-// Claim says that the keys that begin with prefix are those of a resource.
+// Claim declares that the keys that begin with prefix belong to a resource.
 func (t *Transformer) Claim(prefix, group, resource string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,8 +123,8 @@ func (t *Transformer) providers(ctx context.Context, g *generation, p providerCo
 	return []provider{{}}, nil
 }
 
-// providersOf are those for the resource that a key belongs to; claimed, if there is
-// one.
+// providersOf returns the providers for the resource that a key belongs to, and
+// whether a claim names one.
 func (t *Transformer) providersOf(key string) (providers []provider, claimed bool) {
 	place, claimed := t.place(key)
 	for _, r := range t.present.Load().rules {
@@ -137,7 +137,7 @@ func (t *Transformer) providersOf(key string) (providers []provider, claimed boo
 	return nil, claimed
 }
 
-// place finds whose key it is by the longest claimed prefix.
+// place finds the resource that a key belongs to, by the longest claimed prefix.
 func (t *Transformer) place(key string) (found groupResource, claimed bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -149,7 +149,7 @@ func (t *Transformer) place(key string) (found groupResource, claimed bool) {
 	return groupResource{}, false
 }
 
-// Seal makes of plain what is stored under key.
+// Seal returns plain in the form in which it is stored under key.
 func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byte, error) {
 	providers, _ := t.providersOf(key)
 	if len(providers) == 0 || providers[0].sealer == nil {
@@ -164,9 +164,8 @@ func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byt
 	return append([]byte(first.prefix), sealed...), nil
 }
 
-// Open makes what was given to Seal of a stored value. stale: it would be
-// sealed otherwise today, so whoever writes the object should write it again
-// even where it has not changed.
+// Open returns what was given to Seal. stale: it would be sealed differently
+// today, so an update should write the object even if it has not changed.
 func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error) {
 	providers, claimed := t.providersOf(key)
 	sealed := bytes.HasPrefix(stored, []byte(sealedPrefix))
@@ -175,7 +174,7 @@ func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plai
 	}
 	plain, stale, err = open(ctx, providers, key, stored, sealed)
 	if err != nil {
-		if claimed { // nobody waits for others: their definition is gone, or not read yet
+		if claimed { // others are not waited for: their definition is gone, or not read yet
 			t.metrics.failures.WithLabelValues("from_storage").Inc()
 		}
 		return nil, false, fmt.Errorf("decrypt: %w", err)

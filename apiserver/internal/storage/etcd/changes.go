@@ -15,18 +15,18 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// Few read changes of the past at once, since each costs etcd as much as
-// everything that happened meanwhile; who comes then waits for a turn, but not for
-// long. Whoever takes the changes slowly must not keep the others from theirs.
+// Only a few may read past changes at once, since each costs etcd as much as
+// everything that happened since then; others wait for a turn, but not for long. A
+// slow reader must not keep the others from theirs.
 const (
 	maxHistories = 4
 	historyWait  = 2 * time.Second
 	historyTime  = time.Minute
 )
 
-// Changes implements storage.Reader. It watches every key there is: one of them was
-// written at until, and when that comes nothing before it is missing, so that etcd
-// need not be asked for its word that a quiet prefix has nothing more.
+// Changes implements storage.Reader. It watches all keys: one of them was written
+// at until, and once that arrives nothing before it is missing, so that etcd need
+// not be asked to confirm that a quiet prefix has no more changes.
 func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[storage.Change, error], error) {
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
 	end, err := s.takeTurn(ctx)
@@ -34,7 +34,7 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 		cancel()
 		return nil, failed("changes", prefix, err)
 	}
-	context.AfterFunc(ctx, end) // also where nobody ranges over them
+	context.AfterFunc(ctx, end) // also if the sequence is never iterated
 	w, err := s.open(ctx, prefix)
 	if err != nil {
 		cancel()
@@ -47,7 +47,7 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 		return nil, err
 	}
 	return func(yield func(storage.Change, error) bool) {
-		defer end() // before who ranges over them goes on
+		defer end() // before the iteration goes on
 		defer cancel()
 		for w.hand(answer, until, yield) {
 			if answer, err = w.receive(); err != nil {
@@ -73,10 +73,10 @@ func (s *Store) takeTurn(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// firstChanges waits for the first answer with something in it, for as long as a
-// request may take. That etcd still has the revision before is asked for beforehand:
-// it lets watches begin where it has compacted, and some versions have dropped a
-// deletion there.
+// firstChanges waits for the first answer that is not empty, as long as a request
+// may take. Before that it asks whether etcd still has the preceding revision: etcd
+// lets watches begin at a compacted revision, and some versions drop a deletion
+// there.
 func (s *Store) firstChanges(w *watch, after int64, cancel context.CancelFunc) (*pb.WatchResponse, error) {
 	defer time.AfterFunc(requestTimeout, cancel).Stop()
 	if _, err := s.client.Get(w.ctx, "\x00kctl", clientv3.WithKeysOnly(), clientv3.WithRev(after)); err != nil {
@@ -92,9 +92,9 @@ func (s *Store) firstChanges(w *watch, after int64, cancel context.CancelFunc) (
 	}
 }
 
-// hand gives yield the changes under the prefix; false where they were the last
-// ones, or nobody wants more. An answer may be a fragment: what is read of the past
-// can be large.
+// hand passes the changes under the prefix to yield; it returns false after the
+// last one, or if no more are wanted. An answer may be a fragment, since it can be
+// large.
 func (w *watch) hand(answer *pb.WatchResponse, until int64, yield func(storage.Change, error) bool) bool {
 	last := int64(0)
 	for _, e := range answer.Events {
@@ -112,8 +112,9 @@ func (w *watch) hand(answer *pb.WatchResponse, until int64, yield func(storage.C
 	return last < until || answer.Fragment
 }
 
-// change is what etcd says happened. A changed object that can't be read as it was
-// before, because its key is retired or it was broken then, is as good as new.
+// change translates etcd's event. A changed object whose previous state can't be
+// read, because its encryption key is retired or it was corrupt then, counts as
+// new.
 func (w *watch) change(e *mvccpb.Event) (change storage.Change, err error) {
 	change.Event = w.event(e)
 	if err := change.Object.Unreadable; err != nil || change.Type == storage.Added {

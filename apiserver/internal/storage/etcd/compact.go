@@ -13,20 +13,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// compactKey is where upstream's API servers agree on who compacts, so that
-// ours and theirs do not compact twice.
+// compactKey is the key by which upstream's API servers agree on who compacts,
+// so that ours and theirs do not both do it.
 const compactKey = "compact_rev_key"
 
-// Compactor drops old revisions: at every interval those that were old at the
-// one before.
+// Compactor drops old revisions: at every interval, those up to the start of
+// the interval before.
 type Compactor struct {
 	Client   *clientv3.Client
 	Interval time.Duration
 	Clock    clock.WithTicker
 	Logger   *zap.Logger
 
-	turn     int64 // version of compactKey as last seen
-	revision int64 // current then
+	turn     int64 // the version of compactKey last seen
+	revision int64 // the store's revision then
 }
 
 // Run compacts until ctx ends.
@@ -51,9 +51,9 @@ func (c *Compactor) Run(ctx context.Context) error {
 	}
 }
 
-// Compact takes this server's turn: the first one in an interval to move the
-// key compacts to the revision that the interval began with, the others only
-// learn the new one. It returns the revision compacted to, 0 where another
+// Compact takes this server's turn: the first server to update the key in an
+// interval compacts to the revision at which the interval began; the others
+// only learn the new one. It returns the revision compacted to, or 0 if another
 // server did it or nothing was old enough.
 func (c *Compactor) Compact(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// damaged says what to do about data that can't be read any more.
+// damaged is what to do about data that can no longer be read.
 func damaged(dir string, cause error) error {
 	return fmt.Errorf("the data in %s is damaged: %w; restore the last backup (docs/operations.md), or move the directory away to begin with nothing", dir, cause)
 }
 
-// checkFiles finds what etcd would end the process for, with a stack trace and
-// no word about what to do: a database that is no database, or not all of it,
-// and one that another process has open.
+// checkFiles finds faults for which etcd would crash the process with a stack
+// trace and no advice: a file that is not a database or is truncated, or one
+// that another process has open.
 func checkFiles(dir string) error {
 	path := filepath.Join(dir, "member", "snap", "db")
 	info, err := os.Stat(path)
@@ -53,8 +53,8 @@ func checkFiles(dir string) error {
 	})
 }
 
-// checkEmpty: a database without anything is that of a first start which was cut
-// short, unless there is a log beside it.
+// checkEmpty finds an empty database, which is left by a first start that was
+// cut short, unless there is a log with it.
 func checkEmpty(dir string) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
 	if err == nil && len(logs) > 0 {
@@ -63,7 +63,7 @@ func checkEmpty(dir string) error {
 	return err
 }
 
-// startError is an error of etcd's start, with what to do where that is known.
+// startError is an error of etcd's start, with advice if there is any.
 func startError(dir string, err error) error {
 	for _, part := range []string{"walpb: ", "wal: ", "snap: "} { // the packages of its files
 		if strings.Contains(err.Error(), part) {

@@ -24,11 +24,11 @@ var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 // Transformer changes values on their way into etcd and back.
 type Transformer interface {
 	Seal(ctx context.Context, key string, plain []byte) (stored []byte, err error)
-	// Open undoes Seal. stale: Seal would store the value otherwise today.
+	// Open undoes Seal. stale: Seal would store the value differently today.
 	Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error)
 }
 
-// asStored leaves values as they are.
+// asStored is a Transformer that changes nothing.
 type asStored struct{}
 
 func (asStored) Seal(_ context.Context, _ string, plain []byte) ([]byte, error) { return plain, nil }
@@ -37,7 +37,7 @@ func (asStored) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, 
 	return stored, false, nil
 }
 
-// decode makes an object of a stored key: JSON with resourceVersion in place.
+// decode turns a stored key into an object: JSON with its resourceVersion set.
 func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Object, error) {
 	value, stale, err := asJSON(ctx, t, kv)
 	if err != nil {
@@ -50,7 +50,7 @@ func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Ob
 	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision, Stale: stale}, nil
 }
 
-// asJSON is the JSON that was stored.
+// asJSON returns a stored value as JSON.
 func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
 	value, stale, err = t.Open(ctx, string(kv.Key), kv.Value)
 	if err == nil && bytes.HasPrefix(value, envelope) {
@@ -64,13 +64,13 @@ func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []by
 	return value, stale, nil
 }
 
-// unreadable stands for a stored key whose value can't be read.
+// unreadable is the object for a stored key whose value can't be read.
 func unreadable(op string, kv *mvccpb.KeyValue, err error) storage.Object {
 	return storage.Object{Key: string(kv.Key), Revision: kv.ModRevision, Unreadable: failed(op, string(kv.Key), err)}
 }
 
 // fromProtobuf turns a value that upstream stored into the JSON of the same
-// object; former tells that it was stored in a version of before.
+// object; former reports that it was stored in an older API version.
 func fromProtobuf(value []byte) (_ []byte, former bool, err error) {
 	object, gvk, err := protobufSerializer.Decode(value, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
@@ -92,7 +92,7 @@ func fromProtobuf(value []byte) (_ []byte, former bool, err error) {
 	return out, former, nil
 }
 
-// written is the object that a successful write leaves behind.
+// written is the object that a successful write has stored.
 func written(op, key string, value []byte, revision int64) (storage.Object, error) {
 	stored, err := raw.AppendNewResourceVersion(make([]byte, 0, len(value)+raw.VersionLength), value, revision)
 	if err != nil {

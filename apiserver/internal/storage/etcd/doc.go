@@ -1,6 +1,6 @@
-// Package etcd keeps objects in etcd, in upstream's keys: it is the
+// Package etcd keeps objects in etcd, under upstream's keys: it is the
 // storage.Interface that everything else stands on. It also runs the embedded
-// single-member etcd of a server that was given none, and compacts old
+// single-member etcd of a server without an external one, and compacts old
 // revisions.
 //
 // The API server's start-up code builds it; registry and storage/cache use it

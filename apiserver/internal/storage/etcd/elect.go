@@ -14,31 +14,31 @@ import (
 	"kctl/proto/backoff"
 )
 
-// electing is held by the server of this process that starts: etcd tells raft's
-// status of one only.
+// electing is held by the one server in this process that is starting: etcd
+// publishes raft's status of one server only.
 var electing sync.Mutex
 
-// electionPace is how often raft is asked whether it has taken up what it stored.
+// electionPace is how often raft is asked whether it has applied what it stored.
 const electionPace = time.Millisecond
 
-// elect has the member, which is alone, elect itself once it has taken up what it
-// stored, as a leader that hands over would tell it to (raft's TimeoutNow): else it
-// waits for ticks, which are far apart. Before that it must not be told: raft looks
-// through all that it does not know to be applied, some of which etcd may have
-// dropped already, and panics.
+// elect makes the only member elect itself once it has applied what it stored, with
+// the message by which a leader hands over (raft's TimeoutNow): otherwise it would
+// wait for ticks, which are far apart. It must not be told earlier: raft looks
+// through everything that it does not know to be applied, some of which etcd may
+// have dropped already, and panics.
 func (e *Embedded) elect(ctx context.Context) {
 	self := uint64(e.server.MemberID())
 	for e.server.Leader() == types.ID(raft.None) && ctx.Err() == nil {
 		if status := raftStatus(); status.GetCommit() > 0 && status.Applied >= status.GetCommit() {
-			// What fails here is left to the tick.
+			// If this fails, the ticks do it.
 			_ = e.server.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self})
 		}
 		_ = backoff.Sleep(ctx, clock.RealClock{}, electionPace)
 	}
 }
 
-// raftStatus is that of the server started last, as etcd publishes it for debuggers;
-// empty where there is none.
+// raftStatus is the status of the server started last, as etcd publishes it for
+// debuggers; empty if there is none.
 func raftStatus() raft.Status {
 	published, ok := expvar.Get("raft.status").(expvar.Func)
 	if !ok {

@@ -39,25 +39,25 @@ type Embedded struct {
 	client *clientv3.Client
 	socket *grpc.Server // nil without a Socket
 	ended  chan error
-	Socket string // "" where the path is too long for a socket
+	Socket string // "" if the path is too long for a socket
 	stop   sync.Once
-	// silent is set once etcd ends because it is told to.
+	// silent is set once etcd is told to stop.
 	silent atomic.Bool
 }
 
-// Sizes that keep a store for one machine small: the raft log held in memory
-// is at most snapshotEntries+catchUpEntries writes long.
+// Sizes that keep a single machine's store small: the raft log in memory holds
+// at most snapshotEntries+catchUpEntries writes.
 const (
 	quotaBytes       = 8 << 30
 	snapshotEntries  = 2000
 	catchUpEntries   = 200
 	maxRequestBytes  = 8 << 20
-	maxSocketPath    = 100 // of 108 that the kernel takes
+	maxSocketPath    = 100 // of the kernel's 108
 	embeddedDeadline = 30 * time.Second
 )
 
-// StartEmbedded starts an etcd on dir, which it makes where it is not there,
-// and returns when it answers.
+// StartEmbedded starts an etcd on dir, which it creates if necessary, and
+// returns when it answers.
 func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedded, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded etcd: data directory: %w", err)
@@ -94,8 +94,8 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	return e, nil
 }
 
-// newServer is etcd's server, whose panics are errors: it panics where there is no
-// room for its log.
+// newServer returns etcd's server, and its panics as errors: it panics if there is
+// no room for its log.
 func newServer(c config.ServerConfig) (server *etcdserver.EtcdServer, err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -105,13 +105,13 @@ func newServer(c config.ServerConfig) (server *etcdserver.EtcdServer, err error)
 	return etcdserver.NewServer(c)
 }
 
-// listen opens the socket for etcdctl; nil where the path is too long for one.
+// listen opens the socket for etcdctl; it returns nil if the path is too long for one.
 func (e *Embedded) listen(dir string) (net.Listener, error) {
 	socket := filepath.Join(dir, "etcd.sock")
 	if len(socket) > maxSocketPath {
 		return nil, nil
 	}
-	// Left behind by a server that was killed.
+	// A server that was killed leaves it behind.
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("embedded etcd: old socket: %w", err)
 	}
@@ -123,7 +123,7 @@ func (e *Embedded) listen(dir string) (net.Listener, error) {
 	return listener, nil
 }
 
-// serve answers etcdctl, and tells where the server ends by itself.
+// serve answers etcdctl, and reports if the server stops by itself.
 func (e *Embedded) serve(listener net.Listener) {
 	go func() {
 		<-e.server.StopNotify()
@@ -136,7 +136,7 @@ func (e *Embedded) serve(listener net.Listener) {
 	}
 	e.socket = v3rpc.Server(e.server, nil, nil)
 	go func() {
-		// What fails here fails etcdctl, not the server.
+		// A failure here affects etcdctl, not the server.
 		_ = e.socket.Serve(listener)
 	}()
 }
@@ -148,13 +148,13 @@ func closeListener(listener net.Listener) error {
 	return listener.Close()
 }
 
-// config has etcd's own defaults, but for the sizes above. It is built here, and
-// not by etcd's package embed, because that one brings a gateway, tracing and
+// config has etcd's own defaults, except for the sizes above. It is built here and
+// not by etcd's package embed, because that brings a gateway, tracing and
 // templates along: a seventh of the program (docs/decisions/0011-small-binary.md).
 func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 	const name = "kctl"
 	logger = quiet(logger.Named("etcd"), expectedWarnings, &e.silent)
-	// The addresses are names only: nobody listens on them.
+	// The addresses are names only: nothing listens on them.
 	peers := types.URLs{{Scheme: "http", Host: "localhost:2380"}}
 	clients := types.URLs{{Scheme: "http", Host: "localhost:2379"}}
 	if e.Socket != "" {
@@ -164,12 +164,12 @@ func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 		Name: name, DataDir: dir,
 		PeerURLs: peers, ClientURLs: clients,
 		InitialPeerURLsMap: types.URLsMap{name: peers}, InitialClusterToken: "etcd-cluster", NewCluster: true,
-		// A member that is alone is told to elect itself, and nobody waits for its
-		// heartbeat; each tick costs computing time, on an idle node most of all that is
-		// used (docs/decisions/0014-the-embedded-etcd-rests.md).
+		// The only member is told to elect itself, and none waits for its heartbeat.
+		// Ticks cost CPU time, most of what an idle node uses
+		// (docs/decisions/0014-the-embedded-etcd-rests.md).
 		TickMs: 500, ElectionTicks: 2, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
 		SnapshotCount: snapshotEntries, SnapshotCatchUpEntries: catchUpEntries, MaxSnapFiles: 5, MaxWALFiles: 5,
-		// What the database does not have yet is in the log.
+		// What is not in the database yet is in the log.
 		BackendBatchInterval: 500 * time.Millisecond,
 		QuotaBackendBytes:    quotaBytes, BackendFreelistType: bbolt.FreelistMapType,
 		MaxRequestBytes: maxRequestBytes, MaxTxnOps: 128, MaxConcurrentStreams: math.MaxUint32, MaxLearners: 1,
@@ -181,10 +181,10 @@ func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 	}
 }
 
-// Client calls the server without a network between. It ends with Stop.
+// Client calls the server without a network in between. It ends with Stop.
 func (e *Embedded) Client() *clientv3.Client { return e.client }
 
-// Direct are the calls past the client.
+// Direct are calls that bypass the client.
 func (e *Embedded) Direct() *Direct {
 	return &Direct{
 		KV:      adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(e.server)),
@@ -192,9 +192,8 @@ func (e *Embedded) Direct() *Direct {
 	}
 }
 
-// Revision is the server's current revision. A member that is alone answers a
-// write only after it has applied it, so this is never behind a write that was
-// answered.
+// Revision is the server's current revision. The only member answers a write
+// after it has applied it, so this is never behind an answered write.
 func (e *Embedded) Revision() (int64, error) {
 	select {
 	case <-e.server.StoppingNotify():
@@ -204,17 +203,16 @@ func (e *Embedded) Revision() (int64, error) {
 	}
 }
 
-// Err delivers an error where the server ends by itself.
+// Err delivers an error if the server stops by itself.
 func (e *Embedded) Err() <-chan error { return e.ended }
 
-// Metrics are those that the etcd embedded in this process counts of itself, under
-// etcd's names.
+// Metrics are the metrics of the embedded etcd, under etcd's names.
 func Metrics() ([]*dto.MetricFamily, error) {
 	all, err := prometheus.DefaultGatherer.Gather()
 	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "etcd_") }), err
 }
 
-// Stop ends the server and returns when everything is on disk. Calls after the
+// Stop stops the server and returns when everything is on disk. Calls after the
 // first do nothing.
 func (e *Embedded) Stop() error {
 	var err error
@@ -228,7 +226,7 @@ func (e *Embedded) Stop() error {
 	return nil
 }
 
-// close ends the server, after the requests of its socket.
+// close stops the server, after its socket's requests.
 func (e *Embedded) close() {
 	e.silent.Store(true)
 	if e.socket != nil {

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// formerVersions are those in which upstream stores, or has stored, kinds of a group
-// that it reads to this day and that are stored in v1 here. An object stays as it is in
-// etcd until somebody writes it anew, which of many nobody ever does. In protobuf
-// these versions have v1's form, but for what upgrade sees to.
+// formerVersions are the versions, by group, in which upstream stores or has stored
+// kinds that it still reads and that are stored as v1 here. An object stays in etcd as
+// it is until it is written again, which for many never happens. In protobuf these
+// versions have v1's form, except for what upgrade handles.
 var formerVersions = map[string][]string{
 	"admissionregistration.k8s.io": {"v1beta1"},
 	"batch":                        {"v1beta1"},
@@ -31,13 +31,13 @@ var formerVersions = map[string][]string{
 	"storagemigration.k8s.io":      {"v1beta1"},
 }
 
-// otherForm are kinds that were something else in a former version; so were
-// EndpointSlices, whose group is not above.
+// otherForm lists kinds with another form in a former version; EndpointSlices,
+// whose group is not listed above, had one too.
 var otherForm = map[schema.GroupKind]bool{
 	{Group: "networking.k8s.io", Kind: "Ingress"}: true,
 }
 
-// renewed puts v1 in the place of a former version in the envelope of a value.
+// renewed replaces a former version with v1 in the envelope of a value.
 func renewed(value []byte) (renewed []byte, former schema.GroupVersionKind, ok bool) {
 	var unknown runtime.Unknown
 	if err := unknown.Unmarshal(bytes.TrimPrefix(value, envelope)); err != nil {
@@ -52,11 +52,11 @@ func renewed(value []byte) (renewed []byte, former schema.GroupVersionKind, ok b
 	return append(slices.Clone(envelope), body...), former, err == nil
 }
 
-// deprecatedLabel stands in selectors of policy/v1 for what only v1beta1 could say
-// (KEP-85): there an empty selector is of no pod.
+// deprecatedLabel expresses in selectors of policy/v1 what only v1beta1 could say
+// (KEP-85): there, an empty selector selects no pod.
 const deprecatedLabel = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 
-// upgrade gives what meant something else in the former version its meaning in v1.
+// upgrade translates what had another meaning in the former version.
 func upgrade(object runtime.Object, former schema.GroupVersionKind) {
 	budget, ok := object.(*policyv1.PodDisruptionBudget)
 	if !ok || former.Version != "v1beta1" {

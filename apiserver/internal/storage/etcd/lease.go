@@ -10,20 +10,21 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A lease costs etcd memory and a place in a heap, so objects of equal time to
-// live share one for a while: they live at most leaseSlack longer than asked.
+// A lease costs etcd memory and a place in a heap, so objects with the same
+// time to live share one for a while; they live at most leaseSlack longer than
+// requested.
 const (
 	leaseMaxSlack   = time.Minute
 	leaseMaxObjects = 1000
 )
 
-// leases hands out leases by time to live.
+// leases hands out leases, by time to live.
 type leases struct {
 	client clientv3.Lease
 	clock  clock.PassiveClock
 
 	mu    sync.Mutex
-	byTTL map[int64]*lease // by whole seconds
+	byTTL map[int64]*lease // by time to live in seconds
 }
 
 type lease struct {
@@ -36,7 +37,7 @@ func newLeases(client clientv3.Lease, clock clock.PassiveClock) *leases {
 	return &leases{client: client, clock: clock, byTTL: map[int64]*lease{}}
 }
 
-// of is the lease with which a key goes after ttl; 0, for none, where it stays.
+// of returns the lease with which a key expires after ttl; 0, for none, if it stays.
 func (l *leases) of(ctx context.Context, ttl time.Duration) (int64, error) {
 	if ttl <= 0 {
 		return 0, nil
@@ -68,12 +69,12 @@ func (l *leases) get(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, 
 }
 
 // slackOf is for how many seconds a lease is shared: a twentieth of its time,
-// at least a second.
+// but at least one.
 func slackOf(seconds int64) int64 {
 	return min(int64(leaseMaxSlack/time.Second), max(1, seconds/20))
 }
 
-// forget drops the leases that take no more objects, which bounds the map.
+// forget drops leases that take no more objects, which bounds the map.
 func (l *leases) forget(now time.Time) {
 	for seconds, held := range l.byTTL {
 		if !now.Before(held.until) {

@@ -10,14 +10,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// etcd before 3.4.25 and 3.5.8 may say that a watch has come to a revision
-// before it has sent the events up to there (etcd issue 15220). Believing it
-// would make reads stale and lose events after a broken watch, so of such a
-// server the whole key space is watched: every revision brings an event then,
-// and how far the watch is need not be asked.
+// etcd before 3.4.25 and 3.5.8 may report that a watch has reached a revision
+// before it has sent the events up to there (etcd issue 15220). Trusting that
+// would make reads stale and lose events after a broken watch, so on such
+// servers the whole key space is watched: every revision brings an event then,
+// and progress need not be requested.
 
-// progressSupport knows whether every member of the cluster tells progress
-// rightly.
+// progressSupport knows whether all members of the cluster report progress
+// correctly.
 type progressSupport struct {
 	client *clientv3.Client
 
@@ -48,8 +48,8 @@ func (p *progressSupport) trusted(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// progressRight reports whether an etcd of this version tells progress only
-// after the events. What cannot be read counts as old.
+// progressRight reports whether an etcd of this version reports progress only
+// after the events. An unreadable version counts as old.
 func progressRight(version string) bool {
 	var n [3]int
 	for i, part := range strings.SplitN(strings.SplitN(version, "-", 2)[0], ".", 3) {

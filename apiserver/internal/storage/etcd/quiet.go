@@ -7,31 +7,30 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// expectedWarnings are what etcd says of each member that is alone behind a
+// expectedWarnings are those that etcd always logs for a single member behind a
 // unix socket.
 var expectedWarnings = map[string]bool{
 	"simple token is not cryptographically signed": true,
-	// Of a new member that has not stored its first entry yet; it tries again.
+	// A new member has not stored its first entry yet; it tries again.
 	"Failed to detect schema version":  true,
 	"failed to update storage version": true,
-	// Of a member whose first entry since its start is not applied yet: it counts as
-	// behind by all that it ever stored, is refused for that where there are more than
-	// 5,000, and tries again at once, thousands of times. One that never gets through is
-	// not ready in time.
+	// A member has not applied its first entry since its start: it counts as behind by
+	// everything it ever stored, is refused if that is more than 5,000 entries, and
+	// tries again at once, thousands of times. If it never gets through, it is not ready
+	// in time.
 	"failed to publish local member to cluster through raft": true,
 }
 
-// attempts are what etcd's client says of each attempt at a call. What became of the
-// call its caller tells; where etcd is late, there are dozens under way.
+// attempts are what etcd's client logs about each attempt at a call. Its caller
+// reports the call's outcome; if etcd is slow, there are dozens of attempts.
 var attempts = map[string]bool{"retrying of unary invoker failed": true}
 
-// ClientLogger is for the client of an etcd beside.
+// ClientLogger is the logger for the client of an external etcd.
 func ClientLogger(logger *zap.Logger) *zap.Logger {
 	return quiet(logger.Named("etcd-client"), attempts, &atomic.Bool{})
 }
 
-// quiet lets through what is warned of, apart from what is as it should be, until
-// silent is set.
+// quiet lets warnings through, apart from expected ones, until silent is set.
 func quiet(logger *zap.Logger, expected map[string]bool, silent *atomic.Bool) *zap.Logger {
 	return logger.WithOptions(zap.IncreaseLevel(zapcore.WarnLevel), zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return &quietCore{core, expected, silent}

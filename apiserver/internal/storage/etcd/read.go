@@ -11,8 +11,8 @@ import (
 )
 
 // pageSize bounds the keys of one answer, so that reading a large collection
-// holds neither etcd nor this process for long. Where the values are so large
-// that the answer exceeds what the connection carries, List asks for fewer.
+// holds neither etcd nor this process for long. If the values are so large that
+// the answer exceeds what the connection carries, List asks for fewer.
 const pageSize = 2000
 
 // Get implements storage.Reader.
@@ -61,7 +61,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 		for _, kv := range answer.Kvs {
 			object, err := decode(ctx, s.transformer, kv)
 			if err != nil {
-				object = unreadable("list", kv, err) // one that is broken must not hide all the others
+				object = unreadable("list", kv, err) // a corrupt one must not hide all the others
 			}
 			objects = append(objects, object)
 		}
@@ -79,8 +79,8 @@ func (s *Store) page(ctx context.Context, start, end string, limit, revision int
 	return s.client.Get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision))
 }
 
-// Revision implements storage.Reader. Calls that come while one is on its way
-// share the next one.
+// Revision implements storage.Reader. Calls that come while a request is in
+// flight share the next one.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	revision, err := s.revisions.current(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
-// askRevision is a linearizable read of a key that is never there.
+// askRevision is a linearizable read of a key that never exists.
 func (s *Store) askRevision(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -6,9 +6,9 @@ import (
 )
 
 // revisions lets any number of readers share few requests for the current
-// revision: one is on its way, and all who come meanwhile wait for the next
-// one together. They cannot share the first: it may have been answered before
-// a write that they know of.
+// revision: while one is in flight, all later callers wait for the next one
+// together. They cannot share the first: it may have been answered before a
+// write that they know of.
 type revisions struct {
 	ask func(context.Context) (int64, error)
 
@@ -33,15 +33,15 @@ func (r *revisions) current(ctx context.Context) (int64, error) {
 	}
 }
 
-// join returns the call whose answer will be new enough, starting it if none
-// is on its way.
+// join returns the call whose answer will be new enough, and starts it if none
+// is in flight.
 func (r *revisions) join(ctx context.Context) *revisionCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == nil {
 		r.running = &revisionCall{done: make(chan struct{})}
-		// The call outlives the reader that started it: others may wait for
-		// it. ask bounds its time.
+		// The call outlives the reader that started it, since others may wait for it.
+		// ask bounds its time.
 		go r.run(context.WithoutCancel(ctx), r.running)
 		return r.running
 	}

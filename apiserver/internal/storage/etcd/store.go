@@ -18,16 +18,16 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// Options are what a Store is built with.
+// Options are what a Store is built from.
 type Options struct {
 	Client *clientv3.Client
-	// Direct are the calls that are made past the client; nil makes them over the
-	// client's connection.
+	// Direct are calls that bypass the client; if nil, they go over the client's
+	// connection.
 	Direct *Direct
-	// CurrentRevision answers storage.Reader.Revision without a request, where
-	// the server runs in this process; nil asks the cluster.
+	// CurrentRevision answers storage.Reader.Revision without a request if the
+	// server runs in this process; if nil, the cluster is asked.
 	CurrentRevision func() (int64, error)
-	// Transformer changes what is stored; nil stores values as they are.
+	// Transformer transforms stored values; nil stores them as they are.
 	Transformer Transformer
 	Clock       clock.WithTicker
 }
@@ -47,7 +47,7 @@ type Store struct {
 	leases      *leases
 	revisions   *revisions
 	progress    *progressSupport
-	histories   chan struct{} // holds one for each that is read
+	histories   chan struct{} // holds a slot for each reader
 }
 
 var _ storage.Interface = (*Store)(nil)
@@ -79,8 +79,8 @@ func NewStore(o Options) *Store {
 	return s
 }
 
-// requestTimeout bounds every request: without it a client of an etcd that is
-// away waits for as long as its caller would.
+// requestTimeout bounds every request: without it, the client of an unreachable
+// etcd waits for as long as its caller does.
 const requestTimeout = 10 * time.Second
 
 // Create implements storage.Writer.
@@ -151,8 +151,8 @@ func read(key string) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key)}}}
 }
 
-// guarded runs op if key was last written at revision, 0 for never, and else
-// whatever is given as otherwise.
+// guarded runs op if key was last written at revision (0 for never), and
+// otherwise the alternative.
 func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.RequestOp, otherwise ...*pb.RequestOp) (*pb.TxnResponse, error) {
 	unchanged := &pb.Compare{
 		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_ModRevision{ModRevision: revision},
@@ -162,10 +162,10 @@ func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.
 	return answer, clientv3.ContextError(ctx, err)
 }
 
-// anySize leaves it to etcd how large messages may be.
+// anySize leaves the limit on message sizes to etcd.
 var anySize = []grpc.CallOption{grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32)}
 
-// refused reads what a guarded transaction found instead.
+// refused returns the error for what a guarded transaction found instead.
 func (s *Store) refused(ctx context.Context, op, key string, answer *pb.TxnResponse) (storage.Object, error) {
 	found := answer.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
@@ -178,13 +178,12 @@ func (s *Store) refused(ctx context.Context, op, key string, answer *pb.TxnRespo
 	return object, failed(op, key, storage.ErrConflict)
 }
 
-// failed says which request about which key an error is about, and gives it
-// its kind.
+// failed adds to an error the request and the key, and its kind.
 func failed(op, key string, err error) error {
 	return &storage.KeyError{Op: op, Key: key, Err: kind(err)}
 }
 
-// kind marks etcd's errors with the kinds of package storage.
+// kind wraps etcd's errors in the kinds of package storage.
 func kind(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
@@ -199,8 +198,8 @@ func kind(err error) error {
 	return err
 }
 
-// isUnavailable knows etcd without a leader or overloaded, a connection that
-// broke, and a request that took longer than it may.
+// isUnavailable recognises an etcd without a leader or overloaded, a broken
+// connection, and a request that timed out.
 func isUnavailable(err error) bool {
 	var fromServer rpctypes.EtcdError
 	if errors.As(err, &fromServer) {

@@ -17,13 +17,13 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// errWatchEnded is why a watch ended whose context did.
+// errWatchEnded is why a watch ended whose context is done.
 var errWatchEnded = errors.New("watch ended")
 
-// watch is one running watch on a prefix. It speaks to etcd over a stream of its
-// own, without etcd's client between: that shares streams among watches, and hands
-// each event through three goroutines to do so. What it does when a stream breaks,
-// the feed does that reads from here.
+// watch is one running watch on a prefix. It has a stream of its own to etcd,
+// without etcd's client in between: that shares streams among watches, and to do
+// so passes each event through three goroutines. When a stream breaks, the feed
+// that reads from here resumes.
 type watch struct {
 	stream      pb.Watch_WatchClient
 	transformer Transformer
@@ -32,7 +32,8 @@ type watch struct {
 	events      chan []storage.Event
 	err         error // set before events is closed
 
-	// everything is watched, of an etcd whose word on progress cannot be taken.
+	// everything: all keys are watched, because this etcd's progress reports can't be
+	// trusted.
 	everything bool
 	before     bool // tells what was there before, too
 
@@ -63,7 +64,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 	return w, nil
 }
 
-// open opens a stream of its own for a watch, which ends with ctx.
+// open opens the stream of a watch, which ends with ctx.
 func (s *Store) open(ctx context.Context, prefix string) (*watch, error) {
 	ctx = clientv3.WithRequireLeader(ctx)
 	stream, err := s.direct.Watches.Watch(ctx, append(anySize, grpc.WaitForReady(true))...)
@@ -80,8 +81,8 @@ func (s *Store) open(ctx context.Context, prefix string) (*watch, error) {
 }
 
 func (w *watch) begin(revision int64) error {
-	// In fragments: what a watch has to catch up with may be more than a
-	// message holds.
+	// In fragments: what a watch has to catch up on may exceed the size of a
+	// message.
 	create := &pb.WatchCreateRequest{StartRevision: revision + 1, Fragment: true, PrevKv: w.before}
 	if w.everything {
 		create.Key, create.RangeEnd = []byte{0}, []byte{0}
@@ -129,7 +130,7 @@ func (w *watch) run() {
 	}
 }
 
-// next is etcd's next answer, put together from its fragments.
+// next returns etcd's next answer, assembled from its fragments.
 func (w *watch) next() (*pb.WatchResponse, error) {
 	var fragments []*mvccpb.Event
 	for {
@@ -145,7 +146,7 @@ func (w *watch) next() (*pb.WatchResponse, error) {
 	}
 }
 
-// receive is what etcd says next, which may be a fragment of an answer.
+// receive returns etcd's next message, which may be a fragment of an answer.
 func (w *watch) receive() (*pb.WatchResponse, error) {
 	answer, err := w.stream.Recv()
 	if w.ctx.Err() != nil {
@@ -160,7 +161,7 @@ func (w *watch) receive() (*pb.WatchResponse, error) {
 	return answer, nil
 }
 
-// refusal is why etcd ends a watch; nil where it does not.
+// refusal is why etcd ends a watch; nil if it does not.
 func refusal(answer *pb.WatchResponse) error {
 	switch {
 	case answer.CompactRevision != 0:
@@ -173,7 +174,7 @@ func refusal(answer *pb.WatchResponse) error {
 	return nil
 }
 
-// deliver hands an answer on; false where the watch is at its end.
+// deliver hands an answer on; it returns false if the watch is over.
 func (w *watch) deliver(answer *pb.WatchResponse) bool {
 	events := w.convert(answer)
 	if len(events) == 0 {
@@ -208,7 +209,7 @@ func (w *watch) convert(answer *pb.WatchResponse) []storage.Event {
 	return events
 }
 
-// event is what etcd says happened.
+// event translates etcd's event.
 func (w *watch) event(e *mvccpb.Event) storage.Event {
 	switch {
 	case e.Type == mvccpb.Event_DELETE:
@@ -227,7 +228,7 @@ func (w *watch) object(kv *mvccpb.KeyValue) storage.Object {
 	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision}
 }
 
-// progressTo says that everything up to revision has been delivered.
+// progressTo is the event that everything up to revision has been delivered.
 func progressTo(revision int64) storage.Event {
 	return storage.Event{Type: storage.Progress, Object: storage.Object{Revision: revision}}
 }

@@ -15,14 +15,14 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Metrics are upstream's.
+// Metrics are upstream's metrics of storage requests.
 type Metrics struct {
 	duration *prometheus.HistogramVec
 	total    *prometheus.CounterVec
 	failed   *prometheus.CounterVec
 }
 
-// NewMetrics are metrics that registry shows.
+// NewMetrics returns metrics registered with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	labels := []string{"operation", "type"}
 	m := &Metrics{
@@ -41,8 +41,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Store is a store whose requests are timed. What it does not name itself is
-// passed on as it is.
+// Store is a store whose requests are timed. Methods that it does not override
+// are passed on.
 type Store struct {
 	storage.Interface
 	Metrics *Metrics
@@ -57,7 +57,7 @@ type call struct {
 	span            trace.Span
 }
 
-// begin times an operation, in a span of its own where the request has one.
+// begin times an operation, in a span of its own if the request is traced.
 func (s Store) begin(ctx context.Context, operation, span, key string) (context.Context, call) {
 	c := call{store: s, operation: operation, kind: typeOf(key), started: s.Clock.Now()}
 	ctx, c.span = tracing.Step(ctx, span)

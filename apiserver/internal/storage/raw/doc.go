@@ -1,8 +1,8 @@
 // Package raw reads and changes single fields of an encoded object without
-// decoding the rest of it. It is what keeps the way from etcd to a watcher
-// free of decoding.
+// decoding the rest of it. It keeps the path from etcd to a watcher free of
+// decoding.
 //
 // storage/etcd and storage/cache call it. It takes well-formed JSON objects as
-// the API server itself encodes them and answers an error for anything else;
-// it never repairs, and never changes the bytes it is given.
+// the API server itself encodes them and returns an error for anything else; it
+// never repairs, and never changes the bytes it is given.
 package raw

@@ -11,8 +11,8 @@ import (
 // ErrMalformed: the bytes are not a JSON object of the expected form.
 var errMalformed = errors.New("malformed JSON object")
 
-// VersionLength is by how much an object grows at most that has metadata and is
-// given a resourceVersion.
+// VersionLength is the number of bytes by which setting a resourceVersion
+// lengthens an object that has metadata, at most.
 const VersionLength = len(`"resourceVersion":"",`) + 20
 
 // SetResourceVersion returns a copy of object whose metadata.resourceVersion is
@@ -52,7 +52,7 @@ func AppendWithResourceVersion(dst, object []byte, revision int64) ([]byte, erro
 }
 
 // AppendNewResourceVersion is AppendWithResourceVersion for an object that is
-// known to have no resourceVersion: it looks at nothing behind the place where
+// known to have no resourceVersion: it looks at nothing beyond the place where
 // that goes.
 func AppendNewResourceVersion(dst, object []byte, revision int64) ([]byte, error) {
 	top := skipSpace(object, 0)
@@ -74,8 +74,8 @@ func appendVersion(dst []byte, revision int64) []byte {
 	return append(dst, '"')
 }
 
-// appendMembers appends object from position i, which is behind a '{', with a
-// comma before it where members follow.
+// appendMembers appends object from position i, which follows a '{', with a
+// comma first if members follow.
 func appendMembers(dst, object []byte, i int) ([]byte, error) {
 	next := skipSpace(object, i)
 	if next >= len(object) {
@@ -87,8 +87,8 @@ func appendMembers(dst, object []byte, i int) ([]byte, error) {
 	return append(dst, object[next:]...), nil
 }
 
-// SameButVersion reports whether object without metadata.resourceVersion is
-// value: what SetResourceVersion was given, where that had none.
+// SameButVersion reports whether object without metadata.resourceVersion equals
+// value: what SetResourceVersion was given, if that had none.
 func SameButVersion(object, value []byte) (bool, error) {
 	head, tail, err := aroundVersion(object)
 	if err != nil || len(head)+len(tail) != len(value) {
@@ -97,8 +97,8 @@ func SameButVersion(object, value []byte) (bool, error) {
 	return bytes.Equal(head, value[:len(head)]) && bytes.Equal(tail, value[len(head):]), nil
 }
 
-// aroundVersion is what stands before metadata.resourceVersion and its comma, and
-// what stands behind; all of object where it has none.
+// aroundVersion returns what precedes metadata.resourceVersion and its comma, and
+// what follows; all of object if it has none.
 func aroundVersion(object []byte) (head, tail []byte, err error) {
 	_, meta, err := metadata(object)
 	if err != nil || !meta.found() {
@@ -111,12 +111,12 @@ func aroundVersion(object []byte) (head, tail []byte, err error) {
 	if next := skipSpace(object, version.end); object[next] == ',' {
 		return object[:version.key], object[skipSpace(object, next+1):], nil
 	}
-	// The last member: the comma before it goes too.
+	// It is the last member: the comma before it goes, too.
 	before := bytes.TrimRight(object[:version.key], " \t\r\n")
 	return bytes.TrimSuffix(before, []byte(",")), object[version.end:], nil
 }
 
-// Labels returns metadata.labels, nil where there are none.
+// Labels returns metadata.labels, nil if there are none.
 func Labels(object []byte) (map[string]string, error) {
 	_, meta, err := metadata(object)
 	if err != nil || !meta.found() {
@@ -133,8 +133,8 @@ func Labels(object []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// metadata finds the object's opening brace and its metadata member, which
-// must be an object where it is there.
+// metadata finds the object's opening brace and its metadata member, which must
+// be an object if it exists.
 func metadata(object []byte) (top int, meta span, err error) {
 	top = skipSpace(object, 0)
 	meta, err = member(object, top, "metadata")

@@ -2,8 +2,8 @@ package raw
 
 import "bytes"
 
-// span is where a member of an object stands: its key from key, its value from
-// start up to end. The zero span is none.
+// span is the position of an object's member: its key begins at key, its value
+// goes from start up to end. The zero span is none.
 type span struct{ key, start, end int }
 
 func (s span) found() bool { return s.end > 0 }
@@ -22,8 +22,8 @@ func member(b []byte, i int, name string) (span, error) {
 	return span{key: key, start: start, end: end}, nil
 }
 
-// memberStart is where the value of a member begins; 0 where it is not there.
-// The value may be malformed.
+// memberStart is where the value of a member begins; 0 if there is no such
+// member. The value may be malformed.
 func memberStart(b []byte, i int, name string) (int, error) {
 	_, start, err := find(b, i, name)
 	if err == nil && start >= len(b) {
@@ -32,8 +32,8 @@ func memberStart(b []byte, i int, name string) (int, error) {
 	return start, err
 }
 
-// find returns where the key and the value of a member begin; start is 0 where
-// it is not there.
+// find returns where the key and the value of a member begin; start is 0 if
+// there is no such member.
 func find(b []byte, i int, name string) (key, start int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		return 0, 0, errMalformed
@@ -78,7 +78,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the position behind the string that opens at i.
+// skipString returns the position after the string that opens at i.
 func skipString(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
 		return 0, errMalformed
@@ -101,7 +101,7 @@ func skipString(b []byte, i int) (int, error) {
 	}
 }
 
-// skipValue returns the position behind the value that starts at i.
+// skipValue returns the position after the value that starts at i.
 func skipValue(b []byte, i int) (int, error) {
 	if i >= len(b) {
 		return 0, errMalformed
@@ -122,7 +122,7 @@ func skipValue(b []byte, i int) (int, error) {
 	return i, nil
 }
 
-// skipNested returns the position behind the object or array that opens at i.
+// skipNested returns the position after the object or array that opens at i.
 func skipNested(b []byte, i int) (int, error) {
 	depth := 0
 	for i < len(b) {

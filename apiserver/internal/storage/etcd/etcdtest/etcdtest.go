@@ -11,7 +11,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd"
 )
 
-// Start starts an etcd that ends with the test, and returns a store over it.
+// Start starts an etcd that ends with the test, and returns a store on it.
 func Start(t testing.TB) *etcd.Store {
 	t.Helper()
 	store, _ := StartIn(t, t.TempDir())
