@@ -10,7 +10,7 @@ import (
 	"kctl/apiserver/internal/discovery"
 )
 
-// What is here ties in the APIs of other servers.
+// This file connects the APIs of other servers.
 
 func (s *Server) newAggregator() (*aggregation.Aggregator, error) {
 	o := s.options.Aggregation
@@ -21,12 +21,12 @@ func (s *Server) newAggregator() (*aggregation.Aggregator, error) {
 	})
 }
 
-// followDefinitions keeps the APIServices of custom resources.
+// followDefinitions maintains the APIServices of custom resources.
 func (s *Server) followDefinitions(ctx context.Context) error {
 	return s.aggregator.Follow(ctx, s.definitions)
 }
 
-// groupVersions are those of what is built in.
+// groupVersions are those of the built-in resources.
 func groupVersions(served []discovery.Resource) []schema.GroupVersion {
 	var out []schema.GroupVersion
 	for _, r := range served {

@@ -17,7 +17,7 @@ import (
 	"kctl/apiserver/internal/server/equivalent"
 )
 
-// assemble makes the rooms and introduces them to each other.
+// assemble makes the server's parts and connects them.
 func (s *Server) assemble(certificate string) error {
 	o := s.options
 	addresses, ports, err := o.ServiceRanges()
@@ -91,7 +91,7 @@ func (s *Server) newAdmissionControl(rules *rbac.Authorizer) (*admissioncontrol.
 	})
 }
 
-// serveResources makes what is served of the stores.
+// serveResources builds the served resources from the stores.
 func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 	o := s.options
 	types := make([]corev1.NodeAddressType, 0, len(o.KubeletPreferredAddressTypes))

@@ -7,7 +7,7 @@ import (
 	"kctl/apiserver/internal/filters"
 )
 
-// newAuditor makes the auditor that the flags ask for; nil where they ask for none.
+// newAuditor makes the auditor that the flags ask for; nil if they ask for none.
 func (s *Server) newAuditor() (*audit.Auditor, error) {
 	o := s.options.Audit
 	if o.PolicyFile == "" || o.Log.Path == "" && o.WebhookConfigFile == "" {
@@ -36,8 +36,8 @@ func (s *Server) newAuditor() (*audit.Auditor, error) {
 	return audit.New(policy, sinks, s.metrics, s.clock), nil
 }
 
-// audited puts the two audit filters around authentication, where there is
-// something to audit.
+// audited puts the two audit filters around authentication, if there is an
+// audit policy.
 func (s *Server) audited(authenticate gin.HandlerFunc) []gin.HandlerFunc {
 	if s.auditor == nil {
 		return []gin.HandlerFunc{authenticate}

@@ -6,8 +6,8 @@ import (
 	"kctl/apiserver/internal/filters"
 )
 
-// chain has every request pass the filters, in this order, before a handler
-// sees it. Package filters says what each is for.
+// chain passes every request through the filters, in this order, before a
+// handler sees it. Package filters says what each is for.
 func (s *Server) chain(router *gin.Engine) error {
 	o := &s.options.Operation
 	cors, err := o.CORS()

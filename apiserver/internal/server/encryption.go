@@ -10,8 +10,8 @@ import (
 	"kctl/proto/daemon"
 )
 
-// encryption makes what --encryption-provider-config asks for. Without it the
-// Transformer is nil, and values are stored as they are.
+// encryption makes the Transformer that --encryption-provider-config asks for.
+// Without it the Transformer is nil, and values are stored in plain text.
 func (s *Server) encryption(ctx context.Context) (etcd.Transformer, error) {
 	o := s.options.Encryption
 	if o.File == "" {
@@ -26,7 +26,7 @@ func (s *Server) encryption(ctx context.Context) (etcd.Transformer, error) {
 	return t, nil
 }
 
-// encryptionLoops are what encryption does beside the requests.
+// encryptionLoops are encryption's background loops.
 func (s *Server) encryptionLoops() []housekeeping.Loop {
 	if s.transformer == nil {
 		return nil
@@ -34,7 +34,7 @@ func (s *Server) encryptionLoops() []housekeeping.Loop {
 	return []housekeeping.Loop{func(ctx context.Context) error { return s.transformer.Run(ctx, s.options.Encryption.Reload) }}
 }
 
-// registryOptions are what the resources' stores are made with.
+// registryOptions are the options of the resources' stores.
 func (s *Server) registryOptions() registry.Options {
 	o := registry.Options{Storage: s.backend.Storage, Prefix: s.options.EtcdPrefix, Clock: s.clock, Logger: s.logger}
 	if s.transformer != nil {

@@ -19,8 +19,8 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// What is here ties in what comes and goes while the server runs: requests that
-// no route answers are for other servers, for custom resources, or for nobody.
+// This file connects what comes and goes while the server runs: requests that
+// match no route are for other servers, for custom resources, or for nothing.
 
 func (s *Server) newDefinitions() *customresources.Definitions {
 	return customresources.New(customresources.Options{
@@ -28,7 +28,7 @@ func (s *Server) newDefinitions() *customresources.Definitions {
 	})
 }
 
-// extensions answers the requests that no route answers.
+// extensions answers requests that match no route.
 func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 	dispatcher := handlers.NewDispatcher(s.handling())
 	return func(c *gin.Context) {
@@ -46,7 +46,7 @@ func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 	}
 }
 
-// serveCustom answers a request for a custom resource. It reports false where
+// serveCustom answers a request for a custom resource. It reports false if
 // there is none of that name.
 func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, info *request.Info) bool {
 	served, warning, ok, err := s.definitions.Lookup(c.Request.Context(), schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
@@ -63,7 +63,7 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 	return dispatcher.Serve(c, served, info)
 }
 
-// unavailable is the answer where a custom resource should be served and can't.
+// unavailable is the answer for a custom resource that should be served and can't be.
 func unavailable(err error) *apierrors.StatusError {
 	if errors.Is(err, cache.ErrNotReady) || errors.Is(err, cache.ErrHeldBack) {
 		return apierrors.NewServiceUnavailable("definitions of custom resources are not read yet")
@@ -71,7 +71,7 @@ func unavailable(err error) *apierrors.StatusError {
 	return apierrors.NewInternalError(err)
 }
 
-// more tells discovery and OpenAPI what there is beside the built-in resources.
+// more tells discovery and OpenAPI what there is besides the built-in resources.
 func (s *Server) more() *more { return &more{s} }
 
 type more struct{ *Server }
@@ -89,7 +89,7 @@ func (m *more) More() discovery.More {
 	return out
 }
 
-// described is more as OpenAPI sees it.
+// described adapts more to OpenAPI.
 type described struct{ *more }
 
 // Changed implements openapi.Source.
@@ -112,7 +112,7 @@ func (d described) Customs() []openapi.Custom {
 	return out
 }
 
-// describeCustom is what discovery says of a custom resource.
+// describeCustom is a custom resource's entry in discovery.
 func describeCustom(info customresources.Info) discovery.Resource {
 	d := discovery.Resource{Info: info.Info, Verbs: customVerbs}
 	if info.Terminating {

@@ -10,7 +10,7 @@ import (
 	"kctl/apiserver/internal/server/fairshare"
 )
 
-// newShare has requests shared out, where the flags ask for it; nil where not.
+// newShare makes API priority and fairness, if the flags ask for it; otherwise nil.
 func (s *Server) newShare() *fairshare.Share {
 	if !s.options.EnablePriorityAndFairness {
 		return nil
@@ -18,8 +18,7 @@ func (s *Server) newShare() *fairshare.Share {
 	return fairshare.New(s.shareOptions())
 }
 
-// shareOptions are also those of keeping up what is stored for it, which is done
-// wherever requests are shared out.
+// shareOptions are also the options for maintaining its stored objects.
 func (s *Server) shareOptions() fairshare.Options {
 	return fairshare.Options{
 		Schemas: s.resources.FlowSchemas, Levels: s.resources.PriorityLevels, Seats: s.options.Seats(), Bootstrapped: s.bootstrapped,
@@ -38,8 +37,8 @@ func (s *Server) limit() gin.HandlerFunc {
 	})
 }
 
-// counter counts the objects that a list is of. Those of custom resources are
-// not counted: they may not have been read yet.
+// counter counts a list's objects, by which its cost is estimated. Custom
+// resources are not counted: they may not have been read yet.
 func (s *Server) counter() func(info *request.Info, most int) int {
 	type counted interface {
 		Count(namespace string, most int) int
@@ -60,7 +59,7 @@ func (s *Server) counter() func(info *request.Info, most int) int {
 	}
 }
 
-// installFairnessPages serves what there is to see of who waits for whom.
+// installFairnessPages serves the debug pages that show which requests wait for which.
 func (s *Server) installFairnessPages(router gin.IRoutes) {
 	if s.fairness == nil {
 		return

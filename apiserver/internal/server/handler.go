@@ -27,12 +27,12 @@ import (
 	"kctl/proto/release"
 )
 
-// quietly has gin print no routes. It is a matter of the whole process, in which
-// tests run several servers at once.
+// quietly keeps gin from printing routes. The setting is process-wide, and tests
+// run several servers in one process.
 var quietly = sync.OnceFunc(func() { gin.SetMode(gin.ReleaseMode) })
 
-// handler is the chain of filters with everything that is served behind it.
-// address is where clients reach it.
+// handler returns the chain of filters with everything that is served behind
+// it. address is where clients reach it.
 func (s *Server) handler(address string) (http.Handler, error) {
 	quietly()
 	router := gin.New()
@@ -60,9 +60,9 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	return router, nil
 }
 
-// notFound is the answer to requests for what is not there: below the paths of the
-// API, groups that are built in included, a Status, and elsewhere plain text, as
-// kube-apiserver has it.
+// notFound answers requests for paths that don't exist: with a Status below the
+// paths of the API, including those of built-in groups, and with plain text
+// elsewhere, as kube-apiserver does.
 func (s *Server) notFound(c *gin.Context) {
 	path := c.Request.URL.Path
 	group, named := strings.CutPrefix(path, "/apis/")
@@ -75,10 +75,10 @@ func (s *Server) notFound(c *gin.Context) {
 	failure.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
-// reading is how what is no resource is asked for; load balancers take HEAD.
+// reading are the methods for what is not a resource; load balancers use HEAD.
 var reading = []string{http.MethodGet, http.MethodHead}
 
-// installOperations serves what is about the server itself.
+// installOperations serves pages about the server itself.
 func (s *Server) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.Metrics})
 	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis"} {
@@ -107,9 +107,9 @@ func (s *Server) installOperations(router gin.IRoutes) {
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
 }
 
-// effectiveVersion says beside the release which one's API is spoken, and the
-// oldest one whose servers may run beside this one: what upstream says as long as
-// --emulated-version is not given.
+// effectiveVersion adds to the release which Kubernetes version's API is spoken,
+// and the oldest one whose servers may run beside this one, as upstream does
+// without --emulated-version.
 func effectiveVersion() version.Info {
 	v := daemon.Version()
 	v.EmulationMajor, v.EmulationMinor = v.Major, v.Minor
@@ -117,7 +117,7 @@ func effectiveVersion() version.Info {
 	return v
 }
 
-// installPages serves what the server tells of itself.
+// installPages serves the server's status pages.
 func (s *Server) installPages(router gin.IRoutes) {
 	if s.options.Flags() == nil {
 		return // started by a test, without a command line
@@ -132,7 +132,7 @@ func (s *Server) installPages(router gin.IRoutes) {
 	router.Match(reading, daemon.StatusPath, gin.WrapH(mux))
 }
 
-// installDebug serves profiles and the log verbosity to whoever may use their
+// installDebug serves profiles and the log level to users authorized for their
 // paths, as upstream's --profiling does.
 func (s *Server) installDebug(router gin.IRoutes) {
 	debug := gin.WrapH(daemon.Debug(&s.options.Log, s.logger))
@@ -166,8 +166,8 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 	}
 }
 
-// issuerMayBeKept is for how long others go by what they read of an issuer's
-// keys; upstream's.
+// issuerMayBeKept is for how long others may cache an issuer's keys;
+// upstream's.
 const issuerMayBeKept = "public, max-age=3600"
 
 // installIssuer serves what others need to check service account tokens.
@@ -191,7 +191,7 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 	return nil
 }
 
-// document serves what has a single form to those who accept it.
+// document serves a document that has a single media type to clients that accept it.
 func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := accept.Only(c.Request, media); err != nil {
@@ -202,14 +202,14 @@ func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
 	}
 }
 
-// openAPIRelease is the version that API documents carry: without our release,
-// which changes nothing in them.
+// openAPIRelease is the version in API documents: without our release, which
+// changes nothing in them.
 func openAPIRelease() string {
 	number, _, _ := strings.Cut(daemon.Version().GitVersion, "+")
 	return number
 }
 
-// handling is how requests for resources are served, whichever these are.
+// handling are the handlers' options, for built-in and custom resources alike.
 func (s *Server) handling() handlers.Options {
 	return handlers.Options{
 		Admission: s.admission.Chain, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
@@ -217,7 +217,7 @@ func (s *Server) handling() handlers.Options {
 	}
 }
 
-// installResources serves the resources and returns what discovery says.
+// installResources serves the resources and returns their discovery.
 func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 	creatable := slices.DeleteFunc(s.creatable(), func(c handlers.Creatable) bool {
 		return !s.options.Operation.RuntimeConfig.Serves(c.GVK().GroupVersion())
@@ -237,7 +237,7 @@ func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 	return described
 }
 
-// index answers "/" with every path that can be asked for as it stands.
+// index answers "/" with every path that has no parameters.
 func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health) {
 	var fixed []string
 	for _, route := range router.Routes() {
@@ -253,7 +253,8 @@ func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health
 	})
 }
 
-// pathDepth leaves out collections: down to /api/v1 and /apis/GROUP/VERSION.
+// pathDepth is the depth of listed paths, which leaves out collections: /api/v1 and
+// /apis/GROUP/VERSION are the deepest.
 func pathDepth(path string) int {
 	if strings.HasPrefix(path, "/api/") {
 		return 2

@@ -8,9 +8,9 @@ import (
 	"kctl/proto/daemon"
 )
 
-// What kube-apiserver does when it starts, by the names under which monitors and
-// upstream's own tests look for it, as far as ours does the same: what is stored
-// in every cluster, and what is followed from then on.
+// The start-up hooks of kube-apiserver, by the names that monitors and
+// upstream's own tests look for, as far as ours does the same: storing what
+// every cluster has, and following what decisions are based on.
 var (
 	storedHooks = []string{
 		"rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes", "priority-and-fairness-config-producer",
@@ -28,11 +28,11 @@ var (
 	}
 )
 
-// etcdCheck is whether etcd answers.
+// etcdCheck checks whether etcd answers.
 const etcdCheck = "etcd"
 
-// watchHealth adds the server's checks, under upstream's names where it has
-// the same.
+// watchHealth adds the server's checks, under upstream's names where there are
+// any.
 func (s *Server) watchHealth() {
 	closed := func(c <-chan struct{}, otherwise string) func(context.Context) error {
 		problem := errors.New(otherwise)
@@ -71,8 +71,8 @@ func (s *Server) watchHealth() {
 	}, daemon.Readyz)
 }
 
-// checkStorage is whether all resources have been read. One that is held back by an object
-// takes no server out of service: every other one has the same etcd.
+// checkStorage checks whether all resources have been read. One that is held back because
+// of an object takes no server out of service: all others share the same etcd.
 func (s *Server) checkStorage(context.Context) error {
 	if err := s.resources.Ready(); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (s *Server) checkStorage(context.Context) error {
 	return nil
 }
 
-// inTime is a check that holds for the time that a start may take, whatever it
-// says (--livez-grace-period).
+// inTime wraps a check so that it passes during the time that a start may take
+// (--livez-grace-period).
 func (s *Server) inTime(check func(context.Context) error) func(context.Context) error {
 	end := s.clock.Now().Add(s.options.LivezGrace)
 	return func(ctx context.Context) error {
@@ -97,6 +97,6 @@ func (s *Server) inTime(check func(context.Context) error) func(context.Context)
 
 // watchdog tells the service manager that the server is alive.
 func (s *Server) watchdog(ctx context.Context) error {
-	// An etcd that is silent does not come back by our being started again.
+	// Restarting this server does not bring back an etcd that does not answer.
 	return daemon.Watchdog(ctx, s.health, s.clock, s.logger, etcdCheck)
 }

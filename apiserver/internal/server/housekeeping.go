@@ -10,7 +10,8 @@ import (
 	"kctl/apiserver/internal/signing"
 )
 
-// newHousekeeper has what every cluster needs kept up, by the server that leads.
+// newHousekeeper makes the loops that maintain what every cluster needs, run by the
+// server that leads.
 func (s *Server) newHousekeeper(certificate string) (*housekeeper.Housekeeper, error) {
 	loops, err := s.housekeeping(certificate)
 	if err != nil {
@@ -25,7 +26,7 @@ func (s *Server) newHousekeeper(certificate string) (*housekeeper.Housekeeper, e
 	})
 }
 
-// keepHouse does so once there is a house.
+// keepHouse runs them once what every cluster has is stored.
 func (s *Server) keepHouse(ctx context.Context) error {
 	if !wait(ctx, s.bootstrapped) {
 		return ctx.Err()
@@ -33,7 +34,7 @@ func (s *Server) keepHouse(ctx context.Context) error {
 	return s.housekeeper.Run(ctx, s.stopping)
 }
 
-// housekeeping is what the housekeeping loops are made with.
+// housekeeping are the options of the housekeeping loops.
 func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, error) {
 	file := s.options.RootCAFile
 	if file == "" {

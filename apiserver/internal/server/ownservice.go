@@ -17,12 +17,12 @@ import (
 	"kctl/proto/events"
 )
 
-// ownServiceEvery is how soon the service of the servers themselves and the range
-// of its address are made again when somebody has deleted them; upstream's.
+// ownServiceEvery is how often the service kubernetes and the range of its
+// address are checked, and made again if they were deleted; upstream's.
 const ownServiceEvery = 10 * time.Second
 
-// bootstrapService makes the range that the flags say known, and the service of
-// the servers themselves with its first address.
+// bootstrapService stores the service range that the flags name, and the
+// service kubernetes with its first address.
 func (s *Server) bootstrapService(ctx context.Context) error {
 	own, _, err := s.options.ServiceRanges()
 	if err != nil {
@@ -35,14 +35,14 @@ func (s *Server) bootstrapService(ctx context.Context) error {
 	return errors.Join(ranges, s.resources.Services.Bootstrap(ctx, s.port))
 }
 
-// forOperators says whether it is for an operator to do something about an error
-// of bootstrapService: the cluster has other ranges than the flags say. A server
-// can serve meanwhile.
+// forOperators reports whether an error of bootstrapService has to be solved by
+// an operator: the cluster has other ranges than the flags say. A server can
+// serve meanwhile.
 func forOperators(err error) bool {
 	return errors.Is(err, networking.ErrOtherRanges) || apierrors.IsInvalid(err)
 }
 
-// keepOwnService makes again what bootstrapService makes, whenever it is gone.
+// keepOwnService makes what bootstrapService makes again whenever it is gone.
 func (s *Server) keepOwnService(ctx context.Context) error {
 	ticker := s.clock.NewTicker(ownServiceEvery)
 	defer ticker.Stop()
@@ -67,7 +67,7 @@ func (s *Server) keepOwnService(ctx context.Context) error {
 	}
 }
 
-// tellOtherRanges says by an event that the cluster's range is not this server's.
+// tellOtherRanges records an event that the cluster's range is not this server's.
 func (s *Server) tellOtherRanges(ctx context.Context, cause error) {
 	ref := &core.ObjectReference{Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(), Name: networking.ServerRange}
 	if known, err := s.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {

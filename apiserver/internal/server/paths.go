@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// withoutSlash takes the slashes from the end of paths of the server's own
-// resources, as upstream does. What is passed on to others keeps them: there
-// they may mean something.
+// withoutSlash removes trailing slashes from paths of the server's own
+// resources, as upstream does. Paths that are passed on to other servers keep
+// them: there they may mean something.
 func (s *Server) withoutSlash(next http.Handler) http.Handler {
 	groups := map[string]bool{}
 	for _, served := range s.served {
@@ -33,6 +33,6 @@ func (s *Server) withoutSlash(next http.Handler) http.Handler {
 	})
 }
 
-// roundabout tells whether a path has parts that lead nowhere or back, for which
-// net/http's router would send the client elsewhere.
+// roundabout reports whether a path has empty or dot segments, for which
+// net/http's router would redirect the client.
 func roundabout(p string) bool { return path.Clean(p) != strings.TrimSuffix(p, "/") }

@@ -2,15 +2,15 @@ package server
 
 import "context"
 
-// phases are what a server goes through, each once and in this order; those who have
-// to wait for one, or to end with it, are told by it.
+// phases are the phases of a server's life, each entered once and in this order.
+// Parts of the server wait for them, or end with them.
 type phases struct {
-	// bootstrapped is closed when what every cluster has is stored (start).
+	// bootstrapped is closed when the objects that every cluster has are stored (start).
 	bootstrapped chan struct{}
-	// ready is closed when all that decisions are based on has been read (start).
+	// ready is closed when everything that decisions are based on has been read (start).
 	ready chan struct{}
-	// stopping ends when the server has been told to stop, and draining when its
-	// streams have to end (serving).
+	// stopping is done when the server has been told to stop, and draining when
+	// its streams have to end (serving).
 	stopping, draining context.Context
 	stop, endStreams   context.CancelFunc
 }
@@ -22,7 +22,7 @@ func newPhases() phases {
 	return p
 }
 
-// wait waits until done is closed; it reports false if ctx ends before.
+// wait waits until done is closed; it reports false if ctx ends first.
 func wait(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():

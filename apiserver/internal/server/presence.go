@@ -17,7 +17,7 @@ import (
 )
 
 // beFound keeps this server among the endpoints of the service kubernetes until
-// it is told to stop. One that only this machine can reach is of no use there.
+// it is told to stop, unless only this machine can reach it.
 func (s *Server) beFound(ctx context.Context) error {
 	if !wait(ctx, s.bootstrapped) {
 		return ctx.Err()
@@ -40,7 +40,7 @@ func (s *Server) beFound(ctx context.Context) error {
 }
 
 // keySetURI is where others find the keys of service account tokens: at this
-// server, unless users serve them elsewhere.
+// server, unless the flags name another place.
 func (s *Server) keySetURI(listening string) string {
 	if s.options.ServiceAccountJWKSURI != "" {
 		return s.options.ServiceAccountJWKSURI
@@ -48,9 +48,9 @@ func (s *Server) keySetURI(listening string) string {
 	return "https://" + s.external(listening) + serviceaccount.KeySetPath
 }
 
-// external is the address and port by which clients are told to reach the server.
-// listening is where it listens, which need not be an address that anybody can go
-// to.
+// external is the address and port at which clients are told to reach the server.
+// listening is where it listens, which need not be an address that others can
+// reach.
 func (s *Server) external(listening string) string {
 	if name := s.options.ExternalHostname; name != "" {
 		return net.JoinHostPort(name, strconv.Itoa(s.port))

@@ -32,8 +32,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.run(ctx, func(ctx context.Context) error { return port.Serve(ctx, listener, s.withoutSlash(handler)) })
 }
 
-// run runs the loops for as long as requests are served, and ends serving when
-// a loop fails.
+// run runs the loops while requests are served, and stops serving when a loop
+// fails.
 func (s *Server) run(ctx context.Context, serve func(context.Context) error) error {
 	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
 	loops, stopLoops := context.WithCancel(failed)
@@ -56,12 +56,12 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 	return group.Wait()
 }
 
-// allLoops are all that run beside the requests. They begin together; those that need
-// what start does wait for its phases.
+// allLoops are all loops that run beside the requests. They start together; those
+// that depend on start wait for its phases.
 func (s *Server) allLoops() []housekeeping.Loop {
 	loops := []housekeeping.Loop{
 		s.resources.Run, s.definitions.Run, s.aggregator.Run, // keep what is served in step with etcd
-		s.rules.Run, s.pods.Run, s.admission.Run, // and what is decided by
+		s.rules.Run, s.pods.Run, s.admission.Run, // and what decisions are based on
 		s.start,
 		s.keepHouse, s.beFound, // once bootstrapped
 		s.watchBackend, s.watchdog,
@@ -82,7 +82,7 @@ func (s *Server) allLoops() []housekeeping.Loop {
 	return loops
 }
 
-// watchBackend ends the server where its embedded etcd ended.
+// watchBackend stops the server if its embedded etcd stops.
 func (s *Server) watchBackend(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

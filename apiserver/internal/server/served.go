@@ -11,8 +11,8 @@ import (
 	"kctl/proto/core"
 )
 
-// choose leaves of all resources those whose versions are to be served. The
-// server itself has the others nevertheless.
+// choose returns the resources whose versions are to be served. The server
+// itself has the others nevertheless.
 func (s *Server) choose(all []registry.Served) error {
 	there := slices.Clone(reviews.Versions)
 	for _, served := range all {
@@ -25,15 +25,15 @@ func (s *Server) choose(all []registry.Served) error {
 	return versions.Missing(there)
 }
 
-// creatable are what is only ever created.
+// creatable are the resources that can only be created.
 func (s *Server) creatable() []handlers.Creatable {
 	bindings, bind := s.resources.Bindings()
 	return append([]handlers.Creatable{{Resource: bindings, Subresource: bind}},
 		reviews.Served(reviews.Options{Tokens: s.identities.Tokens, Authorizer: s.authorizer, Rules: s.authorizer, Clock: s.clock})...)
 }
 
-// builtinStores are those of what is built in. What is only another form of
-// stored objects has none of its own.
+// builtinStores are the stores of the built-in resources. Those that only show
+// another's objects have none of their own.
 func (s *Server) builtinStores() []registry.Resource {
 	var stores []registry.Resource
 	for _, served := range s.served {
@@ -44,12 +44,12 @@ func (s *Server) builtinStores() []registry.Resource {
 	return stores
 }
 
-// stores are those of everything that is served now.
+// stores are the stores of all resources that are served now.
 func (s *Server) stores() []registry.Resource {
 	return append(s.builtinStores(), s.definitions.Resources()...)
 }
 
-// storedNow finds an object of a built-in resource.
+// storedNow reads an object of a built-in resource.
 func (s *Server) storedNow(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error) {
 	for _, served := range s.served {
 		if served.Resource.Info().GVR() == r.GVR() {

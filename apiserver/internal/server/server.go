@@ -49,13 +49,13 @@ type Server struct {
 	options *config.Options
 	clock   clock.WithTicker
 	logger  *zap.Logger
-	tracer  *tracing.Tracer // nil traces nothing
+	tracer  *tracing.Tracer // nil for no tracing
 	metrics *prometheus.Registry
 	health  *daemon.Health
 	tls     *tls.Config
 	files   []*configfile.Follower // configuration that is read again when it changes
 
-	// Where objects are, and what is served of them.
+	// Where objects are stored, and which are served.
 	backend     *backend.Backend
 	transformer *encrypt.Transformer // nil for none
 	resources   *resources.Set
@@ -64,7 +64,7 @@ type Server struct {
 	aggregator  *aggregation.Aggregator
 	builtin     []schema.GroupVersion // what handler serves
 
-	// What the filters and the handlers ask about a request.
+	// What the filters and the handlers consult about a request.
 	identities *authentication.Authentication
 	authorizer authz.Union
 	rules      *rbac.Follower
@@ -72,11 +72,11 @@ type Server struct {
 	auditor    *audit.Auditor   // nil for none
 	ring       *trace.Ring
 	admission  *admissioncontrol.Control
-	pods       *facts.Mirror[facts.Pod] // that the mode Node and the first term's loops go by
+	pods       *facts.Mirror[facts.Pod] // used by the Node authorizer and the loops of the first term
 
 	housekeeper *housekeeper.Housekeeper
 
-	port  int // that is listened on, once it is
+	port  int // the port, once the server listens
 	drain *filters.Drain
 	phases
 }
@@ -92,8 +92,8 @@ func Run(ctx context.Context, o *config.Options, logger *zap.Logger) error {
 	return errors.Join(s.Run(ctx), s.Close())
 }
 
-// New puts a server together and opens its storage; nothing runs yet. Unless
-// it fails, the caller calls Run and then closes the storage.
+// New puts a server together and opens its storage; nothing runs yet. Unless it
+// fails, the caller calls Run and then Close.
 func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger *zap.Logger) (*Server, error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -113,7 +113,7 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 	return s, nil
 }
 
-// open prepares what the server stands on. It returns the file of the serving
+// open prepares the port and the storage. It returns the file of the serving
 // certificate.
 func (s *Server) open(ctx context.Context) (certificate string, err error) {
 	if s.tls, certificate, err = serving.TLS(s.options, s.clock, s.logger); err != nil {
@@ -135,17 +135,17 @@ func (s *Server) Close() error {
 	return errors.Join(s.backend.Close(), s.tracer.Close())
 }
 
-// Ready is closed when the server has read all that its decisions are based on.
+// Ready is closed when the server has read everything that its decisions are based on.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Resources are the stores of everything that is built in.
+// Resources are the stores of the built-in resources.
 func (s *Server) Resources() *resources.Set { return s.resources }
 
-// Storage is below them: what is in etcd, decrypted.
+// Storage is what they are built on: etcd's content, decrypted.
 func (s *Server) Storage() storage.Interface { return s.backend.Storage }
 
 // Etcd is the client that Storage uses.
 func (s *Server) Etcd() *clientv3.Client { return s.backend.Client }
 
-// Files are the configuration files that are followed.
+// Files are the configuration files that are watched.
 func (s *Server) Files() []*configfile.Follower { return s.files }

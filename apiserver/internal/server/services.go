@@ -15,7 +15,7 @@ func (s *Server) services() services {
 	return services{services: lookup.New[*corev1.Service](s.resources.Services), slices: s.resources.EndpointSlices}
 }
 
-// services finds what is behind the services that webhooks name.
+// services resolves the services that webhooks name.
 type services struct {
 	services *lookup.Objects[*corev1.Service]
 	slices   *registry.Store[*discoveryv1.EndpointSlice]

@@ -16,11 +16,11 @@ import (
 	"kctl/proto/daemon"
 )
 
-// startPolicy spaces out attempts to store what every cluster has.
+// startPolicy is the back-off between attempts to store what every cluster has.
 var startPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
 
-// start stores what every cluster has, and opens the door when all that
-// decisions are based on has been read.
+// start stores what every cluster has, and lets requests in once everything
+// that decisions are based on has been read.
 func (s *Server) start(ctx context.Context) error {
 	if err := s.backend.Wait(ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// synced are closed when all that decisions are based on has been read.
+// synced are closed when everything that decisions are based on has been read.
 func (s *Server) synced() []<-chan struct{} {
 	synced := []<-chan struct{}{s.rules.Synced(), s.pods.Synced(), s.aggregator.Synced()}
 	if s.fairness != nil {
@@ -65,7 +65,7 @@ func (s *Server) synced() []<-chan struct{} {
 	return append(synced, s.admission.Synced()...)
 }
 
-// bootstrap stores what every cluster has, as far as it is not there.
+// bootstrap stores the objects that every cluster has, if they don't exist.
 func (s *Server) bootstrap(ctx context.Context) error {
 	if err := housekeeping.BootstrapNamespaces(ctx, s.resources.Namespaces); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	if err := s.aggregator.Bootstrap(ctx, s.builtin); err != nil {
 		return err
 	}
-	if err := s.bootstrapService(ctx); err != nil && !forOperators(err) { // keepOwnService tells
+	if err := s.bootstrapService(ctx); err != nil && !forOperators(err) { // keepOwnService reports it
 		return err
 	}
 	return bootstrap.Reconcile(ctx, bootstrap.Stores{
@@ -88,8 +88,8 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	})
 }
 
-// bootstrapKinds makes the objects that every cluster has of kinds that the
-// server itself does not decide by.
+// bootstrapKinds creates the objects that every cluster has of kinds on which
+// the server's own decisions do not depend.
 func (s *Server) bootstrapKinds(ctx context.Context) error {
 	if err := authentication.TrackTokens(ctx, s.resources.ConfigMaps, s.clock); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"kctl/proto/relay"
 )
 
-// traceChange notes when pods come by on the watch: new ones, and those that
-// have come to run.
+// traceChange notes when pods appear on the watch: new ones, and those that
+// have begun to run.
 func (s *Server) traceChange(key facts.Key, old, now *facts.Pod) {
 	if now == nil {
 		return
@@ -16,7 +16,7 @@ func (s *Server) traceChange(key facts.Key, old, now *facts.Pod) {
 	select {
 	case <-s.pods.Synced():
 	default:
-		return // what was stored before this server started
+		return // stored before this server started
 	}
 	at := s.clock.Now()
 	if old == nil || old.UID != now.UID {

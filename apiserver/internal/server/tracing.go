@@ -12,7 +12,7 @@ import (
 	"kctl/proto/tracing"
 )
 
-// newTracer makes the tracer that the flags ask for; nil where they ask for none.
+// newTracer makes the tracer that the flags ask for; nil if they ask for none.
 func newTracer(ctx context.Context, o *config.Options, logger *zap.Logger) (*tracing.Tracer, error) {
 	c, err := o.Operation.Tracing()
 	if c == nil || err != nil {

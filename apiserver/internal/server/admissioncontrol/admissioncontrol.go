@@ -33,46 +33,46 @@ import (
 	"kctl/proto/core"
 )
 
-// Options are what a Control is made with.
+// Options are what a Control is built from.
 type Options struct {
 	Flags     *config.Options
 	Resources *resources.Set
-	// Stores are those of everything that is served now, for quotas.
+	// Stores are the stores of all resources that are served now, for quotas.
 	Stores func() []registry.Resource
-	// Forms are the resources in which the same objects can be had.
+	// Forms knows which resources show the same objects.
 	Forms *equivalent.Resources
-	// Services finds what is behind the services that webhooks name.
+	// Services resolves the services that webhooks name.
 	Services callout.Services
-	// Authorizer says who may do what beside the request itself; Rules are those
-	// of the mode RBAC, which nobody may go beyond.
+	// Authorizer is asked whether the user may also do what a request implies;
+	// Rules are those of the mode RBAC, beyond which no user may grant rights.
 	Authorizer authz.Authorizer
 	Rules      *rbac.Authorizer
-	// Audited is whether requests are, so that what plugins say of them is kept.
+	// Audited is whether requests are audited, so that plugins' annotations are kept.
 	Audited bool
 	Metrics *prometheus.Registry
 	Clock   clock.WithTicker
 	Logger  *zap.Logger
 }
 
-// Control is how the server decides what may be stored, and in what form.
+// Control decides what may be stored, and in what form.
 type Control struct {
-	// Chain has every write pass the plugins.
+	// Chain passes every write through the plugins.
 	Chain *admission.Chain
-	// QuotaUsage is what is used of each quota.
+	// QuotaUsage is the usage of each quota.
 	QuotaUsage *quota.Usage
 
 	followers []follower // what plugins go by
 }
 
-// follower keeps what is stored of a kind, or what was made of it, at hand.
+// follower keeps the stored objects of a kind, or what is derived from them, in memory.
 type follower interface {
 	Run(ctx context.Context) error
-	// Synced is closed when all that is stored has been read.
+	// Synced is closed when all stored objects have been read.
 	Synced() <-chan struct{}
 }
 
-// New makes the chain of the plugins that the flags ask for, and of those that no
-// flag switches off.
+// New makes the chain: the plugins that the flags ask for, and those that no flag
+// switches off.
 func New(o Options) (*Control, error) {
 	files, err := configuration.Load(o.Flags.AdmissionControlConfigFile)
 	if err != nil {
@@ -107,8 +107,8 @@ func New(o Options) (*Control, error) {
 	return c, nil
 }
 
-// always are the plugins that no flag switches off: what they check is no plugin of
-// upstream's, but stands in its storage and its filters.
+// always are the plugins that no flag switches off: upstream makes these checks in
+// its storage and its filters rather than in plugins.
 func (o Options) always() []admission.Plugin {
 	always := []admission.Plugin{
 		escalation.Plugin{Rules: o.Rules, Authorizer: o.Authorizer}, certificates.PodSigning{Authorizer: o.Authorizer},
@@ -120,7 +120,7 @@ func (o Options) always() []admission.Plugin {
 	return always
 }
 
-// resourceOf is the resource whose objects are of a kind, if it is served.
+// resourceOf returns the resource of a kind, if it is served.
 func (o Options) resourceOf(kind schema.GroupVersionKind) (core.Resource, bool) {
 	served, ok := o.Forms.Resource(kind)
 	if !ok {
@@ -129,7 +129,7 @@ func (o Options) resourceOf(kind schema.GroupVersionKind) (core.Resource, bool) 
 	return served.Info().Resource, true
 }
 
-// Run follows what plugins go by until ctx ends.
+// Run follows what plugins depend on until ctx ends.
 func (c *Control) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, f := range c.followers {
@@ -138,7 +138,7 @@ func (c *Control) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Synced are closed when all that plugins go by has been read.
+// Synced are closed when everything that plugins depend on has been read.
 func (c *Control) Synced() []<-chan struct{} {
 	synced := make([]<-chan struct{}, 0, len(c.followers))
 	for _, f := range c.followers {

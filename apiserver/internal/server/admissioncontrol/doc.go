@@ -1,8 +1,8 @@
-// Package admissioncontrol puts together, from the flags and the file that they
-// name, the chain of admission plugins, and follows the stored objects that they
-// decide by at every turn: the rules of namespaces, priority classes, and what
-// users have registered.
+// Package admissioncontrol builds the chain of admission plugins from the flags
+// and the file that they name, and follows the stored objects on which they
+// constantly depend: limit ranges and quotas, priority classes, and what users
+// have registered.
 //
-// internal/server makes it once and runs it; what each plugin does is said in
-// admission and the rooms below it.
+// internal/server makes it once and runs it; package admission and its
+// subpackages say what each plugin does.
 package admissioncontrol

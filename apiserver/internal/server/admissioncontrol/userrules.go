@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// userRules are what users have registered to take part in admission.
+// userRules are the webhooks and policies that users have registered.
 type userRules struct {
 	mutatingWebhooks   *webhook.Mutating
 	validatingWebhooks *webhook.Validating

@@ -20,7 +20,7 @@ import (
 	"kctl/proto/pki"
 )
 
-// Options are what Authentication is made with.
+// Options are what Authentication is built from.
 type Options struct {
 	Flags   *config.Options
 	Objects Objects // that tokens are bound to
@@ -29,26 +29,24 @@ type Options struct {
 	Logger  *zap.Logger
 }
 
-// Authentication is how the server finds out who asks.
+// Authentication finds out who makes a request.
 type Authentication struct {
-	// Anonymous is the whole chain, with who asks without a credential at its
-	// end.
+	// Anonymous is the whole chain, ending with requests without a credential.
 	Anonymous authn.Anonymous
-	// Tokens are the kinds of token alone, for reviews.
+	// Tokens authenticates tokens only, for TokenReviews.
 	Tokens authn.TokenAuthenticator
-	// Headers are those that proxies may use; they end at authentication.
+	// Headers are those that authenticating proxies use; they are removed at authentication.
 	Headers []authn.HeaderNames
-	// Issuer makes service account tokens; nil without a signing key, when they
+	// Issuer issues service account tokens; nil without a signing key, when they
 	// come from elsewhere.
 	Issuer *serviceaccount.Issuer
-	// Keys are those that others may check service account tokens with.
+	// Keys are the public keys with which others can verify service account tokens.
 	Keys []serviceaccount.PublicKey
-	// Files are the configuration files to be followed.
+	// Files are the configuration files to be watched.
 	Files []*configfile.Follower
 
 	o Options
-	// What certificates of clients and of proxies are checked against; nil
-	// where none are accepted.
+	// The CAs of certificates of clients and of proxies; nil if none are accepted.
 	clients, proxies *pki.Authorities
 }
 
@@ -65,8 +63,8 @@ func New(o Options) (*Authentication, error) {
 	return a, nil
 }
 
-// chain is in upstream's order: proxies, certificates, then tokens, then, where
-// allowed, nobody.
+// chain is in upstream's order: proxies, certificates, tokens and, if allowed,
+// anonymous requests.
 func (a *Authentication) chain(accounts authn.Tokens) error {
 	flags, clock := a.o.Flags, a.o.Clock
 	var union authn.Union
@@ -107,7 +105,7 @@ func (a *Authentication) headerNames() authn.HeaderNames {
 	return authn.HeaderNames{Username: h.UsernameHeaders, UID: h.UIDHeaders, Group: h.GroupHeaders, ExtraPrefix: h.ExtraPrefixes}
 }
 
-// Publisher tells other servers of the cluster whom this one believes.
+// Publisher tells the cluster's other servers which CAs this one trusts.
 func (a *Authentication) Publisher(configMaps trust.ConfigMaps) *trust.Publisher {
 	return &trust.Publisher{
 		ConfigMaps: configMaps, Clients: a.clients, Proxies: a.proxies, AllowedNames: a.o.Flags.RequestHeader.AllowedNames,
@@ -118,12 +116,12 @@ func (a *Authentication) Publisher(configMaps trust.ConfigMaps) *trust.Publisher
 var errOverlap = errors.New("--requestheader-client-ca-file and --client-ca-file have an authority in common: " +
 	"--requestheader-allowed-names is needed too, or every client could name any user")
 
-// tokenTTL is how long a token that was good is good without a look at it. A
-// service account deleted this moment may act for that much longer.
+// tokenTTL is how long a valid token is accepted without being checked again. A
+// service account may act that much longer after its deletion.
 const tokenTTL = 10 * time.Second
 
-// tokenKinds are the kinds of token that the options accept; the one that costs
-// a request is last.
+// tokenKinds are authenticators for the kinds of token that the options accept;
+// the one that costs a request is last.
 func (a *Authentication) tokenKinds(accounts authn.Tokens, issuers authn.TokenAuthenticator) (authn.Tokens, error) {
 	o, clock := a.o.Flags, a.o.Clock
 	var kinds authn.Tokens

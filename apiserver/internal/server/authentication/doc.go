@@ -1,6 +1,6 @@
-// Package authentication puts together, from the flags or from the file that
-// they name, the chain that finds out who asks, in upstream's order.
+// Package authentication builds the chain of authenticators from the flags or
+// from the file that they name, in upstream's order.
 //
-// internal/server makes it once; what each kind of credential is, is said in
-// authn and the rooms below it.
+// internal/server makes it once; package authn and its subpackages say what
+// each kind of credential is.
 package authentication

@@ -16,9 +16,9 @@ import (
 	"kctl/apiserver/internal/configfile"
 )
 
-// outsideIssuers is who knows the tokens of issuers outside the cluster, nil
-// where there are none, and says who is let in without any credential: as the
-// flags have it, or a file.
+// outsideIssuers returns what authenticates tokens of issuers outside the
+// cluster (nil if there are none) and who is let in without a credential, as
+// the flags or a file say.
 func (a *Authentication) outsideIssuers() (authn.TokenAuthenticator, error) {
 	o := a.o.Flags
 	a.Anonymous.Put(a.anonymousByFlag())
@@ -44,8 +44,7 @@ func (a *Authentication) outsideIssuers() (authn.TokenAuthenticator, error) {
 	})
 }
 
-// authenticationFile is what --authentication-config says, now and when the file
-// has changed.
+// authenticationFile follows the file of --authentication-config.
 func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) {
 	path := a.o.Flags.AuthenticationConfig
 	content, err := configfile.Read(path)
@@ -53,8 +52,9 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 		return nil, fmt.Errorf("--authentication-config: %w", err)
 	}
 	issuers := &authn.ExchangeableTokens{}
-	// What changes comes into force when every issuer in it has answered, so that one
-	// that is misspelt shuts nobody out; of the first, some may be in this very cluster.
+	// A changed file comes into force when all its issuers have answered, so that a
+	// misspelt one locks no one out. At the start this is not awaited, since an issuer
+	// may run in this very cluster.
 	apply := func(content []byte, reach bool) error {
 		outside, rule, err := a.issuersOf(content)
 		if err != nil {
@@ -85,7 +85,7 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 
 var errAnonymousTwice = errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
 
-// issuersOf builds what the content of a file says.
+// issuersOf builds what a file's content describes.
 func (a *Authentication) issuersOf(content []byte) ([]*oidc.Authenticator, authn.AnonymousRule, error) {
 	o := a.o.Flags
 	rule := a.anonymousByFlag()
@@ -113,11 +113,11 @@ func (a *Authentication) issuersOf(content []byte) ([]*oidc.Authenticator, authn
 	return issuers, rule, nil
 }
 
-// HealthPaths answer one word to whoever asks, unless somebody says otherwise: a
-// probe, a balancer or a test environment has no credential to show.
+// HealthPaths answer one word to anyone, unless configured otherwise: a probe, a
+// load balancer or a test environment has no credential to show.
 var HealthPaths = []string{"/healthz", "/livez", "/readyz"}
 
-// anonymousByFlag is who is let in without a credential where no file says it.
+// anonymousByFlag is who is let in without a credential if no file says so.
 func (a *Authentication) anonymousByFlag() authn.AnonymousRule {
 	if !a.o.Flags.Given("anonymous-auth") && !a.o.Flags.AnonymousAuth {
 		return authn.AnonymousRule{Enabled: true, Paths: HealthPaths}

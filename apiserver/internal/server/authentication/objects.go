@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Objects looks up what service account tokens are bound to; it implements
-// serviceaccount.Objects.
+// Objects looks up the objects that service account tokens are bound to; it
+// implements serviceaccount.Objects.
 type Objects struct {
 	ServiceAccounts, Pods, Nodes registry.Resource
 	Secrets                      *registry.Store[*core.Secret]

@@ -11,9 +11,9 @@ import (
 	"kctl/proto/pki"
 )
 
-// serviceAccountKeys returns the options' signing key and verification keys. A
-// server without any makes a key of its own, so that tokens work from the first
-// run.
+// serviceAccountKeys returns the options' signing key and verification keys.
+// Without any, a server makes a key of its own, so that tokens work from the
+// first run.
 func serviceAccountKeys(o *config.Options) (signing string, verification []string, err error) {
 	signing, verification = o.ServiceAccountSigningKeyFile, o.ServiceAccountKeyFiles
 	if signing == "" && len(verification) == 0 {
@@ -37,8 +37,8 @@ func serviceAccountKeys(o *config.Options) (signing string, verification []strin
 	return signing, verification, nil
 }
 
-// serviceAccounts makes what checks service account tokens, and the issuer that
-// makes them.
+// serviceAccounts makes the authenticator of service account tokens, and their
+// issuer.
 func (a *Authentication) serviceAccounts(uses *serviceaccount.Uses) (authn.Tokens, error) {
 	o, clock := a.o.Flags, a.o.Clock
 	signing, verification, err := serviceAccountKeys(o)

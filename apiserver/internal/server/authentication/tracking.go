@@ -13,8 +13,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TrackTokens makes the ConfigMap that tells since when it is written down which
-// tokens in secrets are used, or gives it a date where it has none.
+// TrackTokens creates the ConfigMap that says since when the use of tokens in
+// secrets is recorded, or adds the date if it has none.
 func TrackTokens(ctx context.Context, configMaps *registry.Store[*core.ConfigMap], clock clock.PassiveClock) error {
 	const tokenTracking, since = serviceaccount.Tracking, serviceaccount.TrackingSince
 	today := map[string]string{since: serviceaccount.Date(clock.Now())}

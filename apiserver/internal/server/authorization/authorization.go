@@ -23,19 +23,19 @@ import (
 	"kctl/proto/core"
 )
 
-// Options are what the authorizers are made with.
+// Options are what the authorizers are built from.
 type Options struct {
 	Flags *config.Options
 	// Rules are those of the mode RBAC.
 	Rules *rbac.Authorizer
-	// Pods are what the mode Node decides by, and PodsChanged how far Pods has to
-	// be to have all that kubelets may have been told.
+	// Pods is what the mode Node decides by; PodsChanged is the revision that Pods
+	// must have reached to include everything kubelets may have been told.
 	Pods        *facts.Mirror[facts.Pod]
 	PodsChanged func() int64
-	// Stored finds an object as it is stored now, for the mode Node.
+	// Stored reads an object as it is stored now, for the mode Node.
 	Stored func(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error)
-	// Ready is closed when the stored rules are known. Until then, whom they would
-	// allow is told to come back.
+	// Ready is closed when the stored rules are known. Until then, users whom they
+	// may allow are told to retry.
 	Ready   <-chan struct{}
 	Metrics *prometheus.Registry
 	Clock   clock.WithTicker
@@ -45,8 +45,8 @@ type Options struct {
 	webhooks  *webhook.Metrics
 }
 
-// New returns the union of the modes, or of what a file says, behind
-// system:masters, and the files to be followed.
+// New returns the union of the modes, or of what a file says, after
+// system:masters, and the files to be watched.
 func New(o Options) (authz.Union, []*configfile.Follower, error) {
 	o.decisions, o.webhooks = newDecisions(o.Metrics), webhook.NewMetrics(o.Metrics)
 	union := authz.Union{authz.Masters{}}
@@ -64,7 +64,7 @@ func New(o Options) (authz.Union, []*configfile.Follower, error) {
 	return append(append(union, modes...), authz.Starting{Ready: o.Ready}), nil, nil
 }
 
-// modes is what --authorization-mode says.
+// modes are the authorizers of --authorization-mode.
 func (o Options) modes() (authz.Union, error) {
 	var union authz.Union
 	for _, mode := range o.Flags.AuthorizationModes {
@@ -84,18 +84,18 @@ func (o Options) modes() (authz.Union, error) {
 	return union, nil
 }
 
-// catchUpTime is how long a refusal waits for what is known of pods to be up to
-// date; it takes no time but on a machine that is very busy.
+// catchUpTime is how long a refusal waits for Pods to be up to date; only on a
+// very busy machine does that take any time.
 const catchUpTime = time.Second
 
-// knowPods waits until o.Pods has what the server may have told kubelets.
+// knowPods waits until o.Pods has everything that the server may have told kubelets.
 func (o Options) knowPods(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	o.Pods.Reach(ctx, o.PodsChanged())
 }
 
-// authorizerOf makes the authorizer of a mode that asks nobody.
+// authorizerOf makes the authorizer of a mode other than Webhook.
 func (o Options) authorizerOf(mode string) (authz.Authorizer, error) {
 	switch mode {
 	case config.ModeAlwaysAllow:
@@ -114,7 +114,7 @@ func (o Options) authorizerOf(mode string) (authz.Authorizer, error) {
 	return nil, fmt.Errorf("authorization mode %s: unknown", mode)
 }
 
-// askingAuthorizer makes one that asks the service that a file names.
+// askingAuthorizer makes a webhook authorizer from its file.
 func (o Options) askingAuthorizer(file string, asks webhook.Options) (authz.Authorizer, error) {
 	service, err := callout.Load(file, o.Clock)
 	if err != nil {
@@ -124,8 +124,7 @@ func (o Options) askingAuthorizer(file string, asks webhook.Options) (authz.Auth
 	return webhook.New(service, asks), nil
 }
 
-// file is what --authorization-config says, now and when the file
-// has changed.
+// file follows the file of --authorization-config.
 func (o Options) file() (authz.Authorizer, *configfile.Follower, error) {
 	path := o.Flags.AuthorizationConfig
 	content, err := configfile.Read(path)
@@ -149,7 +148,7 @@ func (o Options) file() (authz.Authorizer, *configfile.Follower, error) {
 	}, nil
 }
 
-// authorizersOf builds what the content of a file says.
+// authorizersOf builds what a file's content describes.
 func (o Options) authorizersOf(content []byte) (authz.Union, error) {
 	configured, err := configuration.Parse(content, config.Modes())
 	if err != nil {

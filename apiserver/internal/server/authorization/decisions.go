@@ -8,7 +8,7 @@ import (
 	"kctl/apiserver/internal/authz"
 )
 
-// newDecisions is upstream's count of what each authorizer has decided.
+// newDecisions is upstream's metric of what each authorizer has decided.
 func newDecisions(registry prometheus.Registerer) *prometheus.CounterVec {
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "apiserver", Subsystem: "authorization", Name: "decisions_total",

@@ -1,7 +1,6 @@
-// Package authorization puts together, from the flags or from the file that they
-// name, the authorizers that decide who may do what, in the order in which they
-// are asked.
+// Package authorization builds the authorizers from the flags or from the file
+// that they name, in the order in which they are asked.
 //
-// internal/server makes it once; what each mode decides by is said in authz and
-// the rooms below it.
+// internal/server makes it once; package authz and its subpackages say how each
+// mode decides.
 package authorization

@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Custom are the custom resources, which come and go: customresources.Definitions.
+// Custom knows the custom resources, which come and go: customresources.Definitions.
 type Custom interface {
 	Infos() []customresources.Info
 	Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error)
@@ -26,7 +26,7 @@ type Custom interface {
 }
 
 // Resources knows in which other API versions and groups the objects of a
-// resource can be had: those of the views on it, and the versions of custom
+// resource are served: those of its views, and the versions of custom
 // resources. It is safe for concurrent use.
 type Resources struct {
 	served map[schema.GroupVersionKind]registry.Resource
@@ -34,7 +34,7 @@ type Resources struct {
 	custom Custom
 }
 
-// New knows what is built in, and asks custom for the rest.
+// New returns Resources for the built-in resources, which asks custom about the others.
 func New(builtin []registry.Served, custom Custom) *Resources {
 	f := &Resources{served: map[schema.GroupVersionKind]registry.Resource{}, others: map[core.Resource][]core.Resource{}, custom: custom}
 	together := map[registry.Resource][]core.Resource{}
@@ -51,7 +51,7 @@ func New(builtin []registry.Served, custom Custom) *Resources {
 	return f
 }
 
-// storedIn is where the objects of a resource are, which may be itself.
+// storedIn returns the resource that stores a resource's objects, which may be itself.
 func storedIn(r registry.Resource) registry.Resource {
 	if view, ok := r.(*registry.View); ok {
 		return view.Of
@@ -59,7 +59,7 @@ func storedIn(r registry.Resource) registry.Resource {
 	return r
 }
 
-// Resource finds what is served under a kind.
+// Resource returns the resource that is served for a kind.
 func (f *Resources) Resource(kind schema.GroupVersionKind) (registry.Resource, bool) {
 	if r, ok := f.served[kind]; ok {
 		return r, true
@@ -103,7 +103,7 @@ func (f *Resources) Convert(ctx context.Context, obj core.Object, to core.Resour
 	return obj, nil
 }
 
-// customOf finds the custom resource whose objects are of a kind.
+// customOf returns the custom resource of a kind.
 func (f *Resources) customOf(kind schema.GroupVersionKind) (registry.Resource, bool) {
 	for _, info := range f.custom.Infos() {
 		if info.GVK() == kind {

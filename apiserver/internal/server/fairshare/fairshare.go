@@ -19,11 +19,11 @@ import (
 	"kctl/proto/core"
 )
 
-// Options are what a Share is made with.
+// Options are what a Share is built from.
 type Options struct {
 	Schemas *registry.Store[*flowcontrolv1.FlowSchema]
 	Levels  *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]
-	// Seats are how many requests are served at once, of all levels together.
+	// Seats is how many requests are served at once, all levels together.
 	Seats int
 	// Bootstrapped is closed when the objects that every cluster has are stored.
 	Bootstrapped <-chan struct{}
@@ -32,9 +32,9 @@ type Options struct {
 	Logger       *zap.Logger
 }
 
-// Share shares requests out by the stored flow schemas and priority levels.
+// Share schedules requests by the stored flow schemas and priority levels.
 type Share struct {
-	// Controller decides who waits for whom.
+	// Controller decides which requests wait.
 	Controller *fairness.Controller
 
 	o       Options
@@ -43,8 +43,8 @@ type Share struct {
 	changed chan struct{}
 }
 
-// New returns a Share, which goes by what is built in until Run has read what is
-// stored.
+// New returns a Share, which uses the built-in objects until Run has read the
+// stored ones.
 func New(o Options) *Share {
 	f := &Share{
 		o: o,
@@ -72,8 +72,8 @@ func New(o Options) *Share {
 	return f
 }
 
-// tell has the controller read again. What comes before everything has been
-// read once is told by Run.
+// tell makes the controller read again. Until everything has been read once,
+// Run does that.
 func (f *Share) tell() {
 	select {
 	case <-f.schemas.Synced():
@@ -91,8 +91,8 @@ func (f *Share) tell() {
 	}
 }
 
-// Run follows the objects until ctx ends, once there are those that every cluster
-// has.
+// Run follows the objects until ctx ends, once those that every cluster has
+// exist.
 func (f *Share) Run(ctx context.Context) error {
 	if !closed(ctx, f.o.Bootstrapped) {
 		return ctx.Err()
@@ -107,7 +107,7 @@ func (f *Share) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// closed waits until done is closed; it is not if ctx ends before.
+// closed waits until done is closed; it reports false if ctx ends first.
 func closed(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -120,8 +120,8 @@ func closed(ctx context.Context, done <-chan struct{}) bool {
 // Applied is closed when the stored objects are in force.
 func (f *Share) Applied() <-chan struct{} { return f.Controller.Applied() }
 
-// danglingManager is who says whether a flow schema's level is missing; upstream's
-// name.
+// danglingManager is the field manager that records whether a flow schema's level
+// is missing; upstream's name.
 const danglingManager = "api-priority-and-fairness-config-consumer-v1"
 
 // noteDangling writes into a flow schema whether its level is missing.

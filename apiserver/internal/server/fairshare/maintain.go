@@ -9,12 +9,12 @@ import (
 	"kctl/apiserver/internal/resources/flowcontrol"
 )
 
-// maintainEvery is how often what users did to the objects that every cluster
-// has is looked at.
+// maintainEvery is how often changes by users to the objects that every cluster
+// has are looked for.
 const maintainEvery = time.Minute
 
-// Maintain keeps the objects that every cluster has what they are, until ctx
-// ends; also where requests are not shared out.
+// Maintain keeps the objects that every cluster has as they should be, until
+// ctx ends.
 func (o Options) Maintain(ctx context.Context) error {
 	ticker := o.Clock.NewTicker(maintainEvery)
 	defer ticker.Stop()

@@ -1,6 +1,6 @@
 // Package housekeeper runs the housekeeping loops while this server leads: of
-// several servers over one etcd, one keeps house.
+// several servers on one etcd, one runs them.
 //
-// internal/server makes it once and runs it; what the loops do is said in
-// housekeeping.
+// internal/server makes it once and runs it; package housekeeping says what the
+// loops do.
 package housekeeper

@@ -16,20 +16,20 @@ import (
 	"kctl/proto/leader"
 )
 
-// Options are what a Housekeeper is made with.
+// Options are what a Housekeeper is built from.
 type Options struct {
 	Flags *config.Options
-	// Leases are where the election is.
+	// Leases are the store of the election's Lease.
 	Leases registry.Resource
-	// Loops are what housekeeping's loops are made with, for the first term.
+	// Loops are the options of the housekeeping loops, for the first term.
 	Loops housekeeping.Dependencies
-	// Pods makes what later terms know of pods, instead of Loops.Pods.
+	// Pods makes a replacement for Loops.Pods in later terms.
 	Pods func() *facts.Mirror[facts.Pod]
-	// Others are loops that remember nothing, and serve every term.
+	// Others are loops without state, which serve every term.
 	Others []housekeeping.Loop
 }
 
-// Housekeeper keeps house.
+// Housekeeper runs the housekeeping loops.
 type Housekeeper struct {
 	o         Options
 	firstTerm []housekeeping.Loop // made by New, which says what is wrong with them
@@ -44,9 +44,9 @@ func New(o Options) (*Housekeeper, error) {
 	return &Housekeeper{o: o, firstTerm: loops}, nil
 }
 
-// Run keeps house until ctx ends, whenever this server leads. It stands for
-// election until stopping ends: another server can keep house while this one
-// drains. Servers that lost the lease stand again.
+// Run runs the loops until ctx ends, whenever this server leads. It stands for
+// election until stopping is done, so that another server can take over while
+// this one drains. After losing the lease it stands again.
 func (h *Housekeeper) Run(ctx, stopping context.Context) error {
 	flags := h.o.Flags.Operation.LeaderElect
 	if !flags.Enabled {
@@ -75,8 +75,8 @@ func (h *Housekeeper) Run(ctx, stopping context.Context) error {
 	}
 }
 
-// serve runs the loops for one term. What they learned in an earlier one is too
-// old to act on (when a node was last heard of, say), so that they begin anew.
+// serve runs the loops for one term. What they learned in an earlier term (say,
+// when a node was last heard of) is too old to act on, so they start afresh.
 func (h *Housekeeper) serve(ctx context.Context, term int) error {
 	if term == 1 {
 		return together(ctx, slices.Concat(h.firstTerm, h.o.Others))

@@ -9,8 +9,8 @@ import (
 	"kctl/proto/core"
 )
 
-// leases keeps the Lease of the election past HTTP: a server must not need
-// itself to be reachable to keep house.
+// leases reads and writes the election's Lease without HTTP: a server must not
+// depend on being reachable by itself.
 type leases struct {
 	store           registry.Resource
 	namespace, name string

@@ -1,5 +1,5 @@
 // Package serving is the API server's port: its TLS configuration, the listener,
-// and how it drains when it is told to stop.
+// and draining when it is told to stop.
 //
 // internal/server hands it the handler; it knows nothing of what is served.
 package serving

@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	// readHeaderTimeout bounds how long a connection may take to say anything.
+	// readHeaderTimeout bounds how long a connection may take to send a request's headers.
 	readHeaderTimeout = 30 * time.Second
 	idleTimeout       = 3 * time.Minute
-	// streamsPerConnection is how many requests, watches among them, one HTTP/2
-	// connection may carry; clients open another one beyond it.
+	// streamsPerConnection is how many requests, including watches, one HTTP/2
+	// connection may carry; clients open another one for more.
 	streamsPerConnection = 250
-	// PortFile tells, in the data directory, which port was taken.
+	// PortFile holds the port, in the data directory.
 	PortFile = "apiserver.port"
 )
 
-// TLS returns the TLS configuration and the file of the certificate that is
-// shown, which is a self-signed one where the options name none. Files that
-// change are read again.
+// TLS returns the TLS configuration and the file of the serving certificate, a
+// self-signed one if the options name none. Files are read again when they
+// change.
 func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, string, error) {
 	subject := pki.Subject{
 		CommonName: "apiserver",
@@ -65,13 +65,13 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 		}
 		of = append(of, authorities)
 	}
-	if len(of) > 0 { // asked for, and judged by authentication, which can answer in words
+	if len(of) > 0 { // requested, and checked by authentication, which can explain a refusal
 		pki.TakeClients(c, tls.RequestClientCert, of...)
 	}
 	return c, cert, nil
 }
 
-// Listen opens the port and writes down, in the data directory, which one it is.
+// Listen opens the port and writes its number to PortFile.
 func Listen(ctx context.Context, o *config.Options) (net.Listener, error) {
 	address := net.JoinHostPort(o.BindAddress, strconv.Itoa(o.SecurePort))
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
@@ -85,28 +85,28 @@ func Listen(ctx context.Context, o *config.Options) (net.Listener, error) {
 	return listener, nil
 }
 
-// Port is the one that a listener of Listen's has.
+// Port is the port of a listener that Listen returned.
 func Port(listener net.Listener) int { return listener.Addr().(*net.TCPAddr).Port }
 
-// Server answers requests on one port, and drains.
+// Server answers requests on one port until it is stopped and drained.
 type Server struct {
 	Flags *config.Options
 	TLS   *tls.Config
-	// Stopping is called when the server is told to stop: it is not ready any
-	// longer, but serves.
+	// Stopping is called when the server is told to stop: it is no longer ready,
+	// but still serves.
 	Stopping func()
 	// EndStreams ends watches and streams.
 	EndStreams func()
-	// Drain knows the requests that are under way.
+	// Drain knows the requests in flight.
 	Drain  *filters.Drain
 	Clock  clock.Clock
 	Logger *zap.Logger
 }
 
-// Serve answers requests until ctx ends, and then drains: not ready, but
-// serving, for the shutdown delay; then no new connections, watches and streams
-// ended, and requests under way finished, for as long as one may take. It closes
-// the listener.
+// Serve answers requests until ctx ends, and then drains: during the shutdown
+// delay it is not ready but still serves; then it accepts no new connections,
+// ends watches and streams, and waits for the requests in flight, as long as one
+// may take. It closes the listener.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	connections := daemon.NewConnections(s.Logger)
 	listener = connections.Bound(listener)
@@ -151,8 +151,8 @@ func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	return nil
 }
 
-// showByName has clients that ask for one of --tls-sni-cert-key's names shown
-// its certificate.
+// showByName shows clients that ask for one of --tls-sni-cert-key's names its
+// certificate.
 func showByName(c *tls.Config, o *config.Operation, clock clock.PassiveClock) error {
 	named, err := o.SNICertificates()
 	if err != nil || len(named) == 0 {

@@ -2,11 +2,11 @@ package serving
 
 import "net/http"
 
-// Each request has a goroutine, which begins with a small stack that is doubled
-// and copied whenever it does not suffice; a write needs four such steps, the
-// last ones with many frames to copy. Doing it once, at the start, where there
-// are few, saves a twentieth of the time that a create takes. Reads, and watches
-// above all, which stay, need no more than the little they begin with.
+// Each request has a goroutine, which starts with a small stack that is doubled
+// and copied whenever it does not suffice. A write needs four such steps, the
+// last ones with many frames to copy; growing the stack once at the start, when
+// there are few, saves a twentieth of a create's time. Reads, and above all
+// watches, which stay, need no more than the initial stack.
 
 const stackRoom = 20 << 10
 
@@ -19,8 +19,8 @@ func withStack(next http.Handler) http.Handler {
 	})
 }
 
-// growStack has the stack grown to stackRoom, which every call of a function does
-// whose variables may need as much; none of it is touched.
+// growStack makes the stack grow to stackRoom, as a call of any function with
+// that much of local variables does; none of it is touched.
 //
 //go:noinline
 func growStack(i int) byte {
