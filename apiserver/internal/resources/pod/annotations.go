@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/apiserver/internal/field"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -20,14 +22,17 @@ const (
 	apparmor           = "container.apparmor.security.beta.kubernetes.io/"
 )
 
+// localhost is the kind of profiles that are on the node.
+const localhost = "Localhost"
+
 // profile is what an annotation says of one.
 type profile struct{ kind, localhost string }
 
 // profileOf reads an annotation; ok tells whether it can be read.
 func profileOf(text string) (p profile, ok bool) {
-	switch localhost, found := strings.CutPrefix(text, "localhost/"); {
+	switch path, found := strings.CutPrefix(text, "localhost/"); {
 	case found:
-		return profile{"Localhost", localhost}, true
+		return profile{localhost, path}, true
 	case text == "runtime/default":
 		return profile{kind: "RuntimeDefault"}, true
 	case text == "unconfined":
@@ -52,34 +57,48 @@ func allContainers(spec *corev1.PodSpec, at *field.Path) iter.Seq2[*corev1.Conta
 	}
 }
 
-// fillAppArmor gives containers the profiles that annotations name (KEP-24).
-func fillAppArmor(pod *core.Pod) {
-	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows {
+// fillAppArmor gives containers the profiles that annotations name (KEP-24), and tells
+// users that these have become fields: also those whose pod is refused then.
+func fillAppArmor(ctx context.Context, pod *core.Pod) {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || !hasPrefix(pod.Annotations, apparmor) {
 		return
 	}
-	for key, value := range pod.Annotations {
-		name, found := strings.CutPrefix(key, apparmor)
-		if !found {
+	for c := range allContainers(&pod.Spec, nil) {
+		value, named := pod.Annotations[apparmor+c.Name]
+		if !named || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 			continue
 		}
 		p, ok := profileOf(value)
-		if of := pod.Spec.SecurityContext; !ok || p == (profile{kind: "Localhost"}) || of != nil && sameAppArmor(of.AppArmorProfile, p) {
+		if of := pod.Spec.SecurityContext; ok && of != nil && sameAppArmor(of.AppArmorProfile, p) {
 			continue
 		}
-		for c := range allContainers(&pod.Spec, nil) {
-			if c.Name != name || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
-				continue
-			}
-			filled := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileType(p.kind)}
-			if p.localhost != "" {
-				filled.LocalhostProfile = &p.localhost
-			}
-			if c.SecurityContext == nil {
-				c.SecurityContext = &corev1.SecurityContext{}
-			}
-			c.SecurityContext.AppArmorProfile = filled
+		request.Warn(ctx, annotationWarning(podMeta, apparmor+c.Name, outdatedAppArmor))
+		if !ok || p.kind == localhost && (p.localhost == "" || len(validateAppArmor(p.field(), nil)) > 0) {
+			continue
+		}
+		if c.SecurityContext == nil {
+			c.SecurityContext = &corev1.SecurityContext{}
+		}
+		c.SecurityContext.AppArmorProfile = p.field()
+	}
+}
+
+func hasPrefix(annotations map[string]string, prefix string) bool {
+	for key := range annotations {
+		if strings.HasPrefix(key, prefix) {
+			return true
 		}
 	}
+	return false
+}
+
+// field is the profile as the field that took the annotation's place.
+func (p profile) field() *corev1.AppArmorProfile {
+	f := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileType(p.kind)}
+	if p.localhost != "" {
+		f.LocalhostProfile = &p.localhost
+	}
+	return f
 }
 
 func sameAppArmor(f *corev1.AppArmorProfile, p profile) bool {
@@ -97,7 +116,8 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 		case key == core.ConfigMirrorAnnotation && spec.NodeName == "":
 			errs = append(errs, field.Invalid(at.Key(key), value, "must set spec.nodeName if mirror pod annotation is set"))
 		case key == corev1.PodDeletionCost:
-			if _, err := strconv.ParseInt(value, 10, 32); err != nil {
+			// One number has one spelling: none with a plus, or with zeros before it.
+			if _, err := strconv.ParseInt(value, 10, 32); err != nil || value[0] == '+' || value[0] == '0' && value != "0" {
 				errs = append(errs, field.Invalid(at.Key(key), value, "must be a 32bit integer"))
 			}
 		case key == seccompOfPod:

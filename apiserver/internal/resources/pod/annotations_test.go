@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,8 @@ func TestOldAnnotations(t *testing.T) {
 		"annotations: {container.apparmor.security.beta.kubernetes.io/d: unconfined}":      `metadata.annotations[container.apparmor.security.beta.kubernetes.io/d]: Invalid value: "d": container not found`,
 		"annotations: {container.apparmor.security.beta.kubernetes.io/c: x}":               `metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Invalid value: "x": invalid AppArmor profile name: "x"`,
 		"annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}":      "",
+		"annotations: {controller.kubernetes.io/pod-deletion-cost: '+1'}":                  `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "+1": must be a 32bit integer`,
+		"annotations: {controller.kubernetes.io/pod-deletion-cost: '01'}":                  `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "01": must be a 32bit integer`,
 	} {
 		pod := &core.Pod{}
 		if err := yaml.UnmarshalStrict([]byte("metadata: {name: p, "+text+"}\n"+
@@ -26,7 +29,7 @@ func TestOldAnnotations(t *testing.T) {
 			t.Fatal(err)
 		}
 		setDefaults(pod)
-		fillAppArmor(pod)
+		fillAppArmor(context.Background(), pod)
 		checkErrors(t, text, validateCreate(pod), want)
 		if want != "" {
 			continue

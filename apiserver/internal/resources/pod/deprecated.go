@@ -3,7 +3,6 @@ package pod
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -11,43 +10,64 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// annotationWarnings tells of annotations that have become fields, where the
-// fields don't say it too.
-func annotationWarnings(annotations map[string]string, s *corev1.PodSpec, at string) []string {
+// outdatedAnnotations have become fields.
+var outdatedAnnotations = [...]struct{ key, says string }{
+	{"scheduler.alpha.kubernetes.io/critical-pod", `non-functional in v1.16+; use the "priorityClassName" field instead`},
+	{"security.alpha.kubernetes.io/sysctls", outdatedSysctls}, {"security.alpha.kubernetes.io/unsafe-sysctls", outdatedSysctls},
+}
+
+const (
+	outdatedSysctls  = `non-functional in v1.11+; use the "sysctls" field instead`
+	outdatedSeccomp  = `non-functional in v1.27+; use the "seccompProfile" field instead`
+	outdatedAppArmor = `deprecated since v1.30; use the "appArmorProfile" field instead`
+)
+
+func annotationWarnings(annotations map[string]string, at string) []string {
+	if len(annotations) == 0 {
+		return nil
+	}
 	var out []string
-	for key := range annotations {
-		if says := outdatedAnnotation(key, s); says != "" {
-			out = append(out, fmt.Sprintf("%s.annotations[%s]: %s", at, key, says))
+	for _, a := range outdatedAnnotations {
+		if _, has := annotations[a.key]; has {
+			out = append(out, annotationWarning(at, a.key, a.says))
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
-func outdatedAnnotation(key string, s *corev1.PodSpec) string {
-	const seccomp = `non-functional in v1.27+; use the "seccompProfile" field instead`
-	switch key {
-	case "scheduler.alpha.kubernetes.io/critical-pod":
-		return `non-functional in v1.16+; use the "priorityClassName" field instead`
-	case "security.alpha.kubernetes.io/sysctls", "security.alpha.kubernetes.io/unsafe-sysctls":
-		return `non-functional in v1.11+; use the "sysctls" field instead`
-	case seccompOfPod:
-		if s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil {
-			return seccomp
-		}
-		return ""
+func annotationWarning(at, key, says string) string {
+	return fmt.Sprintf("%s.annotations[%s]: %s", at, key, says)
+}
+
+// seccompOfPodWarnings tells of the annotation where no field says it too.
+func seccompOfPodWarnings(annotations map[string]string, s *corev1.PodSpec, at string) []string {
+	if _, has := annotations[seccompOfPod]; has && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
+		return []string{annotationWarning(at, seccompOfPod, outdatedSeccomp)}
 	}
-	if name, ok := strings.CutPrefix(key, seccompOfContainer); ok {
-		for c := range allContainers(s, nil) {
-			if c.Name == name && (c.SecurityContext == nil || c.SecurityContext.SeccompProfile == nil) {
-				return seccomp
-			}
-		}
+	return nil
+}
+
+// profileWarnings tells of a container's annotations where no field says it too.
+func profileWarnings(annotations map[string]string, s *corev1.PodSpec, c *corev1.Container, at string) []string {
+	if len(annotations) == 0 {
+		return nil
 	}
-	if strings.HasPrefix(key, apparmor) {
-		return `deprecated since v1.30; use the "appArmorProfile" field instead`
+	var out []string
+	sc := c.SecurityContext
+	if _, has := annotations[seccompOfContainer+c.Name]; has && (sc == nil || sc.SeccompProfile == nil) {
+		out = append(out, annotationWarning(at, seccompOfContainer+c.Name, outdatedSeccomp))
 	}
-	return ""
+	if at == podMeta {
+		return out
+	}
+	value, has := annotations[apparmor+c.Name]
+	if !has || sc != nil && sc.AppArmorProfile != nil {
+		return out
+	}
+	if p, ok := profileOf(value); ok && s.SecurityContext != nil && sameAppArmor(s.SecurityContext.AppArmorProfile, p) {
+		return out
+	}
+	return append(out, annotationWarning(at, apparmor+c.Name, outdatedAppArmor))
 }
 
 // keyWarnings tells of a label of nodes that has a newer name.
@@ -58,8 +78,7 @@ func keyWarnings(key, at string) []string {
 	return nil
 }
 
-// placeWarnings tells of rules about where a pod may run that are outdated, or
-// that choose nothing.
+// placeWarnings tells of rules about nodes that are outdated, or that count no pods.
 func placeWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
 	for key := range s.NodeSelector {
@@ -99,6 +118,12 @@ func affinityWarnings(a *corev1.Affinity, at string) []string {
 			out = append(out, valueWarnings(term, path)...)
 		}
 	}
+	return out
+}
+
+// podTermsWarnings tells of rules about other pods that choose none.
+func podTermsWarnings(a *corev1.Affinity, at string) []string {
+	var out []string
 	if p := a.PodAffinity; p != nil {
 		out = append(out, podTermWarnings(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, at+".podAffinity")...)
 	}

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -216,7 +217,7 @@ func TestPodLevelDefaults(t *testing.T) {
 	} {
 		pod := fromYAML(t, "spec:\n  "+test.pod)
 		setAllDefaults(pod)
-		prepareForCreate(pod, metav1.Time{})
+		prepareForCreate(context.Background(), pod, metav1.Time{})
 		r := pod.Spec.Resources
 		if limits, requests := asJSON(t, r.Limits), asJSON(t, r.Requests); limits != test.limits || requests != test.requests || string(pod.Status.QOSClass) != test.class {
 			t.Errorf("%s: limits %s, requests %s, %s", name, limits, requests, pod.Status.QOSClass)
@@ -228,14 +229,14 @@ spec:
   containers: [{name: a, image: i, resources: {limits: {hugepages-2Mi: 4Mi}, requests: {cpu: 1}}}, {name: b, image: i, resources: {limits: {hugepages-2Mi: 4Mi}, requests: {cpu: 1}}}]
 `)
 	setAllDefaults(huge)
-	prepareForCreate(huge, metav1.Time{})
+	prepareForCreate(context.Background(), huge, metav1.Time{})
 	want := `spec.limits[hugepages-2Mi]: Invalid value: "6Mi": must be greater than or equal to aggregate container limits of 8Mi`
 	if got := validatePodResources(&huge.Spec, field.NewPath("spec")).ToAggregate(); got == nil || !strings.Contains(got.Error(), want) {
 		t.Errorf("huge pages: %v", got)
 	}
 	bare := fromYAML(t, "spec: {containers: [{name: a, image: i, resources: {limits: {cpu: 1}}}]}")
 	setAllDefaults(bare)
-	prepareForCreate(bare, metav1.Time{})
+	prepareForCreate(context.Background(), bare, metav1.Time{})
 	if bare.Spec.Resources != nil {
 		t.Errorf("a pod that says nothing as a whole: %v", bare.Spec.Resources)
 	}
@@ -278,7 +279,7 @@ func TestPrepareForCreate(t *testing.T) {
 			}},
 		}}
 	})
-	prepareForCreate(pod, now)
+	prepareForCreate(context.Background(), pod, now)
 	if pod.Status.Phase != corev1.PodPending || pod.Status.PodIP != "" || pod.Status.QOSClass != corev1.PodQOSBestEffort {
 		t.Errorf("status of a new pod is the user's: %+v", pod.Status)
 	}

@@ -26,7 +26,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		New:              func() *core.Pod { return new(core.Pod) },
 		Default:          setAllDefaults,
 		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, pod *core.Pod) { prepareForCreate(pod, metav1.NewTime(clock.Now())) },
+		PrepareForCreate: func(ctx context.Context, pod *core.Pod) { prepareForCreate(ctx, pod, metav1.NewTime(clock.Now())) },
 		Validate:         func(_ context.Context, pod *core.Pod) field.ErrorList { return validateCreate(pod) },
 		Warnings:         func(_ context.Context, pod *core.Pod) []string { return warnings(pod) },
 		Update: registry.Change[*core.Pod]{
@@ -70,7 +70,7 @@ func sameAddresses(status *core.PodStatus) {
 	}
 }
 
-func prepareForCreate(pod *core.Pod, now metav1.Time) {
+func prepareForCreate(ctx context.Context, pod *core.Pod, now metav1.Time) {
 	defaultPodResources(&pod.Spec)
 	pod.Status = core.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
 	if len(pod.Spec.SchedulingGates) > 0 {
@@ -80,7 +80,7 @@ func prepareForCreate(pod *core.Pod, now metav1.Time) {
 		}}
 	}
 	mergeMatchKeys(pod)
-	fillAppArmor(pod)
+	fillAppArmor(ctx, pod)
 }
 
 // mergeMatchKeys writes matchLabelKeys and mismatchLabelKeys, which stand for

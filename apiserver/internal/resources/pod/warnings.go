@@ -3,7 +3,6 @@ package pod
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,8 +23,11 @@ func warnings(pod *core.Pod) []string {
 		out = append(out, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, "+
 			"which can result in surprising behavior; a DNS label is recommended: %v", texts))
 	}
-	return append(out, specWarnings(&pod.ObjectMeta, &pod.Spec, "metadata", "spec")...)
+	return append(out, specWarnings(&pod.ObjectMeta, &pod.Spec, podMeta, "spec")...)
 }
+
+// podMeta is where the metadata of a pod is, as opposed to that of a template.
+const podMeta = "metadata"
 
 // TemplateWarnings are those of the pods that a template makes. old is what it
 // was before, nil where it is new: whoever leaves it alone is told nothing.
@@ -36,19 +38,31 @@ func TemplateWarnings(t, old *corev1.PodTemplateSpec, at string) []string {
 	return specWarnings(&t.ObjectMeta, &t.Spec, at+".metadata", at+".spec")
 }
 
+// specWarnings are told in upstream's order; where it has none, in that of names.
+// Of a pod, the annotations of AppArmor have been told of as it was filled in.
 func specWarnings(m *metav1.ObjectMeta, s *corev1.PodSpec, metaAt, at string) []string {
-	out := append(annotationWarnings(m.Annotations, s, metaAt), placeWarnings(s, at)...)
+	out := append(placeWarnings(s, at), annotationWarnings(m.Annotations, metaAt)...)
 	for i := range s.Volumes {
 		out = append(out, volumeWarnings(&s.Volumes[i], at, i)...)
 	}
+	for i := range s.Volumes {
+		out = append(out, overlapWarnings(&s.Volumes[i])...)
+	}
 	out = append(out, twiceWarnings(s, at)...)
-	for i := range s.InitContainers {
-		out = append(out, containerWarnings(&s.InitContainers[i], spot{at, "initContainers", i})...)
+	out = append(out, fractionWarnings(at+".overhead", s.Overhead)...)
+	out = append(out, seccompOfPodWarnings(m.Annotations, s, metaAt)...)
+	spots := containersAt(s, at)
+	for _, here := range spots {
+		out = append(out, profileWarnings(m.Annotations, s, here.container, metaAt)...)
+		out = append(out, containerWarnings(here)...)
 	}
-	for i := range s.Containers {
-		out = append(out, containerWarnings(&s.Containers[i], spot{at, "containers", i})...)
+	out = append(out, portWarnings(spots)...)
+	if grace := s.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
+		out = append(out, at+".terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1")
 	}
-	out = append(out, portWarnings(s, at)...)
+	if s.Affinity != nil {
+		out = append(out, podTermsWarnings(s.Affinity, at+".affinity")...)
+	}
 	return append(out, addressWarnings(s, at)...)
 }
 
@@ -61,11 +75,13 @@ func twiceWarnings(s *corev1.PodSpec, at string) []string {
 		}
 	}
 	for i, secret := range s.ImagePullSecrets {
-		if secret.Name == "" {
-			out = append(out, fmt.Sprintf("%s.imagePullSecrets[%d].name: invalid empty name %q", at, i, secret.Name))
-		}
 		if slices.Contains(s.ImagePullSecrets[:i], secret) {
 			out = append(out, fmt.Sprintf("%s.imagePullSecrets[%d].name: duplicate name %q", at, i, secret.Name))
+		}
+	}
+	for i, secret := range s.ImagePullSecrets {
+		if secret.Name == "" {
+			out = append(out, fmt.Sprintf("%s.imagePullSecrets[%d].name: invalid empty name %q", at, i, secret.Name))
 		}
 	}
 	return out
@@ -81,73 +97,6 @@ func addressWarnings(s *corev1.PodSpec, at string) []string {
 	}
 	for i, alias := range s.HostAliases {
 		out = append(out, validation.GetWarningsForIP(field.NewPath(at, "hostAliases").Index(i).Child("ip").Upstream(), alias.IP)...)
-	}
-	return out
-}
-
-// spot is where a container is.
-type spot struct {
-	spec, group string
-	index       int
-}
-
-func (s spot) String() string { return fmt.Sprintf("%s.%s[%d]", s.spec, s.group, s.index) }
-
-// portPlace is what no two ports should share.
-type portPlace struct {
-	port     int32
-	protocol corev1.Protocol
-	hostPort int32
-	hostIP   string
-}
-
-// portSpot is where a port is.
-type portSpot struct {
-	container spot
-	index     int
-}
-
-func (s portSpot) String() string { return fmt.Sprintf("%s.ports[%d]", s.container, s.index) }
-
-func portWarnings(s *corev1.PodSpec, at string) []string {
-	var out []string
-	seen := map[portPlace]portSpot{}
-	look := func(c *core.Container, here spot) {
-		for i, port := range c.Ports {
-			place, now := portPlace{port.ContainerPort, port.Protocol, port.HostPort, port.HostIP}, portSpot{here, i}
-			if first, twice := seen[place]; twice {
-				out = append(out, fmt.Sprintf("%s: duplicate port definition with %s", now, first))
-				continue
-			}
-			seen[place] = now
-		}
-	}
-	for i := range s.InitContainers {
-		look(&s.InitContainers[i], spot{at, "initContainers", i})
-	}
-	for i := range s.Containers {
-		look(&s.Containers[i], spot{at, "containers", i})
-	}
-	return out
-}
-
-func containerWarnings(c *core.Container, at spot) []string {
-	var out []string
-	for _, name := range []corev1.ResourceName{corev1.ResourceEphemeralStorage, corev1.ResourceMemory} {
-		if check.Fractional(c.Resources.Limits, name) {
-			out = append(out, check.FractionWarning(at.String()+".resources.limits", c.Resources.Limits, name))
-		}
-		if check.Fractional(c.Resources.Requests, name) {
-			out = append(out, check.FractionWarning(at.String()+".resources.requests", c.Resources.Requests, name))
-		}
-	}
-	seen := map[string]bool{}
-	for i, env := range c.Env {
-		// One that is made of the one before hides nothing.
-		if seen[env.Name] && !strings.Contains(env.Value, "$("+env.Name+")") {
-			out = append(out, fmt.Sprintf("%s.env[%d]: hides previous definition of %q, which may be dropped when using apply", at, i, env.Name))
-		}
-		seen[env.Name] = true
 	}
 	return out
 }

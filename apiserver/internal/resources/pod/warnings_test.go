@@ -26,16 +26,32 @@ func TestWarnings(t *testing.T) {
 		"spec: {topologySpreadConstraints: [{topologyKey: failure-domain.beta.kubernetes.io/zone, labelSelector: {}}]}": {
 			`spec.topologySpreadConstraints[0].topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated since v1.17; use "topology.kubernetes.io/zone" instead`,
 		},
-		"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}}": {
-			`metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the "appArmorProfile" field instead`,
-		},
 		"spec: {volumes: [{name: v, gitRepo: {repository: r}}]}":                                             {"spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+"},
 		"spec: {volumes: [{name: v, secret: {secretName: s, items: [{path: p/q}, {path: pq}, {path: p}]}}]}": {`volume "v" (Secret "s"): overlapping paths: "p" with "p/q"`},
 		"spec: {volumes: [{name: v, projected: {sources: [{configMap: {name: a, items: [{path: p}]}}, {serviceAccountToken: {path: p}}]}}]}": {
 			`volume "v" (Projected): overlapping paths: "p" (ServiceAccountToken) with "p" (ConfigMap "a")`,
 		},
-		"spec: {volumes: [{name: v, projected: {sources: [{}]}}]}":              {`volume "v" (Projected) has no sources provided`},
-		"spec: {dnsConfig: {nameservers: ['2001:0db8::1']}}":                    {`spec.dnsConfig.nameservers[0]: IPv6 address "2001:0db8::1" should be in RFC 5952 canonical format ("2001:db8::1")`},
+		"spec: {volumes: [{name: v, projected: {sources: [{}]}}]}": {`volume "v" (Projected) has no sources provided`},
+		"spec: {dnsConfig: {nameservers: ['2001:0db8::1']}}":       {`spec.dnsConfig.nameservers[0]: IPv6 address "2001:0db8::1" should be in RFC 5952 canonical format ("2001:db8::1")`},
+		"spec: {nodeSelector: {beta.kubernetes.io/os: a}, affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a}]}}, volumes: [{name: v, projected: {sources: [{}, {}]}}], imagePullSecrets: [{}, {}], overhead: {memory: 1500m}, terminationGracePeriodSeconds: -1, containers: [{name: c, resources: {limits: {ephemeral-storage: 1500m, memory: 1500m}}}]}": {
+			`spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead`,
+			`volume "v" (Projected) has no sources provided`, `volume "v" (Projected) has no sources provided`,
+			`spec.imagePullSecrets[1].name: duplicate name ""`, `spec.imagePullSecrets[0].name: invalid empty name ""`, `spec.imagePullSecrets[1].name: invalid empty name ""`,
+			`spec.overhead[memory]: fractional byte value "1500m" is invalid, must be an integer`,
+			`spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, must be an integer`,
+			`spec.containers[0].resources.limits[ephemeral-storage]: fractional byte value "1500m" is invalid, must be an integer`,
+			`spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1`,
+			`spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null labelSelector results in matching no pod`,
+		},
+		"spec: {containers: [{name: c, env: [{name: A, value: a}, {name: A, value: $(A)}]}]}": {`spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply`},
+		"spec: {containers: [{name: c, ports: [{name: a, containerPort: 80, hostPort: 80}, {name: a, containerPort: 80, hostIP: 1.2.3.4}, {containerPort: 80, hostPort: 80, hostIP: 1.2.3.4}, {containerPort: 80, hostPort: 81}]}]}": {
+			"spec.containers[0].ports[1]: hostIP set without hostPort: {Name:a HostPort:0 ContainerPort:80 Protocol: HostIP:1.2.3.4}",
+			"spec.containers[0].ports[1]: overlapping port definition with spec.containers[0].ports[0]",
+			"spec.containers[0].ports[2]: dangerously ambiguous port definition with spec.containers[0].ports[0]",
+			"spec.containers[0].ports[2]: overlapping port definition with spec.containers[0].ports[1]",
+			"spec.containers[0].ports[3]: overlapping port definition with spec.containers[0].ports[1]",
+			`spec.containers[0].ports[1]: duplicate port name "a" with spec.containers[0].ports[0], services and probes that select ports by name will use spec.containers[0].ports[0]`,
+		},
 		"spec: {imagePullSecrets: [{name: a}, {name: a}]}":                      {`spec.imagePullSecrets[1].name: duplicate name "a"`},
 		"spec: {hostAliases: [{ip: 1.2.3.4}, {ip: 1.2.3.4}]}":                   {`spec.hostAliases[1].ip: duplicate ip "1.2.3.4"`},
 		"spec: {containers: [{name: c, resources: {limits: {memory: 1500m}}}]}": {`spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, must be an integer`},
@@ -75,6 +91,11 @@ func TestTemplateWarnings(t *testing.T) {
 	pod.Spec.NodeSelector = map[string]string{"beta.kubernetes.io/os": "linux"}
 	if got := TemplateWarnings(&pod, nil, "spec.template"); len(got) != 1 || !strings.HasPrefix(got[0], "spec.template.spec.nodeSelector[") {
 		t.Errorf("a new template is warned of by %v", got)
+	}
+	pod.Spec.NodeSelector, pod.Annotations = nil, map[string]string{apparmor + "c": "unconfined", apparmor + "d": "unconfined"}
+	pod.Spec.Containers = []core.Container{{Name: "c"}}
+	if got := TemplateWarnings(&pod, nil, "spec.template"); len(got) != 1 || got[0] != `spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the "appArmorProfile" field instead` {
+		t.Errorf("a template with a profile in an annotation is warned of by %v", got)
 	}
 	if got := TemplateWarnings(&pod, pod.DeepCopy(), "spec.template"); got != nil {
 		t.Errorf("a template that stays is warned of by %v", got)

@@ -29,7 +29,7 @@ func volumeWarnings(v *corev1.Volume, at string, index int) []string {
 		path := fmt.Sprintf("%s.volumes[%d].ephemeral.volumeClaimTemplate.spec", at, index)
 		out = append(out, check.ClaimWarnings(&v.Ephemeral.VolumeClaimTemplate.Spec, path)...)
 	}
-	return append(out, overlapWarnings(v)...)
+	return out
 }
 
 // file is what a volume writes, and for which of its sources.
@@ -59,15 +59,16 @@ func overlapWarnings(v *corev1.Volume) []string {
 	case v.Projected == nil:
 		return nil
 	}
+	var empty []string
 	files := room[:0]
 	for i := range v.Projected.Sources {
 		source := &v.Projected.Sources[i]
 		if *source == (corev1.VolumeProjection{}) {
-			return []string{fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name)}
+			empty = append(empty, fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
 		}
 		files = withProjected(files, source)
 	}
-	return overlaps(v, "Projected", "", files)
+	return append(empty, overlaps(v, "Projected", "", files)...)
 }
 
 // Each file is compared with all before it, and each pair may be told of: a volume
@@ -122,9 +123,9 @@ func withProjected(files []file, s *corev1.VolumeProjection) []file {
 		name := ptr.Deref(s.ClusterTrustBundle.Name, ptr.Deref(s.ClusterTrustBundle.SignerName, ""))
 		return withFile(files, s.ClusterTrustBundle.Path, "ClusterTrustBundle", name)
 	case s.PodCertificate != nil:
-		files = withFile(files, s.PodCertificate.CredentialBundlePath, "PodCertificate credential bundle", "")
+		files = withFile(files, s.PodCertificate.CertificateChainPath, "PodCertificate chain", "")
 		files = withFile(files, s.PodCertificate.KeyPath, "PodCertificate key", "")
-		return withFile(files, s.PodCertificate.CertificateChainPath, "PodCertificate chain", "")
+		return withFile(files, s.PodCertificate.CredentialBundlePath, "PodCertificate credential bundle", "")
 	}
 	return files
 }

@@ -1,0 +1,137 @@
+package pod
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// spot is where a container is.
+type spot struct {
+	container   *core.Container
+	spec, group string
+	index       int
+}
+
+func (s spot) String() string { return fmt.Sprintf("%s.%s[%d]", s.spec, s.group, s.index) }
+
+// containersAt are all containers of a pod, those that debug it among them.
+func containersAt(s *corev1.PodSpec, at string) []spot {
+	spots := make([]spot, 0, len(s.InitContainers)+len(s.Containers)+len(s.EphemeralContainers))
+	for i := range s.InitContainers {
+		spots = append(spots, spot{&s.InitContainers[i], at, "initContainers", i})
+	}
+	for i := range s.Containers {
+		spots = append(spots, spot{&s.Containers[i], at, "containers", i})
+	}
+	for i := range s.EphemeralContainers {
+		c := core.Container(s.EphemeralContainers[i].EphemeralContainerCommon)
+		spots = append(spots, spot{&c, at, "ephemeralContainers", i})
+	}
+	return spots
+}
+
+// fractionWarnings tells of bytes that are no whole number.
+func fractionWarnings(at string, amounts corev1.ResourceList) []string {
+	var out []string
+	for _, name := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if check.Fractional(amounts, name) {
+			out = append(out, check.FractionWarning(at, amounts, name))
+		}
+	}
+	return out
+}
+
+func containerWarnings(at spot) []string {
+	var out []string
+	c := at.container
+	for _, name := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if check.Fractional(c.Resources.Limits, name) {
+			out = append(out, check.FractionWarning(at.String()+".resources.limits", c.Resources.Limits, name))
+		}
+		if check.Fractional(c.Resources.Requests, name) {
+			out = append(out, check.FractionWarning(at.String()+".resources.requests", c.Resources.Requests, name))
+		}
+	}
+	if len(c.Env) < 2 {
+		return out
+	}
+	seen := map[string]bool{}
+	for i, env := range c.Env {
+		// One that is made of the one before, and of something else, hides nothing.
+		before := "$(" + env.Name + ")"
+		if seen[env.Name] && (env.ValueFrom != nil || env.Value == before || !strings.Contains(env.Value, before)) {
+			out = append(out, fmt.Sprintf("%s.env[%d]: hides previous definition of %q, which may be dropped when using apply", at, i, env.Name))
+		}
+		seen[env.Name] = true
+	}
+	return out
+}
+
+// portKey is what ports that are in each other's way have in common.
+type portKey struct {
+	port     int32
+	protocol corev1.Protocol
+}
+
+// portSpot is where a port is.
+type portSpot struct {
+	container spot
+	index     int
+}
+
+func (s portSpot) port() *corev1.ContainerPort { return &s.container.container.Ports[s.index] }
+
+func (s portSpot) String() string { return fmt.Sprintf("%s.ports[%d]", s.container, s.index) }
+
+// portWarnings tells of ports that are in each other's way, and then of names that
+// two ports share. Each is compared with all before it: of what there is to say then,
+// maxOverlaps is told.
+func portWarnings(spots []spot) []string {
+	var out []string
+	seen, named := map[portKey][]portSpot{}, map[string]portSpot{}
+	var names []string
+	for _, container := range spots {
+		for i := range container.container.Ports {
+			now := portSpot{container, i}
+			port := now.port()
+			if port.HostIP != "" && port.HostPort == 0 {
+				out = append(out, fmt.Sprintf("%s: hostIP set without hostPort: %+v", now, *port))
+			}
+			key := portKey{port.ContainerPort, port.Protocol}
+			for _, before := range seen[key][:min(len(seen[key]), maxCompared)] {
+				if how := clash(port, before.port()); how != "" && len(out) < maxOverlaps {
+					out = append(out, fmt.Sprintf("%s: %s port definition with %s", now, how, before))
+				}
+			}
+			seen[key] = append(seen[key], now)
+			if port.Name == "" {
+				continue
+			}
+			if first, taken := named[port.Name]; taken {
+				names = append(names, fmt.Sprintf("%s: duplicate port name %q with %s, services and probes that select ports by name will use %s", now, port.Name, first, first))
+			} else {
+				named[port.Name] = now
+			}
+		}
+	}
+	return append(out, names...)
+}
+
+// clash says how two ports of one number and protocol are in each other's way, ""
+// where they are not.
+func clash(a, b *corev1.ContainerPort) string {
+	switch {
+	case a.HostIP == b.HostIP && a.HostPort == b.HostPort:
+		return "duplicate"
+	case a.HostPort == 0 || b.HostPort == 0:
+		return "overlapping"
+	case a.HostPort == b.HostPort && (a.HostIP == "") != (b.HostIP == ""):
+		return "dangerously ambiguous"
+	}
+	return ""
+}
