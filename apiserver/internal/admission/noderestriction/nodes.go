@@ -32,6 +32,9 @@ func admitNode(node string, a *admission.Attributes) error {
 	}
 	switch a.Operation {
 	case admission.Create:
+		if a.Object.(*core.Node).Spec.ConfigSource != nil {
+			return fmt.Errorf("node %q is not allowed to create pods with a non-nil configSource", node) // upstream's word
+		}
 		if forbidden := forbiddenLabels(a.Object.GetLabels(), nil); forbidden != "" {
 			return fmt.Errorf("node %q is not allowed to set the following labels: %s", node, forbidden)
 		}

@@ -6,12 +6,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
@@ -115,46 +118,56 @@ func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.
 	if string(spec.NodeName) != node {
 		return fmt.Errorf("PodCertificateRequest.Spec.NodeName=%q, which is not the requesting node %q", spec.NodeName, node)
 	}
-	pod, err := p.Pods.Live(ctx, a.Namespace, spec.PodName)
-	if err != nil {
-		return fmt.Errorf("while retrieving pod %q named in the PodCertificateRequest: %w", a.Namespace+"/"+spec.PodName, err)
-	}
-	about := fmt.Sprintf("PodCertificateRequest for pod %q", pod.Namespace+"/"+pod.Name)
+	named := a.Namespace + "/" + spec.PodName
+	about := fmt.Sprintf("PodCertificateRequest for pod %q", named)
+	at, err := p.Nodes.Live(ctx, "", node)
 	switch {
+	case err != nil:
+		return notYet(err, "while retrieving node %q named in the PodCertificateRequest: %w", node, err)
+	case at.UID != spec.NodeUID:
+		return notYet(nil, "%s names node UID %q, inconsistent with the running node (%q)", about, spec.NodeUID, at.UID)
+	}
+	pod, err := p.Pods.Live(ctx, a.Namespace, spec.PodName)
+	switch {
+	case err != nil:
+		return notYet(err, "while retrieving pod %q named in the PodCertificateRequest: %w", named, err)
 	case pod.UID != spec.PodUID:
-		return fmt.Errorf("%s contains pod UID (%q) which differs from running pod %q", about, spec.PodUID, pod.UID)
+		return notYet(nil, "%s contains pod UID (%q) which differs from running pod %q", about, spec.PodUID, pod.UID)
 	case pod.Spec.NodeName != node:
-		return fmt.Errorf("pod %q is not running on node %q", pod.Namespace+"/"+pod.Name, node)
+		return fmt.Errorf("pod %q is not running on node %q named in the PodCertificateRequest", named, node)
 	case isMirror(pod):
-		return fmt.Errorf("pod %q is a mirror pod", pod.Namespace+"/"+pod.Name)
+		return fmt.Errorf("pod %q is a mirror pod", named)
 	case pod.Spec.ServiceAccountName != spec.ServiceAccountName:
 		return fmt.Errorf("%s contains serviceAccountName (%q) that differs from running pod (%q)", about, spec.ServiceAccountName, pod.Spec.ServiceAccountName)
-	case !wantsCertificate(pod, spec.SignerName) && !p.may(ctx, a, request.Info{
-		Verb: requestCertificate, APIGroup: podSigning.Group, APIVersion: podSigning.Version,
-		ResourceName: strings.ReplaceAll(spec.SignerName, "/", ":"), Name: spec.ServiceAccountName,
-	}):
-		return fmt.Errorf("pod %q does not mount a podCertificate projected volume for signer %q", pod.Namespace+"/"+pod.Name, spec.SignerName)
 	}
-	return p.sameSurroundings(ctx, about, a.Namespace, spec)
-}
-
-// sameSurroundings: the node and the account are those that there are now.
-func (p *Plugin) sameSurroundings(ctx context.Context, about, namespace string, spec *certificatesv1.PodCertificateRequestSpec) error {
-	node, err := p.Nodes.Live(ctx, "", string(spec.NodeName))
-	if err != nil {
-		return fmt.Errorf("while retrieving node %q named in the PodCertificateRequest: %w", spec.NodeName, err)
-	}
-	if node.UID != spec.NodeUID {
-		return fmt.Errorf("%s names node UID %q, inconsistent with the running node (%q)", about, spec.NodeUID, node.UID)
-	}
-	account, err := p.Accounts.Live(ctx, namespace, spec.ServiceAccountName)
-	if err != nil {
-		return fmt.Errorf("while retrieving service account %q named in the PodCertificateRequest: %w", spec.ServiceAccountName, err)
-	}
-	if account.UID != spec.ServiceAccountUID {
-		return fmt.Errorf("%s names service account UID %q, which differs from the running service account (%q)", about, spec.ServiceAccountUID, account.UID)
+	account, err := p.Accounts.Live(ctx, a.Namespace, spec.ServiceAccountName)
+	switch {
+	case err != nil:
+		return notYet(err, "while retrieving service account %q named in the PodCertificateRequest: %w", a.Namespace+"/"+spec.ServiceAccountName, err)
+	case account.UID != spec.ServiceAccountUID:
+		return notYet(nil, "%s names service account UID %q, which differs from the running service account (%q)", about, spec.ServiceAccountUID, account.UID)
+	case !wantsCertificate(pod, spec.SignerName) && !p.mayAskSigner(ctx, a, spec):
+		return fmt.Errorf("pod %q does not mount a podCertificate projected volume for signer %q", named, spec.SignerName)
 	}
 	return nil
+}
+
+func (p *Plugin) mayAskSigner(ctx context.Context, a *admission.Attributes, spec *certificatesv1.PodCertificateRequestSpec) bool {
+	return p.may(ctx, a, request.Info{
+		Verb: requestCertificate, APIGroup: podSigning.Group, APIVersion: podSigning.Version,
+		ResourceName: strings.ReplaceAll(spec.SignerName, "/", ":"), Name: spec.ServiceAccountName,
+	})
+}
+
+// notYet is what a kubelet is told that may know more than this server does: not that
+// it is forbidden, so that it tries again. cause is why an object was not read, nil
+// where it was; only one that is missing may still come.
+func notYet(cause error, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if cause != nil && !apierrors.IsNotFound(cause) {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
 func wantsCertificate(pod *core.Pod, signer string) bool {

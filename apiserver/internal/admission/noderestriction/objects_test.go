@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -156,6 +158,25 @@ func TestObjectsOfNodes(t *testing.T) {
 		err := plugin.Admit(t.Context(), a)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNotYet: of a pod that this server may not have seen yet, a kubelet is not told
+// that it may not ask: it asks again. Its node is looked at first.
+func TestNotYet(t *testing.T) {
+	plugin := &Plugin{
+		Pods: stored[*core.Pod]{}, Nodes: stored[*core.Node]{"n1": {ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u"}}},
+	}
+	for uid, want := range map[types.UID]string{"u": `while retrieving pod "shop/web"`, "before": `names node UID "before"`} {
+		err := plugin.Admit(t.Context(), &admission.Attributes{
+			Operation: admission.Create, Resource: core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests"}, Namespace: "shop",
+			User:   &request.User{Username: "system:node:n1", Groups: []string{core.GroupNodes}},
+			Object: &certificatesv1.PodCertificateRequest{Spec: certificatesv1.PodCertificateRequestSpec{PodName: "web", NodeName: "n1", NodeUID: uid}},
+		})
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) || status.Status().Code != http.StatusInternalServerError || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

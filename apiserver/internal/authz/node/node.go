@@ -72,10 +72,10 @@ type place struct{ group, resource, subresource string }
 // rules by what is asked for. What is not here is not a kubelet's.
 var rules = map[place]rule{
 	{"", "pods", ""}:                                          pods,
-	{"", "pods", "status"}:                                    both(verbs("get", "patch", "update"), ownPod),
+	{"", "pods", "status"}:                                    both(verbs("patch", "update"), ownPod),
 	{"", "pods", "eviction"}:                                  both(verbs("create"), ownPod),
 	{"", "nodes", ""}:                                         nodes,
-	{"", "nodes", "status"}:                                   both(verbs("get", "patch", "update"), ownName("node")),
+	{"", "nodes", "status"}:                                   both(verbs("patch", "update"), ownName("node")),
 	{"", "secrets", ""}:                                       both(named, secret),
 	{"", "configmaps", ""}:                                    both(named, referenced(configMapsOf)),
 	{"", "persistentvolumeclaims", ""}:                        both(single, referenced(claimsOf)),

@@ -45,7 +45,11 @@ func stored(_ context.Context, r core.Resource, _, name string) (core.Object, er
 		return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
 			ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: claim},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				NodePublishSecretRef: &corev1.SecretReference{Namespace: "ops", Name: secret},
+				NodePublishSecretRef:       &corev1.SecretReference{Namespace: "ops", Name: secret},
+				NodeStageSecretRef:         &corev1.SecretReference{Namespace: "ops", Name: secret + "-stage"},
+				NodeExpandSecretRef:        &corev1.SecretReference{Namespace: "ops", Name: secret + "-grow"},
+				ControllerPublishSecretRef: &corev1.SecretReference{Namespace: "ops", Name: secret + "-attach"},
+				ControllerExpandSecretRef:  &corev1.SecretReference{Namespace: "ops", Name: secret + "-grow-all"},
 			}},
 		}}
 	}
@@ -142,6 +146,10 @@ func TestAuthorize(t *testing.T) {
 		{"volume of another's claim", kubelet, ask("get", "", "persistentvolumes", "", "disk2"), false},
 		{"volume that is not there", kubelet, ask("get", "", "persistentvolumes", "", "disk3"), false},
 		{"secret of its pod's volume", kubelet, ask("get", "ops", "secrets", "", "csi"), true},
+		{"secret by which its pod's volume is staged", kubelet, ask("get", "ops", "secrets", "", "csi-stage"), true},
+		{"secret by which its node grows the volume", kubelet, ask("get", "ops", "secrets", "", "csi-grow"), true},
+		{"secret by which a controller attaches it", kubelet, ask("get", "ops", "secrets", "", "csi-attach"), false},
+		{"secret by which a controller grows it", kubelet, ask("get", "ops", "secrets", "", "csi-grow-all"), false},
 		{"secret of another's volume", kubelet, ask("get", "ops", "secrets", "", "csi2"), false},
 		{"secret of its pod's volume, elsewhere", kubelet, ask("get", "shop", "secrets", "", "csi"), false},
 		{"its attachment", kubelet, in("storage.k8s.io", ask("get", "", "volumeattachments", "", "n1")), true},

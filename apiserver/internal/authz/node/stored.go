@@ -98,14 +98,13 @@ func (a *Authorizer) volumeHasSecret(ctx context.Context, namespace, claim strin
 	return bound != nil && bound.Namespace == namespace && bound.Name == claim && slices.Contains(secretsOfVolume(spec), secret)
 }
 
-// secretsOfVolume are those that whoever mounts a volume has to read. Where no
-// namespace is said, it is the claim's.
+// secretsOfVolume are those that whoever mounts a volume has to read: those of a
+// driver's controller are not for nodes. Where no namespace is said, it is the claim's.
 func secretsOfVolume(spec *corev1.PersistentVolumeSpec) []corev1.SecretReference {
 	var refs []*corev1.SecretReference
 	switch {
 	case spec.CSI != nil:
-		refs = append(refs, spec.CSI.ControllerPublishSecretRef, spec.CSI.NodeStageSecretRef, spec.CSI.NodePublishSecretRef,
-			spec.CSI.ControllerExpandSecretRef, spec.CSI.NodeExpandSecretRef)
+		refs = append(refs, spec.CSI.NodeStageSecretRef, spec.CSI.NodePublishSecretRef, spec.CSI.NodeExpandSecretRef)
 	case spec.AzureFile != nil:
 		ref := &corev1.SecretReference{Name: spec.AzureFile.SecretName}
 		if spec.AzureFile.SecretNamespace != nil {
