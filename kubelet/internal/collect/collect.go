@@ -15,17 +15,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // interval is upstream's between two rounds.
 const interval = time.Minute
 
-// Runtime lists what pods have in the container runtime, and removes of a pod
+// State lists what pods have in the container runtime.
+type State interface {
+	Pods(ctx context.Context) ([]*runtimestate.RunningPod, error)
+}
+
+// Runtime removes of a pod
 // just what is in its argument.
 type Runtime interface {
-	Pods(ctx context.Context) ([]*podruntime.RunningPod, error)
-	RemovePod(ctx context.Context, what *podruntime.RunningPod) error
+	RemovePod(ctx context.Context, what *runtimestate.RunningPod) error
 }
 
 // Directories are the pods' own, with their volumes.
@@ -42,6 +47,7 @@ type Groups interface {
 
 // Options are what a Collector works on. All but Failed are needed.
 type Options struct {
+	State       State
 	Runtime     Runtime
 	Directories Directories
 	Groups      Groups
@@ -101,7 +107,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 		return nil
 	}
 	// Known is asked after the listing: a pod that comes in between is kept.
-	pods, err := c.Runtime.Pods(ctx)
+	pods, err := c.State.Pods(ctx)
 	if err != nil {
 		err = fmt.Errorf("listing pods to collect: %w", err)
 		c.tell(ctx, err)
@@ -131,7 +137,7 @@ func (c *Collector) tell(ctx context.Context, err error) {
 }
 
 // pod removes what can go of one pod, and tells whether there is anything that is to stay.
-func (c *Collector) pod(ctx context.Context, pod *podruntime.RunningPod) (left bool, err error) {
+func (c *Collector) pod(ctx context.Context, pod *runtimestate.RunningPod) (left bool, err error) {
 	known := c.Known(pod.UID)
 	what := choose(pod, known)
 	left = len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes)
@@ -155,14 +161,14 @@ func (c *Collector) pod(ctx context.Context, pod *podruntime.RunningPod) (left b
 // choose is what of a pod can go. Lists are newest first. Of a known pod's container
 // the newest stays, whatever its state, and one dead one before it, whose end is told as
 // the last state: also of one that waits to be started again, for when its pod is ended.
-func choose(pod *podruntime.RunningPod, known bool) *podruntime.RunningPod {
-	what := &podruntime.RunningPod{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace}
+func choose(pod *runtimestate.RunningPod, known bool) *runtimestate.RunningPod {
+	what := &runtimestate.RunningPod{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace}
 	newer, used := map[string]bool{}, map[string]bool{}
 	deadKept := map[string]bool{}
 	for _, container := range pod.Containers {
-		dead := container.State == podruntime.StateExited ||
+		dead := container.State == runtimestate.StateExited ||
 			// Created is on its way to run, unless its pod or a newer one says otherwise.
-			container.State == podruntime.StateCreated && (!known || newer[container.Name])
+			container.State == runtimestate.StateCreated && (!known || newer[container.Name])
 		keep := !dead || known && !deadKept[container.Name]
 		if dead && keep && newer[container.Name] {
 			deadKept[container.Name] = true
@@ -175,7 +181,7 @@ func choose(pod *podruntime.RunningPod, known bool) *podruntime.RunningPod {
 		what.Containers = append(what.Containers, container)
 	}
 	for i, sandbox := range pod.Sandboxes {
-		if sandbox.State == podruntime.StateRunning || known && i == 0 || used[sandbox.ID.ID] {
+		if sandbox.State == runtimestate.StateRunning || known && i == 0 || used[sandbox.ID.ID] {
 			continue
 		}
 		what.Sandboxes = append(what.Sandboxes, sandbox)
@@ -185,9 +191,9 @@ func choose(pod *podruntime.RunningPod, known bool) *podruntime.RunningPod {
 
 // containerLogs removes the logs of one instance of a container, also those
 // that were rotated away.
-func (c *Collector) containerLogs(pod *podruntime.RunningPod, container *podruntime.RunningContainer) error {
-	log := filepath.Join(podruntime.LogDirectory(c.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
-		podruntime.LogPath(container.Name, container.Attempt))
+func (c *Collector) containerLogs(pod *runtimestate.RunningPod, container *runtimestate.RunningContainer) error {
+	log := filepath.Join(podfiles.LogDirectory(c.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
+		podfiles.LogPath(container.Name, container.Attempt))
 	dir, name := filepath.Split(log)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -18,29 +18,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // pod makes one from words, newest first: "box1" or "box1!" (ended) is a
 // sandbox; "a3:running@box1" is restart 3 of container a in it.
-func pod(uid, words string) *podruntime.RunningPod {
-	p := &podruntime.RunningPod{UID: types.UID(uid), Name: uid, Namespace: "ns"}
+func pod(uid, words string) *runtimestate.RunningPod {
+	p := &runtimestate.RunningPod{UID: types.UID(uid), Name: uid, Namespace: "ns"}
 	for word := range strings.FieldsSeq(words) {
 		if strings.HasPrefix(word, "box") {
-			state := podruntime.StateRunning
+			state := runtimestate.StateRunning
 			if strings.HasSuffix(word, "!") {
-				state = podruntime.StateExited
+				state = runtimestate.StateExited
 			}
-			p.Sandboxes = append(p.Sandboxes, &podruntime.RunningContainer{
-				ID: podruntime.ContainerID{Type: "t", ID: strings.TrimSuffix(word, "!")}, State: state,
+			p.Sandboxes = append(p.Sandboxes, &runtimestate.RunningContainer{
+				ID: runtimestate.ContainerID{Type: "t", ID: strings.TrimSuffix(word, "!")}, State: state,
 			})
 			continue
 		}
 		id, rest, _ := strings.Cut(word, ":")
 		state, box, _ := strings.Cut(rest, "@")
-		p.Containers = append(p.Containers, &podruntime.RunningContainer{
-			ID: podruntime.ContainerID{Type: "t", ID: id}, Name: id[:1], Attempt: int32(id[1] - '0'),
-			State: podruntime.ContainerState(state), SandboxID: box,
+		p.Containers = append(p.Containers, &runtimestate.RunningContainer{
+			ID: runtimestate.ContainerID{Type: "t", ID: id}, Name: id[:1], Attempt: int32(id[1] - '0'),
+			State: runtimestate.ContainerState(state), SandboxID: box,
 		})
 	}
 	return p
@@ -83,7 +83,7 @@ func TestChoose(t *testing.T) {
 
 // world is all that a node has of its pods.
 type world struct {
-	pods    []*podruntime.RunningPod
+	pods    []*runtimestate.RunningPod
 	removed []string
 	dirs    []types.UID
 	groups  map[types.UID]corev1.PodQOSClass
@@ -91,9 +91,9 @@ type world struct {
 	told    []string
 }
 
-func (w *world) Pods(context.Context) ([]*podruntime.RunningPod, error) { return w.pods, w.fail }
+func (w *world) Pods(context.Context) ([]*runtimestate.RunningPod, error) { return w.pods, w.fail }
 
-func (w *world) RemovePod(_ context.Context, what *podruntime.RunningPod) error {
+func (w *world) RemovePod(_ context.Context, what *runtimestate.RunningPod) error {
 	if what.UID == "stuck" {
 		return errors.New("stuck")
 	}
@@ -119,7 +119,7 @@ func (g groups) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 
 func newCollector(w *world, logs string, ready bool) *Collector {
 	return New(Options{
-		Runtime: w, Directories: directories{w}, Groups: groups{w}, PodLogsDir: logs,
+		State: w, Runtime: w, Directories: directories{w}, Groups: groups{w}, PodLogsDir: logs,
 		Known:  func(uid types.UID) bool { return strings.HasPrefix(string(uid), "known") },
 		Ready:  func() bool { return ready },
 		Failed: func(reason, message string) { w.told = append(w.told, reason+": "+message) },
@@ -141,7 +141,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	w := &world{
-		pods: []*podruntime.RunningPod{
+		pods: []*runtimestate.RunningPod{
 			pod("known", "box1 a2:running@box1 a1:exited@box1 a0:exited@box1"),
 			pod("gone", "box1! a0:exited@box1"),
 			pod("runs", "box1 a0:running@box1"),

@@ -64,7 +64,7 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 			k.mirrors.ensure(pod)
 		}
 	}
-	running, err := k.runtime.Pods(ctx)
+	running, err := k.state.Pods(ctx)
 	if err != nil {
 		return // the runtime is away; its health says so
 	}

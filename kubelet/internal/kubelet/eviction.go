@@ -11,7 +11,7 @@ import (
 
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/node"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podfiles"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -35,10 +35,10 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 		},
 		VolumeDir: func(pod *core.Pod, volume *corev1.Volume) string { return k.volumes.Dir(pod.UID, volume) },
 		LogDir: func(pod *core.Pod) string {
-			return podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
+			return podfiles.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
 		},
-		HostsFile:  func(pod *core.Pod) string { return podruntime.HostsFile(k.config.RootDir, pod.UID) },
-		MessageDir: func(pod *core.Pod, c string) string { return podruntime.MessageDir(k.config.RootDir, pod.UID, c) },
+		HostsFile:  func(pod *core.Pod) string { return podfiles.HostsFile(k.config.RootDir, pod.UID) },
+		MessageDir: func(pod *core.Pod, c string) string { return podfiles.MessageDir(k.config.RootDir, pod.UID, c) },
 		Processes:  func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
 	}
 	k.usages = &usages{measure: meter.Measure, pods: k.running, every: k.config.StatsEvery, clock: k.clock}

@@ -18,7 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/config"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
@@ -111,7 +111,7 @@ func TestAFaultyRuntime(t *testing.T) {
 		})
 	}
 	b.eventually("one sandbox and one container that runs for each pod", func() bool {
-		all, err := b.kubelet.runtime.Pods(t.Context())
+		all, err := b.kubelet.state.Pods(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 			})
 			b.create(hollowPod("web", nil))
 			web := b.waitPhase("web", corev1.PodRunning)
-			logs := podruntime.LogDirectory(b.config.PodLogsDir, web.Namespace, web.Name, web.UID)
+			logs := podfiles.LogDirectory(b.config.PodLogsDir, web.Namespace, web.Name, web.UID)
 			if err := os.MkdirAll(logs, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 			}
 			stuck.Store(false)
 			b.eventually("the runtime to have nothing of it", func() bool {
-				all, err := b.kubelet.runtime.Pods(t.Context())
+				all, err := b.kubelet.state.Pods(t.Context())
 				return err == nil && len(all) == 0
 			})
 		})

@@ -4,14 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/podmanager"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
 
 // generate makes the pod's status from what the runtime has of it.
-func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, terminal bool) core.PodStatus {
+func (k *Kubelet) generate(pod *core.Pod, runtime *runtimestate.PodStatus, terminal bool) core.PodStatus {
 	api := &pod.Status
 	if current, ok := k.pods.ByUID(pod.UID); ok {
 		if object := k.pods.APIPod(current); object != nil {
@@ -27,8 +27,8 @@ func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, termina
 	}
 	return status.Generate(status.Input{
 		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: k.waits.of(pod.UID), Terminal: terminal,
-		Ready:   func(container string, id podruntime.ContainerID) bool { return k.probes.Ready(pod, container, id) },
-		Started: func(container string, id podruntime.ContainerID) bool { return k.probes.Started(pod, container, id) },
+		Ready:   func(container string, id runtimestate.ContainerID) bool { return k.probes.Ready(pod, container, id) },
+		Started: func(container string, id runtimestate.ContainerID) bool { return k.probes.Started(pod, container, id) },
 		Resources: func(container string) (granted, actual corev1.ResourceRequirements, known bool) {
 			return k.allocations.Container(pod.UID, container)
 		},
@@ -40,7 +40,7 @@ func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, termina
 
 // report takes a change that we made in the runtime ourselves into the cache,
 // and tells the API of it at once.
-func (k *Kubelet) report(pod *core.Pod, runtime *podruntime.PodStatus) {
+func (k *Kubelet) report(pod *core.Pod, runtime *runtimestate.PodStatus) {
 	if runtime.ReadySandbox() != nil {
 		k.statuses.Recorder(pod).Stamp(relay.KubeletSandboxCreated, k.clock.Now())
 	}

@@ -32,11 +32,13 @@ import (
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/pleg"
 	"kctl/kubelet/internal/podcache"
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/rotate"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
@@ -82,6 +84,7 @@ type Kubelet struct {
 	usages   *usages // for those who ask the server
 
 	// What acts on pods (makeRuntime).
+	state        *runtimestate.Reader // of what the runtime has
 	runtime      *podruntime.Manager
 	cgroups      *cgroup.Manager
 	objects      *objects.Objects
@@ -166,7 +169,7 @@ func (k *Kubelet) identify() error {
 		}
 		k.hostIPs = []string{ip.String()}
 	}
-	for _, dir := range []string{filepath.Join(k.config.RootDir, "pods"), k.config.PodLogsDir} {
+	for _, dir := range []string{podfiles.PodsDir(k.config.RootDir), k.config.PodLogsDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -318,7 +321,10 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
 		},
 	})
-	k.runtime, err = podruntime.New(ctx, k.cri, podruntime.Config{
+	if k.state, err = runtimestate.NewReader(ctx, k.cri, k.clock); err != nil {
+		return err
+	}
+	k.runtime, err = podruntime.New(ctx, k.cri, k.state, podruntime.Config{
 		Events: k.events, Objects: k.objects, Clock: k.clock, Logger: k.logger,
 		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, NodeName: k.nodeName,
 		HostIPs: func() []string { return k.hostIPs }, Allocatable: allocatable,
@@ -343,7 +349,7 @@ func (k *Kubelet) makeLoops() error {
 	}
 	k.mux = source.NewMux(k.clock, k.logger)
 	k.ready = source.NewReady(k.sources()...)
-	k.pleg = pleg.New(k.runtime, k.cache, k.clock, k.logger, k.metrics.observeRelist)
+	k.pleg = pleg.New(k.state, k.cache, k.clock, k.logger, k.metrics.observeRelist)
 	k.pleg.Listen(pleg.Stream{
 		Open:      func(ctx context.Context) (pleg.Receiver, error) { return k.cri.Events(ctx) },
 		Connected: k.metrics.streams.Inc, Failed: k.metrics.streamErrors.Inc,
@@ -357,11 +363,11 @@ func (k *Kubelet) makeLoops() error {
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
 	})
 	k.collector = collect.New(collect.Options{
-		Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
+		State: k.state, Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
 		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 	k.rotator = rotate.New(rotate.Options{
-		Runtime: k.runtime, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.Logs.MaxSize.Value(),
+		Runtime: k.state, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.Logs.MaxSize.Value(),
 		MaxFiles: int(k.config.Logs.MaxFiles), Workers: int(k.config.Logs.Workers), Interval: k.config.Logs.Interval,
 		Clock: k.clock, Logger: k.logger,
 	})

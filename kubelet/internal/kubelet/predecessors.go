@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/podmanager"
-	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -20,11 +20,11 @@ import (
 // and that may be the very pod that is to be replaced. It is left to housekeeping
 // where nothing of it runs: taking its network away may need the very pod that is
 // to begin.
-func (k *Kubelet) endPredecessors(ctx context.Context, pod *core.Pod, runtime *podruntime.PodStatus) error {
+func (k *Kubelet) endPredecessors(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) error {
 	if !podmanager.IsStatic(pod) || len(runtime.Sandboxes) > 0 {
 		return nil
 	}
-	all, err := k.runtime.Pods(ctx)
+	all, err := k.state.Pods(ctx)
 	if err != nil {
 		return fmt.Errorf("what runs of the static pod's predecessors is not known: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
@@ -76,7 +76,7 @@ func TestADeadPredecessor(t *testing.T) {
 	}
 	pod := hollowPod("static-node-1", nil)
 	pod.UID, pod.Annotations = "new", map[string]string{core.ConfigSourceAnnotation: core.FileSource}
-	begins := func() error { return b.kubelet.endPredecessors(t.Context(), pod, &podruntime.PodStatus{}) }
+	begins := func() error { return b.kubelet.endPredecessors(t.Context(), pod, &runtimestate.PodStatus{}) }
 	if err := begins(); err != nil {
 		t.Error("held up by a sandbox in which nothing runs:", err)
 	}

@@ -3,8 +3,8 @@ package kubelet
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/probe"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // makeProbes makes what asks containers how they are.
@@ -15,7 +15,7 @@ func (k *Kubelet) makeProbes() {
 	}
 	k.probes = probe.NewManager(probe.Config{
 		Asker:  asker,
-		Status: func(uid types.UID) (*podruntime.PodStatus, error) { return k.cache.Get(uid) },
+		Status: func(uid types.UID) (*runtimestate.PodStatus, error) { return k.cache.Get(uid) },
 		Events: k.events, Observe: k.metrics.probes.observe, Forget: k.metrics.probes.forget, Clock: k.clock, Logger: k.logger,
 	})
 }

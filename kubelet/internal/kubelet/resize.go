@@ -14,6 +14,7 @@ import (
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -96,7 +97,7 @@ func (k *Kubelet) neighbours(pod *core.Pod) []*core.Pod {
 // makeGroup keeps the pod's control group as its containers need it. While
 // they are being resized it has room for what they had, too; the function that
 // it returns ends that, once they are.
-func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *podruntime.PodStatus) (settle func() error, err error) {
+func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
 	none := func() error { return nil }
 	if k.resizing(pod.UID, runtime) {
 		before := k.allocations.Before(pod)
@@ -135,7 +136,7 @@ func (k *Kubelet) noteResize(pod *core.Pod, err error) {
 
 // resizing says that the pod as a whole, or a running container, has not the
 // resources yet that it was granted.
-func (k *Kubelet) resizing(uid types.UID, runtime *podruntime.PodStatus) bool {
+func (k *Kubelet) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
 	granted, actual, known := k.allocations.Container(uid, allocation.Pod)
 	if known && len(podruntime.Resized(granted, actual)) > 0 {
 		return true
@@ -149,7 +150,7 @@ func (k *Kubelet) resizing(uid types.UID, runtime *podruntime.PodStatus) bool {
 	return false
 }
 
-func (k *Kubelet) resizeConditions(uid types.UID, runtime *podruntime.PodStatus) []core.PodCondition {
+func (k *Kubelet) resizeConditions(uid types.UID, runtime *runtimestate.PodStatus) []core.PodCondition {
 	var conditions []core.PodCondition
 	if pending := k.allocations.Pending(uid); pending != nil {
 		conditions = append(conditions, *pending)

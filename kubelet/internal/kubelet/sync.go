@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/relay"
@@ -61,7 +63,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.O
 		return podworker.Outcome{}, err
 	}
 	k.mirrors.ensure(pod)
-	if err := os.MkdirAll(podruntime.PodDir(k.config.RootDir, pod.UID), 0o750); err != nil {
+	if err := os.MkdirAll(podfiles.PodDir(k.config.RootDir, pod.UID), 0o750); err != nil {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
 	}
@@ -80,7 +82,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.O
 }
 
 // syncRuntime brings the pod on in the runtime, and has its volumes mounted.
-func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *podruntime.PodStatus, secrets func() []*core.Secret) podruntime.SyncResult {
+func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus, secrets func() []*core.Secret) podruntime.SyncResult {
 	mounted := false
 	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
 		PullSecrets: secrets,
@@ -92,7 +94,7 @@ func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *podru
 		ReadFile:  k.filesOf(pod),
 		Probes:    k.probes.Results,
 		Resources: podResources{k, pod},
-		Changed:   func(changed *podruntime.PodStatus) { k.report(pod, changed) },
+		Changed:   func(changed *runtimestate.PodStatus) { k.report(pod, changed) },
 	})
 	if !mounted && result.Err == nil && ctx.Err() == nil {
 		// Nothing was to be started. The volumes still have to show the pod as it
@@ -106,11 +108,11 @@ func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *podru
 // Where it could not be had when it was asked for last, the runtime is asked now:
 // what failed then may work, and to go by an old failure would be a new one,
 // after which the pod is left alone for longer still.
-func (k *Kubelet) inRuntime(ctx context.Context, pod *core.Pod) (*podruntime.PodStatus, error) {
+func (k *Kubelet) inRuntime(ctx context.Context, pod *core.Pod) (*runtimestate.PodStatus, error) {
 	known, err := k.cache.GetNewerThan(ctx, pod.UID, time.Time{})
 	if err != nil && ctx.Err() == nil {
 		asked := k.clock.Now()
-		known, err = k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+		known, err = k.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 		k.cache.Set(pod.UID, known, err, asked)
 	}
 	if err != nil {
@@ -131,7 +133,7 @@ func (k *Kubelet) begin(job podworker.Job) {
 
 // conclude takes what came of a sync in the runtime into the status, and says
 // when to look again.
-func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, before *podruntime.PodStatus, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
+func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, before *runtimestate.PodStatus, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
 	if ctx.Err() != nil {
 		return podworker.Outcome{}, ctx.Err() // the pod's end is next
 	}
@@ -251,7 +253,7 @@ func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets pullS
 }
 
 // tellMissing says that there were no such pull secrets, if a pull failed.
-func (k *Kubelet) tellMissing(pod *core.Pod, pull func() pullSecrets, waiting map[string]podruntime.Waiting) {
+func (k *Kubelet) tellMissing(pod *core.Pod, pull func() pullSecrets, waiting map[string]runtimestate.Waiting) {
 	for _, why := range waiting {
 		if why.Reason != image.ReasonErrPull {
 			continue

@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cgroup"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -27,7 +28,7 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) (er
 	pod := job.Pod
 	ctx, span := k.tracePod(ctx, "syncTerminatingPod", pod)
 	defer func() { tracing.End(span, err) }()
-	runtime, err := k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	runtime, err := k.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
 		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 	}
@@ -39,7 +40,7 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) (er
 	k.probes.StopLivenessAndStartup(pod.UID)
 	grace := job.GracePeriod
 	k.logger.Info("pod is terminated", daemon.PodFields(pod), zap.Int64("grace", grace))
-	if err := k.runtime.KillPod(ctx, pod, runtime.RunningPod(k.runtime.Name()), &grace); err != nil {
+	if err := k.runtime.KillPod(ctx, pod, runtime.RunningPod(k.state.Name()), &grace); err != nil {
 		if ctx.Err() == nil { // and not because less grace is given now
 			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", err)
 		}
@@ -47,7 +48,7 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) (er
 	}
 	k.probes.RemovePod(pod.UID)
 	k.pleg.Poke()
-	if runtime, err = k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace); err != nil {
+	if runtime, err = k.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace); err != nil {
 		return fmt.Errorf("how the pod ended is not known: %w", err)
 	}
 	k.cache.Set(pod.UID, runtime, nil, runtime.At)
@@ -60,14 +61,14 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) (er
 
 // endedBefore says that the pod came to us at its end already: there is
 // nothing to end and nothing to add to its status.
-func (k *Kubelet) endedBefore(pod *core.Pod, runtime *podruntime.PodStatus) bool {
+func (k *Kubelet) endedBefore(pod *core.Pod, runtime *runtimestate.PodStatus) bool {
 	_, ours := k.statuses.Get(pod.UID)
 	return !ours && status.Ended(pod.Status.Phase) && len(runtime.Running()) == 0 && runtime.ReadySandbox() == nil
 }
 
 // setStatus reports the status that the pod ends with, as those who asked for
 // the end want it.
-func (k *Kubelet) setStatus(job podworker.Job, runtime *podruntime.PodStatus, terminal bool) {
+func (k *Kubelet) setStatus(job podworker.Job, runtime *runtimestate.PodStatus, terminal bool) {
 	current := k.generate(job.Pod, runtime, terminal)
 	for _, change := range job.Status {
 		change(&current)
@@ -78,11 +79,11 @@ func (k *Kubelet) setStatus(job podworker.Job, runtime *podruntime.PodStatus, te
 // SyncTerminatingRuntimePod ends a pod that only the runtime knows, and takes
 // away what it left.
 func (k *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.RunningPod) error {
-	runtime, err := k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	runtime, err := k.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
 		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 	}
-	running := runtime.RunningPod(k.runtime.Name())
+	running := runtime.RunningPod(k.state.Name())
 	if len(runtime.Running()) > 0 {
 		k.logger.Info("ending a pod that no source has", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)))
 	}
@@ -95,8 +96,8 @@ func (k *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.R
 
 // removeFromRuntime takes away a pod's logs, dead containers and sandboxes. The logs
 // come first: nobody writes them any more, and the runtime may refuse the rest for long.
-func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPod, running *podruntime.RunningPod) error {
-	if err := os.RemoveAll(podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
+func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPod, running *runtimestate.RunningPod) error {
+	if err := os.RemoveAll(podfiles.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
 		return fmt.Errorf("remove logs: %w", err)
 	}
 	if err := k.runtime.RemovePod(ctx, running); err != nil {
@@ -152,7 +153,7 @@ func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
 	if err != nil {
 		return err
 	}
-	running := runtime.RunningPod(k.runtime.Name())
+	running := runtime.RunningPod(k.state.Name())
 	if err := k.removeFromRuntime(ctx, podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
 		if !k.nothingRuns(ctx, pod) {
 			return err
@@ -165,13 +166,13 @@ func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
 	}
 	// Not with the next relist: a static pod may come back at once.
 	removed := k.clock.Now()
-	k.cache.Set(pod.UID, &podruntime.PodStatus{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace, At: removed}, nil, removed)
+	k.cache.Set(pod.UID, &runtimestate.PodStatus{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace, At: removed}, nil, removed)
 	return k.volumes.RemovePodDir(ctx, pod.UID)
 }
 
 // nothingRuns says that the runtime takes all that it has of the pod for ended.
 func (k *Kubelet) nothingRuns(ctx context.Context, pod *core.Pod) bool {
-	now, err := k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	now, err := k.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	return err == nil && now.ReadySandbox() == nil &&
-		!slices.ContainsFunc(now.Containers, func(c *podruntime.ContainerStatus) bool { return c.State != podruntime.StateExited })
+		!slices.ContainsFunc(now.Containers, func(c *runtimestate.ContainerStatus) bool { return c.State != runtimestate.StateExited })
 }

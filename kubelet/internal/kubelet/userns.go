@@ -2,10 +2,10 @@ package kubelet
 
 import (
 	"context"
-	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/userns"
 	"kctl/kubelet/internal/volume"
 )
@@ -21,7 +21,7 @@ func (k *Kubelet) makeUserNamespaces(ctx context.Context) error {
 		return err
 	}
 	k.userIDs, err = userns.New(userns.Options{
-		PodsDir: filepath.Join(k.config.RootDir, "pods"), IDs: ids, PerPod: k.config.IDsPerPod, Logger: k.logger,
+		PodsDir: podfiles.PodsDir(k.config.RootDir), IDs: ids, PerPod: k.config.IDsPerPod, Logger: k.logger,
 	})
 	return err
 }

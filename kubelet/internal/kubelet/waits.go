@@ -6,32 +6,32 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // waits knows why containers of pods do not run, as the pods' last syncs found it.
 type waits struct {
 	mu      sync.Mutex
-	reasons map[types.UID]map[string]podruntime.Waiting
+	reasons map[types.UID]map[string]runtimestate.Waiting
 }
 
 // of is why containers of the pod wait, by their names; it must not be changed.
-func (w *waits) of(uid types.UID) map[string]podruntime.Waiting {
+func (w *waits) of(uid types.UID) map[string]runtimestate.Waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reasons[uid] // replaced, never changed
 }
 
 // note adds what a sync found: a container that it started waits no more.
-func (w *waits) note(uid types.UID, found map[string]podruntime.Waiting) {
+func (w *waits) note(uid types.UID, found map[string]runtimestate.Waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	next := map[string]podruntime.Waiting{}
+	next := map[string]runtimestate.Waiting{}
 	maps.Copy(next, w.reasons[uid])
 	maps.Copy(next, found)
-	maps.DeleteFunc(next, func(_ string, why podruntime.Waiting) bool { return why.Reason == "" })
+	maps.DeleteFunc(next, func(_ string, why runtimestate.Waiting) bool { return why.Reason == "" })
 	if w.reasons == nil {
-		w.reasons = map[types.UID]map[string]podruntime.Waiting{}
+		w.reasons = map[types.UID]map[string]runtimestate.Waiting{}
 	}
 	w.reasons[uid] = next
 }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // change is a pod that is not as it was.
@@ -16,10 +16,10 @@ type change struct {
 
 // compare gives what happened to a pod between two lists; nil stands for a pod
 // that was not, or is not, there.
-func compare(uid types.UID, before, after *podruntime.RunningPod) []Event {
+func compare(uid types.UID, before, after *runtimestate.RunningPod) []Event {
 	old, now := states(before), states(after)
 	var events []Event
-	add := func(t EventType, id podruntime.ContainerID) {
+	add := func(t EventType, id runtimestate.ContainerID) {
 		events = append(events, Event{UID: uid, Type: t, ContainerID: id.ID})
 	}
 	for id, state := range now {
@@ -28,13 +28,13 @@ func compare(uid types.UID, before, after *podruntime.RunningPod) []Event {
 			continue
 		}
 		switch state {
-		case podruntime.StateRunning:
+		case runtimestate.StateRunning:
 			add(ContainerStarted, id)
-		case podruntime.StateExited:
+		case runtimestate.StateExited:
 			add(ContainerDied, id)
-		case podruntime.StateUnknown:
+		case runtimestate.StateUnknown:
 			add(ContainerChanged, id)
-		case podruntime.StateCreated:
+		case runtimestate.StateCreated:
 			// Whoever made it is about to start it, and will say so. After a
 			// restart of the kubelet nobody is, so that its first sight counts.
 			if before == nil {
@@ -46,7 +46,7 @@ func compare(uid types.UID, before, after *podruntime.RunningPod) []Event {
 		if _, ok := now[id]; ok {
 			continue
 		}
-		if was == podruntime.StateRunning {
+		if was == runtimestate.StateRunning {
 			add(ContainerDied, id)
 		}
 		add(ContainerRemoved, id)
@@ -57,7 +57,7 @@ func compare(uid types.UID, before, after *podruntime.RunningPod) []Event {
 // unheard is what of the events is news beside the pod's status: nothing, if all
 // of them are starts that its worker has told of already. To look at the pod again
 // for its own doing would take the runtime's time while it starts the next one.
-func unheard(events []Event, status *podruntime.PodStatus) []Event {
+func unheard(events []Event, status *runtimestate.PodStatus) []Event {
 	for _, e := range events {
 		if e.Type != ContainerStarted || !runs(status, e.ContainerID) {
 			return events
@@ -66,17 +66,17 @@ func unheard(events []Event, status *podruntime.PodStatus) []Event {
 	return nil
 }
 
-func runs(status *podruntime.PodStatus, id string) bool {
-	return slices.ContainsFunc(status.Containers, func(c *podruntime.ContainerStatus) bool {
-		return c.ID.ID == id && c.State == podruntime.StateRunning
-	}) || slices.ContainsFunc(status.Sandboxes, func(s *podruntime.SandboxStatus) bool { return s.ID == id && s.Ready })
+func runs(status *runtimestate.PodStatus, id string) bool {
+	return slices.ContainsFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool {
+		return c.ID.ID == id && c.State == runtimestate.StateRunning
+	}) || slices.ContainsFunc(status.Sandboxes, func(s *runtimestate.SandboxStatus) bool { return s.ID == id && s.Ready })
 }
 
-func states(pod *podruntime.RunningPod) map[podruntime.ContainerID]podruntime.ContainerState {
+func states(pod *runtimestate.RunningPod) map[runtimestate.ContainerID]runtimestate.ContainerState {
 	if pod == nil {
 		return nil
 	}
-	states := make(map[podruntime.ContainerID]podruntime.ContainerState, len(pod.Containers)+len(pod.Sandboxes))
+	states := make(map[runtimestate.ContainerID]runtimestate.ContainerState, len(pod.Containers)+len(pod.Sandboxes))
 	for _, c := range pod.Containers {
 		states[c.ID] = c.State
 	}

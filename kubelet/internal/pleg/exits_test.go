@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/podcache"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // fakeExits keeps what is watched.
@@ -40,8 +40,8 @@ func (e *fakeExits) watches(id string) bool {
 // happened for a while, and not before, since relists see it soon enough then.
 func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		alive, dead := running("alive", podruntime.StateRunning), running("dead", podruntime.StateExited)
-		r := &fakeRuntime{pods: []*podruntime.RunningPod{alive, dead}}
+		alive, dead := running("alive", runtimestate.StateRunning), running("dead", runtimestate.StateExited)
+		r := &fakeRuntime{pods: []*runtimestate.RunningPod{alive, dead}}
 		exits := &fakeExits{waited: make(chan struct{})}
 		g := New(r, podcache.New(), clock.RealClock{}, zap.NewNop(), nil)
 		g.WatchExits(exits)
@@ -60,7 +60,7 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		}
 		// It ends just after a relist.
 		before := time.Now()
-		r.set(func() { r.pods = []*podruntime.RunningPod{running("alive", podruntime.StateExited), dead} })
+		r.set(func() { r.pods = []*runtimestate.RunningPod{running("alive", runtimestate.StateExited), dead} })
 		g.Ended(id)
 		if e := <-g.Events(); e.Type != ContainerDied || time.Since(before) > 0 {
 			t.Errorf("%v after %v", e, time.Since(before))
@@ -70,7 +70,7 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		}
 		// One that no list has shown yet is found by the next, soon.
 		before = time.Now()
-		r.set(func() { r.pods = append(r.pods, running("new", podruntime.StateExited)) })
+		r.set(func() { r.pods = append(r.pods, running("new", runtimestate.StateExited)) })
 		g.Ended("unknown")
 		if e := <-g.Events(); e.UID != "new" || time.Since(before) > fastest {
 			t.Errorf("%v after %v", e, time.Since(before))

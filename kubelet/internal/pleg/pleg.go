@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // EventType says what happened to a container or a sandbox.
@@ -36,15 +36,15 @@ type Event struct {
 
 // Runtime is what the generator asks of the pod runtime.
 type Runtime interface {
-	Pods(ctx context.Context) ([]*podruntime.RunningPod, error)
-	PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*podruntime.PodStatus, error)
+	Pods(ctx context.Context) ([]*runtimestate.RunningPod, error)
+	PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*runtimestate.PodStatus, error)
 	Name() string
 }
 
 // Cache takes what the relists find, and has what pod workers did themselves.
 type Cache interface {
-	Get(uid types.UID) (*podruntime.PodStatus, error)
-	Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool
+	Get(uid types.UID) (*runtimestate.PodStatus, error)
+	Set(uid types.UID, status *runtimestate.PodStatus, err error, at time.Time) bool
 	Complete(at time.Time, pods iter.Seq[types.UID])
 }
 
@@ -86,7 +86,7 @@ type Generator struct {
 	exits Exits // nil where nobody tells of them
 
 	// Only Run's goroutine touches these.
-	known     map[types.UID]*podruntime.RunningPod
+	known     map[types.UID]*runtimestate.RunningPod
 	reinspect map[types.UID]bool // pods whose status could not be had
 
 	mu     sync.Mutex
@@ -103,7 +103,7 @@ func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, ob
 	return &Generator{
 		runtime: runtime, cache: cache, clock: clock, logger: logger, observe: observe,
 		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan about, heardBuffer),
-		known: map[types.UID]*podruntime.RunningPod{}, reinspect: map[types.UID]bool{},
+		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: map[types.UID]bool{},
 		last: clock.Now(), asked: map[types.UID]bool{},
 	}
 }
@@ -229,7 +229,7 @@ func (g *Generator) watchExits(ctx context.Context) {
 	running := map[string]bool{}
 	for _, pod := range g.known {
 		for _, c := range pod.Containers {
-			if c.State == podruntime.StateRunning {
+			if c.State == runtimestate.StateRunning {
 				running[c.ID.ID] = true
 			}
 		}
@@ -272,7 +272,7 @@ func (g *Generator) relist(ctx context.Context, interval time.Duration) bool {
 		}
 		return false
 	}
-	current := make(map[types.UID]*podruntime.RunningPod, len(pods))
+	current := make(map[types.UID]*runtimestate.RunningPod, len(pods))
 	for _, pod := range pods {
 		current[pod.UID] = pod
 	}
@@ -305,7 +305,7 @@ func (g *Generator) note(at time.Time, err error) {
 }
 
 // compare gives the pods that changed, or whose status is still owed.
-func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod, asked map[types.UID]bool) map[types.UID]*change {
+func (g *Generator) compare(current map[types.UID]*runtimestate.RunningPod, asked map[types.UID]bool) map[types.UID]*change {
 	changes := map[types.UID]*change{}
 	for uid, pod := range current {
 		events := compare(uid, g.known[uid], pod)
@@ -330,7 +330,7 @@ func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod, asked 
 }
 
 // inspect asks for the full status of the pods that changed, a few at a time.
-func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, current map[types.UID]*podruntime.RunningPod) {
+func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, current map[types.UID]*runtimestate.RunningPod) {
 	var group errgroup.Group
 	group.SetLimit(inspectors)
 	for uid, c := range changes {
@@ -340,7 +340,7 @@ func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, 
 		}
 		group.Go(func() error {
 			asked := g.clock.Now()
-			var status *podruntime.PodStatus
+			var status *runtimestate.PodStatus
 			status, c.err = g.runtime.PodStatus(ctx, uid, pod.Name, pod.Namespace)
 			g.cache.Set(uid, status, c.err, asked)
 			return nil

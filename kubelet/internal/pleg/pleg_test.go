@@ -14,33 +14,33 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/podcache"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
-func running(uid string, state podruntime.ContainerState) *podruntime.RunningPod {
-	pod := &podruntime.RunningPod{UID: types.UID(uid)}
+func running(uid string, state runtimestate.ContainerState) *runtimestate.RunningPod {
+	pod := &runtimestate.RunningPod{UID: types.UID(uid)}
 	if state != "" {
-		pod.Containers = []*podruntime.RunningContainer{{ID: podruntime.ContainerID{Type: "t", ID: "c-" + uid}, State: state}}
+		pod.Containers = []*runtimestate.RunningContainer{{ID: runtimestate.ContainerID{Type: "t", ID: "c-" + uid}, State: state}}
 	}
 	return pod
 }
 
 func TestCompare(t *testing.T) {
-	const none = podruntime.ContainerState("")
+	const none = runtimestate.ContainerState("")
 	for _, c := range []struct {
 		name          string
-		before, after *podruntime.RunningPod
+		before, after *runtimestate.RunningPod
 		want          []EventType
 	}{
-		{"nothing new", running("p", podruntime.StateRunning), running("p", podruntime.StateRunning), nil},
-		{"started", running("p", none), running("p", podruntime.StateRunning), []EventType{ContainerStarted}},
-		{"created by its worker", running("p", none), running("p", podruntime.StateCreated), nil},
-		{"found created", nil, running("p", podruntime.StateCreated), []EventType{ContainerChanged}},
-		{"died", running("p", podruntime.StateRunning), running("p", podruntime.StateExited), []EventType{ContainerDied}},
-		{"born and died between lists", nil, running("p", podruntime.StateExited), []EventType{ContainerDied}},
-		{"lost", running("p", podruntime.StateRunning), running("p", podruntime.StateUnknown), []EventType{ContainerChanged}},
-		{"removed dead", running("p", podruntime.StateExited), nil, []EventType{ContainerRemoved}},
-		{"removed alive", running("p", podruntime.StateRunning), running("p", none), []EventType{ContainerDied, ContainerRemoved}},
+		{"nothing new", running("p", runtimestate.StateRunning), running("p", runtimestate.StateRunning), nil},
+		{"started", running("p", none), running("p", runtimestate.StateRunning), []EventType{ContainerStarted}},
+		{"created by its worker", running("p", none), running("p", runtimestate.StateCreated), nil},
+		{"found created", nil, running("p", runtimestate.StateCreated), []EventType{ContainerChanged}},
+		{"died", running("p", runtimestate.StateRunning), running("p", runtimestate.StateExited), []EventType{ContainerDied}},
+		{"born and died between lists", nil, running("p", runtimestate.StateExited), []EventType{ContainerDied}},
+		{"lost", running("p", runtimestate.StateRunning), running("p", runtimestate.StateUnknown), []EventType{ContainerChanged}},
+		{"removed dead", running("p", runtimestate.StateExited), nil, []EventType{ContainerRemoved}},
+		{"removed alive", running("p", runtimestate.StateRunning), running("p", none), []EventType{ContainerDied, ContainerRemoved}},
 	} {
 		var got []EventType
 		for _, e := range compare("p", c.before, c.after) {
@@ -55,7 +55,7 @@ func TestCompare(t *testing.T) {
 // fakeRuntime answers from what the test sets; it can fail.
 type fakeRuntime struct {
 	mu     sync.Mutex
-	pods   []*podruntime.RunningPod
+	pods   []*runtimestate.RunningPod
 	lists  int
 	listed error
 	status error
@@ -67,21 +67,21 @@ func (r *fakeRuntime) set(change func()) {
 	change()
 }
 
-func (r *fakeRuntime) Pods(context.Context) ([]*podruntime.RunningPod, error) {
+func (r *fakeRuntime) Pods(context.Context) ([]*runtimestate.RunningPod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lists++
 	return r.pods, r.listed
 }
 
-func (r *fakeRuntime) PodStatus(_ context.Context, uid types.UID, _, _ string) (*podruntime.PodStatus, error) {
+func (r *fakeRuntime) PodStatus(_ context.Context, uid types.UID, _, _ string) (*runtimestate.PodStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := &podruntime.PodStatus{UID: uid, Name: "found"}
+	found := &runtimestate.PodStatus{UID: uid, Name: "found"}
 	for _, pod := range r.pods {
 		for _, c := range pod.Containers {
 			if pod.UID == uid {
-				found.Containers = append(found.Containers, &podruntime.ContainerStatus{ID: c.ID, State: c.State})
+				found.Containers = append(found.Containers, &runtimestate.ContainerStatus{ID: c.ID, State: c.State})
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func start(t *testing.T, r *fakeRuntime) (*Generator, *podcache.Cache) {
 
 func TestRelistReportsAndFillsTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &fakeRuntime{pods: []*podruntime.RunningPod{running("p", podruntime.StateRunning)}}
+		r := &fakeRuntime{pods: []*runtimestate.RunningPod{running("p", runtimestate.StateRunning)}}
 		g, cache := start(t, r)
 		if e := <-g.Events(); e.UID != "p" || e.Type != ContainerStarted {
 			t.Errorf("first event %v", e)
@@ -156,11 +156,11 @@ func TestIdleRelistsGrowRareAndAPokeMakesThemFrequent(t *testing.T) {
 
 func TestAPodIsInspectedWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &fakeRuntime{pods: []*podruntime.RunningPod{running("p", podruntime.StateExited)}}
+		r := &fakeRuntime{pods: []*runtimestate.RunningPod{running("p", runtimestate.StateExited)}}
 		g, cache := start(t, r)
 		<-g.Events()
 		// Somebody's own, older view of the pod comes late.
-		cache.Set("p", &podruntime.PodStatus{Name: "stale", Containers: []*podruntime.ContainerStatus{{}}}, nil, time.Now())
+		cache.Set("p", &runtimestate.PodStatus{Name: "stale", Containers: []*runtimestate.ContainerStatus{{}}}, nil, time.Now())
 		g.Inspect("p")
 		if e := <-g.Events(); e.UID != "p" {
 			t.Errorf("event %v", e)
@@ -190,7 +190,7 @@ func TestPokesDoNotPutARelistOff(t *testing.T) {
 func TestFailuresAreKeptAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("runtime is down")
-		r := &fakeRuntime{pods: []*podruntime.RunningPod{running("p", podruntime.StateRunning)}, status: down}
+		r := &fakeRuntime{pods: []*runtimestate.RunningPod{running("p", runtimestate.StateRunning)}, status: down}
 		g, cache := start(t, r)
 		<-g.Events()
 		if _, err := cache.Get("p"); !errors.Is(err, down) {
@@ -225,25 +225,25 @@ func TestAWorkersOwnStartIsNoNews(t *testing.T) {
 		r := &fakeRuntime{}
 		g, cache := start(t, r)
 		synctest.Wait()
-		started := running("p", podruntime.StateRunning)
-		own := &podruntime.PodStatus{Name: "own", Containers: []*podruntime.ContainerStatus{{ID: started.Containers[0].ID, State: podruntime.StateRunning}}}
+		started := running("p", runtimestate.StateRunning)
+		own := &runtimestate.PodStatus{Name: "own", Containers: []*runtimestate.ContainerStatus{{ID: started.Containers[0].ID, State: runtimestate.StateRunning}}}
 		cache.Set("p", own, nil, time.Now())
-		r.set(func() { r.pods = []*podruntime.RunningPod{started} })
+		r.set(func() { r.pods = []*runtimestate.RunningPod{started} })
 		time.Sleep(10 * slowest) // the bubble's clock
 		synctest.Wait()
 		if s, _ := cache.Get("p"); len(g.Events()) > 0 || s != own {
 			t.Errorf("%d events, and the cache has %v", len(g.Events()), s)
 		}
 		// Together with somebody else's doing it is news.
-		both := running("p", podruntime.StateRunning)
+		both := running("p", runtimestate.StateRunning)
 		other := *both.Containers[0]
 		other.ID.ID = "other"
 		both.Containers = append(both.Containers, &other)
-		r.set(func() { r.pods = []*podruntime.RunningPod{both} })
+		r.set(func() { r.pods = []*runtimestate.RunningPod{both} })
 		if e := <-g.Events(); e.Type != ContainerStarted || e.ContainerID != "other" {
 			t.Errorf("event %v", e)
 		}
-		r.set(func() { r.pods = []*podruntime.RunningPod{running("p", podruntime.StateExited)} })
+		r.set(func() { r.pods = []*runtimestate.RunningPod{running("p", runtimestate.StateExited)} })
 		got := []EventType{(<-g.Events()).Type, (<-g.Events()).Type, (<-g.Events()).Type}
 		slices.Sort(got)
 		if !slices.Equal(got, []EventType{ContainerDied, ContainerDied, ContainerRemoved}) {

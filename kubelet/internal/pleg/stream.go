@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/backoff"
 )
 
@@ -159,7 +159,7 @@ func (g *Generator) inspectAsked(ctx context.Context) {
 func (g *Generator) single(ctx context.Context, pods map[types.UID]about) {
 	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
-	found, failed := make(chan *podruntime.RunningPod, len(pods)), make(chan types.UID, len(pods))
+	found, failed := make(chan *runtimestate.RunningPod, len(pods)), make(chan types.UID, len(pods))
 	var group errgroup.Group
 	group.SetLimit(inspectors)
 	for uid, pod := range pods {

@@ -18,13 +18,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/podcache"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // talking is a runtime that tells what happens, until it is told to break off.
 type talking struct {
 	fakeRuntime
-	statuses map[types.UID]*podruntime.PodStatus
+	statuses map[types.UID]*runtimestate.PodStatus
 	asked    []types.UID
 
 	events                      chan *runtimeapi.ContainerEventResponse
@@ -33,14 +33,14 @@ type talking struct {
 	opened, connected, failures int
 }
 
-func (r *talking) PodStatus(_ context.Context, uid types.UID, name, namespace string) (*podruntime.PodStatus, error) {
+func (r *talking) PodStatus(_ context.Context, uid types.UID, name, namespace string) (*runtimestate.PodStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = append(r.asked, uid)
 	if s := r.statuses[uid]; s != nil {
 		return s, nil
 	}
-	return &podruntime.PodStatus{UID: uid, Name: name, Namespace: namespace}, r.status
+	return &runtimestate.PodStatus{UID: uid, Name: name, Namespace: namespace}, r.status
 }
 
 type receiver struct {
@@ -72,9 +72,9 @@ func (r *talking) say(uid string) {
 }
 
 // have sets what the runtime has of a pod.
-func (r *talking) have(uid types.UID, state podruntime.ContainerState) {
+func (r *talking) have(uid types.UID, state runtimestate.ContainerState) {
 	r.set(func() {
-		r.statuses[uid] = &podruntime.PodStatus{UID: uid, Containers: []*podruntime.ContainerStatus{{ID: podruntime.ContainerID{Type: "t", ID: "c-" + string(uid)}, State: state}}}
+		r.statuses[uid] = &runtimestate.PodStatus{UID: uid, Containers: []*runtimestate.ContainerStatus{{ID: runtimestate.ContainerID{Type: "t", ID: "c-" + string(uid)}, State: state}}}
 		r.pods = nil
 		for uid, s := range r.statuses {
 			r.pods = append(r.pods, running(string(uid), s.Containers[0].State))
@@ -107,7 +107,7 @@ func listening(t *testing.T, test func(r *talking, g *Generator, cache *podcache
 func listeningLogged(t *testing.T, logger *zap.Logger, test func(r *talking, g *Generator, cache *podcache.Cache)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &talking{statuses: map[types.UID]*podruntime.PodStatus{}, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error)}
+		r := &talking{statuses: map[types.UID]*runtimestate.PodStatus{}, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error)}
 		cache := podcache.New()
 		g := New(r, cache, clock.RealClock{}, logger, nil)
 		g.Listen(Stream{
@@ -132,7 +132,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		if _, lists, _ := r.take(g); lists > 8 {
 			t.Errorf("%d lists in a minute of events", lists)
 		}
-		r.have("a", podruntime.StateRunning)
+		r.have("a", runtimestate.StateRunning)
 		r.say("a")
 		events, lists, asked := r.take(g)
 		if !slices.Equal(events, []EventType{ContainerStarted}) || lists != 0 || !slices.Equal(asked, []types.UID{"a"}) {
@@ -141,7 +141,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		if s, err := cache.Get("a"); err != nil || len(s.Containers) != 1 {
 			t.Errorf("in the cache: %+v, %v", s, err)
 		}
-		r.have("a", podruntime.StateExited)
+		r.have("a", runtimestate.StateExited)
 		r.say("a")
 		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerDied}) {
 			t.Errorf("died: events %v", events)
@@ -157,7 +157,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 			t.Errorf("asked to inspect: %d lists and questions about %v", lists, asked)
 		}
 		// What a runtime forgets to tell is found all the same.
-		r.have("c", podruntime.StateRunning)
+		r.have("c", runtimestate.StateRunning)
 		time.Sleep(streamed)
 		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerStarted}) {
 			t.Errorf("not told of: events %v", events)
@@ -166,7 +166,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		r.set(func() {
 			r.status = errors.New("busy")
 			delete(r.statuses, "c")
-			r.pods = []*podruntime.RunningPod{running("c", podruntime.StateRunning)}
+			r.pods = []*runtimestate.RunningPod{running("c", runtimestate.StateRunning)}
 		})
 		r.say("c")
 		if _, _, asked := r.take(g); len(asked) != 1 {
@@ -204,7 +204,7 @@ func TestAStreamThatBreaksIsOpenedAgain(t *testing.T) {
 			t.Error("the stream is gone, and relied on")
 		}
 		r.take(g)
-		r.have("a", podruntime.StateRunning)
+		r.have("a", runtimestate.StateRunning)
 		time.Sleep(slowest) // the bubble's clock
 		if events, lists, _ := r.take(g); lists == 0 || !slices.Equal(events, []EventType{ContainerStarted}) {
 			t.Errorf("without the stream: %d lists, events %v", lists, events)
@@ -217,7 +217,7 @@ func TestAStreamThatBreaksIsOpenedAgain(t *testing.T) {
 			r.refuse = nil
 		})
 		time.Sleep(time.Minute)
-		r.have("b", podruntime.StateRunning)
+		r.have("b", runtimestate.StateRunning)
 		r.take(g)
 		r.say("b")
 		if !g.Streaming() {

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // Cache is safe for concurrent use. The statuses in it are shared and must not
@@ -30,7 +30,7 @@ type Cache struct {
 }
 
 type entry struct {
-	status *podruntime.PodStatus
+	status *runtimestate.PodStatus
 	err    error
 	at     time.Time
 }
@@ -44,7 +44,7 @@ func New() *Cache {
 // when asking for it. What is older than the present entry is dropped; Set
 // reports whether it was taken. That the runtime has nothing of a pod is kept, too,
 // so that what was asked before does not bring it back, until the next Complete.
-func (c *Cache) Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool {
+func (c *Cache) Set(uid types.UID, status *runtimestate.PodStatus, err error, at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.entries[uid]; ok && old.at.After(at) {
@@ -82,7 +82,7 @@ func (c *Cache) wake() {
 
 // Get is what is known of the pod now. A pod that the runtime does not have
 // has an empty status.
-func (c *Cache) Get(uid types.UID) (*podruntime.PodStatus, error) {
+func (c *Cache) Get(uid types.UID) (*runtimestate.PodStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.get(uid)
@@ -90,10 +90,10 @@ func (c *Cache) Get(uid types.UID) (*podruntime.PodStatus, error) {
 }
 
 // All is what is known of all pods that the runtime has, in no order.
-func (c *Cache) All() []*podruntime.PodStatus {
+func (c *Cache) All() []*runtimestate.PodStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]*podruntime.PodStatus, 0, len(c.entries))
+	all := make([]*runtimestate.PodStatus, 0, len(c.entries))
 	for _, e := range c.entries {
 		if e.status != nil && len(e.status.Sandboxes)+len(e.status.Containers) > 0 {
 			all = append(all, e.status)
@@ -106,12 +106,12 @@ func (c *Cache) get(uid types.UID) entry {
 	if e, ok := c.entries[uid]; ok {
 		return e
 	}
-	return entry{status: &podruntime.PodStatus{UID: uid, At: c.complete}, at: c.complete}
+	return entry{status: &runtimestate.PodStatus{UID: uid, At: c.complete}, at: c.complete}
 }
 
 // GetNewerThan waits until what is known of the pod is not older than the
 // given time.
-func (c *Cache) GetNewerThan(ctx context.Context, uid types.UID, than time.Time) (*podruntime.PodStatus, error) {
+func (c *Cache) GetNewerThan(ctx context.Context, uid types.UID, than time.Time) (*runtimestate.PodStatus, error) {
 	for {
 		c.mu.Lock()
 		e, changed := c.get(uid), c.changed

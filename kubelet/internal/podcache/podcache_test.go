@@ -11,14 +11,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // named is the status of a pod that the runtime has something of.
-func named(name string) *podruntime.PodStatus {
-	return &podruntime.PodStatus{Name: name, Containers: []*podruntime.ContainerStatus{{}}}
+func named(name string) *runtimestate.PodStatus {
+	return &runtimestate.PodStatus{Name: name, Containers: []*runtimestate.ContainerStatus{{}}}
 }
 
 func TestOlderStatusNeverReplacesNewer(t *testing.T) {
@@ -27,7 +27,7 @@ func TestOlderStatusNeverReplacesNewer(t *testing.T) {
 	if !c.Set("u", newer, nil, start.Add(time.Second)) {
 		t.Error("the first status was not taken")
 	}
-	if c.Set("u", named("older"), nil, start) || c.Set("u", &podruntime.PodStatus{}, nil, start) {
+	if c.Set("u", named("older"), nil, start) || c.Set("u", &runtimestate.PodStatus{}, nil, start) {
 		t.Error("an older status was taken")
 	}
 	c.Complete(start, slices.Values([]types.UID{}))
@@ -42,7 +42,7 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	for name, forget := range map[string]func(c *Cache){
 		"a relist without it": func(c *Cache) { c.Complete(start.Add(time.Second), list("stays")) },
 		"its worker finds nothing of it": func(c *Cache) {
-			c.Set("u", &podruntime.PodStatus{UID: "u"}, nil, start.Add(2*time.Second))
+			c.Set("u", &runtimestate.PodStatus{UID: "u"}, nil, start.Add(2*time.Second))
 			if c.Set("u", named("stale"), nil, start.Add(time.Second)) {
 				t.Error("what was asked before the pod was gone brought it back")
 			}
@@ -78,7 +78,7 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 func TestGetNewerThanWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New()
-		got := make(chan *podruntime.PodStatus, 1)
+		got := make(chan *runtimestate.PodStatus, 1)
 		go func() {
 			s, err := c.GetNewerThan(t.Context(), "u", start.Add(time.Second))
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -13,7 +14,7 @@ import (
 type facts struct {
 	now time.Time
 	// probes are the last results for running containers.
-	probes map[ContainerID]ProbeResults
+	probes map[runtimestate.ContainerID]ProbeResults
 	// delays are the crash back-off of the pod's containers by name, counted
 	// from when they ended last.
 	delays map[string]time.Duration
@@ -31,14 +32,14 @@ type podActions struct {
 	KillPod bool
 	// RestartAll is the container whose end has the pod begin anew: Kill is
 	// without grace then, and Remove forgets what ended.
-	RestartAll *ContainerStatus
+	RestartAll *runtimestate.ContainerStatus
 	// Kill ends containers that shall not run as they are.
 	Kill []containerKill
 	// Resize changes running containers' resources in place.
 	Resize []containerResize
 	// Remove takes containers away that were created and never started, or that
 	// are to be forgotten.
-	Remove []ContainerID
+	Remove []runtimestate.ContainerID
 	// CreateSandbox makes a sandbox with Attempt; otherwise SandboxID is used.
 	CreateSandbox bool
 	Attempt       uint32
@@ -70,14 +71,14 @@ const (
 )
 
 type containerKill struct {
-	ID      ContainerID
+	ID      runtimestate.ContainerID
 	Name    string
 	Message string
 	Reason  killReason
 }
 
 type containerResize struct {
-	ID        ContainerID
+	ID        runtimestate.ContainerID
 	Container *core.Container
 }
 
@@ -99,7 +100,7 @@ type containerStart struct {
 
 // computePodActions decides what to do for a pod that shall run. It is a pure
 // function.
-func computePodActions(pod *core.Pod, status *PodStatus, f facts) podActions {
+func computePodActions(pod *core.Pod, status *runtimestate.PodStatus, f facts) podActions {
 	d := &decision{pod: pod, status: status, facts: f}
 	if ended := RestartsAll(pod, status); ended != nil {
 		d.restartAll(ended)
@@ -122,14 +123,14 @@ func computePodActions(pod *core.Pod, status *PodStatus, f facts) podActions {
 // decision gathers podActions.
 type decision struct {
 	pod     *core.Pod
-	status  *PodStatus
+	status  *runtimestate.PodStatus
 	facts   facts
 	actions podActions
 }
 
 // sandboxChanged tells whether the pod needs a new sandbox, and which attempt
 // at one that is.
-func sandboxChanged(pod *core.Pod, status *PodStatus) (changed bool, attempt uint32) {
+func sandboxChanged(pod *core.Pod, status *runtimestate.PodStatus) (changed bool, attempt uint32) {
 	if len(status.Sandboxes) == 0 {
 		return true, 0
 	}
@@ -194,7 +195,7 @@ func (d *decision) containers() {
 	for i := range d.pod.Spec.Containers {
 		c := &d.pod.Spec.Containers[i]
 		last := d.status.Container(c.Name)
-		if last == nil || last.State != StateRunning {
+		if last == nil || last.State != runtimestate.StateRunning {
 			if shouldRestart(d.pod, c, last) {
 				d.clear(last)
 				d.addStart(regularContainer, i, c.Name)
@@ -230,14 +231,14 @@ func (d *decision) containers() {
 
 // unfit tells why a running container can not go on; regardless of its restart
 // policy if again.
-func (d *decision) unfit(c *core.Container, s *ContainerStatus) (kill *containerKill, again bool) {
+func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (kill *containerKill, again bool) {
 	probes := d.facts.probes[s.ID]
 	who := "Container " + c.Name
 	if core.IsSidecar(c) {
 		who = "Init container " + c.Name
 	}
 	switch {
-	case s.Hash != hashContainer(c):
+	case s.Hash != runtimestate.HashContainer(c):
 		return &containerKill{ID: s.ID, Name: c.Name, Message: who + " definition changed"}, true
 	case d.resizeRestarts(c):
 		return &containerKill{ID: s.ID, Name: c.Name, Message: who + " resize requires restart"}, true
@@ -257,17 +258,17 @@ func (d *decision) unfit(c *core.Container, s *ContainerStatus) (kill *container
 
 // clear makes way for a container to be started anew where the last one is not
 // known to have ended.
-func (d *decision) clear(last *ContainerStatus) {
+func (d *decision) clear(last *runtimestate.ContainerStatus) {
 	if last == nil {
 		return
 	}
 	switch last.State {
-	case StateUnknown:
+	case runtimestate.StateUnknown:
 		d.actions.Kill = append(d.actions.Kill, containerKill{
 			ID: last.ID, Name: last.Name,
 			Message: fmt.Sprintf("Container is in %q state, try killing it before restart", last.State),
 		})
-	case StateCreated:
+	case runtimestate.StateCreated:
 		d.actions.Remove = append(d.actions.Remove, last.ID)
 	}
 }
@@ -278,7 +279,7 @@ func (d *decision) addStart(kind containerKind, index int, name string) {
 
 func (d *decision) start(kind containerKind, index int, name string) containerStart {
 	s := containerStart{Kind: kind, Index: index, Name: name}
-	if last := d.status.Container(name); last != nil && last.State == StateExited {
+	if last := d.status.Container(name); last != nil && last.State == runtimestate.StateExited {
 		ended, known := d.facts.ended[name]
 		if !known {
 			ended = last.FinishedAt
@@ -296,10 +297,10 @@ func (d *decision) restart(kind containerKind, index int, name string) {
 
 // EverInitialized tells whether a regular container was ever made, so that all
 // init containers must have ended well once; their own records may be gone.
-func EverInitialized(spec *core.PodSpec, status *PodStatus) bool {
+func EverInitialized(spec *core.PodSpec, status *runtimestate.PodStatus) bool {
 	for i := range spec.Containers {
 		last := status.Container(spec.Containers[i].Name)
-		if last != nil && last.State != StateUnknown {
+		if last != nil && last.State != runtimestate.StateUnknown {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package podruntime
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -59,7 +60,7 @@ func (d *decision) keepSidecars(n int) {
 func (d *decision) sidecar(index int) (started bool) {
 	c := &d.pod.Spec.InitContainers[index]
 	last := d.status.Container(c.Name)
-	if last == nil || last.State != StateRunning {
+	if last == nil || last.State != runtimestate.StateRunning {
 		d.clear(last)
 		d.startInit(index)
 		return false
@@ -84,12 +85,12 @@ func (d *decision) initContainer(index int) (through bool) {
 	}
 	last := d.status.Container(c.Name)
 	switch {
-	case last.State == StateRunning:
+	case last.State == runtimestate.StateRunning:
 		d.resize(c, last)
 		return false
 	case last.Succeeded():
 		return true
-	case shouldRestart(d.pod, c, last) && !(last.State == StateUnknown && restartPolicyOf(&d.pod.Spec, c) == corev1.ContainerRestartPolicyNever):
+	case shouldRestart(d.pod, c, last) && !(last.State == runtimestate.StateUnknown && restartPolicyOf(&d.pod.Spec, c) == corev1.ContainerRestartPolicyNever):
 		d.clear(last)
 		d.startInit(index)
 	case d.pod.DeletionTimestamp == nil:

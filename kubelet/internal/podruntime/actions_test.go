@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -21,7 +22,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type actionCase struct {
 	name   string
 	pod    *core.Pod
-	status *PodStatus
+	status *runtimestate.PodStatus
 	facts  facts
 	want   string
 }
@@ -130,28 +131,28 @@ func deleted(pod *core.Pod) { now := metav1.NewTime(epoch); pod.DeletionTimestam
 // has makes a status from words: a sandbox is "box", "box!" if not ready;
 // containers are "name=running", created, unknown or an exit code; later words
 // are newer.
-func has(words string) *PodStatus {
-	s := &PodStatus{UID: "u", Name: "p", Namespace: "default"}
+func has(words string) *runtimestate.PodStatus {
+	s := &runtimestate.PodStatus{UID: "u", Name: "p", Namespace: "default"}
 	for i, word := range strings.Fields(words) {
 		at := epoch.Add(time.Duration(i) * time.Minute)
 		if strings.HasPrefix(word, "box") {
-			s.Sandboxes = append(s.Sandboxes, &SandboxStatus{
+			s.Sandboxes = append(s.Sandboxes, &runtimestate.SandboxStatus{
 				ID: fmt.Sprintf("box%d", i), Attempt: uint32(len(s.Sandboxes)), Ready: word == "box" || word == "box-host" || word == "box-noip",
 				HostNetwork: word == "box-host", CreatedAt: at, IPs: map[bool][]string{true: {"10.0.0.1"}}[word == "box" || word == "box!"],
 			})
 			continue
 		}
 		name, state, _ := strings.Cut(word, "=")
-		c := &ContainerStatus{
-			ID: ContainerID{"test", fmt.Sprintf("%s%d", name, i)}, Name: name, CreatedAt: at, StartedAt: at,
-			Hash: hashContainer(&core.Container{Name: name, Image: "image"}), State: ContainerState(state),
+		c := &runtimestate.ContainerStatus{
+			ID: runtimestate.ContainerID{Type: "test", ID: fmt.Sprintf("%s%d", name, i)}, Name: name, CreatedAt: at, StartedAt: at,
+			Hash: runtimestate.HashContainer(&core.Container{Name: name, Image: "image"}), State: runtimestate.ContainerState(state),
 		}
 		if n, err := fmt.Sscanf(state, "%d", &c.ExitCode); err == nil && n == 1 {
-			c.State, c.FinishedAt = StateExited, epoch.Add(time.Hour-time.Second)
+			c.State, c.FinishedAt = runtimestate.StateExited, epoch.Add(time.Hour-time.Second)
 		}
 		s.Containers = append(s.Containers, c)
 	}
-	s.sort()
+	s.Sort()
 	return s
 }
 
@@ -206,7 +207,9 @@ func sandboxCases() []actionCase {
 func containerCases() []actionCase {
 	never, onFailure := corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure
 	probe := &corev1.Probe{}
-	probes := func(r ProbeResults) facts { return facts{probes: map[ContainerID]ProbeResults{{"test", "a1"}: r}} }
+	probes := func(r ProbeResults) facts {
+		return facts{probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "a1"}: r}}
+	}
 	debugger := func(pod *core.Pod) {
 		e := corev1.EphemeralContainer{}
 		e.Name, e.Image = "debug", "image"
@@ -286,7 +289,9 @@ func sidecarCases() []actionCase {
 	probe := &corev1.Probe{}
 	startup := edit("s", func(c *core.Container) { c.StartupProbe = probe })
 	liveness := edit("s", func(c *core.Container) { c.LivenessProbe = probe })
-	result := func(r ProbeResults) facts { return facts{probes: map[ContainerID]ProbeResults{{"test", "s1"}: r}} }
+	result := func(r ProbeResults) facts {
+		return facts{probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "s1"}: r}}
+	}
 	return []actionCase{
 		{name: "sidecar first", pod: podWith("~s -i a"), status: has("box"), want: "start(s)"},
 		{name: "sidecar runs, next init", pod: podWith("~s -i a"), status: has("box s=running"), want: "start(i)"},
@@ -313,29 +318,12 @@ func TestIdle(t *testing.T) {
 	held := containerStart{Name: "a", HeldFor: time.Second}
 	for want, cases := range map[bool][]podActions{
 		true:  {{}, {SandboxID: "x"}, {Start: []containerStart{held}}},
-		false: {{KillPod: true}, {CreateSandbox: true}, {Start: []containerStart{held, {Name: "b"}}}, {Kill: []containerKill{{}}}, {Remove: []ContainerID{{}}}},
+		false: {{KillPod: true}, {CreateSandbox: true}, {Start: []containerStart{held, {Name: "b"}}}, {Kill: []containerKill{{}}}, {Remove: []runtimestate.ContainerID{{}}}},
 	} {
 		for _, a := range cases {
 			if a.idle() != want {
 				t.Errorf("idle(%+v) = %v", a, !want)
 			}
 		}
-	}
-}
-
-// Upstream kubelets write the hash of a container on it, and would restart all
-// containers of a node that they take over if ours were another.
-func TestHashIsUpstreams(t *testing.T) {
-	c := &core.Container{Name: "test_container", Image: "foo/image:v1"}
-	if got := hashContainer(c); got != 0x8e45cbd0 {
-		t.Errorf("HashContainer = %#x", got)
-	}
-	changed := c.DeepCopy()
-	changed.Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
-	if hashContainer(changed) != hashContainer(c) {
-		t.Error("the environment changes the hash")
-	}
-	if changed.Image = "foo/image:v2"; hashContainer(changed) == hashContainer(c) {
-		t.Error("the image does not change the hash")
 	}
 }

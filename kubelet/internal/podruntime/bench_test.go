@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -22,11 +23,11 @@ func BenchmarkSyncPod(b *testing.B) {
 		began := time.Now()
 		id := bed.rawPod(b, n, critest.BusyboxImage)
 		raw += time.Since(began)
-		bed.discard(b, &RunningPod{Sandboxes: []*RunningContainer{{ID: bed.containerID(id), State: StateRunning}}})
+		bed.discard(b, &runtimestate.RunningPod{Sandboxes: []*runtimestate.RunningContainer{{ID: bed.ContainerID(id), State: runtimestate.StateRunning}}})
 
 		pod := newPod(fmt.Sprintf("bench-%d", n), shell("main", forever))
 		began = time.Now()
-		result := bed.SyncPod(b.Context(), pod, &PodStatus{UID: pod.UID}, SyncOptions{})
+		result := bed.SyncPod(b.Context(), pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{})
 		ours += time.Since(began)
 		if result.Err != nil {
 			b.Fatal(result.Err)
@@ -42,9 +43,9 @@ func BenchmarkSyncPod(b *testing.B) {
 func BenchmarkKillPod(b *testing.B) {
 	bed := newBed(b)
 	var raw, ours time.Duration
-	start := func(n int) (*core.Pod, *RunningPod) {
+	start := func(n int) (*core.Pod, *runtimestate.RunningPod) {
 		pod := newPod(fmt.Sprintf("bench-%d", n), shell("main", forever))
-		result := bed.SyncPod(b.Context(), pod, &PodStatus{UID: pod.UID}, SyncOptions{})
+		result := bed.SyncPod(b.Context(), pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{})
 		if result.Err != nil {
 			b.Fatal(result.Err)
 		}
@@ -94,12 +95,12 @@ func BenchmarkSyncPodWithPull(b *testing.B) {
 		}
 		id := bed.rawPod(b, n, image)
 		raw += time.Since(began)
-		bed.discard(b, &RunningPod{Sandboxes: []*RunningContainer{{ID: bed.containerID(id), State: StateRunning}}})
+		bed.discard(b, &runtimestate.RunningPod{Sandboxes: []*runtimestate.RunningContainer{{ID: bed.ContainerID(id), State: runtimestate.StateRunning}}})
 
 		pod := newPod(fmt.Sprintf("bench-%d", n), shell("main", forever))
 		pod.Spec.Containers[0].Image = push(2*n + 1)
 		began = time.Now()
-		result := bed.SyncPod(b.Context(), pod, &PodStatus{UID: pod.UID}, SyncOptions{})
+		result := bed.SyncPod(b.Context(), pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{})
 		ours += time.Since(began)
 		if result.Err != nil || result.RetryAfter > 0 {
 			b.Fatalf("%+v", result)
@@ -140,7 +141,7 @@ func (b *bed) rawPod(t testing.TB, n int, image string) string {
 	return id
 }
 
-func (b *bed) discard(t testing.TB, running *RunningPod) {
+func (b *bed) discard(t testing.TB, running *runtimestate.RunningPod) {
 	client := b.containerd.Client()
 	for _, s := range running.Sandboxes {
 		if err := client.StopPodSandbox(context.Background(), s.ID.ID); err != nil {

@@ -10,6 +10,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -42,7 +44,7 @@ func (s *podSync) containerConfig(start containerStart, c *core.Container, prese
 	if err != nil {
 		return nil, err
 	}
-	logPath := LogPath(c.Name, restarts)
+	logPath := podfiles.LogPath(c.Name, restarts)
 	if err := os.MkdirAll(filepath.Join(s.config.LogDirectory, filepath.Dir(logPath)), 0o755); err != nil {
 		return nil, fmt.Errorf("making the container's log directory: %w", err)
 	}
@@ -54,8 +56,8 @@ func (s *podSync) containerConfig(start containerStart, c *core.Container, prese
 		WorkingDir:  c.WorkingDir,
 		Envs:        env.keyValues(),
 		Mounts:      mounts,
-		Labels:      containerLabels(s.pod, c),
-		Annotations: containerAnnotations(s.pod, c, restarts),
+		Labels:      runtimestate.ContainerLabels(s.pod, c),
+		Annotations: runtimestate.ContainerAnnotations(s.pod, c, restarts),
 		LogPath:     logPath,
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
@@ -104,7 +106,7 @@ func (s *podSync) target(start containerStart, o *runtimeapi.NamespaceOption) er
 		return nil
 	}
 	target := s.current().Container(name)
-	if target == nil || target.State != StateRunning {
+	if target == nil || target.State != runtimestate.StateRunning {
 		return fmt.Errorf("target container %q does not run", name)
 	}
 	o.Pid, o.TargetId = runtimeapi.NamespaceMode_TARGET, target.ID.ID

@@ -19,6 +19,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -56,6 +58,7 @@ func (l *eventLog) has(part string) bool {
 // bed is a Manager on a containerd of its own.
 type bed struct {
 	*Manager
+	*runtimestate.Reader
 	containerd *critest.Containerd
 	events     *eventLog
 	objects    *objectMap
@@ -80,11 +83,13 @@ func newBed(t testing.TB, change ...func(*Config)) *bed {
 	for _, f := range change {
 		f(&config)
 	}
-	m, err := New(t.Context(), d.Client(), config)
-	if err != nil {
+	var err error
+	if b.Reader, err = runtimestate.NewReader(t.Context(), d.Client(), config.Clock); err != nil {
 		t.Fatal(err)
 	}
-	b.Manager = m
+	if b.Manager, err = New(t.Context(), d.Client(), b.Reader, config); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("events:\n%s", strings.Join(b.events.lines, "\n"))
@@ -122,7 +127,7 @@ func (b *bed) sync(t testing.TB, pod *core.Pod, o SyncOptions) SyncResult {
 	return b.SyncPod(t.Context(), pod, b.status(t, pod), o)
 }
 
-func (b *bed) status(t testing.TB, pod *core.Pod) *PodStatus {
+func (b *bed) status(t testing.TB, pod *core.Pod) *runtimestate.PodStatus {
 	t.Helper()
 	status, err := b.PodStatus(t.Context(), pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
@@ -132,7 +137,7 @@ func (b *bed) status(t testing.TB, pod *core.Pod) *PodStatus {
 }
 
 // until asks for the pod's status until it is as wanted.
-func (b *bed) until(t testing.TB, pod *core.Pod, what string, wanted func(*PodStatus) bool) *PodStatus {
+func (b *bed) until(t testing.TB, pod *core.Pod, what string, wanted func(*runtimestate.PodStatus) bool) *runtimestate.PodStatus {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -151,14 +156,14 @@ func (b *bed) until(t testing.TB, pod *core.Pod, what string, wanted func(*PodSt
 	}
 }
 
-func exited(name string, count int32) func(*PodStatus) bool {
-	return func(s *PodStatus) bool {
+func exited(name string, count int32) func(*runtimestate.PodStatus) bool {
+	return func(s *runtimestate.PodStatus) bool {
 		c := s.Container(name)
-		return c != nil && c.State == StateExited && c.RestartCount == count
+		return c != nil && c.State == runtimestate.StateExited && c.RestartCount == count
 	}
 }
 
-func show(s *PodStatus) string {
+func show(s *runtimestate.PodStatus) string {
 	var out strings.Builder
 	for _, b := range s.Sandboxes {
 		fmt.Fprintf(&out, "sandbox %+v\n", *b)
@@ -171,7 +176,7 @@ func show(s *PodStatus) string {
 
 func (b *bed) log(t testing.TB, pod *core.Pod, container string, count int32) string {
 	t.Helper()
-	path := filepath.Join(LogDirectory(b.PodLogsDir, pod.Namespace, pod.Name, pod.UID), LogPath(container, count))
+	path := filepath.Join(podfiles.LogDirectory(b.PodLogsDir, pod.Namespace, pod.Name, pod.UID), podfiles.LogPath(container, count))
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

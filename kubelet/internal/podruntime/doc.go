@@ -1,22 +1,20 @@
 // Package podruntime brings one pod's sandbox and containers to what its spec
-// asks for, over a CRI v1 runtime, and tells what the runtime has.
+// asks for, over a CRI v1 runtime.
 //
-// The way through the room is: PodStatus (what is there) → computePodActions
-// (a pure function: what to do) → Manager.SyncPod (doing it) or
-// Manager.KillPod (ending it). The rest are the parts that these need: sandbox
-// and container configuration, environment, hooks, termination messages.
+// The way through the room is: what is there (package runtimestate) →
+// computePodActions (a pure function: what to do) → Manager.SyncPod (doing it)
+// or Manager.KillPod (ending it). The rest are the parts that these need: sandbox
+// and container configuration, environment, hooks.
 //
-// Pod workers call SyncPod and KillPod, one call at a time for one pod; the
-// lifecycle event generator calls Pods and PodStatus; the garbage collector
-// uses the runtime directly. The room keeps no state about pods besides
-// back-off counters: everything else is read from the runtime, so a kubelet
-// that starts anew goes on where the last one ended.
+// Pod workers call SyncPod and KillPod, one call at a time for one pod. The room
+// keeps no state about pods besides back-off counters: everything else is read
+// from the runtime, so a kubelet that starts anew goes on where the last one ended.
 //
 // KillPod works from what runs alone where the pod itself is not known, and
-// leaves the dead containers for PodStatus to be asked how they ended; RemovePod
+// leaves the dead containers, to be asked how they ended; RemovePod
 // then takes them away.
 //
-// The files in the order of a pod's way: query.go (what is there), actions.go
+// The files in the order of a pod's way: actions.go
 // (what to do), sync.go (doing it, step by step), newsandbox.go and start.go (the
 // sandbox, and one container from its image to running), kill.go (the end).
 //

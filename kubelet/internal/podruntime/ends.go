@@ -3,6 +3,8 @@ package podruntime
 import (
 	"sync"
 	"time"
+
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // ends knows when containers ended, for their back-off, on a clock that goes
@@ -17,7 +19,7 @@ type ends struct {
 }
 
 type end struct {
-	id ContainerID
+	id runtimestate.ContainerID
 	at time.Time
 }
 
@@ -27,7 +29,7 @@ func newEnds(maxBackOff time.Duration) *ends {
 
 // of is when a container that has exited did so: what the runtime says when
 // that is first heard, unless it lies in the future, and from then on the same.
-func (e *ends) of(key containerKey, last *ContainerStatus, now time.Time) time.Time {
+func (e *ends) of(key containerKey, last *runtimestate.ContainerStatus, now time.Time) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if known, ok := e.seen[key]; ok && known.id == last.ID {

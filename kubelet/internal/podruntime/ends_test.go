@@ -3,6 +3,8 @@ package podruntime
 import (
 	"testing"
 	"time"
+
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // A back-off lasts as long as it says, whatever the machine's clock was set to
@@ -42,7 +44,7 @@ func TestBackOffsOutliveClocksThatAreSet(t *testing.T) {
 
 func TestEndsAreForgotten(t *testing.T) {
 	e := newEnds(time.Minute)
-	last := &ContainerStatus{ID: ContainerID{"test", "1"}, FinishedAt: epoch}
+	last := &runtimestate.ContainerStatus{ID: runtimestate.ContainerID{Type: "test", ID: "1"}, FinishedAt: epoch}
 	e.of(containerKey{name: "a"}, last, epoch)
 	e.of(containerKey{name: "b"}, last, epoch.Add(time.Hour))
 	if len(e.seen) != 2 { // b's own sweep came before it

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kctl/kubelet/internal/podfiles"
 	"kctl/proto/core"
 )
 
@@ -37,7 +38,7 @@ func (m *Manager) hostsMount(pod *core.Pod, c *core.Container) (*Mount, error) {
 			return nil, nil
 		}
 	}
-	path := HostsFile(m.RootDir, pod.UID)
+	path := podfiles.HostsFile(m.RootDir, pod.UID)
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("making the pod's directory: %w", err)
 	}
@@ -64,7 +65,7 @@ func (s *podSync) writeHosts() error {
 	}
 	s.files.Lock()
 	defer s.files.Unlock()
-	path := HostsFile(s.RootDir, s.pod.UID)
+	path := podfiles.HostsFile(s.RootDir, s.pod.UID)
 	if _, err := os.Stat(path); err != nil {
 		return nil // no container mounts it
 	}
@@ -143,7 +144,7 @@ func (m *Manager) terminationMount(pod *core.Pod, c *core.Container) (*Mount, er
 	if c.TerminationMessagePath == "" {
 		return nil, nil
 	}
-	dir := MessageDir(m.RootDir, pod.UID, c.Name)
+	dir := podfiles.MessageDir(m.RootDir, pod.UID, c.Name)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("making the container's directory: %w", err)
 	}

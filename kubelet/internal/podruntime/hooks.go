@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/release"
 )
@@ -38,7 +39,7 @@ func hookTransport() http.RoundTripper {
 }
 
 // runHook runs one lifecycle hook until it is done or ctx ends.
-func (m *Manager) runHook(ctx context.Context, pod *core.Pod, c *core.Container, id ContainerID, hook *corev1.LifecycleHandler) error {
+func (m *Manager) runHook(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID, hook *corev1.LifecycleHandler) error {
 	switch {
 	case hook.Exec != nil:
 		return m.execHook(ctx, id, hook.Exec.Command)
@@ -59,7 +60,7 @@ func (m *Manager) runHook(ctx context.Context, pod *core.Pod, c *core.Container,
 	return errors.New("lifecycle hook names no action")
 }
 
-func (m *Manager) execHook(ctx context.Context, id ContainerID, command []string) error {
+func (m *Manager) execHook(ctx context.Context, id runtimestate.ContainerID, command []string) error {
 	result, err := m.runtime.ExecSync(ctx, id.ID, command, 0)
 	if err != nil {
 		return fmt.Errorf("exec hook %q: %s", command, cri.Message(err))
@@ -77,7 +78,7 @@ func (m *Manager) execHook(ctx context.Context, id ContainerID, command []string
 func (m *Manager) httpHook(ctx context.Context, pod *core.Pod, c *core.Container, get *corev1.HTTPGetAction) error {
 	host := get.Host
 	if host == "" {
-		status, err := m.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+		status, err := m.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/kubelet/internal/podfiles"
 	"kctl/proto/core"
 )
 
@@ -19,8 +20,8 @@ func TestHostsFileThatAContainerMadeLarge(t *testing.T) {
 	if _, err := m.hostsMount(pod, &core.Container{}); err != nil {
 		t.Fatal(err)
 	}
-	path := HostsFile(m.RootDir, "u")
-	if filepath.Dir(path) != PodDir(m.RootDir, "u") {
+	path := podfiles.HostsFile(m.RootDir, "u")
+	if filepath.Dir(path) != podfiles.PodDir(m.RootDir, "u") {
 		t.Errorf("the hosts file is %s", path)
 	}
 	for _, size := range []int64{0, 8 << 40, 1} {

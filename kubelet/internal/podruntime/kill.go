@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -26,14 +27,14 @@ const minimumGrace = 2 * time.Second
 // override's if there is one, and otherwise the pod's. Pod may be nil for pods
 // that only the runtime knows. When ctx ends, KillPod returns, and may be
 // called again with a shorter grace period: what ended stays ended.
-func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *RunningPod, grace *int64) error {
+func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *runtimestate.RunningPod, grace *int64) error {
 	if err := m.killContainers(ctx, pod, running, grace); err != nil {
 		// The sandbox is not stopped: it would end the containers without grace.
 		return fmt.Errorf("ending pod %s/%s: %w", running.Namespace, running.Name, err)
 	}
 	var g errgroup.Group
 	for _, s := range running.Sandboxes {
-		if s.State != StateRunning {
+		if s.State != runtimestate.StateRunning {
 			// Its network may be held still: stopping is what lets it go.
 			m.Logger.Debug("stopping a sandbox that is not ready", zap.String("uid", string(running.UID)), zap.String("id", s.ID.ID))
 		}
@@ -51,12 +52,12 @@ func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *RunningPo
 // preStop hooks run at once, those of sidecars as well; who has a turn waits for it after
 // that: first all but the sidecars end, then the sidecars in the reverse of the order in
 // which they started (Kubernetes docs, "Sidecar Containers").
-func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *RunningPod, grace *int64) error {
-	var first []*RunningContainer
-	sidecars := map[string][]*RunningContainer{}
+func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *runtimestate.RunningPod, grace *int64) error {
+	var first []*runtimestate.RunningContainer
+	sidecars := map[string][]*runtimestate.RunningContainer{}
 	for _, c := range running.Containers {
 		switch {
-		case c.State == StateExited:
+		case c.State == runtimestate.StateExited:
 		case pod != nil && isSidecarName(pod, c.Name):
 			sidecars[c.Name] = append(sidecars[c.Name], c)
 		default:
@@ -66,7 +67,7 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *Ru
 	if len(sidecars) == 0 {
 		return m.killSideBySide(ctx, pod, first, nil, grace)
 	}
-	turns := [][]*RunningContainer{first}
+	turns := [][]*runtimestate.RunningContainer{first}
 	for _, c := range slices.Backward(pod.Spec.InitContainers) {
 		turns = append(turns, sidecars[c.Name])
 	}
@@ -112,7 +113,7 @@ func isSidecarName(pod *core.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name && core.IsSidecar(&c) })
 }
 
-func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*RunningContainer, turn func() error, grace *int64) error {
+func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*runtimestate.RunningContainer, turn func() error, grace *int64) error {
 	errs := make([]error, len(containers))
 	var g errgroup.Group
 	for i, c := range containers {
@@ -178,7 +179,7 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill contain
 // stop ends a container. A call that fails is made once more at once, unless the
 // runtime is away: where a container's end closes the connection to its shim in the
 // middle of the call, containerd 1.6 answers with that ("ttrpc: closed").
-func (m *Manager) stop(ctx context.Context, id ContainerID, grace time.Duration) error {
+func (m *Manager) stop(ctx context.Context, id runtimestate.ContainerID, grace time.Duration) error {
 	began := m.Clock.Now()
 	err := m.runtime.StopContainer(ctx, id.ID, grace)
 	if err != nil && !cri.IsNotFound(err) && !cri.IsUnavailable(err) && ctx.Err() == nil {
@@ -193,7 +194,7 @@ func (m *Manager) stop(ctx context.Context, id ContainerID, grace time.Duration)
 
 // preStop runs the hook for at most grace. A hook that fails is told of and holds
 // nothing up.
-func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id ContainerID, grace time.Duration) {
+func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID, grace time.Duration) {
 	began := m.Clock.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -216,12 +217,12 @@ func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container,
 
 // recall learns from the runtime what it takes to end a container whose spec
 // nobody has any more.
-func (m *Manager) recall(ctx context.Context, id ContainerID) (*core.Pod, *core.Container, error) {
+func (m *Manager) recall(ctx context.Context, id runtimestate.ContainerID) (*core.Pod, *core.Container, error) {
 	status, err := m.runtime.ContainerStatus(ctx, id.ID)
 	if err != nil {
 		return nil, nil, err
 	}
-	pod, container := remembered(status.GetLabels(), status.GetAnnotations())
+	pod, container := runtimestate.Remembered(status.GetLabels(), status.GetAnnotations())
 	return pod, container, nil
 }
 
@@ -252,8 +253,8 @@ func gracePeriod(pod *core.Pod, c *core.Container, reason killReason, override *
 
 // RemovePod removes an ended pod's containers and sandboxes from the runtime,
 // side by side. Whatever of it still runs is ended by force.
-func (m *Manager) RemovePod(ctx context.Context, running *RunningPod) error {
-	remove := func(all []*RunningContainer, call func(context.Context, string) error) error {
+func (m *Manager) RemovePod(ctx context.Context, running *runtimestate.RunningPod) error {
+	remove := func(all []*runtimestate.RunningContainer, call func(context.Context, string) error) error {
 		var g errgroup.Group
 		for _, c := range all {
 			g.Go(func() error {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -28,7 +29,7 @@ func stubborn(name string) core.Container {
 const ready = "echo ready; "
 
 // start brings a pod up, until all containers that have a word for it are ready.
-func (b *bed) start(t *testing.T, pod *core.Pod) *RunningPod {
+func (b *bed) start(t *testing.T, pod *core.Pod) *runtimestate.RunningPod {
 	t.Helper()
 	r := b.sync(t, pod, SyncOptions{})
 	if r.Err != nil {
@@ -42,7 +43,7 @@ func (b *bed) untilReady(t *testing.T, pod *core.Pod) {
 	t.Helper()
 	for _, c := range pod.Spec.Containers {
 		if strings.Contains(strings.Join(c.Command, " "), ready) {
-			b.until(t, pod, "ready", func(*PodStatus) bool { return strings.Contains(b.log(t, pod, c.Name, 0), "ready\n") })
+			b.until(t, pod, "ready", func(*runtimestate.PodStatus) bool { return strings.Contains(b.log(t, pod, c.Name, 0), "ready\n") })
 		}
 	}
 }
@@ -90,8 +91,8 @@ func TestSidecarsHooksRunBeforeTheirTurn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.KillPod(ctx, pod, running, nil) }()
-	b.until(t, pod, "told", func(*PodStatus) bool { return strings.Contains(b.log(t, pod, "sidecar", 0), "hooked\n") })
-	if now := b.status(t, pod); now.Container("sidecar").State != StateRunning || now.Container("main").State != StateRunning {
+	b.until(t, pod, "told", func(*runtimestate.PodStatus) bool { return strings.Contains(b.log(t, pod, "sidecar", 0), "hooked\n") })
+	if now := b.status(t, pod); now.Container("sidecar").State != runtimestate.StateRunning || now.Container("main").State != runtimestate.StateRunning {
 		t.Errorf("sidecar %+v, main %+v", now.Container("sidecar"), now.Container("main"))
 	}
 	cancel()
@@ -104,7 +105,7 @@ func TestSidecarsHooksRunBeforeTheirTurn(t *testing.T) {
 	}
 	ended := b.status(t, pod)
 	main, last := ended.Container("main"), ended.Container("sidecar")
-	if main.State != StateExited || last.State != StateExited || last.FinishedAt.Before(main.FinishedAt) {
+	if main.State != runtimestate.StateExited || last.State != runtimestate.StateExited || last.FinishedAt.Before(main.FinishedAt) {
 		t.Errorf("main ended at %v, the sidecar at %v", main.FinishedAt, last.FinishedAt)
 	}
 }
@@ -130,7 +131,7 @@ func TestGraceCanBeCutShort(t *testing.T) {
 	if err := b.KillPod(t.Context(), pod, running, &now); err != nil {
 		t.Fatal(err)
 	}
-	if main := b.status(t, pod).Container("main"); main.State != StateExited || main.ExitCode != 137 {
+	if main := b.status(t, pod).Container("main"); main.State != runtimestate.StateExited || main.ExitCode != 137 {
 		t.Errorf("main is %+v", main)
 	}
 }
@@ -191,10 +192,10 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	good.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/missing", Port: intstr.FromString("http")}}}
 	pod := newPod("poststart", c, good)
 	r := b.sync(t, pod, SyncOptions{})
-	if w := r.Waiting["main"]; w.Reason != ReasonPostStartHook || !strings.Contains(w.Message, "exited with 7: no good") {
+	if w := r.Waiting["main"]; w.Reason != runtimestate.ReasonPostStartHook || !strings.Contains(w.Message, "exited with 7: no good") {
 		t.Errorf("waiting %+v", w)
 	}
-	if main := r.Status.Container("main"); main == nil || main.State != StateExited {
+	if main := r.Status.Container("main"); main == nil || main.State != runtimestate.StateExited {
 		t.Errorf("main is %+v", main)
 	}
 	if r.Err == nil || len(r.Status.Running()) != 1 {
@@ -218,7 +219,7 @@ func TestHangingPostStartEndsWithThePod(t *testing.T) {
 	pod := newPod("hangs", c)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan SyncResult, 1)
-	go func() { done <- b.SyncPod(ctx, pod, &PodStatus{UID: pod.UID}, SyncOptions{}) }()
+	go func() { done <- b.SyncPod(ctx, pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{}) }()
 	b.untilEvent(t, "Started spec.containers{main}")
 	cancel()
 	if r := <-done; r.Err == nil || len(r.Status.Running()) > 0 {
@@ -228,7 +229,7 @@ func TestHangingPostStartEndsWithThePod(t *testing.T) {
 	if err := b.KillPod(t.Context(), pod, ended.RunningPod(b.Name()), nil); err != nil {
 		t.Fatal(err)
 	}
-	if main := b.status(t, pod).Container("main"); main.State != StateExited {
+	if main := b.status(t, pod).Container("main"); main.State != runtimestate.StateExited {
 		t.Errorf("main is %+v", main)
 	}
 	if !b.events.has("FailedPostStartHook spec.containers{main}: PostStartHook failed: ") {
@@ -243,7 +244,7 @@ func TestMessageFromLogs(t *testing.T) {
 	pod := newPod("logs", c)
 	b.start(t, pod)
 	message := b.until(t, pod, "exited", exited("main", 0)).Container("main").Message
-	if lines := strings.Split(strings.TrimSpace(message), "\n"); len(lines) != maxMessageLogLines || lines[0] != "line 21" || lines[79] != "line 100" {
+	if lines := strings.Split(strings.TrimSpace(message), "\n"); len(lines) != 80 || lines[0] != "line 21" || lines[79] != "line 100" {
 		t.Errorf("message has %d lines: %q", len(lines), message)
 	}
 }
@@ -254,18 +255,18 @@ func TestUnfitContainersAreReplaced(t *testing.T) {
 	c.LivenessProbe = &corev1.Probe{}
 	pod := newPod("unfit", c, shell("side", forever))
 	first := b.start(t, pod)
-	failing := func(id ContainerID) ProbeResults { return ProbeResults{Liveness: ProbeFailure} }
+	failing := func(id runtimestate.ContainerID) ProbeResults { return ProbeResults{Liveness: ProbeFailure} }
 	r := b.sync(t, pod, SyncOptions{Probes: failing})
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
 	main := r.Status.Container("main")
-	if main.State != StateRunning || main.RestartCount != 1 || len(r.Status.Running()) != 2 {
+	if main.State != runtimestate.StateRunning || main.RestartCount != 1 || len(r.Status.Running()) != 2 {
 		t.Fatalf("%s", show(r.Status))
 	}
 	// How the one before ended is known without asking again.
-	if before := r.Status.ContainerByID(first.Containers[1].ID); before.State != StateExited {
-		if other := r.Status.ContainerByID(first.Containers[0].ID); other.State != StateExited {
+	if before := r.Status.ContainerByID(first.Containers[1].ID); before.State != runtimestate.StateExited {
+		if other := r.Status.ContainerByID(first.Containers[0].ID); other.State != runtimestate.StateExited {
 			t.Errorf("neither %+v nor %+v ended", before, other)
 		}
 	}
@@ -298,7 +299,7 @@ func TestEphemeralContainerSeesItsTarget(t *testing.T) {
 func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("half", shell("main", forever))
-	s := &podSync{Manager: b.Manager, ctx: t.Context(), pod: pod, status: &PodStatus{UID: pod.UID}, ips: known([]string(nil))}
+	s := &podSync{Manager: b.Manager, ctx: t.Context(), pod: pod, status: &runtimestate.PodStatus{UID: pod.UID}, ips: known([]string(nil))}
 	if err := s.configureSandbox(podActions{CreateSandbox: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,10 +325,10 @@ func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	main := b.status(t, pod).Container("main")
-	if main.State != StateRunning || main.RestartCount != 0 || main.ID.ID == created || len(b.status(t, pod).Containers) != 1 {
+	if main.State != runtimestate.StateRunning || main.RestartCount != 0 || main.ID.ID == created || len(b.status(t, pod).Containers) != 1 {
 		t.Errorf("%s", show(b.status(t, pod)))
 	}
-	if r.Status.ContainerByID(b.containerID(created)) != nil {
+	if r.Status.ContainerByID(b.ContainerID(created)) != nil {
 		t.Error("SyncPod still tells of the container that it removed")
 	}
 }
@@ -336,7 +337,7 @@ func TestEndedPodStartsNothing(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("ended", shell("main", forever))
 	ctx, cancel := context.WithCancel(t.Context())
-	r := b.SyncPod(ctx, pod, &PodStatus{UID: pod.UID}, SyncOptions{Prepare: func(context.Context) error { cancel(); return nil }})
+	r := b.SyncPod(ctx, pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{Prepare: func(context.Context) error { cancel(); return nil }})
 	if !errors.Is(r.Err, context.Canceled) || len(r.Status.Running()) > 0 || r.Status.ReadySandbox() == nil {
 		t.Errorf("Err = %v, %s", r.Err, show(r.Status))
 	}

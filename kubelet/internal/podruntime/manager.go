@@ -12,6 +12,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/backoff"
 )
 
@@ -28,10 +29,10 @@ const (
 type Manager struct {
 	Config
 	runtime  *cri.Client
+	state    *runtimestate.Reader
 	images   *image.Manager
-	name     string // of the runtime
-	memory   int64  // of the machine, in bytes
-	swap     bool   // whether the memory controller accounts for swap
+	memory   int64 // of the machine, in bytes
+	swap     bool  // whether the memory controller accounts for swap
 	crashes  *backoff.Keyed[containerKey]
 	features atomic.Pointer[features]
 	ends     *ends
@@ -45,17 +46,10 @@ type containerKey struct {
 	hash uint64
 }
 
-// New returns a Manager for the runtime, which it asks for its name.
-func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
+// New returns a Manager for the runtime, which it asks for what it can.
+func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, error) {
 	if c.Events == nil || c.Clock == nil || c.Logger == nil || c.RootDir == "" || c.PodLogsDir == "" {
 		return nil, errors.New("pod runtime: Events, Clock, Logger, RootDir and PodLogsDir must be given")
-	}
-	version, err := runtime.Version(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("asking the container runtime who it is: %w", err)
-	}
-	if v := version.GetRuntimeApiVersion(); v != "v1" {
-		return nil, fmt.Errorf("container runtime %s speaks CRI %s; only v1 is supported", version.GetRuntimeName(), v)
 	}
 	status, err := runtime.Status(ctx, false)
 	if err != nil {
@@ -74,11 +68,11 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 	m := &Manager{
 		Config:  c,
 		runtime: runtime,
+		state:   state,
 		images: image.New(image.Options{
 			Runtime: runtime, Events: c.Events, Clock: c.Clock, Logger: c.Logger,
 			Parallel: c.MaxParallelPulls, Node: c.Registries, Access: c.ImageAccess, Used: c.ImageUsed, Pulled: c.ImagePulled, Fetched: c.ImageFetched,
 		}),
-		name:   version.GetRuntimeName(),
 		memory: memory,
 		swap:   swapAccounted(),
 		crashes: backoff.NewKeyed[containerKey](backoff.Policy{
@@ -90,11 +84,6 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 	m.Learn(status)
 	return m, nil
 }
-
-// Name is the runtime's own name, the first part of its container ids.
-func (m *Manager) Name() string { return m.name }
-
-func (m *Manager) containerID(id string) ContainerID { return ContainerID{Type: m.name, ID: id} }
 
 // newHookClient is for httpGet hooks. Certificates are not checked, as
 // upstream's are not: hooks ask a pod by its address, for which it has none.

@@ -14,6 +14,7 @@ import (
 
 	"kctl/kubelet/internal/cri/critest"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -47,7 +48,7 @@ func TestImagesAreVolumes(t *testing.T) {
 	if r := b.sync(t, pod, mounted("")); r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	b.until(t, pod, "in the log", func(*PodStatus) bool { return strings.Count(b.log(t, pod, "main", 0), "\n") == 2 })
+	b.until(t, pod, "in the log", func(*runtimestate.PodStatus) bool { return strings.Count(b.log(t, pod, "main", 0), "\n") == 2 })
 	if log := b.log(t, pod, "main", 0); log != "heavy\n1\n" {
 		t.Errorf("log %q, want what is in the image, and that it is read-only", log)
 	}
@@ -59,7 +60,7 @@ func TestImagesAreVolumes(t *testing.T) {
 	if r := b.sync(t, part, mounted("model/deep")); r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("with subPath: %+v", r)
 	}
-	b.until(t, part, "in the log", func(*PodStatus) bool { return b.log(t, part, "main", 0) == "light\n" })
+	b.until(t, part, "in the log", func(*runtimestate.PodStatus) bool { return b.log(t, part, "main", 0) == "light\n" })
 	nowhere := podWithImage("nowhere", reference, forever)
 	if r := b.sync(t, nowhere, mounted("no/such")); r.Err == nil || r.Waiting["main"].Reason == "" {
 		t.Errorf("a subPath that is not there: %+v", r)
@@ -101,7 +102,7 @@ func TestUserNamespaceOfItsOwn(t *testing.T) {
 	if r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	b.until(t, pod, "in the log", func(*PodStatus) bool { return strings.Count(b.log(t, pod, "main", 0), "\n") == 6 })
+	b.until(t, pod, "in the log", func(*runtimestate.PodStatus) bool { return strings.Count(b.log(t, pod, "main", 0), "\n") == 6 })
 	lines := strings.Split(b.log(t, pod, "main", 0), "\n")
 	for i, line := range lines[:6] {
 		want := "0 0" // files belong in the container to whom they belong on the host
@@ -129,7 +130,7 @@ func TestMountsAreReadOnlyAllTheWayDown(t *testing.T) {
 	if r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	b.until(t, pod, "in the log", func(*PodStatus) bool { return b.log(t, pod, "main", 0) == "0\n" })
+	b.until(t, pod, "in the log", func(*runtimestate.PodStatus) bool { return b.log(t, pod, "main", 0) == "0\n" })
 }
 
 func TestGroupsAreThoseThatAreAskedFor(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -96,14 +97,14 @@ func (s *podSync) createSandbox() (string, error) {
 // inspectSandbox learns the addresses of a sandbox just made. One in the
 // host's network has none of its own, so that there is nothing to ask.
 func (s *podSync) inspectSandbox(id string) ([]string, error) {
-	box := &SandboxStatus{
+	box := &runtimestate.SandboxStatus{
 		ID: id, Attempt: s.config.Metadata.Attempt, Ready: true,
 		HostNetwork: s.pod.Spec.HostNetwork, CreatedAt: s.Clock.Now(),
 	}
 	var err error
 	if !box.HostNetwork {
-		var asked *SandboxStatus
-		asked, err = s.sandboxStatus(context.WithoutCancel(s.ctx), id)
+		var asked *runtimestate.SandboxStatus
+		asked, err = s.state.Sandbox(context.WithoutCancel(s.ctx), id)
 		switch {
 		case asked != nil:
 			box = asked
@@ -119,7 +120,7 @@ func (s *podSync) inspectSandbox(id string) ([]string, error) {
 			s.fail(fmt.Errorf("asking for the addresses of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
 		}
 	}
-	s.publish(func(status *PodStatus) { status.Sandboxes = append(status.Sandboxes, box) })
+	s.publish(func(status *runtimestate.PodStatus) { status.Sandboxes = append(status.Sandboxes, box) })
 	return s.podIPs(box.IPs), err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -26,7 +27,7 @@ type SyncOptions struct {
 	// after Prepare.
 	ReadFile func(volume, path string) ([]byte, error)
 	// Probes, if set, tells what the probes of a running container found last.
-	Probes func(id ContainerID) ProbeResults
+	Probes func(id runtimestate.ContainerID) ProbeResults
 	// Resources, if set, keeps what containers run with, so that they can be
 	// resized.
 	Resources Resources
@@ -34,7 +35,7 @@ type SyncOptions struct {
 	// own changed it: a sandbox is up, its IPs are known, a container runs. The
 	// calls come in order, one at a time, from goroutines of SyncPod's, and
 	// hold up the next change, not the containers' start.
-	Changed func(status *PodStatus)
+	Changed func(status *runtimestate.PodStatus)
 }
 
 // Mount is one path of the host, or of an image, in a container.
@@ -71,33 +72,13 @@ type ProbeResults struct {
 // SyncResult is what came of a SyncPod.
 type SyncResult struct {
 	// Status is the status given to SyncPod, with what SyncPod did added.
-	Status *PodStatus
+	Status *runtimestate.PodStatus
 	// Waiting has, for each container that SyncPod wanted to start, why it does
 	// not run; an empty Reason says that it was started.
-	Waiting map[string]Waiting
+	Waiting map[string]runtimestate.Waiting
 	// RetryAfter is when the soonest back-off ends; zero if none holds.
 	RetryAfter time.Duration
 	// Err joins what failed and should be tried again. Containers held by
 	// back-off are no error.
 	Err error
 }
-
-// Waiting is the reason and message of a container state Waiting in the API.
-type Waiting struct {
-	Reason  string
-	Message string
-}
-
-// Reasons of waiting, as upstream writes them. Those about images are the image
-// package's.
-const (
-	ReasonContainerCreating      = "ContainerCreating"
-	ReasonPodInitializing        = "PodInitializing"
-	ReasonCrashLoopBackOff       = "CrashLoopBackOff"
-	ReasonCreateContainerConfig  = "CreateContainerConfigError"
-	ReasonCreateContainer        = "CreateContainerError"
-	ReasonRunContainer           = "RunContainerError"
-	ReasonPostStartHook          = "PostStartHookError"
-	ReasonKillContainer          = "KillContainerError"
-	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
-)

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	testclock "k8s.io/utils/clock/testing"
+
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // TestWhatIsToldOfARestart: a container that is ended to be started anew is told of
@@ -24,13 +26,13 @@ func TestWhatIsToldOfARestart(t *testing.T) {
 			ended := make(chan struct{})
 			told := 0
 			r := b.sync(t, pod, SyncOptions{
-				Probes: func(id ContainerID) ProbeResults {
+				Probes: func(id runtimestate.ContainerID) ProbeResults {
 					if id == first {
 						return ProbeResults{Liveness: ProbeFailure}
 					}
 					return ProbeResults{}
 				},
-				Changed: func(s *PodStatus) {
+				Changed: func(s *runtimestate.PodStatus) {
 					if told++; len(s.Running()) == 0 {
 						close(ended)
 					}
@@ -57,10 +59,10 @@ func TestWhatIsToldOfARestart(t *testing.T) {
 			if slow {
 				want = 2
 			}
-			if main := r.Status.Container("main"); told != want || main.State != StateRunning || main.RestartCount != 1 {
+			if main := r.Status.Container("main"); told != want || main.State != runtimestate.StateRunning || main.RestartCount != 1 {
 				t.Errorf("told %d times, want %d; at the end %s", told, want, show(r.Status))
 			}
-			if before := r.Status.ContainerByID(first); before == nil || before.State != StateExited {
+			if before := r.Status.ContainerByID(first); before == nil || before.State != runtimestate.StateExited {
 				t.Errorf("the one before is %+v", before)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/fieldpath"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -64,7 +65,7 @@ func (d *decision) resizeRestarts(c *core.Container) bool {
 
 // resize changes a running container in place where it has to have other
 // resources than it has.
-func (d *decision) resize(c *core.Container, running *ContainerStatus) {
+func (d *decision) resize(c *core.Container, running *runtimestate.ContainerStatus) {
 	if len(d.resized(c)) > 0 {
 		d.actions.Resize = append(d.actions.Resize, containerResize{ID: running.ID, Container: c})
 	}

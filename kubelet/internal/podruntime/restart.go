@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -42,13 +43,13 @@ func ruleApplies(rule corev1.ContainerRestartRule, exitCode int32) bool {
 }
 
 // shouldRestart tells whether a container that does not run shall be started.
-func shouldRestart(pod *core.Pod, c *core.Container, last *ContainerStatus) bool {
+func shouldRestart(pod *core.Pod, c *core.Container, last *runtimestate.ContainerStatus) bool {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return false
-	case last == nil, last.State == StateUnknown, last.State == StateCreated:
+	case last == nil, last.State == runtimestate.StateUnknown, last.State == runtimestate.StateCreated:
 		return true
-	case last.State == StateRunning:
+	case last.State == runtimestate.StateRunning:
 		return false
 	}
 	return Restarts(&pod.Spec, c, last.ExitCode)
@@ -57,11 +58,11 @@ func shouldRestart(pod *core.Pod, c *core.Container, last *ContainerStatus) bool
 // startsInNewSandbox tells whether a container that was lost with its sandbox
 // runs again in the next one. Of one that still runs nobody knows with which
 // exit code it will end, so that its policy decides.
-func startsInNewSandbox(pod *core.Pod, c *core.Container, last *ContainerStatus) bool {
+func startsInNewSandbox(pod *core.Pod, c *core.Container, last *runtimestate.ContainerStatus) bool {
 	switch {
-	case last == nil, last.State == StateCreated:
+	case last == nil, last.State == runtimestate.StateCreated:
 		return true
-	case last.State == StateExited:
+	case last.State == runtimestate.StateExited:
 		return Restarts(&pod.Spec, c, last.ExitCode)
 	}
 	return restartPolicyOf(&pod.Spec, c) != corev1.ContainerRestartPolicyNever
@@ -69,10 +70,10 @@ func startsInNewSandbox(pod *core.Pod, c *core.Container, last *ContainerStatus)
 
 // anyRestarts tells whether something of a pod that has run may run again: a
 // container by its policy, or one that has ended by its rules.
-func anyRestarts(pod *core.Pod, status *PodStatus) bool {
+func anyRestarts(pod *core.Pod, status *runtimestate.PodStatus) bool {
 	again := func(c core.Container) bool {
 		last := status.Container(c.Name)
-		return last != nil && last.State == StateExited && len(c.RestartPolicyRules) > 0 && Restarts(&pod.Spec, &c, last.ExitCode)
+		return last != nil && last.State == runtimestate.StateExited && len(c.RestartPolicyRules) > 0 && Restarts(&pod.Spec, &c, last.ExitCode)
 	}
 	policy := func(c core.Container) bool {
 		return restartPolicyOf(&pod.Spec, &c) != corev1.ContainerRestartPolicyNever

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -16,14 +17,14 @@ import (
 // in its sandbox: everything that runs is ended, without grace and hooks, what
 // ended is forgotten, and the init containers come first again (KEP-5532). It
 // is nil if there is none.
-func RestartsAll(pod *core.Pod, status *PodStatus) *ContainerStatus {
+func RestartsAll(pod *core.Pod, status *runtimestate.PodStatus) *runtimestate.ContainerStatus {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
 	for _, specs := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range specs {
 			last := status.Container(specs[i].Name)
-			if last != nil && last.State == StateExited &&
+			if last != nil && last.State == runtimestate.StateExited &&
 				actionFor(&specs[i], last.ExitCode) == corev1.ContainerRestartRuleActionRestartAllContainers {
 				return last
 			}
@@ -45,13 +46,13 @@ func actionFor(c *core.Container, exitCode int32) corev1.ContainerRestartRuleAct
 
 // restartAll decides how to end a pod that begins anew. The one whose end is
 // the reason is forgotten last: who stops in the middle finds it again.
-func (d *decision) restartAll(ended *ContainerStatus) {
+func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 	if len(d.status.Sandboxes) > 0 {
 		d.actions.SandboxID = d.status.Sandboxes[0].ID
 	}
 	d.actions.RestartAll = ended
 	for _, c := range d.status.Containers {
-		if c.State == StateRunning || c.State == StateUnknown {
+		if c.State == runtimestate.StateRunning || c.State == runtimestate.StateUnknown {
 			d.actions.Kill = append(d.actions.Kill, containerKill{
 				ID: c.ID, Name: c.Name,
 				Message: fmt.Sprintf("Container %s exited with code %d, all containers will be restarted", ended.Name, ended.ExitCode),
@@ -111,8 +112,8 @@ func (s *podSync) beginAnew(a podActions) bool {
 		if id == a.RestartAll.ID {
 			s.crashes.Fail(s.key(findContainer(s.pod, a.RestartAll.Name)))
 		}
-		s.publish(func(status *PodStatus) {
-			status.Containers = slices.DeleteFunc(status.Containers, func(c *ContainerStatus) bool { return c.ID == id })
+		s.publish(func(status *runtimestate.PodStatus) {
+			status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == id })
 		})
 	}
 	return len(a.Kill)+len(a.Remove) > 0

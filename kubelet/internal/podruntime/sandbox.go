@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -27,8 +29,8 @@ func (m *Manager) sandboxConfig(pod *core.Pod, attempt uint32) (*runtimeapi.PodS
 		Metadata: &runtimeapi.PodSandboxMetadata{
 			Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt,
 		},
-		LogDirectory: LogDirectory(m.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
-		Labels:       sandboxLabels(pod),
+		LogDirectory: podfiles.LogDirectory(m.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
+		Labels:       runtimestate.SandboxLabels(pod),
 		Annotations:  pod.Annotations,
 		PortMappings: portMappings(pod),
 		Linux:        linux,

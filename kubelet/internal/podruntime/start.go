@@ -14,6 +14,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -63,7 +64,7 @@ func (s *podSync) startContainer(c containerStart) bool {
 	var failed *startError
 	if errors.As(err, &failed) {
 		message := cri.Message(failed.err)
-		if failed.reason != ReasonPostStartHook { // which has an event of its own
+		if failed.reason != runtimestate.ReasonPostStartHook { // which has an event of its own
 			s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "Failed", "Error: %s", message)
 		}
 		s.wait(c.Name, failed.reason, message, 0)
@@ -103,32 +104,32 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 	restarts := s.restartCount(c.Name, last)
 	config, err := s.containerConfig(c, spec, present, volumes, restarts)
 	if err != nil {
-		return &startError{ReasonCreateContainerConfig, err}
+		return &startError{runtimestate.ReasonCreateContainerConfig, err}
 	}
 	ctx := context.WithoutCancel(s.ctx)
 	id, err := s.runtime.CreateContainer(ctx, s.sandboxID, config, s.config)
 	if err != nil {
 		s.count(ImageVolumesFailed, len(volumes))
-		return &startError{ReasonCreateContainer, err}
+		return &startError{runtimestate.ReasonCreateContainer, err}
 	}
 	s.count(ImageVolumesMounted, len(volumes))
 	created := s.Clock.Now()
 	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeNormal, "Created", "Container created")
 	if err := s.writeHosts(); err != nil {
-		return &startError{ReasonRunContainer, err}
+		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	if last != nil {
 		s.crashes.Fail(s.key(spec))
 	}
 	if err := s.runtime.StartContainer(ctx, id); err != nil {
 		s.refresh(id) // it is there, and its name is taken
-		return &startError{ReasonRunContainer, err}
+		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	s.applied(spec)
-	now := &ContainerStatus{
-		ID: s.containerID(id), SandboxID: s.sandboxID, Name: c.Name, State: StateRunning,
+	now := &runtimestate.ContainerStatus{
+		ID: s.state.ContainerID(id), SandboxID: s.sandboxID, Name: c.Name, State: runtimestate.StateRunning,
 		CreatedAt: created, StartedAt: s.Clock.Now(), Image: present.Name, ImageID: present.Digest,
-		RestartCount: restarts, Hash: hashContainer(spec), RecursiveReadOnly: recursivePaths(config.Mounts),
+		RestartCount: restarts, Hash: runtimestate.HashContainer(spec), RecursiveReadOnly: runtimestate.RecursivePaths(config.Mounts),
 	}
 	s.learnUser(ctx, now)
 	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeNormal, "Started", "Container started")
@@ -146,17 +147,17 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 
 // learnUser asks a runtime that can tell who the container's first process is.
 // If it can't just now, the next look at the pod shows it.
-func (s *podSync) learnUser(ctx context.Context, now *ContainerStatus) {
+func (s *podSync) learnUser(ctx context.Context, now *runtimestate.ContainerStatus) {
 	if !s.can().strictGroups {
 		return
 	}
-	if asked, err := s.containerStatus(ctx, now.ID.ID, now.SandboxID); err == nil && asked != nil {
+	if asked, err := s.state.Container(ctx, now.ID.ID, now.SandboxID); err == nil && asked != nil {
 		now.User = asked.User
 	}
 }
 
 // postStart runs the container's hook; a container whose hook fails is ended.
-func (s *podSync) postStart(spec *core.Container, fieldPath string, id ContainerID) error {
+func (s *podSync) postStart(spec *core.Container, fieldPath string, id runtimestate.ContainerID) error {
 	err := s.runHook(s.ctx, s.pod, spec, id, spec.Lifecycle.PostStart)
 	if err == nil {
 		return nil
@@ -166,12 +167,12 @@ func (s *podSync) postStart(spec *core.Container, fieldPath string, id Container
 	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, nil, nil); err != nil {
 		s.fail(err)
 	}
-	return &startError{ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
+	return &startError{runtimestate.ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
 }
 
 // restartCount counts on from the last container. If the runtime has lost all
 // of them, the logs still tell how many were started.
-func (s *podSync) restartCount(name string, last *ContainerStatus) int32 {
+func (s *podSync) restartCount(name string, last *runtimestate.ContainerStatus) int32 {
 	if last != nil {
 		return last.RestartCount + 1
 	}

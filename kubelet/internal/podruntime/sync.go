@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -23,10 +24,10 @@ import (
 //
 // When ctx ends, it starts nothing more and returns after the runtime call
 // under way: a half-made sandbox would be left behind otherwise.
-func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *PodStatus, o SyncOptions) SyncResult {
+func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *runtimestate.PodStatus, o SyncOptions) SyncResult {
 	s := &podSync{
 		Manager: m, ctx: ctx, pod: pod, options: o, status: status,
-		images: map[string]*future[image.Present]{}, volumes: map[string]*future[image.Present]{}, waiting: map[string]Waiting{},
+		images: map[string]*future[image.Present]{}, volumes: map[string]*future[image.Present]{}, waiting: map[string]runtimestate.Waiting{},
 	}
 	var cancel context.CancelFunc
 	s.beside, cancel = context.WithCancel(ctx)
@@ -59,9 +60,9 @@ type podSync struct {
 	files sync.Mutex // held while the pod's hosts file is written
 
 	mu         sync.Mutex // guards what follows, and the order of Changed calls
-	status     *PodStatus
+	status     *runtimestate.PodStatus
 	untold     bool // the status changed since Changed was called
-	waiting    map[string]Waiting
+	waiting    map[string]runtimestate.Waiting
 	retryAfter time.Duration
 	failures   []error
 }
@@ -114,11 +115,11 @@ func (s *podSync) tried(container string) bool {
 
 func (s *podSync) facts() facts {
 	f := facts{
-		now: s.Clock.Now(), probes: map[ContainerID]ProbeResults{}, delays: map[string]time.Duration{}, ended: map[string]time.Time{},
+		now: s.Clock.Now(), probes: map[runtimestate.ContainerID]ProbeResults{}, delays: map[string]time.Duration{}, ended: map[string]time.Time{},
 		actual: map[string]corev1.ResourceRequirements{},
 	}
 	for _, c := range s.status.Containers {
-		if s.options.Probes != nil && c.State == StateRunning {
+		if s.options.Probes != nil && c.State == runtimestate.StateRunning {
 			f.probes[c.ID] = s.options.Probes(c.ID)
 		}
 	}
@@ -126,11 +127,11 @@ func (s *podSync) facts() facts {
 		for i := range specs {
 			key := s.key(&specs[i])
 			last := s.status.Container(specs[i].Name)
-			if last.ran() > 2*s.MaxContainerBackOff {
+			if last.Ran() > 2*s.MaxContainerBackOff {
 				s.crashes.Reset(key) // it ran well for long
 			}
 			f.delays[specs[i].Name] = s.crashes.Delay(key)
-			if last != nil && last.State == StateExited {
+			if last != nil && last.State == runtimestate.StateExited {
 				f.ended[specs[i].Name] = s.ends.of(key, last, f.now)
 			}
 			if s.options.Resources != nil {
@@ -144,7 +145,7 @@ func (s *podSync) facts() facts {
 }
 
 func (s *podSync) key(c *core.Container) containerKey {
-	return containerKey{pod: s.pod.UID, name: c.Name, hash: hashContainer(c)}
+	return containerKey{pod: s.pod.UID, name: c.Name, hash: runtimestate.HashContainer(c)}
 }
 
 // hold tells of the containers whose back-off has not run out.
@@ -156,7 +157,7 @@ func (s *podSync) hold(starts []containerStart) {
 		spec, fieldPath := s.spec(c)
 		s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "BackOff",
 			"Back-off restarting failed container %s in pod %s", c.Name, describe(s.pod))
-		s.wait(c.Name, ReasonCrashLoopBackOff, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
+		s.wait(c.Name, runtimestate.ReasonCrashLoopBackOff, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
 			s.crashes.Delay(s.key(spec)), c.Name, describe(s.pod)), c.HeldFor)
 	}
 }
@@ -168,21 +169,23 @@ func (s *podSync) due(starts []containerStart) []containerStart {
 // endPod ends all that there is of the pod. Before a new sandbox, init
 // containers are forgotten too, because the pod starts from its beginning.
 func (s *podSync) endPod(forget bool) bool {
-	if err := s.KillPod(s.ctx, s.pod, s.status.RunningPod(s.name), nil); err != nil {
+	if err := s.KillPod(s.ctx, s.pod, s.status.RunningPod(s.state.Name()), nil); err != nil {
 		s.fail(err)
 		return false
 	}
-	ended, err := s.PodStatus(s.ctx, s.pod.UID, s.pod.Name, s.pod.Namespace)
+	ended, err := s.state.PodStatus(s.ctx, s.pod.UID, s.pod.Name, s.pod.Namespace)
 	if err != nil {
 		s.fail(err)
 		return false
 	}
 	if forget {
-		ended.Containers = slices.DeleteFunc(ended.Containers, func(c *ContainerStatus) bool {
+		ended.Containers = slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
 			return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
 		})
 	}
-	s.publish(func(status *PodStatus) { status.Sandboxes, status.Containers = ended.Sandboxes, ended.Containers })
+	s.publish(func(status *runtimestate.PodStatus) {
+		status.Sandboxes, status.Containers = ended.Sandboxes, ended.Containers
+	})
 	return true
 }
 
@@ -197,7 +200,7 @@ func (s *podSync) endContainers(a podActions) bool {
 	for _, kill := range a.Kill {
 		g.Go(func() error {
 			if err := s.killContainer(s.ctx, s.pod, kill, nil, nil); err != nil {
-				s.wait(kill.Name, ReasonKillContainer, err.Error(), 0)
+				s.wait(kill.Name, runtimestate.ReasonKillContainer, err.Error(), 0)
 				return err
 			}
 			ended := s.look(kill.ID.ID)
@@ -225,12 +228,12 @@ func (s *podSync) endContainers(a podActions) bool {
 // removeUnstarted takes away a container that was created by a kubelet that
 // ended before it started it. The status may be older than its start, so the
 // runtime is asked again.
-func (s *podSync) removeUnstarted(id ContainerID) error {
-	now, err := s.containerStatus(s.ctx, id.ID, "")
+func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
+	now, err := s.state.Container(s.ctx, id.ID, "")
 	if err != nil {
 		return err
 	}
-	if now != nil && now.State != StateCreated {
+	if now != nil && now.State != runtimestate.StateCreated {
 		return fmt.Errorf("container %s was started meanwhile", id)
 	}
 	if now != nil {
@@ -238,8 +241,8 @@ func (s *podSync) removeUnstarted(id ContainerID) error {
 			return err
 		}
 	}
-	s.publish(func(status *PodStatus) {
-		status.Containers = slices.DeleteFunc(status.Containers, func(c *ContainerStatus) bool { return c.ID == id })
+	s.publish(func(status *runtimestate.PodStatus) {
+		status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == id })
 	})
 	return nil
 }
@@ -273,17 +276,17 @@ func (s *podSync) startAll(starts []containerStart) (any bool) {
 }
 
 // publish changes the status and tells of it.
-func (s *podSync) publish(change func(*PodStatus)) { s.record(change, true) }
+func (s *podSync) publish(change func(*runtimestate.PodStatus)) { s.record(change, true) }
 
 // record changes the status. What is not told at once is told with the next change
 // that is, or when the SyncPod is over.
-func (s *podSync) record(change func(*PodStatus), tell bool) {
+func (s *podSync) record(change func(*runtimestate.PodStatus), tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.status.Clone()
 	change(next)
 	next.At = s.Clock.Now()
-	next.sort()
+	next.Sort()
 	s.status = next
 	if s.untold = !tell; tell && s.options.Changed != nil {
 		s.options.Changed(next)
@@ -314,7 +317,7 @@ func (s *podSync) tellLater() {
 }
 
 // current is the status with all that was done until now.
-func (s *podSync) current() *PodStatus {
+func (s *podSync) current() *runtimestate.PodStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
@@ -330,12 +333,12 @@ func (s *podSync) refresh(id string) {
 
 // look asks the runtime for one container. If it can't say, it is nil, and the
 // status stays as it is until the runtime is listed again.
-func (s *podSync) look(id string) *ContainerStatus {
+func (s *podSync) look(id string) *runtimestate.ContainerStatus {
 	sandboxID := s.sandboxID
-	if before := s.current().ContainerByID(s.containerID(id)); before != nil {
+	if before := s.current().ContainerByID(s.state.ContainerID(id)); before != nil {
 		sandboxID = before.SandboxID
 	}
-	now, err := s.containerStatus(context.WithoutCancel(s.ctx), id, sandboxID)
+	now, err := s.state.Container(context.WithoutCancel(s.ctx), id, sandboxID)
 	if err != nil {
 		return nil
 	}
@@ -343,9 +346,9 @@ func (s *podSync) look(id string) *ContainerStatus {
 }
 
 // with has a container in the status as it is now.
-func with(now *ContainerStatus) func(*PodStatus) {
-	return func(status *PodStatus) {
-		status.Containers = slices.DeleteFunc(status.Containers, func(c *ContainerStatus) bool { return c.ID == now.ID })
+func with(now *runtimestate.ContainerStatus) func(*runtimestate.PodStatus) {
+	return func(status *runtimestate.PodStatus) {
+		status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == now.ID })
 		status.Containers = append(status.Containers, now)
 	}
 }
@@ -360,7 +363,7 @@ func (s *podSync) fail(err error) {
 func (s *podSync) wait(container, reason, message string, retryAfter time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[container] = Waiting{Reason: reason, Message: message}
+	s.waiting[container] = runtimestate.Waiting{Reason: reason, Message: message}
 	if retryAfter > 0 && (s.retryAfter == 0 || retryAfter < s.retryAfter) {
 		s.retryAfter = retryAfter
 	}
@@ -370,7 +373,7 @@ func (s *podSync) wait(container, reason, message string, retryAfter time.Durati
 func (s *podSync) started(container string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[container] = Waiting{}
+	s.waiting[container] = runtimestate.Waiting{}
 }
 
 // spec is the container that c is about, and where it is in the pod.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -23,8 +24,8 @@ func TestPodRunsAndEnds(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("web", shell("main", "echo hello from $HOSTNAME; "+forever), shell("side", forever))
 	var mu sync.Mutex
-	var seen []*PodStatus
-	result := b.sync(t, pod, SyncOptions{Changed: func(s *PodStatus) {
+	var seen []*runtimestate.PodStatus
+	result := b.sync(t, pod, SyncOptions{Changed: func(s *runtimestate.PodStatus) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, s)
@@ -35,7 +36,7 @@ func TestPodRunsAndEnds(t *testing.T) {
 	if len(seen) != 3 || len(seen[0].IPs) != 1 || len(seen[0].Containers) != 0 || len(seen[2].Running()) != 2 {
 		t.Fatalf("heard of %d changes, want sandbox, container, container", len(seen))
 	}
-	if want := map[string]Waiting{"main": {}, "side": {}}; len(result.Waiting) != 2 || result.Waiting["main"] != want["main"] {
+	if want := map[string]runtimestate.Waiting{"main": {}, "side": {}}; len(result.Waiting) != 2 || result.Waiting["main"] != want["main"] {
 		t.Errorf("Waiting = %v, want %v", result.Waiting, want)
 	}
 	// What SyncPod says of its own doing is what the runtime says.
@@ -62,7 +63,7 @@ func TestPodRunsAndEnds(t *testing.T) {
 	if err != nil || len(pods) != 1 || pods[0].UID != pod.UID || len(pods[0].Containers) != 2 || len(pods[0].Sandboxes) != 1 {
 		t.Fatalf("Pods = %+v, %v", pods, err)
 	}
-	b.until(t, pod, "heard in its log", func(*PodStatus) bool { return b.log(t, pod, "main", 0) == "hello from web\n" })
+	b.until(t, pod, "heard in its log", func(*runtimestate.PodStatus) bool { return b.log(t, pod, "main", 0) == "hello from web\n" })
 
 	if err := b.KillPod(t.Context(), pod, pods[0], nil); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestCrashBackOff(t *testing.T) {
 	if r.Err != nil || r.RetryAfter <= 0 || r.RetryAfter > initialCrashBackOff {
 		t.Fatalf("second restart: %+v", r)
 	}
-	want := Waiting{ReasonCrashLoopBackOff, "back-off 10s restarting failed container=main pod=crash_default(uid-crash)"}
+	want := runtimestate.Waiting{Reason: runtimestate.ReasonCrashLoopBackOff, Message: "back-off 10s restarting failed container=main pod=crash_default(uid-crash)"}
 	if r.Waiting["main"] != want {
 		t.Errorf("waiting %+v, want %+v", r.Waiting["main"], want)
 	}
@@ -122,12 +123,12 @@ func TestContainersThatCantBeStartedBackOff(t *testing.T) {
 	pod := newPod("unstartable", shell("main", ""))
 	pod.Spec.Containers[0].Command = []string{"/no/such"}
 	for range 2 {
-		if r := b.sync(t, pod, SyncOptions{}); r.Waiting["main"].Reason != ReasonRunContainer {
+		if r := b.sync(t, pod, SyncOptions{}); r.Waiting["main"].Reason != runtimestate.ReasonRunContainer {
 			t.Fatalf("a container that can't be started: %+v", r)
 		}
 	}
 	r := b.sync(t, pod, SyncOptions{})
-	if r.Waiting["main"].Reason != ReasonCrashLoopBackOff || r.RetryAfter <= 0 || r.RetryAfter > initialCrashBackOff {
+	if r.Waiting["main"].Reason != runtimestate.ReasonCrashLoopBackOff || r.RetryAfter <= 0 || r.RetryAfter > initialCrashBackOff {
 		t.Errorf("the third time: %+v", r)
 	}
 }
@@ -175,7 +176,7 @@ func TestLostSandboxIsMadeAnew(t *testing.T) {
 	if second.Err != nil || second.Status.ReadySandbox() == nil || second.Status.Sandboxes[0].Attempt != 1 {
 		t.Fatalf("%s %v", show(second.Status), second.Err)
 	}
-	if main := second.Status.Container("main"); main.State != StateRunning || main.RestartCount != 1 {
+	if main := second.Status.Container("main"); main.State != runtimestate.StateRunning || main.RestartCount != 1 {
 		t.Errorf("main is %+v", main)
 	}
 }
@@ -213,7 +214,7 @@ func TestContainerSeesWhatItsSpecSays(t *testing.T) {
 	}
 	const want = "1/12$(A)$(NONE)/blue/s3cret/9/spec\nip\nalias\n1000\n2000\n/tmp\nreadonly\n1\nNoNewPrivs:1\nzero-1 spec\n2000 3000 4000\n"
 	var got string
-	b.until(t, pod, "done with its script", func(*PodStatus) bool {
+	b.until(t, pod, "done with its script", func(*runtimestate.PodStatus) bool {
 		got = b.log(t, pod, "main", 0)
 		return strings.Count(got, "\n") >= strings.Count(want, "\n")
 	})
@@ -237,10 +238,10 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 		name, reason, message string
 		change                func(*core.Pod)
 	}{
-		{"configmap", ReasonCreateContainerConfig, `configmaps "none" not found`, func(p *core.Pod) {
+		{"configmap", runtimestate.ReasonCreateContainerConfig, `configmaps "none" not found`, func(p *core.Pod) {
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}}}
 		}},
-		{"root", ReasonCreateContainerConfig, "container has runAsNonRoot and image will run as root", func(p *core.Pod) {
+		{"root", runtimestate.ReasonCreateContainerConfig, "container has runAsNonRoot and image will run as root", func(p *core.Pod) {
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: &yes}
 		}},
 		{"reference", "InvalidImageName", "couldn't parse image name", func(p *core.Pod) { p.Spec.Containers[0].Image = "UPPER:::" }},
@@ -248,11 +249,11 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 			p.Spec.Containers[0].Image = "critest.local/none:1"
 			p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 		}},
-		{"command", ReasonRunContainer, "no such file or directory", func(p *core.Pod) { p.Spec.Containers[0].Command = []string{"/none"} }},
-		{"device", ReasonCreateContainerConfig, "volumeDevices (disk) are not supported", func(p *core.Pod) {
+		{"command", runtimestate.ReasonRunContainer, "no such file or directory", func(p *core.Pod) { p.Spec.Containers[0].Command = []string{"/none"} }},
+		{"device", runtimestate.ReasonCreateContainerConfig, "volumeDevices (disk) are not supported", func(p *core.Pod) {
 			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}}
 		}},
-		{"rule", ReasonCreateContainerConfig, "action Dance is not supported", func(p *core.Pod) {
+		{"rule", runtimestate.ReasonCreateContainerConfig, "action Dance is not supported", func(p *core.Pod) {
 			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: "Dance"}}
 		}},
 		{"image volume", "ErrImageNeverPull", "is not present", func(p *core.Pod) {

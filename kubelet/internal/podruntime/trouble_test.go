@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
@@ -28,14 +29,18 @@ func TestDyingAtAnyMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dying, err := New(t.Context(), client, b.Config)
+		reader, err := runtimestate.NewReader(t.Context(), client, b.Clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dying, err := New(t.Context(), client, reader, b.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		pod := newPod(fmt.Sprintf("pod%d", i), shell("main", forever))
 		after := time.Duration(i) * 15 * time.Millisecond // the whole way takes some 120 ms
 		death := time.AfterFunc(after, func() { _ = client.Close() })
-		died := dying.SyncPod(t.Context(), pod, &PodStatus{UID: pod.UID}, SyncOptions{})
+		died := dying.SyncPod(t.Context(), pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{})
 		death.Stop()
 		_ = client.Close()
 		final := b.untilSynced(t, pod)
@@ -53,7 +58,7 @@ func TestDyingAtAnyMoment(t *testing.T) {
 
 // untilSynced calls SyncPod, as a worker would, until it has nothing to
 // complain of.
-func (b *bed) untilSynced(t *testing.T, pod *core.Pod) *PodStatus {
+func (b *bed) untilSynced(t *testing.T, pod *core.Pod) *runtimestate.PodStatus {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -81,7 +86,7 @@ func TestRuntimeThatIsAway(t *testing.T) {
 	}
 	b.containerd.Down(t)
 	other := newPod("other", shell("main", forever))
-	r := b.SyncPod(t.Context(), other, &PodStatus{UID: other.UID}, SyncOptions{})
+	r := b.SyncPod(t.Context(), other, &runtimestate.PodStatus{UID: other.UID}, SyncOptions{})
 	if !cri.IsUnavailable(r.Err) || !strings.Contains(r.Err.Error(), "RunPodSandbox") {
 		t.Errorf("Err = %v, want one that names the call that the runtime did not take", r.Err)
 	}
@@ -124,7 +129,7 @@ func TestWrongRuntimeSaysSo(t *testing.T) {
 	}
 	defer client.Close()
 	c := Config{Events: &eventLog{}, Clock: clock.RealClock{}, RootDir: "/x", PodLogsDir: "/y"}
-	if _, err := New(t.Context(), client, c); err == nil || !strings.Contains(err.Error(), "Logger") {
+	if _, err := New(t.Context(), client, nil, c); err == nil || !strings.Contains(err.Error(), "Logger") {
 		t.Errorf("without a logger: %v", err)
 	}
 }
@@ -150,7 +155,12 @@ func (c *losesAnswers) Invoke(ctx context.Context, method string, request, reply
 func TestAStopWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
 	runtime := &losesAnswers{ClientConnInterface: simulated.New(simulated.Options{Clock: clock.RealClock{}}).Connection(), method: "/StopContainer"}
 	dir := t.TempDir()
-	m, err := New(t.Context(), cri.Over(runtime, cri.Options{}), Config{
+	client := cri.Over(runtime, cri.Options{})
+	reader, err := runtimestate.NewReader(t.Context(), client, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(t.Context(), client, reader, Config{
 		Events: &eventLog{}, Clock: clock.RealClock{}, Logger: zap.NewNop(), RootDir: dir, PodLogsDir: dir,
 		CgroupParent: func(*core.Pod) string { return "" }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 	})
@@ -158,11 +168,11 @@ func TestAStopWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := newPod("web", shell("main", forever))
-	r := m.SyncPod(t.Context(), pod, &PodStatus{UID: pod.UID}, SyncOptions{})
+	r := m.SyncPod(t.Context(), pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{})
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	if err := m.KillPod(t.Context(), pod, r.Status.RunningPod(m.Name()), nil); err != nil || runtime.calls != 2 {
+	if err := m.KillPod(t.Context(), pod, r.Status.RunningPod(reader.Name()), nil); err != nil || runtime.calls != 2 {
 		t.Errorf("KillPod = %v, after %d calls", err, runtime.calls)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri/critest"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -41,7 +41,7 @@ func TestProberOnContainerd(t *testing.T) {
 	seconds := int32(60)
 	ask := func(handler corev1.ProbeHandler) (Answer, error) {
 		return prober.Probe(t.Context(), Target{
-			Pod: &core.Pod{}, Container: &core.Container{Name: "c"}, ID: podruntime.ContainerID{Type: "containerd", ID: id},
+			Pod: &core.Pod{}, Container: &core.Container{Name: "c"}, ID: runtimestate.ContainerID{Type: "containerd", ID: id},
 			IP: status.GetNetwork().GetIp(), Probe: withDefaults(&corev1.Probe{ProbeHandler: handler, TimeoutSeconds: seconds}),
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 	Asker Asker
 	// Status is what the runtime has of a pod, as far as it is known; an error
 	// or nil if it is not.
-	Status func(uid types.UID) (*podruntime.PodStatus, error)
+	Status func(uid types.UID) (*runtimestate.PodStatus, error)
 	Events Events
 	// Observe hears of each answer: successful, failed, warning or unknown. Forget
 	// hears that a pod is probed no more. Both may be nil.

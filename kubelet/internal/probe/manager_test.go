@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -19,7 +20,7 @@ func TestReadinessIsAskedAtOnceAndEachPeriod(t *testing.T) {
 		w.manager.AddPod(pod)
 		w.after(time.Second)
 		w.expectAsked()
-		id := w.container("1", podruntime.StateRunning)
+		id := w.container("1", runtimestate.StateRunning)
 		w.expect(pod, id, true, false, podruntime.ProbeUnknown)
 		w.after(0)
 		w.expectAsked("ready 1 @1") // not a period later
@@ -45,10 +46,10 @@ func TestReadinessIsAskedAtOnceAndEachPeriod(t *testing.T) {
 		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
 
 		// The next container of the pod begins as not ready.
-		w.container("1", podruntime.StateExited)
+		w.container("1", runtimestate.StateExited)
 		w.after(0)
 		w.expect(pod, id, true, false, podruntime.ProbeUnknown)
-		next := w.container("2", podruntime.StateRunning)
+		next := w.container("2", runtimestate.StateRunning)
 		w.expect(pod, next, true, false, podruntime.ProbeUnknown)
 	})
 }
@@ -58,7 +59,7 @@ func TestInitialDelayIsFromTheContainersStart(t *testing.T) {
 		pod := podWith(probe("live", func(p *corev1.Probe) { p.InitialDelaySeconds = 7; p.PeriodSeconds = 3 }), nil, nil)
 		w.manager.AddPod(pod)
 		w.after(2 * time.Second)
-		w.container("1", podruntime.StateRunning)
+		w.container("1", runtimestate.StateRunning)
 		w.after(10 * time.Second)
 		w.expectAsked("live 1 @9", "live 1 @12")
 	})
@@ -68,7 +69,7 @@ func TestInitialDelayIsNoLongerThanItselfWhenTheClockWasSetBack(t *testing.T) {
 	run(t, func(w *world) {
 		pod := podWith(probe("live", func(p *corev1.Probe) { p.InitialDelaySeconds = 7; p.PeriodSeconds = 100 }), nil, nil)
 		w.manager.AddPod(pod)
-		w.containerStarted("1", podruntime.StateRunning, 24*time.Hour)
+		w.containerStarted("1", runtimestate.StateRunning, 24*time.Hour)
 		w.after(10 * time.Second)
 		w.expectAsked("live 1 @7")
 	})
@@ -79,7 +80,7 @@ func TestLivenessFailsOnceForAContainer(t *testing.T) {
 		pod := podWith(probe("live", func(p *corev1.Probe) { p.PeriodSeconds = 1; p.FailureThreshold = 2 }), nil, nil)
 		w.manager.AddPod(pod)
 		w.after(time.Second)
-		id := w.container("1", podruntime.StateRunning)
+		id := w.container("1", runtimestate.StateRunning)
 		w.answer("live", yes)
 		w.after(0)
 		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
@@ -97,7 +98,7 @@ func TestLivenessFailsOnceForAContainer(t *testing.T) {
 		w.after(time.Minute)
 		w.expectAsked() // it is being ended
 		w.answer("live", yes)
-		next := w.container("2", podruntime.StateRunning)
+		next := w.container("2", runtimestate.StateRunning)
 		w.after(0)
 		w.expect(pod, next, true, true, podruntime.ProbeSuccess)
 		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
@@ -111,7 +112,7 @@ func TestStartupComesBeforeTheOthers(t *testing.T) {
 		w.answer("start", no)
 		w.manager.AddPod(pod)
 		w.after(time.Second)
-		id := w.container("1", podruntime.StateRunning)
+		id := w.container("1", runtimestate.StateRunning)
 		w.after(3 * time.Second)
 		w.expectAsked("start 1 @1", "start 1 @3")
 		w.expect(pod, id, false, false, podruntime.ProbeSuccess)
@@ -125,7 +126,7 @@ func TestStartupComesBeforeTheOthers(t *testing.T) {
 
 		// The next container has to start again.
 		w.answer("start", no)
-		next := w.container("2", podruntime.StateRunning)
+		next := w.container("2", runtimestate.StateRunning)
 		w.after(0)
 		w.expectAsked("start 2 @15")
 		w.expect(pod, next, false, false, podruntime.ProbeSuccess)
@@ -147,7 +148,7 @@ func TestErrorsChangeNothing(t *testing.T) {
 		w.mu.Lock()
 		w.err = errors.New("the runtime is away")
 		w.mu.Unlock()
-		id := w.container("1", podruntime.StateRunning)
+		id := w.container("1", runtimestate.StateRunning)
 		w.after(0)
 		w.expectAsked("live 1 @1", "live 1 @1", "live 1 @1")
 		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
@@ -162,7 +163,7 @@ func TestWarningsAreSuccesses(t *testing.T) {
 		w.answer("ready", Answer{Warned, "moved"})
 		w.manager.AddPod(pod)
 		w.after(time.Second)
-		id := w.container("1", podruntime.StateRunning)
+		id := w.container("1", runtimestate.StateRunning)
 		w.after(0)
 		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
 		w.expectEvents("spec.containers{c} Warning ProbeWarning: Readiness probe warning: moved")
@@ -174,7 +175,7 @@ func TestEndingPodsKeepOnlyReadiness(t *testing.T) {
 		pod := podWith(probe("live"), probe("ready"), probe("start"))
 		w.manager.AddPod(pod)
 		w.after(time.Second)
-		id := w.container("1", podruntime.StateRunning)
+		id := w.container("1", runtimestate.StateRunning)
 		w.after(0)
 		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
 		w.manager.StopLivenessAndStartup(uid)
@@ -201,7 +202,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 		pod := podWith(probe("live"), probe("ready"), probe("start"))
 		yes := true
 		pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", ContainerID: "r://1", Ready: true, Started: &yes}}
-		id := w.container("1", podruntime.StateRunning) // before the Manager knows the pod
+		id := w.container("1", runtimestate.StateRunning) // before the Manager knows the pod
 		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
 		w.answer("ready", no)
 		w.manager.AddPod(pod)
@@ -219,7 +220,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 		w.after(20 * time.Second)
 		w.expect(pod, id, true, false, podruntime.ProbeSuccess)
 		// Another container of that name was never ready.
-		if other := (podruntime.ContainerID{Type: "r", ID: "2"}); w.manager.Started(pod, "c", other) || w.manager.Ready(pod, "c", other) {
+		if other := (runtimestate.ContainerID{Type: "r", ID: "2"}); w.manager.Started(pod, "c", other) || w.manager.Ready(pod, "c", other) {
 			t.Error("a new container is ready by its predecessor's status")
 		}
 	})
@@ -231,7 +232,7 @@ func TestProbesOfAnEarlierKubeletsContainersBeginAtRandom(t *testing.T) {
 		begins := map[time.Duration]bool{}
 		for range 50 {
 			one := &worker{manager: w.manager, uid: uid, kind: Readiness, probe: &corev1.Probe{PeriodSeconds: 10}}
-			one.begin(&podruntime.ContainerStatus{StartedAt: w.begun.Add(-time.Hour), State: podruntime.StateRunning})
+			one.begin(&runtimestate.ContainerStatus{StartedAt: w.begun.Add(-time.Hour), State: runtimestate.StateRunning})
 			wait := one.next.Sub(w.begun)
 			if wait < 0 || wait >= 10*time.Second {
 				t.Errorf("it is asked after %v", wait)
@@ -248,7 +249,7 @@ func TestWithoutProbesAPodIsReady(t *testing.T) {
 	run(t, func(w *world) {
 		pod := podWith(nil, nil, nil)
 		w.manager.AddPod(pod)
-		id := w.container("1", podruntime.StateRunning)
+		id := w.container("1", runtimestate.StateRunning)
 		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
 		if len(w.manager.pods) != 0 {
 			t.Error("a pod without probes is kept")

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kctl/kubelet/internal/cri"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -21,7 +21,7 @@ import (
 type Target struct {
 	Pod       *core.Pod
 	Container *core.Container
-	ID        podruntime.ContainerID
+	ID        runtimestate.ContainerID
 	IP        string // the pod's; empty for pods in the host's network
 	Probe     *corev1.Probe
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -42,7 +43,7 @@ func withDefaults(probe *corev1.Probe) *corev1.Probe {
 
 // resultKey names what one probe found of one container.
 type resultKey struct {
-	id   podruntime.ContainerID
+	id   runtimestate.ContainerID
 	kind Kind
 }
 
@@ -50,7 +51,7 @@ type resultKey struct {
 // its readiness probe, if it has one, succeeds. Before the probe of a container
 // that an earlier kubelet started has been asked, the pod's status in the API
 // counts.
-func (m *Manager) Ready(pod *core.Pod, container string, id podruntime.ContainerID) bool {
+func (m *Manager) Ready(pod *core.Pod, container string, id runtimestate.ContainerID) bool {
 	if !m.Started(pod, container, id) {
 		return false
 	}
@@ -67,7 +68,7 @@ func (m *Manager) Ready(pod *core.Pod, container string, id podruntime.Container
 
 // Started tells whether a running container has started: its startup probe, if
 // it has one, succeeded.
-func (m *Manager) Started(pod *core.Pod, container string, id podruntime.ContainerID) bool {
+func (m *Manager) Started(pod *core.Pod, container string, id runtimestate.ContainerID) bool {
 	spec := containerOf(pod, container)
 	if spec == nil || spec.StartupProbe == nil {
 		return true
@@ -80,7 +81,7 @@ func (m *Manager) Started(pod *core.Pod, container string, id podruntime.Contain
 }
 
 // Results are those that decide about a container's life.
-func (m *Manager) Results(id podruntime.ContainerID) podruntime.ProbeResults {
+func (m *Manager) Results(id runtimestate.ContainerID) podruntime.ProbeResults {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return podruntime.ProbeResults{
@@ -89,7 +90,7 @@ func (m *Manager) Results(id podruntime.ContainerID) podruntime.ProbeResults {
 	}
 }
 
-func (m *Manager) result(id podruntime.ContainerID, kind Kind) (podruntime.ProbeResult, bool) {
+func (m *Manager) result(id runtimestate.ContainerID, kind Kind) (podruntime.ProbeResult, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	result, known := m.results[resultKey{id, kind}]
@@ -106,7 +107,7 @@ func containerOf(pod *core.Pod, name string) *core.Container {
 }
 
 // statusOf is the API's status of the very same container.
-func statusOf(pod *core.Pod, name string, id podruntime.ContainerID) *core.ContainerStatus {
+func statusOf(pod *core.Pod, name string, id runtimestate.ContainerID) *core.ContainerStatus {
 	for _, statuses := range [][]core.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range statuses {
 			if statuses[i].Name == name && statuses[i].ContainerID == id.String() {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -37,8 +38,8 @@ type worker struct {
 	cancel    context.CancelFunc
 
 	// Guarded by the Manager's lock, as others read or set them.
-	id      podruntime.ContainerID // that is probed
-	stopped bool                   // results are no longer taken
+	id      runtimestate.ContainerID // that is probed
+	stopped bool                     // results are no longer taken
 
 	// The worker's own.
 	next time.Time // when to ask
@@ -80,7 +81,7 @@ func (w *worker) run(ctx context.Context) {
 // step asks if it is time to, and returns how long to wait for the next look.
 func (w *worker) step(ctx context.Context) time.Duration {
 	status := w.status()
-	if status == nil || status.State != podruntime.StateRunning {
+	if status == nil || status.State != runtimestate.StateRunning {
 		w.gone(status)
 		return w.period()
 	}
@@ -99,7 +100,7 @@ func (w *worker) step(ctx context.Context) time.Duration {
 }
 
 // status is the newest container by the worker's name.
-func (w *worker) status() *podruntime.ContainerStatus {
+func (w *worker) status() *runtimestate.ContainerStatus {
 	status, err := w.manager.config.Status(w.uid)
 	if err != nil || status == nil {
 		return nil
@@ -108,14 +109,14 @@ func (w *worker) status() *podruntime.ContainerStatus {
 }
 
 // gone notes that a container that was ready runs no more.
-func (w *worker) gone(status *podruntime.ContainerStatus) {
+func (w *worker) gone(status *runtimestate.ContainerStatus) {
 	if w.kind == Readiness && status != nil && status.ID == w.id {
 		w.record(podruntime.ProbeFailure)
 	}
 }
 
 // begin takes up a container that was not probed yet.
-func (w *worker) begin(status *podruntime.ContainerStatus) {
+func (w *worker) begin(status *runtimestate.ContainerStatus) {
 	m := w.manager
 	now := m.config.Clock.Now()
 	delay := time.Duration(w.probe.InitialDelaySeconds) * time.Second
@@ -167,7 +168,7 @@ func (w *worker) initial(p *probed) podruntime.ProbeResult {
 
 // isDue tells whether this kind of probe is asked now: Startup until it
 // succeeds, the others after it did.
-func (w *worker) isDue(id podruntime.ContainerID) bool {
+func (w *worker) isDue(id runtimestate.ContainerID) bool {
 	if w.container.StartupProbe == nil {
 		return true
 	}
@@ -176,7 +177,7 @@ func (w *worker) isDue(id podruntime.ContainerID) bool {
 }
 
 // ask asks once, and takes the answer if it changes anything.
-func (w *worker) ask(ctx context.Context, id podruntime.ContainerID) {
+func (w *worker) ask(ctx context.Context, id runtimestate.ContainerID) {
 	target, ok := w.target(id)
 	if !ok {
 		return
@@ -267,7 +268,7 @@ func (w *worker) event(pod *core.Pod, reason, format string, args ...any) {
 }
 
 // target is whom to ask, as of now.
-func (w *worker) target(id podruntime.ContainerID) (Target, bool) {
+func (w *worker) target(id runtimestate.ContainerID) (Target, bool) {
 	pod := w.manager.newest(w.uid)
 	status, err := w.manager.config.Status(w.uid)
 	if pod == nil || err != nil || status == nil {

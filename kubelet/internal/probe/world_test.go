@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -27,7 +28,7 @@ type world struct {
 	begun   time.Time
 
 	mu      sync.Mutex
-	status  *podruntime.PodStatus
+	status  *runtimestate.PodStatus
 	answers map[string]Answer // by the command's first word
 	err     error
 	asked   []string // "COMMAND ID @seconds"
@@ -45,7 +46,7 @@ func run(t *testing.T, do func(w *world)) {
 		w := &world{t: t, begun: time.Now(), answers: map[string]Answer{}}
 		w.manager = NewManager(Config{
 			Asker: w, Events: w, Clock: clock.RealClock{}, Logger: zap.NewNop(),
-			Status: func(types.UID) (*podruntime.PodStatus, error) {
+			Status: func(types.UID) (*runtimestate.PodStatus, error) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				return w.status, nil
@@ -87,19 +88,19 @@ func (w *world) ContainerEventf(_ *core.Pod, path, eventType, reason, format str
 }
 
 // container makes the runtime have a container in the given state, and says so.
-func (w *world) container(id string, state podruntime.ContainerState) podruntime.ContainerID {
+func (w *world) container(id string, state runtimestate.ContainerState) runtimestate.ContainerID {
 	return w.containerStarted(id, state, 0)
 }
 
 // containerStarted is container where the runtime says that it started so long
 // from now.
-func (w *world) containerStarted(id string, state podruntime.ContainerState, from time.Duration) podruntime.ContainerID {
-	c := &podruntime.ContainerStatus{ID: podruntime.ContainerID{Type: "r", ID: id}, Name: "c", State: state, StartedAt: time.Now().Add(from)}
+func (w *world) containerStarted(id string, state runtimestate.ContainerState, from time.Duration) runtimestate.ContainerID {
+	c := &runtimestate.ContainerStatus{ID: runtimestate.ContainerID{Type: "r", ID: id}, Name: "c", State: state, StartedAt: time.Now().Add(from)}
 	w.mu.Lock()
 	if w.status != nil && w.status.Containers[0].ID == c.ID {
 		c.StartedAt = w.status.Containers[0].StartedAt
 	}
-	w.status = &podruntime.PodStatus{UID: uid, IPs: []string{"10.0.0.1"}, Containers: []*podruntime.ContainerStatus{c}}
+	w.status = &runtimestate.PodStatus{UID: uid, IPs: []string{"10.0.0.1"}, Containers: []*runtimestate.ContainerStatus{c}}
 	w.mu.Unlock()
 	w.manager.Changed(uid)
 	return c.ID
@@ -163,7 +164,7 @@ func (w *world) expectUpdates(want int) {
 	w.updates = 0
 }
 
-func (w *world) expect(pod *core.Pod, id podruntime.ContainerID, started, ready bool, liveness podruntime.ProbeResult) {
+func (w *world) expect(pod *core.Pod, id runtimestate.ContainerID, started, ready bool, liveness podruntime.ProbeResult) {
 	w.t.Helper()
 	m := w.manager
 	if s, r, l := m.Started(pod, "c", id), m.Ready(pod, "c", id), m.Results(id).Liveness; s != started || r != ready || l != liveness {

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 
 // Runtime lists what runs, and begins a container's log anew.
 type Runtime interface {
-	Pods(ctx context.Context) ([]*podruntime.RunningPod, error)
+	Pods(ctx context.Context) ([]*runtimestate.RunningPod, error)
 }
 
 // Reopener makes a container's log be opened again under its name.
@@ -90,12 +91,12 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 		all <- errors.Join(errs...)
 	}()
 	for _, pod := range pods {
-		dir := podruntime.LogDirectory(r.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
+		dir := podfiles.LogDirectory(r.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
 		for _, container := range pod.Containers {
-			if container.State != podruntime.StateRunning {
+			if container.State != runtimestate.StateRunning {
 				continue
 			}
-			path := filepath.Join(dir, podruntime.LogPath(container.Name, container.Attempt))
+			path := filepath.Join(dir, podfiles.LogPath(container.Name, container.Attempt))
 			do := r.due(path)
 			if do == nil {
 				continue

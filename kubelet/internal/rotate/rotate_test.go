@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // runtime has one container, which writes its log anew when it is told to.
@@ -25,10 +25,10 @@ type runtime struct {
 	opened  int
 }
 
-func (r *runtime) Pods(context.Context) ([]*podruntime.RunningPod, error) {
-	return []*podruntime.RunningPod{{UID: "u", Name: "web", Namespace: "shop", Containers: []*podruntime.RunningContainer{
-		{ID: podruntime.ContainerID{ID: "c1"}, Name: "app", State: podruntime.StateRunning, Attempt: 1},
-		{ID: podruntime.ContainerID{ID: "c0"}, Name: "app", State: podruntime.StateExited},
+func (r *runtime) Pods(context.Context) ([]*runtimestate.RunningPod, error) {
+	return []*runtimestate.RunningPod{{UID: "u", Name: "web", Namespace: "shop", Containers: []*runtimestate.RunningContainer{
+		{ID: runtimestate.ContainerID{ID: "c1"}, Name: "app", State: runtimestate.StateRunning, Attempt: 1},
+		{ID: runtimestate.ContainerID{ID: "c0"}, Name: "app", State: runtimestate.StateExited},
 	}}}, nil
 }
 

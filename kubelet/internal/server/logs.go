@@ -16,7 +16,7 @@ import (
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/logs"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -170,7 +170,7 @@ func loggedContainer(pod, container string, status *core.PodStatus, previous boo
 	default:
 		return "", fmt.Errorf("container %q in pod %q is waiting to start: %s", container, pod, whyWaiting(found))
 	}
-	parsed, err := podruntime.ParseContainerID(id)
+	parsed, err := runtimestate.ParseContainerID(id)
 	return parsed.ID, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -110,17 +111,17 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 		status.User = &corev1.ContainerUser{Linux: newest.User}
 	}
 	switch newest.State {
-	case podruntime.StateRunning:
+	case runtimestate.StateRunning:
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: apiTime(newest.StartedAt)}
-	case podruntime.StateExited:
+	case runtimestate.StateExited:
 		status.State.Terminated = terminated(newest)
-	case podruntime.StateCreated:
+	case runtimestate.StateCreated:
 		status.State.Waiting = notStarted(in)
 	default:
 		status.State.Terminated = lost(newest.ID.String(), "The container could not be located when the pod was examined")
 	}
 	switch {
-	case before != nil && before.State == podruntime.StateExited:
+	case before != nil && before.State == runtimestate.StateExited:
 		status.LastTerminationState.Terminated = terminated(before)
 	case old != nil && old.ContainerID == status.ContainerID:
 		// While it waited to be started again, its own end was the last one.
@@ -154,7 +155,7 @@ func volumeMounts(in Input, c *core.Container) []corev1.VolumeMountStatus {
 }
 
 // lastTwo are the newest container of that name and the one before it.
-func lastTwo(runtime *podruntime.PodStatus, name string) (newest, before *podruntime.ContainerStatus) {
+func lastTwo(runtime *runtimestate.PodStatus, name string) (newest, before *runtimestate.ContainerStatus) {
 	for _, c := range runtime.Containers {
 		switch {
 		case c.Name != name:
@@ -208,9 +209,9 @@ func through(in Input, c *core.Container) bool {
 // containers says the same also once these are through, as upstream's does.
 func notStarted(in Input) *corev1.ContainerStateWaiting {
 	if len(in.Pod.Spec.InitContainers) > 0 {
-		return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonPodInitializing}
+		return &corev1.ContainerStateWaiting{Reason: runtimestate.ReasonPodInitializing}
 	}
-	return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonContainerCreating}
+	return &corev1.ContainerStateWaiting{Reason: runtimestate.ReasonContainerCreating}
 }
 
 // initDone says that the pod's init containers got as far as the containers after
@@ -222,7 +223,7 @@ func initDone(in Input) bool {
 		case newest == nil:
 			return true
 		case core.IsSidecar(&c):
-			return newest.State != podruntime.StateRunning || c.StartupProbe != nil && !in.Started(c.Name, newest.ID)
+			return newest.State != runtimestate.StateRunning || c.StartupProbe != nil && !in.Started(c.Name, newest.ID)
 		}
 		return !newest.Succeeded()
 	})
@@ -268,7 +269,7 @@ func settle(in Input, status, old *core.ContainerStatus) {
 	status.State = corev1.ContainerState{Terminated: lost(id, "The container could not be located when the pod was terminated")}
 }
 
-func terminated(c *podruntime.ContainerStatus) *corev1.ContainerStateTerminated {
+func terminated(c *runtimestate.ContainerStatus) *corev1.ContainerStateTerminated {
 	reason := c.Reason
 	if reason == "" {
 		reason = "Completed"
@@ -284,7 +285,7 @@ func terminated(c *podruntime.ContainerStatus) *corev1.ContainerStateTerminated 
 
 func lost(id, message string) *corev1.ContainerStateTerminated {
 	return &corev1.ContainerStateTerminated{
-		ExitCode: exitLost, Reason: podruntime.ReasonContainerStatusUnknown, Message: message, ContainerID: id,
+		ExitCode: exitLost, Reason: runtimestate.ReasonContainerStatusUnknown, Message: message, ContainerID: id,
 	}
 }
 
@@ -314,10 +315,10 @@ func ready(in Input, c *core.Container, status *core.ContainerStatus, init bool)
 	return c.ReadinessProbe == nil || in.Ready(c.Name, containerID(status))
 }
 
-func containerID(status *core.ContainerStatus) podruntime.ContainerID {
-	id, err := podruntime.ParseContainerID(status.ContainerID)
+func containerID(status *core.ContainerStatus) runtimestate.ContainerID {
+	id, err := runtimestate.ParseContainerID(status.ContainerID)
 	if err != nil {
-		return podruntime.ContainerID{} // no probe knows it
+		return runtimestate.ContainerID{} // no probe knows it
 	}
 	return id
 }

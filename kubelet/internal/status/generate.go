@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubelet/internal/cgroup"
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -19,13 +19,13 @@ type Input struct {
 	// Previous is the status that was generated last or, before the first one,
 	// that the API has.
 	Previous *core.PodStatus
-	Runtime  *podruntime.PodStatus
+	Runtime  *runtimestate.PodStatus
 	// Waiting is why containers don't run, as the last sync of the pod found it.
-	Waiting map[string]podruntime.Waiting
+	Waiting map[string]runtimestate.Waiting
 	// Ready and Started are what the probes say of a running container; without
 	// a probe both are true.
-	Ready   func(container string, id podruntime.ContainerID) bool
-	Started func(container string, id podruntime.ContainerID) bool
+	Ready   func(container string, id runtimestate.ContainerID) bool
+	Started func(container string, id runtimestate.ContainerID) bool
 	// Resources are what a container was granted and what it runs with.
 	Resources func(container string) (granted, actual corev1.ResourceRequirements, known bool)
 	// PodResources are the pod as it was granted and as it runs. May be nil.

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -55,23 +55,23 @@ func giveRule(c *core.Container) {
 }
 
 // runtimeOf reads "name=running", "name=exit0", "name=created", newest first.
-func runtimeOf(text string) *podruntime.PodStatus {
-	s := &podruntime.PodStatus{UID: "u", IPs: []string{"10.0.0.9"}, Sandboxes: []*podruntime.SandboxStatus{{ID: "s", Ready: true}}}
+func runtimeOf(text string) *runtimestate.PodStatus {
+	s := &runtimestate.PodStatus{UID: "u", IPs: []string{"10.0.0.9"}, Sandboxes: []*runtimestate.SandboxStatus{{ID: "s", Ready: true}}}
 	for i, field := range strings.Fields(text) {
 		name, state, _ := strings.Cut(field, "=")
-		c := &podruntime.ContainerStatus{
-			ID: podruntime.ContainerID{Type: "t", ID: fmt.Sprint(name, i)}, Name: name, Image: "i",
-			StartedAt: now, CreatedAt: now, State: podruntime.ContainerState(state),
+		c := &runtimestate.ContainerStatus{
+			ID: runtimestate.ContainerID{Type: "t", ID: fmt.Sprint(name, i)}, Name: name, Image: "i",
+			StartedAt: now, CreatedAt: now, State: runtimestate.ContainerState(state),
 		}
 		if n, err := fmt.Sscanf(state, "exit%d", &c.ExitCode); n == 1 && err == nil {
-			c.State, c.FinishedAt = podruntime.StateExited, now
+			c.State, c.FinishedAt = runtimestate.StateExited, now
 		}
 		s.Containers = append(s.Containers, c)
 	}
 	return s
 }
 
-func yes(string, podruntime.ContainerID) bool { return true }
+func yes(string, runtimestate.ContainerID) bool { return true }
 
 // short writes the states as "init|containers" with R, T<code>, W:<reason>.
 func short(statuses []core.ContainerStatus) string {
@@ -106,7 +106,7 @@ func TestGenerate(t *testing.T) {
 		name     string
 		pod      *core.Pod
 		runtime  string
-		waiting  map[string]podruntime.Waiting
+		waiting  map[string]runtimestate.Waiting
 		terminal bool
 		phase    corev1.PodPhase
 		states   string
@@ -115,12 +115,12 @@ func TestGenerate(t *testing.T) {
 		{"new", testPod(always, "", "a b"), "", nil, false, corev1.PodPending, "W:ContainerCreating W:ContainerCreating", base + "Initialized PodScheduled"},
 		{"running", testPod(always, "", "a"), "a=running", nil, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
 		{"half running", testPod(always, "", "a b"), "a=running b=created", nil, false, corev1.PodPending, "R W:ContainerCreating", base + "Initialized PodScheduled"},
-		{"pull failed", testPod(always, "", "a"), "", map[string]podruntime.Waiting{"a": {Reason: "ErrImagePull", Message: "no"}}, false, corev1.PodPending, "W:ErrImagePull", base + "Initialized PodScheduled"},
-		{"crash loop", testPod(always, "", "a"), "a=exit1", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff", base + "Initialized PodScheduled"},
-		{"old reason, runs again", testPod(always, "", "a"), "a=running a=exit1", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
-		{"could not be started, again", testPod(onFailure, "", "a"), "a=exit128", map[string]podruntime.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodRunning, "W:RunContainerError", base + "Initialized PodScheduled"},
-		{"could not be started, never again", testPod(never, "", "a"), "a=exit128", map[string]podruntime.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error", base + "Initialized PodScheduled"},
-		{"init could not be started, never again", testPod(never, "i", "a"), "i=exit128", map[string]podruntime.Waiting{"i": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error|W:PodInitializing", base + "PodScheduled"},
+		{"pull failed", testPod(always, "", "a"), "", map[string]runtimestate.Waiting{"a": {Reason: "ErrImagePull", Message: "no"}}, false, corev1.PodPending, "W:ErrImagePull", base + "Initialized PodScheduled"},
+		{"crash loop", testPod(always, "", "a"), "a=exit1", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff", base + "Initialized PodScheduled"},
+		{"old reason, runs again", testPod(always, "", "a"), "a=running a=exit1", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
+		{"could not be started, again", testPod(onFailure, "", "a"), "a=exit128", map[string]runtimestate.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodRunning, "W:RunContainerError", base + "Initialized PodScheduled"},
+		{"could not be started, never again", testPod(never, "", "a"), "a=exit128", map[string]runtimestate.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error", base + "Initialized PodScheduled"},
+		{"init could not be started, never again", testPod(never, "i", "a"), "i=exit128", map[string]runtimestate.Waiting{"i": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error|W:PodInitializing", base + "PodScheduled"},
 		{"completed", testPod(never, "", "a b"), "a=exit0 b=exit0", nil, false, corev1.PodSucceeded, "T0:Completed T0:Completed", base + "Initialized PodScheduled"},
 		{"failed", testPod(never, "", "a b"), "a=exit0 b=exit3", nil, false, corev1.PodFailed, "T0:Completed T3:Error", base + "Initialized PodScheduled"},
 		{"one left", testPod(never, "", "a b"), "a=running b=exit3", nil, false, corev1.PodRunning, "R T3:Error", base + "Initialized PodScheduled"},
@@ -128,14 +128,14 @@ func TestGenerate(t *testing.T) {
 		{"on failure, done", testPod(onFailure, "", "a"), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
 		{"rule applies", ruled(testPod(never, "", "a")), "a=exit42", nil, false, corev1.PodRunning, "T42:Error", base + "Initialized PodScheduled"},
 		{"rule does not apply", ruled(testPod(never, "", "a")), "a=exit41", nil, false, corev1.PodFailed, "T41:Error", base + "Initialized PodScheduled"},
-		{"rule applies, held back", ruled(testPod(never, "", "a b")), "a=exit42 b=exit0", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff T0:Completed", base + "Initialized PodScheduled"},
+		{"rule applies, held back", ruled(testPod(never, "", "a b")), "a=exit42 b=exit0", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff T0:Completed", base + "Initialized PodScheduled"},
 		{"all never again by themselves", ruled(testPod(always, "", "a")), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
 		{"rule of init applies", ruledInit(testPod(never, "i", "a")), "i=exit42", nil, false, corev1.PodPending, "T42:Error|W:PodInitializing", base + "PodScheduled"},
 		{"rule of init does not apply", ruledInit(testPod(always, "i", "a")), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
 		{"init runs", testPod(always, "i", "a"), "i=running", nil, false, corev1.PodPending, "R|W:PodInitializing", base + "PodScheduled"},
 		{"init done", testPod(always, "i", "a"), "i=exit0", nil, false, corev1.PodPending, "T0:Completed|W:PodInitializing", base + "Initialized PodScheduled"},
 		{"init failed for good", testPod(never, "i", "a"), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
-		{"init failed, again", testPod(always, "i", "a"), "i=exit1", map[string]podruntime.Waiting{"i": {Reason: "CrashLoopBackOff"}}, false, corev1.PodPending, "W:CrashLoopBackOff|W:PodInitializing", base + "PodScheduled"},
+		{"init failed, again", testPod(always, "i", "a"), "i=exit1", map[string]runtimestate.Waiting{"i": {Reason: "CrashLoopBackOff"}}, false, corev1.PodPending, "W:CrashLoopBackOff|W:PodInitializing", base + "PodScheduled"},
 		{"sidecar and container", testPod(always, "i+", "a"), "a=running i=running", nil, false, corev1.PodRunning, "R|R", base + "Initialized Ready ContainersReady PodScheduled"},
 		{"init is gone, container runs", testPod(always, "i", "a"), "a=running", nil, false, corev1.PodRunning, "T0:Completed|R", base + "Initialized Ready ContainersReady PodScheduled"},
 		{"init is gone, container ended", testPod(never, "i", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed|T0:Completed", base + "Initialized PodScheduled"},
@@ -179,7 +179,7 @@ func TestRestartKeepsTheLastEnd(t *testing.T) {
 	in.Previous, in.Runtime = &second, runtimeOf("")
 	third := Generate(in)
 	s := third.ContainerStatuses[0]
-	if s.State.Waiting == nil || s.LastTerminationState.Terminated.Reason != podruntime.ReasonContainerStatusUnknown || s.RestartCount != 1 {
+	if s.State.Waiting == nil || s.LastTerminationState.Terminated.Reason != runtimestate.ReasonContainerStatusUnknown || s.RestartCount != 1 {
 		t.Errorf("a container gone without a trace: %+v", s)
 	}
 }
@@ -217,7 +217,7 @@ func TestProbesDecideReadiness(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyAlways, "", "a b")
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
 	pod.Spec.Containers[1].StartupProbe = &corev1.Probe{}
-	no := func(string, podruntime.ContainerID) bool { return false }
+	no := func(string, runtimestate.ContainerID) bool { return false }
 	got := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=running b=running"), Ready: no, Started: no, Now: now})
 	a, b := got.ContainerStatuses[0], got.ContainerStatuses[1]
 	if a.Ready || !*a.Started || b.Ready || *b.Started {
@@ -329,7 +329,7 @@ func TestMessagesShareTheirRoom(t *testing.T) {
 func TestHowPodsEnd(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyOnFailure, "", "a")
 	in := Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=exit3"), Ready: yes, Started: yes, Now: now}
-	in.Waiting = map[string]podruntime.Waiting{"a": {Reason: podruntime.ReasonRunContainer}}
+	in.Waiting = map[string]runtimestate.Waiting{"a": {Reason: runtimestate.ReasonRunContainer}}
 	waits := Generate(in)
 	if a := waits.ContainerStatuses[0]; a.State.Waiting == nil || a.LastTerminationState.Terminated == nil {
 		t.Errorf("while it waits: %+v", a)
@@ -341,14 +341,14 @@ func TestHowPodsEnd(t *testing.T) {
 
 	pod = testPod(corev1.RestartPolicyNever, "i", "a")
 	ended := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit1"), Ready: yes, Started: yes, Terminal: true, Now: now})
-	if a := ended.ContainerStatuses[0].State.Waiting; ended.Phase != corev1.PodFailed || a == nil || a.Reason != podruntime.ReasonPodInitializing {
+	if a := ended.ContainerStatuses[0].State.Waiting; ended.Phase != corev1.PodFailed || a == nil || a.Reason != runtimestate.ReasonPodInitializing {
 		t.Errorf("after an init container failed: %s, %+v", ended.Phase, ended.ContainerStatuses[0].State)
 	}
 
 	for _, c := range []struct {
-		runtime *podruntime.PodStatus
+		runtime *runtimestate.PodStatus
 		message string
-	}{{&podruntime.PodStatus{}, "no pod sandbox exists"}, {&podruntime.PodStatus{Sandboxes: []*podruntime.SandboxStatus{{ID: "s"}}}, "pod sandbox is not ready"}} {
+	}{{&runtimestate.PodStatus{}, "no pod sandbox exists"}, {&runtimestate.PodStatus{Sandboxes: []*runtimestate.SandboxStatus{{ID: "s"}}}, "pod sandbox is not ready"}} {
 		status := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: c.runtime, Ready: yes, Started: yes, Now: now})
 		if got := findCondition(status.Conditions, corev1.PodReadyToStartContainers); got.Status != corev1.ConditionFalse || got.Reason != "PodSandboxNotReady" || got.Message != c.message {
 			t.Errorf("condition %+v, want %s", got, c.message)

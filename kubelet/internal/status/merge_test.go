@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
@@ -61,7 +61,7 @@ func TestThePhaseWaitsForContainers(t *testing.T) {
 func TestASidecarThatNeverStarted(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyAlways, "i+", "a")
 	pod.Spec.InitContainers[0].StartupProbe = &corev1.Probe{}
-	no := func(string, podruntime.ContainerID) bool { return false }
+	no := func(string, runtimestate.ContainerID) bool { return false }
 	in := Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit0"), Ready: no, Started: no, Terminal: true, Now: now}
 	if a := Generate(in).ContainerStatuses[0].State.Waiting; a == nil || a.Reason != "PodInitializing" {
 		t.Errorf("%+v", a)

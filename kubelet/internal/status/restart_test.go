@@ -6,14 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
 // stage is a moment of a pod that begins anew.
 type stage struct {
 	name, runtime string
-	waiting       map[string]podruntime.Waiting
+	waiting       map[string]runtimestate.Waiting
 	phase         corev1.PodPhase
 	states        string
 	restarting    corev1.ConditionStatus
@@ -76,7 +76,7 @@ func TestAPodThatBeginsAnew(t *testing.T) {
 	}
 	walk(t, pod, append(begin, stage{"init container fails", "i=exit1", nil, corev1.PodFailed, "T1:Error|W:PodInitializing W:PodInitializing", gone}))
 
-	held := map[string]podruntime.Waiting{"a": {Reason: podruntime.ReasonCrashLoopBackOff}}
+	held := map[string]runtimestate.Waiting{"a": {Reason: runtimestate.ReasonCrashLoopBackOff}}
 	walk(t, pod, append(begin[:2:2],
 		stage{"held back", "a=exit42 b=exit0 i=exit0", held, corev1.PodPending, "T0:Completed|W:CrashLoopBackOff T0:Completed", there}))
 	// A kubelet that comes back after the machine did goes on from what the API has.

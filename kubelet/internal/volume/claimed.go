@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/volume/claim"
 	"kctl/kubelet/internal/volume/hostpath"
 	"kctl/kubelet/internal/volume/local"
@@ -63,7 +64,7 @@ func (m *Manager) makeLocal(ctx context.Context, pod *core.Pod, made *volume, so
 		return err
 	}
 	one := local.Volume{
-		Name: made.persistent, Source: source, ReadOnly: made.readOnly, Options: options, Pods: filepath.Join(m.config.RootDir, "pods"),
+		Name: made.persistent, Source: source, ReadOnly: made.readOnly, Options: options, Pods: podfiles.PodsDir(m.config.RootDir),
 		Warn: func(reason, message string) { m.config.Warn(pod, reason, message) },
 	}
 	return one.SetUp(ctx, pod, made.path)

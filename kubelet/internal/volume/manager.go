@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/claim"
 	"kctl/kubelet/internal/volume/projected"
@@ -113,7 +114,7 @@ func (m *Manager) allocatable() corev1.ResourceList {
 }
 
 func (m *Manager) podDir(uid types.UID) string {
-	return filepath.Join(m.config.RootDir, "pods", string(uid))
+	return podfiles.PodDir(m.config.RootDir, uid)
 }
 
 // volumeDir is where the volume is; empty for kinds that are elsewhere.

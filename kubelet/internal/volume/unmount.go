@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/volume/mount"
 )
 
@@ -66,7 +67,7 @@ func remove(dir string) error {
 // Pods are the pods that have a directory on the node, of this kubelet or of
 // an earlier one.
 func (m *Manager) Pods() ([]types.UID, error) {
-	entries, err := os.ReadDir(filepath.Join(m.config.RootDir, "pods"))
+	entries, err := os.ReadDir(podfiles.PodsDir(m.config.RootDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

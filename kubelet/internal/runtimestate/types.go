@@ -1,4 +1,4 @@
-package podruntime
+package runtimestate
 
 import (
 	"fmt"
@@ -78,7 +78,7 @@ func (c *ContainerStatus) Failed() bool {
 
 // ran is how long a container that has ended did before; zero for one that never
 // started.
-func (c *ContainerStatus) ran() time.Duration {
+func (c *ContainerStatus) Ran() time.Duration {
 	if c == nil || c.State != StateExited || c.StartedAt.Unix() <= 0 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package podruntime
+package runtimestate
 
 import (
 	"encoding/json"
@@ -40,7 +40,7 @@ func podIdentity(pod *core.Pod) map[string]string {
 	}
 }
 
-func sandboxLabels(pod *core.Pod) map[string]string {
+func SandboxLabels(pod *core.Pod) map[string]string {
 	labels := maps.Clone(pod.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -49,15 +49,15 @@ func sandboxLabels(pod *core.Pod) map[string]string {
 	return labels
 }
 
-func containerLabels(pod *core.Pod, container *core.Container) map[string]string {
+func ContainerLabels(pod *core.Pod, container *core.Container) map[string]string {
 	labels := podIdentity(pod)
 	labels[kubelettypes.KubernetesContainerNameLabel] = container.Name
 	return labels
 }
 
-func containerAnnotations(pod *core.Pod, container *core.Container, restartCount int32) map[string]string {
+func ContainerAnnotations(pod *core.Pod, container *core.Container, restartCount int32) map[string]string {
 	annotations := map[string]string{
-		annotationHash:                   strconv.FormatUint(hashContainer(container), 16),
+		annotationHash:                   strconv.FormatUint(HashContainer(container), 16),
 		annotationRestartCount:           strconv.Itoa(int(restartCount)),
 		annotationTerminationMessagePath: container.TerminationMessagePath,
 		annotationTerminationPolicy:      string(container.TerminationMessagePolicy),
@@ -80,7 +80,7 @@ func containerAnnotations(pod *core.Pod, container *core.Container, restartCount
 // remembered is a pod and a container with just as much of their specs as the
 // annotations of a container tell: what it takes to end a container whose pod
 // is gone from every source.
-func remembered(labels, annotations map[string]string) (*core.Pod, *core.Container) {
+func Remembered(labels, annotations map[string]string) (*core.Pod, *core.Container) {
 	pod := &core.Pod{}
 	pod.Name = labels[kubelettypes.KubernetesPodNameLabel]
 	pod.Namespace = labels[kubelettypes.KubernetesPodNamespaceLabel]
@@ -106,7 +106,7 @@ func remembered(labels, annotations map[string]string) (*core.Pod, *core.Contain
 // hashContainer tells apart container specs that need a new container. As
 // upstream, and with its result, it looks at the name and the image only: the
 // API lets nothing else change without a restart.
-func hashContainer(container *core.Container) uint64 {
+func HashContainer(container *core.Container) uint64 {
 	hash := fnv.New32a()
 	picked := mustJSON(map[string]string{"name": container.Name, "image": container.Image})
 	_, _ = hash.Write([]byte(dump.ForHash([]byte(picked)))) // a hash never fails

@@ -1,4 +1,9 @@
-package podruntime
+// Package podfiles says where on the node the files of pods are: what the kubelet
+// keeps for each below its own directory, and the logs.
+//
+// Every room that reads or writes one of them asks here, so that who takes files
+// away and who makes them mean the same. It never touches them.
+package podfiles
 
 import (
 	"fmt"
@@ -19,9 +24,12 @@ func LogPath(container string, restartCount int32) string {
 	return filepath.Join(container, strconv.Itoa(int(restartCount))+".log")
 }
 
+// PodsDir is where everything that the kubelet keeps for pods is.
+func PodsDir(rootDir string) string { return filepath.Join(rootDir, "pods") }
+
 // PodDir is where everything that the kubelet keeps for a pod is.
 func PodDir(rootDir string, uid types.UID) string {
-	return filepath.Join(rootDir, "pods", string(uid))
+	return filepath.Join(PodsDir(rootDir), string(uid))
 }
 
 // HostsFile is the file that a pod's containers see as /etc/hosts.

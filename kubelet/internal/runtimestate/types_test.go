@@ -1,4 +1,4 @@
-package podruntime
+package runtimestate
 
 import (
 	"slices"
@@ -40,15 +40,16 @@ func TestPodStatusFindsNewestContainer(t *testing.T) {
 // The machine's clock was set back by an hour between a and a, and between the
 // sandboxes: what came later is newer all the same.
 func TestNewestFirstWhenTheClockWasSetBack(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	made := func(name string, restarts int32, minute int) *ContainerStatus {
-		return &ContainerStatus{Name: name, RestartCount: restarts, CreatedAt: epoch.Add(time.Duration(minute) * time.Minute)}
+		return &ContainerStatus{Name: name, RestartCount: restarts, CreatedAt: start.Add(time.Duration(minute) * time.Minute)}
 	}
 	s := &PodStatus{
 		Containers: []*ContainerStatus{made("a", 0, 60), made("b", 0, 30), made("a", 2, 5), made("a", 1, 0), made("c", 0, 70), made("b", 1, 80)},
-		Sandboxes:  []*SandboxStatus{{Attempt: 0, CreatedAt: epoch.Add(time.Hour)}, {Attempt: 1, CreatedAt: epoch, Ready: true, IPs: []string{"10.0.0.1"}}},
+		Sandboxes:  []*SandboxStatus{{Attempt: 0, CreatedAt: start.Add(time.Hour)}, {Attempt: 1, CreatedAt: start, Ready: true, IPs: []string{"10.0.0.1"}}},
 	}
-	s.sort()
-	want := []creation{{"b", 1, epoch.Add(80 * time.Minute)}, {"c", 0, epoch.Add(70 * time.Minute)}, {"a", 2, epoch.Add(5 * time.Minute)}, {"a", 1, epoch}, {"a", 0, epoch.Add(time.Hour)}, {"b", 0, epoch.Add(30 * time.Minute)}}
+	s.Sort()
+	want := []creation{{"b", 1, start.Add(80 * time.Minute)}, {"c", 0, start.Add(70 * time.Minute)}, {"a", 2, start.Add(5 * time.Minute)}, {"a", 1, start}, {"a", 0, start.Add(time.Hour)}, {"b", 0, start.Add(30 * time.Minute)}}
 	var got []creation
 	for _, c := range s.Containers {
 		got = append(got, c.creation())

@@ -1,4 +1,4 @@
-package podruntime
+package runtimestate
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
+	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/proto/core"
@@ -20,11 +21,36 @@ import (
 // queryParallelism bounds the status calls for one pod at one time.
 const queryParallelism = 8
 
+// Reader asks the runtime. It is safe for concurrent use.
+type Reader struct {
+	runtime *cri.Client
+	name    string // of the runtime
+	clock   clock.PassiveClock
+}
+
+// NewReader returns a Reader of the runtime, which it asks for its name.
+func NewReader(ctx context.Context, runtime *cri.Client, clock clock.PassiveClock) (*Reader, error) {
+	version, err := runtime.Version(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the container runtime who it is: %w", err)
+	}
+	if v := version.GetRuntimeApiVersion(); v != "v1" {
+		return nil, fmt.Errorf("container runtime %s speaks CRI %s; only v1 is supported", version.GetRuntimeName(), v)
+	}
+	return &Reader{runtime: runtime, name: version.GetRuntimeName(), clock: clock}, nil
+}
+
+// Name is the runtime's own name, the first part of its container ids.
+func (r *Reader) Name() string { return r.name }
+
+// ContainerID is how the API names the runtime's container.
+func (r *Reader) ContainerID(id string) ContainerID { return ContainerID{Type: r.name, ID: id} }
+
 // Pods lists every pod that the runtime has anything of, dead or alive, by two
 // calls whatever their number. Sandboxes and containers that no kubelet made
 // are left out.
-func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
-	sandboxes, containers, err := m.list(ctx, nil)
+func (r *Reader) Pods(ctx context.Context) ([]*RunningPod, error) {
+	sandboxes, containers, err := r.list(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +74,7 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 				state = StateRunning
 			}
 			p.Sandboxes = append(p.Sandboxes, &RunningContainer{
-				ID: m.containerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), Attempt: int32(s.GetMetadata().GetAttempt()),
+				ID: r.ContainerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), Attempt: int32(s.GetMetadata().GetAttempt()),
 			})
 			sources[s.GetId()] = s.GetAnnotations()[core.ConfigSourceAnnotation]
 		}
@@ -56,7 +82,7 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 	for _, c := range containers {
 		if p := pod(c.GetLabels()); p != nil {
 			p.Containers = append(p.Containers, &RunningContainer{
-				ID: m.containerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
+				ID: r.ContainerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
 				State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
 				Attempt: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
 			})
@@ -78,9 +104,9 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 // PodStatus asks the runtime for all that it has of one pod. A pod that it
 // does not know has an empty status. Name and namespace are taken over into it;
 // where they are not known, the runtime says them.
-func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error) {
-	status := &PodStatus{UID: uid, Name: name, Namespace: namespace, At: m.Clock.Now()}
-	sandboxes, containers, err := m.list(ctx, map[string]string{kubelettypes.KubernetesPodUIDLabel: string(uid)})
+func (r *Reader) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error) {
+	status := &PodStatus{UID: uid, Name: name, Namespace: namespace, At: r.clock.Now()}
+	sandboxes, containers, err := r.list(ctx, map[string]string{kubelettypes.KubernetesPodUIDLabel: string(uid)})
 	if err != nil {
 		return nil, fmt.Errorf("status of pod %s/%s: %w", namespace, name, err)
 	}
@@ -93,10 +119,10 @@ func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace 
 	var g errgroup.Group
 	g.SetLimit(queryParallelism)
 	for i, s := range sandboxes {
-		g.Go(func() (err error) { boxes[i], err = m.sandboxStatus(ctx, s.GetId()); return })
+		g.Go(func() (err error) { boxes[i], err = r.Sandbox(ctx, s.GetId()); return })
 	}
 	for i, c := range containers {
-		g.Go(func() (err error) { statuses[i], err = m.containerStatus(ctx, c.GetId(), c.GetPodSandboxId()); return })
+		g.Go(func() (err error) { statuses[i], err = r.Container(ctx, c.GetId(), c.GetPodSandboxId()); return })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("status of pod %s/%s: %w", namespace, name, err)
@@ -104,13 +130,13 @@ func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace 
 	// What was removed since it was listed is nil.
 	status.Sandboxes = slices.DeleteFunc(boxes, func(s *SandboxStatus) bool { return s == nil })
 	status.Containers = slices.DeleteFunc(statuses, func(s *ContainerStatus) bool { return s == nil })
-	status.sort()
+	status.Sort()
 	return status, nil
 }
 
 // sort puts sandboxes and containers newest first, and takes the pod's IPs
 // from the newest sandbox.
-func (s *PodStatus) sort() {
+func (s *PodStatus) Sort() {
 	newestFirst(s.Sandboxes, (*SandboxStatus).creation)
 	newestFirst(s.Containers, (*ContainerStatus).creation)
 	s.IPs = nil
@@ -121,22 +147,22 @@ func (s *PodStatus) sort() {
 
 // list asks for the sandboxes and containers with all the labels, at the same
 // time; nil asks for all.
-func (m *Manager) list(ctx context.Context, labels map[string]string) (sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container, err error) {
+func (r *Reader) list(ctx context.Context, labels map[string]string) (sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		sandboxes, err = m.runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: labels})
+		sandboxes, err = r.runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: labels})
 		return err
 	})
 	g.Go(func() (err error) {
-		containers, err = m.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: labels})
+		containers, err = r.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: labels})
 		return err
 	})
 	return sandboxes, containers, g.Wait()
 }
 
-// sandboxStatus is nil if the sandbox is gone.
-func (m *Manager) sandboxStatus(ctx context.Context, id string) (*SandboxStatus, error) {
-	s, err := m.runtime.PodSandboxStatus(ctx, id)
+// Sandbox asks for one sandbox; it is nil if the sandbox is gone.
+func (r *Reader) Sandbox(ctx context.Context, id string) (*SandboxStatus, error) {
+	s, err := r.runtime.PodSandboxStatus(ctx, id)
 	if cri.IsNotFound(err) {
 		return nil, nil
 	}
@@ -167,22 +193,22 @@ func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) []string {
 	return ips
 }
 
-// containerStatus is nil if the container is gone.
-func (m *Manager) containerStatus(ctx context.Context, id, sandboxID string) (*ContainerStatus, error) {
-	c, err := m.runtime.ContainerStatus(ctx, id)
+// Container asks for one container; it is nil if the container is gone.
+func (r *Reader) Container(ctx context.Context, id, sandboxID string) (*ContainerStatus, error) {
+	c, err := r.runtime.ContainerStatus(ctx, id)
 	if cri.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return m.convertContainer(ctx, c, sandboxID), nil
+	return r.convertContainer(ctx, c, sandboxID), nil
 }
 
-func (m *Manager) convertContainer(ctx context.Context, c *runtimeapi.ContainerStatus, sandboxID string) *ContainerStatus {
+func (r *Reader) convertContainer(ctx context.Context, c *runtimeapi.ContainerStatus, sandboxID string) *ContainerStatus {
 	annotations := c.GetAnnotations()
 	status := &ContainerStatus{
-		ID:           m.containerID(c.GetId()),
+		ID:           r.ContainerID(c.GetId()),
 		SandboxID:    sandboxID,
 		Name:         c.GetLabels()[kubelettypes.KubernetesContainerNameLabel],
 		State:        containerState(c.GetState()),
@@ -193,7 +219,7 @@ func (m *Manager) convertContainer(ctx context.Context, c *runtimeapi.ContainerS
 		Hash:         parseHash(annotations[annotationHash]),
 		User:         containerUser(c.GetUser().GetLinux()),
 
-		RecursiveReadOnly: recursivePaths(c.GetMounts()),
+		RecursiveReadOnly: RecursivePaths(c.GetMounts()),
 	}
 	if status.State != StateCreated {
 		status.StartedAt = unixNano(c.GetStartedAt())
@@ -214,7 +240,7 @@ func containerUser(user *runtimeapi.LinuxContainerUser) *corev1.LinuxContainerUs
 	return &corev1.LinuxContainerUser{UID: user.GetUid(), GID: user.GetGid(), SupplementalGroups: user.GetSupplementalGroups()}
 }
 
-func recursivePaths(mounts []*runtimeapi.Mount) []string {
+func RecursivePaths(mounts []*runtimeapi.Mount) []string {
 	var paths []string
 	for _, m := range mounts {
 		if m.GetRecursiveReadOnly() {
