@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -27,7 +28,7 @@ func (d *Document) Explain(w io.Writer, kind schema.GroupVersionKind, path []str
 		fmt.Fprintf(e.out, "GROUP:      %s\n", kind.Group)
 	}
 	fmt.Fprintf(e.out, "KIND:       %s\nVERSION:    %s\n\n", kind.Kind, kind.Version)
-	err := e.walk(t, path)
+	err := errors.Join(e.walk(t, path), e.endless(kind))
 	if _, writeErr := io.WriteString(w, e.out.String()); writeErr != nil {
 		return writeErr
 	}
@@ -38,6 +39,21 @@ type explanation struct {
 	document *Document
 	out      *strings.Builder
 	depth    Depth
+}
+
+// What is believed of a document, which an aggregated server or none of ours may have
+// written: types can refer to themselves, and each to the next many times.
+const (
+	mostNested = 100     // lists and maps in each other
+	mostText   = 4 << 20 // bytes; Pod has 52,000
+)
+
+// endless is an error where the text was cut.
+func (e *explanation) endless(kind schema.GroupVersionKind) error {
+	if e.out.Len() <= mostText {
+		return nil
+	}
+	return fmt.Errorf("the fields of %s were cut: they take more than %d bytes", kind, mostText)
 }
 
 // walk follows the path to the field to explain.
@@ -60,34 +76,46 @@ func (e *explanation) walk(t *Type, path []string) error {
 
 // inner is the type whose fields a value has: its own, its items', its values'.
 func (e *explanation) inner(t *Type) *Type {
-	whole, _ := e.document.Resolve(t)
-	switch {
-	case whole.Items != nil:
-		return e.inner(whole.Items)
-	case whole.values() != nil:
-		return e.inner(whole.values())
+	for range mostNested {
+		whole, _ := e.document.Resolve(t)
+		next := whole.within()
+		if next == nil {
+			return whole
+		}
+		t = next
 	}
-	return whole
+	return &Type{}
+}
+
+// within is the type of what a list or a map has in it; nil for others.
+func (t *Type) within() *Type {
+	if t.Items != nil {
+		return t.Items
+	}
+	return t.values()
 }
 
 // typeName is what a field's type is called.
 func (e *explanation) typeName(t *Type) string {
-	whole, name := e.document.Resolve(t)
-	switch {
-	case name != "" && (whole.Type == "object" || whole.Type == ""):
-		return name
-	case whole.IntOrString:
-		return "IntOrString"
-	case whole.Type == "array" && whole.Items != nil:
-		return "[]" + e.typeName(whole.Items)
-	case whole.values() != nil:
-		return "map[string]" + e.typeName(whole.values())
-	case whole.Type == "object":
-		return "Object"
-	case whole.Type == "":
-		return "Object"
+	before := ""
+	for range mostNested {
+		whole, name := e.document.Resolve(t)
+		switch {
+		case name != "" && (whole.Type == "object" || whole.Type == ""):
+			return before + name
+		case whole.IntOrString:
+			return before + "IntOrString"
+		case whole.Type == "array" && whole.Items != nil:
+			before, t = before+"[]", whole.Items
+		case whole.values() != nil:
+			before, t = before+"map[string]", whole.values()
+		case whole.Type == "object", whole.Type == "":
+			return before + "Object"
+		default:
+			return before + whole.Type
+		}
 	}
-	return whole.Type
+	return before
 }
 
 func (e *explanation) field(name string, t *Type) {
@@ -107,21 +135,15 @@ func (e *explanation) field(name string, t *Type) {
 func (e *explanation) describe(t *Type) {
 	fmt.Fprintln(e.out, "DESCRIPTION:")
 	whole, _ := e.document.Resolve(t)
-	for level := t; level != nil; {
+	for level, steps := t, 0; level != nil && steps < mostNested; steps++ {
 		if level.Description != "" {
 			e.out.WriteString(wrap(level.Description, "    "))
 		}
 		next, _ := e.document.Resolve(level)
-		switch {
-		case next != level:
-			level = next
-		case level.Items != nil:
-			level = level.Items
-		case level.values() != nil:
-			level = level.values()
-		default:
-			level = nil
+		if next == level {
+			next = level.within()
 		}
+		level = next
 	}
 	if t.Description == "" && whole.Description == "" {
 		fmt.Fprintln(e.out, "    <empty>")
@@ -143,7 +165,13 @@ func (e *explanation) fields(t *Type, level int, above map[*Type]bool) {
 	above[t] = true
 	defer delete(above, t)
 	for _, name := range slices.Sorted(maps.Keys(t.Properties)) {
+		if e.out.Len() > mostText {
+			return
+		}
 		field := t.Properties[name]
+		if field == nil {
+			continue
+		}
 		mark := ""
 		if slices.Contains(t.Required, name) {
 			mark = " -required-"

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -45,7 +46,7 @@ func (d *Document) ExplainV2(w io.Writer, kind schema.GroupVersionKind, path []s
 	fmt.Fprintf(e.out, "KIND:     %s\nVERSION:  %s\n\n", kind.Kind, kind.GroupVersion())
 	e.model(name, field)
 	_, err := io.WriteString(w, e.out.String())
-	return err
+	return errors.Join(err, e.endless(kind))
 }
 
 type explanationV2 struct{ explanation }
@@ -89,41 +90,50 @@ func (e *explanationV2) model(name string, field *Type) {
 // descriptions are those on the way to the type whose fields a value has.
 func (e *explanationV2) descriptions(t *Type) []string {
 	texts := []string{t.Description}
-	for {
+	for len(texts) < mostNested {
 		next, _ := e.document.Resolve(t)
-		switch {
-		case next != t:
-		case t.Items != nil:
-			next = t.Items
-		case t.values() != nil:
-			next = t.values()
-		default:
-			return texts
+		if next == t {
+			next = t.within()
+		}
+		if next == nil {
+			break
 		}
 		t = next
 		texts = append(texts, t.Description)
 	}
+	return texts
 }
 
 // typeName is what a type is called where objects have no names.
 func (e *explanationV2) typeName(t *Type) string {
-	whole, _ := e.document.Resolve(t)
-	switch {
-	case len(whole.Properties) > 0:
-		return "Object"
-	case whole.Type == "array" && whole.Items != nil:
-		return "[]" + e.typeName(whole.Items)
-	case whole.values() != nil:
-		return "map[string]" + e.typeName(whole.values())
-	case whole.Type == "object":
-		return "map[string]"
+	before := ""
+	for range mostNested {
+		whole, _ := e.document.Resolve(t)
+		switch {
+		case len(whole.Properties) > 0:
+			return before + "Object"
+		case whole.Type == "array" && whole.Items != nil:
+			before, t = before+"[]", whole.Items
+		case whole.values() != nil:
+			before, t = before+"map[string]", whole.values()
+		case whole.Type == "object":
+			return before + "map[string]"
+		default:
+			return before + whole.Type
+		}
 	}
-	return whole.Type
+	return before
 }
 
 func (e *explanationV2) fields(t *Type, indent string, level int, above map[*Type]bool) {
 	for _, name := range slices.Sorted(maps.Keys(t.Properties)) {
+		if e.out.Len() > mostText {
+			return
+		}
 		field := t.Properties[name]
+		if field == nil {
+			continue
+		}
 		if !e.depth.Recursive {
 			mark := ""
 			if slices.Contains(t.Required, name) {

@@ -79,7 +79,7 @@ func Load(ctx context.Context, client *rest.Client, gv schema.GroupVersion) (*Do
 // Kind is the schema of a kind's objects.
 func (d *Document) Kind(kind schema.GroupVersionKind) (*Type, bool) {
 	for _, t := range d.types {
-		if slices.Contains(t.Kinds, kind) {
+		if t != nil && slices.Contains(t.Kinds, kind) {
 			return t, true
 		}
 	}
@@ -90,7 +90,7 @@ func (d *Document) Kind(kind schema.GroupVersionKind) (*Type, bool) {
 // stays; whole is the type referred to, if any, and name what it is called.
 func (d *Document) Resolve(t *Type) (whole *Type, name string) {
 	ref := t.Ref
-	if ref == "" && len(t.AllOf) == 1 {
+	if ref == "" && len(t.AllOf) == 1 && t.AllOf[0] != nil {
 		ref = t.AllOf[0].Ref
 	}
 	if ref == "" {

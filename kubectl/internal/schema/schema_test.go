@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,12 +26,17 @@ const small = `{"paths":{"/x":{"patch":{"x-kubernetes-group-version-kind":{"grou
 
 func load(t *testing.T) *Document {
 	t.Helper()
+	return loadFrom(t, small)
+}
+
+func loadFrom(t *testing.T, text string) *Document {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/openapi/v3/apis/g/v1" {
 			http.NotFound(w, r)
 			return
 		}
-		fmt.Fprint(w, small)
+		fmt.Fprint(w, text)
 	}))
 	t.Cleanup(server.Close)
 	client, err := rest.New(&rest.Config{Host: server.URL})
@@ -94,6 +100,38 @@ func TestExplainV2(t *testing.T) {
 	}
 	if err := document.ExplainV2(&out, thing, []string{"none"}, Depth{}); err == nil || err.Error() != `field "none" does not exist` {
 		t.Errorf("a field that is not there: %v", err)
+	}
+}
+
+// A document whose types lie in themselves, or in each other three times each, is
+// explained in bounded time and memory, whoever wrote it.
+func TestExplainWithoutEnd(t *testing.T) {
+	types := []string{
+		`"T":{"type":"object","x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"Thing"}],"properties":{
+			"list":{"$ref":"#/L"},"map":{"$ref":"#/M"},"round":{"$ref":"#/R"},"wide":{"$ref":"#/B0"},"none":null,"all":{"allOf":[null]},"lost":{"$ref":"#/Lost"}}}`,
+		`"L":{"type":"array","items":{"$ref":"#/L"}}`, `"M":{"type":"object","additionalProperties":{"$ref":"#/M"}}`,
+		`"R":{"description":"r","$ref":"#/R2"}`, `"R2":{"$ref":"#/R"}`, `"Lost":null`,
+	}
+	for i := range 40 {
+		next := fmt.Sprintf(`{"$ref":"#/B%d"}`, i+1)
+		types = append(types, fmt.Sprintf(`"B%d":{"type":"object","properties":{"x":%s,"y":%s,"z":%s}}`, i, next, next, next))
+	}
+	document := loadFrom(t, `{"components":{"schemas":{`+strings.Join(types, ",")+`}}}`)
+	for _, path := range [][]string{nil, {"list"}, {"map"}, {"round"}, {"all"}, {"lost"}} {
+		if err := document.Explain(io.Discard, thing, path, Depth{}); err != nil {
+			t.Errorf("%v: %v", path, err)
+		}
+		if err := document.ExplainV2(io.Discard, thing, path, Depth{}); err != nil {
+			t.Errorf("%v, v2: %v", path, err)
+		}
+	}
+	for _, explain := range []func(io.Writer, schema.GroupVersionKind, []string, Depth) error{document.Explain, document.ExplainV2} {
+		if err := explain(io.Discard, thing, nil, Depth{Recursive: true}); err == nil || !strings.Contains(err.Error(), "were cut") {
+			t.Errorf("without an end: %v", err)
+		}
+		if err := explain(io.Discard, thing, nil, Depth{Recursive: true, Max: 3}); err != nil {
+			t.Errorf("three levels: %v", err)
+		}
 	}
 }
 
