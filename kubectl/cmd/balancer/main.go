@@ -1,5 +1,5 @@
-// Command balancer spreads TCP connections over the API servers of a cluster that
-// answer.
+// Command balancer spreads TCP connections over those of a cluster's API servers
+// that answer.
 package main
 
 import (
