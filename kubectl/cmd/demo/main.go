@@ -1,6 +1,6 @@
 // Command demo is what the demo image runs: a small web server that says which
-// pod it is in, and a few words by which a container can be made to sleep,
-// print or fail without a shell.
+// pod it is in, and a few subcommands that make a container sleep, print or
+// fail without a shell.
 package main
 
 import (
