@@ -1,5 +1,6 @@
-// Package archive packs files for `kctl cp` and unpacks what a container sends:
-// tar streams, of which nothing may land outside the place that the user named.
+// Package archive packs files for `kctl cp` and unpacks the tar streams that
+// containers send: nothing in them may end up outside the place that the user
+// named.
 //
 // Package command calls it. It reads and writes local files only.
 package archive
@@ -16,7 +17,7 @@ import (
 	"strings"
 )
 
-// Pack writes a file, or a directory with all that is in it, under a name.
+// Pack writes a file, or a directory with everything in it, under a name.
 func Pack(w io.Writer, source, name string) error {
 	out := tar.NewWriter(w)
 	err := filepath.WalkDir(source, func(file string, entry fs.DirEntry, err error) error {
@@ -68,10 +69,10 @@ func add(out *tar.Writer, file, name string, entry fs.DirEntry) error {
 	return nil
 }
 
-// Unpack puts what lies under prefix in the stream at destination, and returns
-// how many files it was. Everything is opened below destination's root, so that
-// neither names nor links in the stream can lead out of it. Links are left out,
-// each with a warning: a container says where they lead.
+// Unpack extracts what is under prefix in the stream to destination, and
+// returns the number of files. Everything is opened below destination's root,
+// so that neither names nor links in the stream can lead out of it. Links are
+// skipped, each with a warning, because the container decides where they lead.
 func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, error) {
 	if info, err := os.Stat(destination); err == nil && info.IsDir() {
 		destination = filepath.Join(destination, path.Base(prefix))
@@ -119,12 +120,12 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 	}
 }
 
-// longest name of a file, in bytes, that is taken from a container (Linux'
-// PATH_MAX): below a root there would be none, and a name of a megabyte would be
-// half a million directories, each within the last.
+// longest is the longest file name, in bytes, that is accepted from a container
+// (Linux' PATH_MAX). Files below a root have no such limit, and a name of a
+// megabyte could be half a million nested directories.
 const longest = 4096
 
-// shown is an error about a file whose name a container chose, fit for a terminal.
+// shown makes an error about a file whose name a container chose fit for a terminal.
 func shown(err error) error {
 	var about *fs.PathError
 	if errors.As(err, &about) {
