@@ -20,9 +20,10 @@ type backend struct {
 	streams map[net.Conn]bool
 }
 
-// set notes how the server answered, and reports whether that is news. Where it
-// has stopped answering at all, its connections are closed; one that says it is
-// not ready may be about to stop in good order, and finishes what it has.
+// set notes how the server answered, and reports whether that is a change. If
+// it has stopped answering at all, its connections are closed; one that says
+// that it is not ready may be shutting down in good order, and may finish its
+// requests.
 func (b *backend) set(err error) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,10 +61,10 @@ func (b *backend) connections() int {
 	return len(b.streams)
 }
 
-// newChecker returns a client that makes a new connection for each question: a
-// server that has stopped accepting is to be noticed. The certificate is not
-// looked at, because nothing is believed that the answer says, but that there is
-// one; clients check it, through the balancer.
+// newChecker returns a client that makes a new connection for each check, to
+// notice a server that no longer accepts any. It does not verify the
+// certificate, because only the fact that there is an answer counts; clients
+// verify it themselves, through the balancer.
 func newChecker(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -74,7 +75,7 @@ func newChecker(timeout time.Duration) *http.Client {
 var errNotReady = errors.New("it is not ready")
 
 // check asks the server whether it is ready. One that does not tell strangers
-// (401, 403) answers, which is all that can be known of it.
+// (401, 403) at least answers, which is all that can be known.
 func check(ctx context.Context, client *http.Client, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/readyz", nil)
 	if err != nil {

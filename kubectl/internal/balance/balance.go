@@ -36,7 +36,7 @@ type Balancer struct {
 	seats    chan struct{}
 }
 
-// New returns a Balancer that serves nobody yet.
+// New returns a Balancer; Run makes it serve.
 func New(o Options) (*Balancer, error) {
 	if len(o.Backends) == 0 {
 		return nil, errors.New("no servers to give connections to")
@@ -104,7 +104,7 @@ func (b *Balancer) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// watch asks one server again and again how it is.
+// watch checks one server repeatedly.
 func (b *Balancer) watch(ctx context.Context, one *backend) error {
 	for {
 		err := check(ctx, b.checker, one.address)

@@ -1,8 +1,8 @@
 // Package balance spreads TCP connections over several API servers, without
-// reading what goes through them: TLS is between clients and servers. It asks
-// each server again and again whether it answers, gives new connections to those
-// only that do, and ends the connections to one that has stopped, so that clients
-// come back and get another.
+// reading what goes through them: TLS is between clients and servers. It checks
+// repeatedly whether each server answers, gives new connections only to those
+// that do, and closes the connections to one that has stopped, so that clients
+// reconnect to another.
 //
 // The command balancer calls it. It holds no keys and knows no users.
 package balance
