@@ -27,27 +27,27 @@ import (
 // Discovery is how a machine that joins knows that a server is the cluster's.
 type Discovery struct {
 	Server string   // host:port
-	Hashes []string // of the authorities that are believed in
-	Unsafe bool     // believe in whoever answers
+	Hashes []string // of the authorities that are trusted
+	Unsafe bool     // trust any server that answers
 	File   string   // a kubeconfig with server and authority, instead of all that
 }
 
-// Cluster is what a machine found out about a cluster. Nothing secret was sent
-// for it.
+// Cluster is what a machine found out about a cluster. No secret was sent to
+// find it out.
 type Cluster struct {
 	Server string // URL
 	CA     []byte // PEM
-	// Time is the server's clock; zero if it does not tell.
+	// Time is the server's clock; zero if unknown.
 	Time time.Time
 }
 
 // answerWithin bounds each step of finding out.
 const answerWithin = 10 * time.Second
 
-// maxInfo bounds what is read of what an unknown server says.
+// maxInfo bounds how many bytes of an unknown server's answer are read.
 const maxInfo = 1 << 20
 
-// infoPath is what clusters made by kubeadm tell everybody about themselves.
+// infoPath is where clusters made by kubeadm publish information about themselves.
 const infoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 // Find finds out.

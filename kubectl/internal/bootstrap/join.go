@@ -30,7 +30,7 @@ type Options struct {
 	NodeName, NodeIP string
 	ClusterDNS       []string
 	ClusterDomain    string
-	// ServerTLS has the kubelet ask for its serving certificate, which somebody
+	// ServerTLS makes the kubelet request its serving certificate, which somebody
 	// has to approve.
 	ServerTLS bool
 	// NodeNetwork is the kubelet's --node-network; "" leaves the network to others.
@@ -54,10 +54,10 @@ func (n Node) ca() string            { return n.path("pki/ca.crt") }
 func (n Node) bootstrap() string     { return n.path("bootstrap-kubelet.kubeconfig") }
 func (n Node) configuration() string { return n.path("kubelet.yaml") }
 
-// Kubeconfig is what the kubelet has once it was let in.
+// Kubeconfig is the file that the kubelet writes once it has been let in.
 func (n Node) Kubeconfig() string { return n.path("kubelet.kubeconfig") }
 
-// Joined is what came of joining.
+// Joined is the result of joining.
 type Joined struct {
 	Node   string
 	Server string
@@ -102,9 +102,9 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Join makes this machine one that a kubelet can join the cluster from: it
-// finds out that the server is the cluster's, checks the machine, and only then
-// writes the kubelet's files. What can't be finished is taken back.
+// Join prepares this machine for a kubelet to join the cluster: it verifies
+// that the server is the cluster's, checks the machine, and only then writes
+// the kubelet's files. If it can't finish, it removes what it wrote.
 func Join(ctx context.Context, o Options) (*Joined, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 	return joined, o.write(found, token, joined.Before)
 }
 
-// joined says whether the kubelet has a certificate that is still good.
+// joined says whether the kubelet has a valid certificate.
 func (n Node) joined(now time.Time) (bool, error) {
 	config, err := rest.LoadKubeconfig(n.Kubeconfig())
 	if errors.Is(err, os.ErrNotExist) {
@@ -182,8 +182,9 @@ type file struct {
 	keep bool // if it is there
 }
 
-// write writes what is not there, and takes it back if it can't write it all.
-// What somebody may have changed since, the kubelet's configuration, is kept.
+// write writes the missing files, and removes them again if it can't write all
+// of them. The kubelet's configuration is kept, because somebody may have
+// changed it.
 func (o *Options) write(found *Cluster, token *Token, before bool) (err error) {
 	configuration, err := o.kubeletConfiguration()
 	if err != nil {
@@ -226,8 +227,8 @@ func (o *Options) write(found *Cluster, token *Token, before bool) (err error) {
 	return nil
 }
 
-// kubeletConfiguration is the kubelet's, v1beta1, with what this cluster needs
-// and else its defaults.
+// kubeletConfiguration is a KubeletConfiguration, v1beta1, with what this
+// cluster needs, and defaults otherwise.
 func (o *Options) kubeletConfiguration() ([]byte, error) {
 	configuration := map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -248,7 +249,8 @@ func (o *Options) kubeletConfiguration() ([]byte, error) {
 	return yaml.Marshal(configuration)
 }
 
-// args are what a KubeletConfiguration has no field for, and is not as usual.
+// args are flags for what differs from the usual and has no field in a
+// KubeletConfiguration.
 func (o *Options) args() []string {
 	var args []string
 	if host, err := os.Hostname(); err != nil || strings.ToLower(host) != o.NodeName {

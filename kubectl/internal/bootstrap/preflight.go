@@ -19,7 +19,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// mostSkew is how far clocks may be apart: certificates are dated back by as
+// mostSkew is how far clocks may be apart: certificates are backdated by as
 // much.
 const mostSkew = 5 * time.Minute
 
@@ -73,8 +73,8 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// nameOf says whether this machine may be the node that is there: one that is
-// this machine, or not alive.
+// nameOf says whether this machine may take an existing node's name: if the
+// node is this machine, or not alive.
 func nameOf(node *core.Node) doctor.Check {
 	const name = "node-name"
 	if id := bootID(); id != "" && node.Status.NodeInfo.BootID == id {
@@ -89,8 +89,8 @@ func nameOf(node *core.Node) doctor.Check {
 	return doctor.Check{Name: name, Result: doctor.Warn, Detail: "a node " + node.Name + " was there and is not alive: this machine takes its place"}
 }
 
-// bootID tells this machine from others. The machine id would not do: copies of
-// one disk have the same.
+// bootID distinguishes this machine from others. The machine id would not do:
+// copies of a disk share it.
 func bootID() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -99,8 +99,8 @@ func bootID() string {
 	return string(bytes.TrimSpace(data))
 }
 
-// refusal is the error that a machine's checks amount to; nil if none failed
-// that is not ignored.
+// refusal is the error from a machine's checks; nil if none failed, apart from
+// those that are ignored.
 func refusal(checks []doctor.Check, ignore []string) error {
 	var failed []string
 	for _, check := range checks {

@@ -11,9 +11,9 @@ import (
 	"kctl/kubectl/internal/cluster"
 )
 
-// Reset takes away what Join and the kubelet made on this machine: pods, the
-// kubelet's directory, and its files among the configuration. Those of a control
-// plane stay.
+// Reset removes what Join and the kubelet made on this machine: pods, the
+// kubelet's directory, and its configuration files. Those of a control plane
+// stay.
 func Reset(ctx context.Context, n Node) error {
 	if os.Geteuid() != 0 {
 		return errors.New("kctl reset needs root")

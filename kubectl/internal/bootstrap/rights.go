@@ -12,13 +12,13 @@ import (
 	"kctl/proto/rest"
 )
 
-// getNodes is the role by which a machine that joins sees whether its name is
+// getNodes is the role that lets a joining machine see whether its name is
 // taken.
 const getNodes = "kubeadm:get-nodes"
 
-// bindings are what kubeadm gives to machines that join, by its names: they may
-// ask for a client certificate, get it without anybody's doing, renew it, and
-// see whether their name is taken.
+// bindings are those that kubeadm gives to joining machines, under its names:
+// they may request a client certificate, which is approved automatically, renew
+// it, and see whether their name is taken.
 var bindings = []struct{ name, role, group string }{
 	{"kubeadm:kubelet-bootstrap", "system:node-bootstrapper", DefaultGroup},
 	{"kubeadm:node-autoapprove-bootstrap", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", DefaultGroup},
@@ -26,13 +26,13 @@ var bindings = []struct{ name, role, group string }{
 	{getNodes, getNodes, DefaultGroup},
 }
 
-// nodeNetwork is the role of kubelets with --node-network: they ask for all nodes,
-// to know where their pods are, and by the Node authorizer may only ask for
-// their own. deploy/network/node-network.yaml is the same.
+// nodeNetwork is the role of kubelets with --node-network: they read all nodes, to
+// know where their pods are, but the Node authorizer lets them read only their
+// own. deploy/network/node-network.yaml is the same.
 const nodeNetwork = "kctl:node-network"
 
-// ValidateNodeNetwork checks what a kubelet is told by --node-network; "" is
-// nothing.
+// ValidateNodeNetwork checks a value of the kubelet's --node-network; "" means
+// none.
 func ValidateNodeNetwork(mode string) error {
 	if mode != "" && mode != "routes" && mode != "vxlan" {
 		return fmt.Errorf("--node-network=%s: want routes (all nodes are on one link) or vxlan", mode)
@@ -40,7 +40,7 @@ func ValidateNodeNetwork(mode string) error {
 	return nil
 }
 
-// GrantNodeNetwork gives nodes the right that --node-network takes.
+// GrantNodeNetwork gives nodes the rights that --node-network needs.
 func GrantNodeNetwork(ctx context.Context, client *rest.Client) error {
 	if err := createIfAbsent(ctx, client, core.ClusterRoles, roleOnNodes(nodeNetwork, "list", "watch")); err != nil {
 		return err
@@ -48,8 +48,8 @@ func GrantNodeNetwork(ctx context.Context, client *rest.Client) error {
 	return createIfAbsent(ctx, client, core.ClusterRoleBindings, bindingTo(nodeNetwork, nodeNetwork, core.GroupNodes))
 }
 
-// GrantJoining gives the default group of tokens the rights that joining takes.
-// What is there by these names is left as it is.
+// GrantJoining gives the default group of tokens the rights that joining needs.
+// Existing objects of these names are left as they are.
 func GrantJoining(ctx context.Context, client *rest.Client) error {
 	if err := createIfAbsent(ctx, client, core.ClusterRoles, roleOnNodes(getNodes, "get")); err != nil {
 		return err

@@ -27,10 +27,10 @@ const (
 	keyGroups      = "auth-extra-groups"
 )
 
-// DefaultGroup is the group of those who join: kubeadm's name for it.
+// DefaultGroup is the group of joining machines, under kubeadm's name.
 const DefaultGroup = "system:bootstrappers:kubeadm:default-node-token"
 
-// Usages are what tokens can be good for.
+// Usages are what tokens can be used for.
 var Usages = []string{"signing", "authentication"}
 
 var (
@@ -80,7 +80,7 @@ func NewToken() *Token {
 		out := make([]byte, 0, length)
 		for random := make([]byte, 1); len(out) < length; {
 			_, _ = rand.Read(random) // never fails
-			// What is past the last multiple would make the first letters likelier.
+			// Values past the last multiple would make the first letters likelier.
 			if n := int(random[0]); n < 256/len(letters)*len(letters) {
 				out = append(out, letters[n%len(letters)])
 			}
@@ -90,7 +90,7 @@ func NewToken() *Token {
 	return &Token{ID: text(6), Secret: text(16)}
 }
 
-// Validate checks what the flags say of a token.
+// Validate checks what the flags say about a token.
 func (t *Token) Validate() error {
 	for _, usage := range t.Usages {
 		if !slices.Contains(Usages, usage) {

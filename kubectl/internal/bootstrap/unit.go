@@ -15,7 +15,7 @@ import (
 // Unit is the kubelet's systemd unit.
 const Unit = "kctl-kubelet.service"
 
-// dropIn has the unit's flags that are this machine's.
+// dropIn holds the unit's flags for this machine.
 const dropIn = "/etc/systemd/system/" + Unit + ".d/50-kctl-join.conf"
 
 // Systemd says whether systemd runs this machine (sd_booted(3)).
@@ -24,7 +24,7 @@ func Systemd() bool {
 	return err == nil && info.IsDir()
 }
 
-// StartUnit has systemd start the kubelet, now and whenever the machine starts.
+// StartUnit tells systemd to start the kubelet, now and at every boot.
 func StartUnit(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		if err := os.MkdirAll(filepath.Dir(dropIn), 0o755); err != nil {
@@ -47,7 +47,7 @@ func StartUnit(ctx context.Context, args []string) error {
 	return systemctl(ctx, "restart", "--no-block", Unit)
 }
 
-// stopUnit has systemd stop the kubelet for good.
+// stopUnit tells systemd to stop the kubelet and not to start it again.
 func stopUnit(ctx context.Context) error {
 	if exec.CommandContext(ctx, "systemctl", "cat", Unit).Run() != nil {
 		return nil // it was never installed
