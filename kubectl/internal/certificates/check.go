@@ -17,7 +17,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// Finding is what there is to say of one certificate.
+// Finding is what there is to say about one certificate.
 type Finding struct {
 	Name      string    `json:"name"`
 	File      string    `json:"file"`
@@ -60,7 +60,7 @@ func (d *Directory) finding(s *state) Finding {
 	return f
 }
 
-// take takes over what was found wrong.
+// take copies what was found wrong into the finding.
 func (f *Finding) take(s *state) {
 	f.Soon = s.has(expired) || s.has(ending)
 	for _, p := range s.problems {
@@ -78,8 +78,8 @@ func (f *Finding) describe(cert *x509.Certificate) {
 	}
 }
 
-// otherKubeconfigs are those that are no entries, a kubelet's for one. One
-// without a certificate, as those with tokens, has nothing that expires here.
+// otherKubeconfigs are those that are not entries, such as a kubelet's. One
+// without a certificate, with a token say, has nothing here that expires.
 func (d *Directory) otherKubeconfigs(now time.Time) ([]Finding, error) {
 	files, err := filepath.Glob(d.Kubeconfig("*"))
 	if err != nil {
@@ -138,7 +138,7 @@ func (d *Directory) otherKubeconfig(file string, now time.Time) *Finding {
 	return f
 }
 
-// signingKey says something of the key of service accounts only if it is wrong.
+// signingKey checks the key of service accounts, and says something only if it is wrong.
 func (d *Directory) signingKey() []Finding {
 	keyFile, publicFile := d.Path(SigningKey+".key"), d.Path(SigningKey+".pub")
 	private, errKey := readOrNothing(keyFile)

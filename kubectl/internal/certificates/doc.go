@@ -1,9 +1,9 @@
-// Package certificates keeps the files by which the programs of a cluster know
-// each other, in one directory: authorities, certificates and keys below pki/,
-// as kubeadm lays them out, and kubeconfigs beside it. It makes what is not
-// there, renews what ends, and says what is wrong with what is there.
+// Package certificates keeps, in one directory, the files by which the programs
+// of a cluster recognise each other: authorities, certificates and keys below
+// pki/, as kubeadm lays them out, and kubeconfigs beside it. It makes what is
+// missing, renews what expires, and says what is wrong with what is there.
 //
 // `kctl pki`, `kctl up`, `kctl join` and `kctl doctor` call it. It never
-// replaces a file that is good, nor one that it does not understand, and never
-// talks to anybody.
+// replaces a good file, nor one that it does not understand, and does no
+// network I/O.
 package certificates

@@ -15,8 +15,8 @@ import (
 )
 
 // NewKubeconfig is a kubeconfig for one user of one API server. user is how the
-// user proves who they are. What it needs is inside, so that the file can be
-// copied to another machine by itself.
+// user proves who they are. It is self-contained, so that the file alone can be
+// copied to another machine.
 func NewKubeconfig(server string, ca []byte, name string, user map[string]any) ([]byte, error) {
 	const cluster = "kctl"
 	return yaml.Marshal(map[string]any{
@@ -28,12 +28,12 @@ func NewKubeconfig(server string, ca []byte, name string, user map[string]any) (
 	})
 }
 
-// byCertificate is a user who shows a certificate.
+// byCertificate is a user with a client certificate.
 func byCertificate(pair *pki.Pair) map[string]any {
 	return map[string]any{"client-certificate-data": pair.Cert, "client-key-data": pair.Key}
 }
 
-// ByToken is a user who sends a token.
+// ByToken is a user with a token.
 func ByToken(token string) map[string]any { return map[string]any{"token": token} }
 
 // Mint makes a kubeconfig with a certificate that this directory's authority

@@ -18,7 +18,7 @@ const (
 	Lasts          = 365 * 24 * time.Hour
 )
 
-// Names of files that others than this package have to know.
+// Names of files that other packages need to know.
 const (
 	Authority  = "ca"
 	SigningKey = "sa"
@@ -32,8 +32,8 @@ type Entry struct {
 	Authority  string
 	Subject    pki.Subject
 	Kubeconfig bool
-	// Chain has the authority's certificate follow in the file, so that who joins
-	// can hold what the server shows against the hash that it was told.
+	// Chain appends the authority's certificate to the file, so that a joining
+	// machine can compare the server's authority with the hash that it was given.
 	Chain bool
 }
 
@@ -152,23 +152,24 @@ func ControlPlane(apiServer, etcd Hosts) []Entry {
 
 const frontProxyCA = "front-proxy-ca"
 
-// FrontProxyAuthority is whom API servers behind the API server believe.
+// FrontProxyAuthority is the authority that API servers behind the API server trust.
 func FrontProxyAuthority() Entry {
 	return Entry{Name: frontProxyCA, Subject: pki.Subject{CommonName: frontProxyCA}}
 }
 
-// FrontProxyClient is what the API server shows to API servers behind it.
+// FrontProxyClient is the certificate that the API server presents to API servers behind
+// it.
 func FrontProxyClient() Entry {
 	return Entry{Name: "front-proxy-client", Authority: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-client", Client: true}}
 }
 
-// KubeletClient is what the API server shows to kubelets.
+// KubeletClient is the certificate that the API server presents to kubelets.
 func KubeletClient() Entry {
 	return Entry{Name: "apiserver-kubelet-client", Authority: Authority,
 		Subject: pki.Subject{CommonName: "kube-apiserver-kubelet-client", Organization: []string{core.GroupMasters}, Client: true}}
 }
 
-// Admin is the kubeconfig of who may do everything.
+// Admin is the kubeconfig of a user who may do everything.
 func Admin() Entry { return User("admin", "kubernetes-admin", core.GroupMasters) }
 
 // User is the kubeconfig of a user.

@@ -14,7 +14,7 @@ import (
 	"kctl/proto/pki"
 )
 
-// Change is what became of a file.
+// Change is what was done to a file.
 type Change struct {
 	File string
 	Done string // "made", "kept", …
@@ -28,10 +28,9 @@ const (
 	Renewed   = "renewed"
 )
 
-// Make makes what is not there, completes what was cut short, and renews what
-// has expired or lacks a name. What is good is kept. If anything is there that
-// can't be made sense of, nothing is changed at all and the error says what to
-// do about it.
+// Make makes what is missing, completes what was cut short, and renews what has
+// expired or lacks a name. Good files are kept. If it finds anything that makes
+// no sense, it changes nothing at all, and the error says what to do.
 func (d *Directory) Make(now time.Time) ([]Change, error) {
 	unlock, err := d.lock()
 	if err != nil {
@@ -58,7 +57,7 @@ func (d *Directory) Make(now time.Time) ([]Change, error) {
 	return append(changes, change), nil
 }
 
-// refuse says what has to be looked at by people first.
+// refuse says what people have to look at first.
 func refuse(all []*state) error {
 	var errs []error
 	for _, s := range all {
@@ -71,7 +70,7 @@ func refuse(all []*state) error {
 	return errors.Join(errs...)
 }
 
-// bring brings one entry to what it should be.
+// bring brings one entry to its desired state.
 func (d *Directory) bring(s *state, signer *signer) (Change, error) {
 	e, file := s.entry, d.file(s.entry)
 	change := Change{File: file, Done: Kept}
@@ -168,8 +167,8 @@ func (d *Directory) save(e Entry, before, after *pki.Pair) error {
 	return pki.WriteFileMode(d.file(e), after.Cert, 0o644)
 }
 
-// saveKubeconfig writes a kubeconfig, or the certificate in it. Who may read
-// one that is there may read the new one too.
+// saveKubeconfig writes a kubeconfig, or the certificate in it. Those who could
+// read the old file can read the new one too.
 func (d *Directory) saveKubeconfig(e Entry, before, after *pki.Pair) error {
 	path := d.Kubeconfig(e.Name)
 	if len(before.Cert) == 0 {
@@ -242,7 +241,7 @@ func (d *Directory) makeSigningKey() (Change, error) {
 	return change, pki.WriteFileMode(publicFile, public, 0o644)
 }
 
-// lock keeps two from making the same files at a time. It leaves nothing behind.
+// lock keeps two processes from making the same files at once. It leaves nothing behind.
 func (d *Directory) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(d.Path(""), 0o755); err != nil {
 		return nil, err

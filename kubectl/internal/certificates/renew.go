@@ -10,10 +10,10 @@ import (
 	"kctl/proto/pki"
 )
 
-// Renew gives certificates a new validity: same key, same holder, same names.
-// Each is one file that is replaced in one step, so that programs which read
-// it meanwhile find the old or the new one. Without names it renews all that
-// are there. Authorities are never renewed.
+// Renew gives certificates a new validity with the same key, holder and names.
+// Each is one file that is replaced in one step, so that programs that read it
+// meanwhile find the old or the new one. Without names it renews all that
+// exist. Authorities are never renewed.
 func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
 	if err := d.known(names); err != nil {
 		return nil, err

@@ -28,10 +28,10 @@ const (
 	missing  kind = iota + 1 // nothing is there
 	half                     // a certificate or a key without the other
 	expired                  // or ends soon
-	ending                   // an authority that ends soon: it is not renewed
+	ending                   // an authority that expires soon: it is not renewed
 	unnamed                  // the certificate does not say all the names that it should
 	exposed                  // others may read the key
-	unusable                 // nobody can tell what was meant: people have to look
+	unusable                 // it is unclear what was meant: people have to look
 )
 
 // state is what there is of an entry.
@@ -79,8 +79,8 @@ func (d *Directory) read(e Entry, authority *state, now time.Time) *state {
 	return s
 }
 
-// load reads what is there of an entry. An empty file is what is left of one
-// when the power goes: it counts as not there.
+// load reads what exists of an entry. An empty file is what a power cut can
+// leave behind: it counts as missing.
 func (d *Directory) load(e Entry) (*pki.Pair, error) {
 	if e.Kubeconfig {
 		if info, err := os.Stat(d.Kubeconfig(e.Name)); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
@@ -115,10 +115,10 @@ func parse(certPEM []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// files are where a certificate and its key are, and what is to be done when it ends.
+// files says where a certificate and its key are, and what to do when it expires.
 type files struct{ cert, key, remedy string }
 
-// remedy is what is to be done when an entry ends.
+// remedy is what to do when an entry expires.
 func (d *Directory) remedy(e Entry) string {
 	if e.Authority == "" {
 		return "authorities are not renewed: `kctl pki init` makes another, and all that it signs, once everything of this one is moved away"
