@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removePods has containerd stop and remove every sandbox, which takes the
-// containers, the network namespaces and the rules with it. A containerd that
-// has died is started once more for that.
+// removePods makes containerd stop and remove every sandbox, and with it the
+// containers, network namespaces and rules. A containerd that has died is
+// started once more for that.
 func (l Layout) removePods(ctx context.Context) (string, error) {
 	if _, err := os.Stat(l.path("containerd.toml")); errors.Is(err, fs.ErrNotExist) {
 		return "none", nil // never had a runtime
@@ -32,8 +32,8 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// What runs between is what the runtime forgot: containerd 1.6 takes a
-	// container for ended when the kubelet goes away while it starts.
+	// In between come processes that the runtime forgot: containerd 1.6 believes
+	// that a container has ended if the kubelet goes away while it starts.
 	count, err := removeSandboxes(ctx, l.Socket(), l.killPodProcesses)
 	if err != nil {
 		return "", err
@@ -41,8 +41,9 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d removed", count), nil
 }
 
-// What a runtime may take to end pods: down and reset end, too, where it hangs. Each
-// takes it about a quarter of a second on two cores, and whatever else these do.
+// How long a runtime may take to end pods, so that down and reset end even if it
+// hangs. A pod takes about a quarter of a second on two cores, more if these are
+// busy.
 const (
 	endWithin     = 2 * time.Minute
 	endEachWithin = 2 * time.Second
@@ -89,7 +90,7 @@ func forEachSandbox(sandboxes []sandbox, do func(sandbox) error) error {
 	return errors.Join(errs...)
 }
 
-// untilDone tries again until it works, patience is over or ctx ends, and
+// untilDone tries again until it succeeds, patience runs out or ctx ends, and
 // returns the last error.
 func untilDone(ctx context.Context, patience time.Duration, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -115,8 +116,8 @@ func (l Layout) runtimeAnswers(ctx context.Context) error {
 	return runtime.version(ctx)
 }
 
-// cleanMachine takes away what the programs made outside of the directory and
-// could not take away themselves.
+// cleanMachine removes what the programs made outside the directory and could
+// not remove themselves.
 func (l Layout) cleanMachine(ctx context.Context) error {
 	return errors.Join(
 		l.killLeftovers(ctx),
@@ -225,8 +226,8 @@ func killIn(roots []string) error {
 	return errors.Join(errs...)
 }
 
-// removeCgroups removes the cluster's cgroups. They are empty by now; one that
-// is not names its process.
+// removeCgroups removes the cluster's cgroups. They are empty by now; if one is
+// not, the error names its process.
 func (l Layout) removeCgroups() error {
 	roots, err := cgroupsNamed(l.CgroupRoot())
 	if err != nil {
@@ -262,8 +263,8 @@ func cgroupsNamed(name string) ([]string, error) {
 	return roots, nil
 }
 
-// cgroupTree lists a group and those below it, parents first. One that goes
-// while we walk is what we want.
+// cgroupTree lists a group and those below it, parents first. One that
+// disappears meanwhile is fine.
 func cgroupTree(root string) []string {
 	var dirs []string
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

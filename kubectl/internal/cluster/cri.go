@@ -14,13 +14,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// runtimeService is what kctl says to a container runtime: a few calls of the
-// Container Runtime Interface, v1, as gRPC puts them on HTTP/2 (gRPC over HTTP2,
-// "Requests", "Responses"). The libraries for all of it would be 2 MB of every
-// kctl.
+// runtimeService makes kctl's calls to a container runtime: a few of the
+// Container Runtime Interface, v1, encoded by hand as gRPC over HTTP/2 (gRPC
+// over HTTP2, "Requests", "Responses"). The libraries for all of it would add 2
+// MB to kctl.
 type runtimeService struct{ client *http.Client }
 
-// sandbox is what is read of a PodSandbox.
+// sandbox is the part of a PodSandbox that is read.
 type sandbox struct{ id, namespace, name string }
 
 // runtime is the client of the cluster's containerd. Connections are made with
@@ -43,7 +43,7 @@ func (r *runtimeService) close() { r.client.CloseIdleConnections() }
 // errNotReady: the runtime answers, but can't run pods yet.
 var errNotReady = errors.New("container runtime")
 
-// maxAnswer bounds what is read of an answer: a sandbox takes some hundred bytes.
+// maxAnswer bounds the bytes read of an answer: a sandbox takes some hundred.
 const maxAnswer = 64 << 20
 
 // frameHead is a byte that says whether a message is compressed, and its length.
@@ -85,8 +85,8 @@ func (r *runtimeService) version(ctx context.Context) error {
 	return err
 }
 
-// notReady says which of the conditions that CRI has are false. Runtimes have
-// more of their own: containerd 2.2 warns of an old kernel interface by one.
+// notReady says which of CRI's conditions are false. Runtimes have more of
+// their own: containerd 2.2 warns about an old kernel interface with one.
 func (r *runtimeService) notReady(ctx context.Context) error {
 	answer, err := r.call(ctx, "Status", nil)
 	if err != nil {
@@ -109,15 +109,15 @@ func (r *runtimeService) notReady(ctx context.Context) error {
 	})
 }
 
-// RuntimeNetwork is where a container runtime seeks what gives pods a network:
+// RuntimeNetwork is where a container runtime looks for the pods' network:
 // directories of plugins, and one of configurations.
 type RuntimeNetwork struct {
 	Plugins []string
 	Config  string
 }
 
-// network is what the runtime tells in its verbose status, as containerd does.
-// Of one that doesn't, nothing is known.
+// network reads the runtime's verbose status, where containerd reports it. For
+// other runtimes nothing is known.
 func (r *runtimeService) network(ctx context.Context) (RuntimeNetwork, error) {
 	verbose := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1) // StatusRequest.verbose
 	answer, err := r.call(ctx, "Status", verbose)
@@ -184,7 +184,7 @@ func (s *sandbox) readMetadata(message []byte) error {
 	})
 }
 
-// end is StopPodSandbox or RemovePodSandbox, whose requests are alike.
+// end is StopPodSandbox or RemovePodSandbox, whose requests look the same.
 func (r *runtimeService) end(ctx context.Context, method, id string) error {
 	_, err := r.call(ctx, method, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), id))
 	return err

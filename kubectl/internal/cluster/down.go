@@ -17,8 +17,8 @@ type DownOptions struct {
 
 const stopGrace = 10 * time.Second
 
-// Down takes the cluster away: its pods, its programs, and everything that
-// they made outside of its directory; then the directory.
+// Down removes the cluster: its pods, its programs, everything that they made
+// outside its directory, and then the directory.
 func Down(ctx context.Context, o DownOptions, progress Progress) error {
 	l, err := newLayout(o.Dir)
 	if err != nil {
@@ -38,8 +38,8 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 		return err
 	}
 	defer unlock()
-	// Every step is tried, whatever became of the ones before it: what can be
-	// taken away is.
+	// Every step is tried, even if earlier ones failed, so that as much as
+	// possible is removed.
 	var errs []error
 	step := func(name string, do func() (string, error)) {
 		errs = append(errs, progress.Step(name, do))

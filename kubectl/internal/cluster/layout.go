@@ -53,7 +53,7 @@ func (l Layout) Socket() string { return l.path("run", "containerd.sock") }
 // PIDFile holds the process id of a program.
 func (l Layout) PIDFile(program string) string { return l.path("run", program+".pid") }
 
-// Log is where a program writes what it has to say.
+// Log is a program's log file.
 func (l Layout) Log(program string) string { return l.path("log", program+".log") }
 
 // Pods is where the logs of the pods' containers are.

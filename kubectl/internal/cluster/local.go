@@ -13,8 +13,8 @@ type Local struct {
 	Scheduler string // where it serves, as a URL
 }
 
-// Of finds the cluster whose directory a kubeconfig lies in; nil if it is none of
-// `kctl up`, or not this user's to look at.
+// Of finds the cluster in whose directory a kubeconfig is; nil if it is not one
+// of `kctl up`, or this user may not look at it.
 func Of(kubeconfig string) *Local {
 	if kubeconfig == "" {
 		return nil
@@ -39,8 +39,8 @@ func in(dir string) (Layout, *settings) {
 	return l, s
 }
 
-// Certificates are those of the cluster in a directory, of which nothing new is asked;
-// nil where none of `kctl up` is there.
+// Certificates are those of the cluster in a directory, to be checked as they are; nil
+// if there is no cluster of `kctl up`.
 func Certificates(dir string) *certificates.Directory {
 	l, s := in(dir)
 	if s == nil {

@@ -18,7 +18,7 @@ import (
 // SocketPath is the file of a runtime's endpoint.
 func SocketPath(endpoint string) string { return strings.TrimPrefix(endpoint, "unix://") }
 
-// Runtime is what a container runtime says of itself.
+// Runtime is what a container runtime says about itself.
 type Runtime struct {
 	NotReady error // why it can't run pods yet, as one without a network
 	Network  RuntimeNetwork
@@ -37,7 +37,7 @@ func RuntimeState(ctx context.Context, endpoint string) (state Runtime, err erro
 	return state, err
 }
 
-// RemoveNode takes away what a kubelet made on this machine: the pods in its
+// RemoveNode removes what a kubelet made on this machine: the pods in its
 // runtime, their control groups, the node's network, and the kubelet's directory
 // with what is mounted there.
 func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
@@ -65,7 +65,7 @@ func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
 	return os.RemoveAll(rootDir)
 }
 
-// podsSlice holds the pods where systemd keeps control groups.
+// podsSlice holds the pods where systemd manages control groups.
 const podsSlice = "kubepods.slice"
 
 // podGroups are the control groups of all pods, by either driver.
@@ -92,7 +92,7 @@ func removePodGroups(ctx context.Context, groups []string) error {
 const (
 	// NetworkDir is where runtimes look for their network, and kubelets put theirs.
 	NetworkDir = "/etc/cni/net.d"
-	// leases has a directory of addresses that are taken for each network.
+	// leases has a directory for each network with the addresses that are in use.
 	leases = "/var/lib/cni/networks"
 )
 

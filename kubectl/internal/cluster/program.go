@@ -38,7 +38,7 @@ const (
 
 // pid returns the process id of a running program of this cluster, or 0. A
 // stale file, whose number another process has by now, counts as not running:
-// all of our programs have the cluster's directory on their command line.
+// all our programs have the cluster's directory on their command line.
 func (l Layout) pid(name string) int {
 	data, err := os.ReadFile(l.PIDFile(name))
 	if err != nil {
@@ -71,8 +71,8 @@ func (l Layout) start(ctx context.Context, p program) (started bool, err error) 
 	return true, l.await(ctx, p, ended)
 }
 
-// spawn starts p; ended tells whether it has ended since. A program of a moment
-// ago may have no command line yet to know it by.
+// spawn starts p; ended tells whether it has ended since. A program that has
+// just been started may have no command line yet to recognise it by.
 func (l Layout) spawn(p program) (ended func() bool, err error) {
 	log, err := os.OpenFile(l.Log(p.name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -163,7 +163,7 @@ func (l Layout) stop(ctx context.Context, name string, grace time.Duration) (sto
 	return pid != 0, nil
 }
 
-// terminate ends a process by a pidfd, which can't come to mean another one.
+// terminate ends a process through a pidfd, which can never refer to another process.
 func terminate(ctx context.Context, pid int, grace time.Duration) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {

@@ -116,8 +116,9 @@ func schedulerArgs(l Layout, s *settings) []string {
 		"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(s.SchedulerPort),
 		"--tls-cert-file=" + l.PKI("scheduler-server.crt"), "--tls-private-key-file=" + l.PKI("scheduler-server.key"),
 		"--client-ca-file=" + l.PKI("ca.crt"),
-		// There is no other; and who loses a lease on a machine that
-		// stands still for a while ends, where nobody starts it again.
+		// There is no other; and a scheduler that loses its lease, because the
+		// machine stood still for a while, would end, and nobody would start it
+		// again.
 		"--leader-elect=false",
 	}
 }
@@ -131,12 +132,12 @@ func kubeletArgs(l Layout, s *settings) []string {
 		"--healthz-bind-address=" + loopback, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
 		"--tls-cert-file=" + l.PKI("kubelet-server.crt"), "--tls-private-key-file=" + l.PKI("kubelet-server.key"),
 		"--client-ca-file=" + l.PKI("ca.crt"),
-		// The disk is the user's, and how full it is their business.
+		// The disk is the user's, and so is the decision how full it may get.
 		"--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100",
 	}
 }
 
-// splitFlags splits the way a shell does, as far as blanks and quotes go.
+// splitFlags splits as a shell does, with regard to blanks and quotes.
 func splitFlags(s string) ([]string, error) {
 	var out []string
 	var word strings.Builder

@@ -9,12 +9,12 @@ import (
 
 // Progress shows the steps of up and down as they are taken.
 type Progress interface {
-	// Step runs do and shows how it went; do's string is a word on the result.
+	// Step runs do and shows how it went; do's string is a short note on the result.
 	Step(name string, do func() (string, error)) error
 }
 
-// Lines is a Progress that writes one line a step when it is done, with how
-// long it took. It is safe for concurrent use.
+// Lines is a Progress that writes one line for each step when it is done, with
+// its duration. It is safe for concurrent use.
 type Lines struct {
 	Out      io.Writer
 	Terminal bool // Out is one: a step under way is shown, too

@@ -63,7 +63,7 @@ func removeSharedChains(ctx context.Context) error {
 		}
 	}
 	for _, chain := range hostPortChains {
-		// One that is not there is what we want.
+		// It is fine if it is not there.
 		_ = iptables(ctx, "-F", chain)
 		_ = iptables(ctx, "-X", chain)
 	}

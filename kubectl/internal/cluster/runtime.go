@@ -23,14 +23,14 @@ var containerdTemplate string
 // cniFolders are where distributions put the network plugins.
 var cniFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// tools are the programs of others that a cluster on this machine needs, and
-// where Debian has them.
+// tools are the third-party programs that a cluster on this machine needs, and
+// the Debian packages that have them.
 var tools = map[string]string{
 	"containerd": "containerd", "containerd-shim-runc-v2": "containerd", "runc": "runc",
 	"iptables": "iptables", "ip": "iproute2",
 }
 
-// checkTools says everything that is missing in one sentence, with the command
+// checkTools names everything that is missing in one error, with the command
 // that installs it.
 func checkTools() (cniBin string, err error) {
 	packages := map[string]bool{}

@@ -31,8 +31,8 @@ type settings struct {
 	PodCIDR       string `json:"podCIDR"`
 }
 
-// Upstream's ports. A cluster on upstream's API server port takes them where
-// nobody else has them; others, which stand beside one, do not try.
+// Upstream's ports. A cluster on upstream's API server port uses them if they
+// are free; any other cluster, which runs beside one, does not try.
 const (
 	DefaultPort          = 6443
 	defaultRegistryPort  = 5000
@@ -116,8 +116,8 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	return s, pki.WriteFile(l.Settings(), append(data, '\n'))
 }
 
-// available: an address or a port that can't be had must not become the cluster's for
-// good. One that has its port may have an API server on it.
+// available checks the address and the port before they become the cluster's for
+// good. A cluster that has its port already may have an API server on it.
 func (l Layout) available(o UpOptions) error {
 	if _, err := os.Stat(l.Settings()); err == nil {
 		return nil
@@ -136,8 +136,8 @@ func (l Layout) available(o UpOptions) error {
 	return nil
 }
 
-// loopbackUp: over it the programs reach each other, and without it nothing but
-// their time-outs would tell.
+// loopbackUp checks the interface over which the programs reach each other;
+// without it, only their timeouts would show what is wrong.
 func loopbackUp() error {
 	links, err := net.Interfaces()
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *settings) address() string {
 	return s.Address
 }
 
-// listenOn is where the API server listens: on this machine's own loopback in
-// any case, which the kubeconfigs name.
+// listenOn is where the API server listens: always on loopback, which the
+// kubeconfigs name.
 func (s *settings) listenOn() string {
 	if s.Address == "" {
 		return loopback
@@ -191,15 +191,16 @@ func (s *settings) registry() string {
 	return net.JoinHostPort(loopback, strconv.Itoa(s.RegistryPort))
 }
 
-// Ports are taken from below those that the kernel gives to connections
-// (ip_local_port_range), or one of these could have it by the time it is used.
-// loopback is where the programs listen that only this machine needs.
+// Ports are chosen below those that the kernel gives to connections
+// (ip_local_port_range); otherwise a connection could have taken the port by
+// the time it is used. loopback is where programs listen that only this machine
+// needs.
 const loopback = "127.0.0.1"
 
 const firstPort, lastPort = 20000, 32000
 
-// freePort returns preferred if nobody listens on it, at whichever address of
-// this machine, else another one that is free.
+// freePort returns preferred if nothing listens on it at any address of this
+// machine, and otherwise another free port.
 func freePort(preferred int, taken []int) (int, error) {
 	for range 1000 {
 		port := preferred
@@ -218,8 +219,8 @@ func freePort(preferred int, taken []int) (int, error) {
 	return 0, errors.New("no free port on this machine")
 }
 
-// freeSubnet picks a /24 out of 10.64.0.0/10 by the cluster's id, past those that this
-// machine's interfaces are in.
+// freeSubnet picks a /24 out of 10.64.0.0/10 by the cluster's id, avoiding those that
+// this machine's interfaces are in.
 func freeSubnet(id string) (string, error) {
 	seed, err := strconv.ParseUint(id, 16, 32)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProgramStatus is how one of the cluster's programs is.
+// ProgramStatus is the state of one of the cluster's programs.
 type ProgramStatus struct {
 	Name    string        `json:"name"`
 	PID     int           `json:"pid,omitempty"` // 0: not running
@@ -23,7 +23,7 @@ type ProgramStatus struct {
 	Address string        `json:"address,omitempty"`
 }
 
-// Status is how a cluster on this machine is.
+// Status is the state of a cluster on this machine.
 type Status struct {
 	Dir      string          `json:"dir"`
 	Server   string          `json:"server"`
@@ -73,8 +73,8 @@ func GetStatus(ctx context.Context, dir string) (*Status, error) {
 // that Go runs on.
 const ticksPerSecond = 100
 
-// processFacts are how long a process runs and how much memory it uses; zero
-// for what /proc does not tell.
+// processFacts are how long a process has been running and how much memory it
+// uses; zero for what /proc does not say.
 func processFacts(pid int) (uptime time.Duration, rss int64) {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	stat, err := os.ReadFile(filepath.Join(proc, "stat"))

@@ -49,14 +49,15 @@ func (o UpOptions) Validate() error {
 	return nil
 }
 
-// Result is what a user has to know of a cluster that is up.
+// Result is what a user needs to know about a cluster that is up.
 type Result struct {
 	Kubeconfig string
 	Server     string
 	Images     []string
 }
 
-// PartialError says that not all of the cluster in Dir runs. What was started does.
+// PartialError says that only a part of the cluster in Dir runs: what was started before
+// the error.
 type PartialError struct {
 	Dir string
 	Err error
@@ -92,8 +93,8 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 			return nil, err
 		}
 	}
-	// Others than root read what is made here, the users of containers too. What they
-	// must not has modes of its own.
+	// Users other than root read what is made here, including users in containers.
+	// What they must not read gets its own mode.
 	unix.Umask(0o022)
 	unlock, err := l.prepare()
 	if err != nil {
@@ -150,15 +151,15 @@ func (l Layout) prepare() (unlock func(), err error) {
 			return nil, fmt.Errorf("cluster directory: %w", err)
 		}
 	}
-	// What containers are made of is below it, and the root of a pod's own user
-	// namespace, who is nobody here, has to get there.
+	// The containers' root file systems are below it, and the root of a pod's own
+	// user namespace, who is nobody here, has to reach them.
 	if err := os.Chmod(l.path("run"), 0o711); err != nil {
 		return nil, fmt.Errorf("cluster directory: %w", err)
 	}
 	return l.lock()
 }
 
-// onlyOurs: an up that was cut short before it chose its settings.
+// onlyOurs recognises an up that was cut short before it chose its settings.
 func onlyOurs(entries []os.DirEntry) bool {
 	for _, e := range entries {
 		if !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) {
