@@ -18,7 +18,7 @@ import (
 )
 
 // newCompletion prints the scripts by which shells complete command lines. They
-// call kctl itself, which knows the verbs, the types and the names there are.
+// call kctl itself, which knows the verbs, types and names.
 func newCompletion(*frame.CLI) *cobra.Command {
 	scripts := map[string]func(*cobra.Command, io.Writer) error{
 		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
@@ -46,8 +46,8 @@ func newCompletion(*frame.CLI) *cobra.Command {
 	}
 }
 
-// completionTime bounds what completing may ask of a server: who waits longer
-// has typed it meanwhile.
+// completionTime bounds how long completion waits for a server: after that, the
+// user will have typed the word.
 const completionTime = 3 * time.Second
 
 // The verbs whose arguments are completed, by what their first argument is.
@@ -144,7 +144,7 @@ func completeTypes(c *frame.CLI, cmd *cobra.Command, args []string, typed string
 	return startingWith(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names are the names of a resource's objects that begin so.
+// names are the names of a resource's objects that have the prefix.
 func names(ctx context.Context, c *frame.CLI, resource, typed string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()

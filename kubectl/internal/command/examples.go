@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples are those of the verbs that say themselves what they do: a line or
-// two each. The others have theirs beside them.
+// examples are those of simple verbs, a line or two each. The others have
+// theirs beside their code.
 var examples = map[string]string{
 	"kctl api-resources":                 "  kctl api-resources\n  kctl api-resources --api-group=apps -o wide\n  kctl api-resources --namespaced=false --verbs=list,watch",
 	"kctl api-versions":                  "  kctl api-versions",

@@ -15,8 +15,8 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// pluginPrefixes are what the names of programs begin with that add verbs to kctl:
-// kctl-NAME on the PATH is `kctl NAME`, and so is kubectl-NAME where there is no such one.
+// pluginPrefixes are the prefixes of programs that add verbs to kctl: kctl-NAME on the
+// PATH is `kctl NAME`, and so is kubectl-NAME if there is no kctl-NAME.
 var pluginPrefixes = []string{"kctl-", "kubectl-"}
 
 // plugin finds the program of a verb that kctl itself does not have. Of
@@ -36,7 +36,7 @@ func plugin(args []string) (path string, rest []string, found bool) {
 			continue
 		}
 		for _, prefix := range pluginPrefixes {
-			// One in a folder that the PATH names relatively counts, as kubectl has it.
+			// One in a directory that the PATH names relatively counts, as in kubectl.
 			if path, err := exec.LookPath(prefix + verb); err == nil || errors.Is(err, exec.ErrDot) {
 				return path, args[n:], true
 			}
@@ -62,8 +62,8 @@ func runPlugin(root *cobra.Command, args []string) error {
 	return fmt.Errorf("running %s: %w", path, syscall.Exec(path, append([]string{path}, rest...), environ()))
 }
 
-// own is kctl's own verb that words begin with; nil where it has none. Of those below
-// another, plugins can add to create's alone, as kubectl's.
+// own is kctl's own verb that words begin with; nil if there is none. Among verbs
+// with verbs below them, plugins can add only to create, as in kubectl.
 func own(root *cobra.Command, words []string) *cobra.Command {
 	known, rest, err := root.Find(words)
 	if err != nil || known == root {
@@ -101,8 +101,8 @@ func newPlugin(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// listPlugins warns of those that never run: of two of a name the PATH's first does,
-// and of a verb of kctl's own that is what runs.
+// listPlugins warns about those that never run, because another of the same name
+// comes first on the PATH, or because kctl has a verb of that name.
 func listPlugins(c *frame.CLI, root *cobra.Command, nameOnly bool) error {
 	found := plugins()
 	if len(found) == 0 {

@@ -11,8 +11,8 @@ import (
 	"kctl/kubectl/internal/preferences"
 )
 
-// prefer applies the person's kuberc to a command line: it returns the line with
-// the alias it calls resolved, and has root fill in the defaults of flags.
+// prefer applies the user's kuberc to a command line: it returns the line with
+// its alias resolved, and makes root fill in the defaults of flags.
 func prefer(c *frame.CLI, root *cobra.Command, args []string) ([]string, error) {
 	path, loaded, err := loadPreferences(c, args)
 	if err != nil || loaded == nil {
@@ -48,8 +48,8 @@ func preferencesError(err error) error {
 	return fmt.Errorf("error occurred while applying preferences %w", err)
 }
 
-// loadPreferences are the file and what it holds, nil without any. A file that nobody named
-// need not be there, and where it can't be read kctl works without it.
+// loadPreferences are the file and what it holds, nil without any. The default file need
+// not exist, and if it can't be read, kctl works without it.
 func loadPreferences(c *frame.CLI, args []string) (string, *preferences.Preference, error) {
 	path, named, err := preferences.File(args)
 	if errors.Is(err, preferences.ErrOff) {

@@ -53,7 +53,7 @@ func (p *profile) begin() (err error) {
 	return nil
 }
 
-// end writes what was recorded, if anything was to be.
+// end writes what was recorded, if --profile asked for it.
 func (p *profile) end() error {
 	if p.file == nil {
 		return nil

@@ -28,11 +28,12 @@ import (
 )
 
 // Main runs a command line, which begins with the program's name, and returns the exit
-// code. Called kubectl, kctl is that where the two differ by default.
+// code. If it is called as kubectl, kctl behaves like kubectl where the two differ by
+// default.
 func Main(args []string, streams frame.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends what does not heed the first
+	context.AfterFunc(ctx, stop) // the second signal ends a command that ignores the first
 	c := frame.New(streams, clock.RealClock{})
 	if name := filepath.Base(args[0]); name == frame.Kubectl {
 		c.Name = name

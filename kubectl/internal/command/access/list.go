@@ -50,7 +50,7 @@ func (a *asking) listRules(ctx context.Context, noHeaders bool) error {
 
 func bracketed(words []string) string { return "[" + strings.Join(words, " ") + "]" }
 
-// byAddress takes rules apart, one for each address, in their order.
+// byAddress splits rules, one for each address, in their order.
 func byAddress(rules []authorizationv1.NonResourceRule) []authorizationv1.NonResourceRule {
 	var all []authorizationv1.NonResourceRule
 	for _, rule := range rules {
@@ -78,8 +78,8 @@ func (r *simpleRule) allow(verbs []string) {
 	}
 }
 
-// simple takes rules apart, one for each resource and set of names, with the
-// verbs of all that allow something there.
+// simple splits rules, one for each resource and set of names, with the verbs
+// of all rules that allow something there.
 func simple(rules []authorizationv1.ResourceRule) []simpleRule {
 	var all []simpleRule
 	at := map[string]int{}

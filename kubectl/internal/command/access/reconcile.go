@@ -76,7 +76,7 @@ func (r *reconciling) run(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// reconcile makes of what is there what is wanted, and says how.
+// reconcile turns the existing object into the wanted one, and says how.
 func (r *reconciling) reconcile(ctx context.Context, t lookup.Target) error {
 	found, err := lookup.Fetch(ctx, r.CLI, t, &lookup.Selection{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -124,7 +124,7 @@ func (r *reconciling) send(ctx context.Context, t lookup.Target, d *reconciled) 
 			return nil, err
 		}
 		return lookup.Decode(answer)
-	case operationRecreate: // to whom a binding leads can't be changed
+	case operationRecreate: // a binding's role can't be changed
 		var gone []byte
 		if err := t.In(client).Delete(ctx, t.ObjectName, &metav1.DeleteOptions{}, &gone); err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
@@ -137,8 +137,8 @@ func (r *reconciling) send(ctx context.Context, t lookup.Target, d *reconciled) 
 	return r.Post(ctx, t.Resource.Resource, t.Namespace, d.object)
 }
 
-// makeNamespace makes the namespace that an object needs. Who may not do so is
-// told by the server what is missing.
+// makeNamespace makes the namespace that an object needs. If the user may not,
+// the server's later error says what is missing.
 func (r *reconciling) makeNamespace(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -158,17 +158,17 @@ func (r *reconciling) makeNamespace(ctx context.Context, name string) error {
 	return err
 }
 
-// The ways to make of what is there what is wanted.
+// The ways to turn the existing object into the wanted one.
 const (
 	operationCreate   = "create"
 	operationUpdate   = "update"
 	operationRecreate = "recreate"
 )
 
-// extras says what is removed though nobody asked for it to be there.
+// extras says which unwanted parts are removed.
 type extras struct{ permissions, subjects bool }
 
-// reconciled is what has to be done to an object. It is empty where nothing has.
+// reconciled is what has to be done to an object; it is empty if there is nothing to do.
 type reconciled struct {
 	operation string
 	protected bool // the object says that it must be left alone
@@ -181,8 +181,8 @@ type reconciled struct {
 // autoUpdate is the annotation by which an object says that it must be left alone.
 const autoUpdate = rbacv1.AutoUpdateAnnotationKey
 
-// difference works out what makes of have, which is nil if there is none, what is
-// wanted. Labels and annotations are added, and never taken away.
+// difference works out what turns have, nil if it does not exist, into what is
+// wanted. Labels and annotations are added, and never removed.
 func difference(have, wanted *unstructured.Unstructured, remove extras) (*reconciled, error) {
 	d := &reconciled{object: wanted}
 	var is *unstructured.Unstructured
@@ -210,8 +210,7 @@ func difference(have, wanted *unstructured.Unstructured, remove extras) (*reconc
 	return d, d.compareBindings(is, wanted, remove.subjects)
 }
 
-// joined is a map with what another has beside it or otherwise, and whether that
-// is anything.
+// joined merges another map into a map, and says whether that changes anything.
 func joined(have, more map[string]string) (map[string]string, bool) {
 	all := map[string]string{}
 	maps.Copy(all, have)
@@ -240,7 +239,7 @@ func (d *reconciled) compareRoles(is, wanted *unstructured.Unstructured, remove 
 	}
 	selectors, changed := aggregated(have.AggregationRule, want.AggregationRule, remove)
 	rules := have.Rules
-	if want.AggregationRule == nil { // of one that is put together from others, the rules are not its own
+	if want.AggregationRule == nil { // an aggregated role's rules are not its own
 		_, d.missingRules = validation.Covers(have.Rules, want.Rules)
 		rules = slices.Concat(rules, d.missingRules)
 		if remove {
@@ -288,7 +287,7 @@ func (d *reconciled) compareBindings(is, wanted *unstructured.Unstructured, remo
 	return set(is, changed, subjects, "subjects")
 }
 
-// lines are what is said of it, in kubectl's words.
+// lines describe it in kubectl's words.
 func (d *reconciled) lines() []string {
 	if d.operation == "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// aggregated are the selectors by which a role is put together from others, and
-// whether they are other than those that are there.
+// aggregated are the selectors by which a role is aggregated from others, and
+// whether they differ from the existing ones.
 func aggregated(have, want *rbacv1.AggregationRule, remove bool) ([]metav1.LabelSelector, bool) {
 	if want == nil {
 		return nil, false
@@ -28,7 +28,7 @@ func aggregated(have, want *rbacv1.AggregationRule, remove bool) ([]metav1.Label
 	return slices.Concat(all, missing), len(missing) > 0
 }
 
-// without are those of all that are not among others.
+// without returns those of all that are not in others.
 func without[T any](all, others []T) []T {
 	var left []T
 	for _, one := range all {

@@ -26,7 +26,7 @@ type applying struct {
 	lookup.Selection
 	serverSide     bool
 	forceConflicts bool
-	force          bool // delete and make anew what can't be changed
+	force          bool // delete and recreate what can't be changed
 	overwrite      bool
 	grace          int64
 	timeout        time.Duration
@@ -39,7 +39,7 @@ type applying struct {
 	done []*unstructured.Unstructured // for -o, which prints one document for all
 }
 
-// clientSideManager is who applies where the client works out what changes.
+// clientSideManager is the field manager of client-side applies.
 const clientSideManager = "kubectl-client-side-apply"
 
 func newApply(c *frame.CLI) *cobra.Command {
@@ -91,7 +91,7 @@ func newApply(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// check looks at what does not go together.
+// check refuses flags that do not go together.
 func (a *applying) check(ctx context.Context) error {
 	switch {
 	case a.serverSide && a.DryRun == frame.DryRunClient:

@@ -31,19 +31,20 @@ const (
 	setMember     = "applyset.kubernetes.io/part-of" // of members: the parent's id
 	setTool       = "applyset.kubernetes.io/tooling"
 	setKinds      = "applyset.kubernetes.io/contains-group-kinds"
-	setResources  = "applyset.kubernetes.io/contains-group-resources" // what older kubectls wrote instead
+	setResources  = "applyset.kubernetes.io/contains-group-resources" // what older versions of kubectl wrote instead
 	setNamespaces = "applyset.kubernetes.io/additional-namespaces"
 	setParentType = "applyset.kubernetes.io/is-parent-type" // of definitions
 )
 
-// setToolName is kubectl's, so that each of the two goes on with the other's sets.
+// setToolName is kubectl's, so that each of the two accepts the other's sets.
 const setToolName = "kubectl"
 
-// applySetWanted: as in kubectl, the flag is there only where it is asked for.
+// applySetWanted says whether the flag exists: as in kubectl, only if the environment
+// asks for it.
 func applySetWanted() bool { return strings.EqualFold(os.Getenv("KUBECTL_APPLYSET"), "true") }
 
-// applySet is what `--applyset` names: an object, the parent, that says of which kinds
-// and in which namespaces there are objects that were applied together.
+// applySet is what `--applyset` names: a parent object, which records in which
+// namespaces there are objects of which kinds that were applied together.
 type applySet struct {
 	ref           string // what the user said; "" for none
 	parent        lookup.Target
@@ -67,7 +68,7 @@ func (m members) resources() []discover.Resource {
 	})
 }
 
-// id is the set's, by which members are known: of the parent's identity.
+// id identifies the set and marks its members; it is derived from the parent's identity.
 func (s *applySet) id() string {
 	parent := strings.Join([]string{s.parent.ObjectName, s.parent.Namespace, s.parent.Kind, s.parent.Group}, ".")
 	sum := sha256.Sum256([]byte(parent))
@@ -105,7 +106,7 @@ func (s *applySet) find(ctx context.Context, c *frame.CLI) error {
 	return nil
 }
 
-// checkSet holds the set against what else was asked for.
+// checkSet checks the set against the other flags.
 func (a *applying) checkSet(ctx context.Context) error {
 	s := &a.set
 	switch {
@@ -142,12 +143,12 @@ func (a *applying) checkSet(ctx context.Context) error {
 	return nil
 }
 
-// builtin: these kinds may be parents, and are made where they are not there.
+// builtin are kinds that may be parents, and are created if missing.
 func (s *applySet) builtin() bool {
 	return s.parent.GVR() == core.Secrets.GVR() || s.parent.GVR() == core.ConfigMaps.GVR()
 }
 
-// mark puts the label of members on what is to be applied, and notes where it is.
+// mark puts the members' label on what is to be applied, and notes where it is.
 func (s *applySet) mark(targets []lookup.Target) error {
 	s.after = newMembers()
 	for _, t := range targets {
@@ -168,8 +169,8 @@ func (s *applySet) mark(targets []lookup.Target) error {
 	return nil
 }
 
-// beginSet reads the parent, and has it tell of old and new members, before any of the
-// new ones is there: an apply that is cut short loses none.
+// beginSet reads the parent, and records old and new members in it before any of the
+// new ones exist, so that an apply that is cut short loses none.
 func (a *applying) beginSet(ctx context.Context, targets []lookup.Target) error {
 	s := &a.set
 	if err := s.mark(targets); err != nil {
@@ -204,7 +205,7 @@ func (a *applying) beginSet(ctx context.Context, targets []lookup.Target) error 
 	return a.writeSet(ctx, both)
 }
 
-// read takes over what the parent says, if the set is ours to change.
+// read takes over what the parent says, if kctl may change the set.
 func (s *applySet) read(ctx context.Context, c *frame.CLI, parent *unstructured.Unstructured) error {
 	annotations := parent.GetAnnotations()
 	tool, there := annotations[setTool]
@@ -265,7 +266,7 @@ func (s *applySet) readKinds(ctx context.Context, c *frame.CLI, annotations map[
 	return nil
 }
 
-// words are the parts of a list with commas.
+// words are the parts of a comma-separated list.
 func words(text string) []string {
 	if text == "" {
 		return nil
@@ -273,8 +274,8 @@ func words(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// writeSet has the parent tell where members are. Annotations that are not among these
-// go with it: they are applied.
+// writeSet records in the parent where members are. It is a server-side apply, so
+// annotations that are not among these are removed.
 func (a *applying) writeSet(ctx context.Context, where members) error {
 	if a.DryRun == frame.DryRunClient {
 		return nil
@@ -310,8 +311,8 @@ func (a *applying) writeSet(ctx context.Context, where members) error {
 	return nil
 }
 
-// pruneSet deletes the members that were not applied, and has the parent forget where
-// they were.
+// pruneSet deletes the members that were not applied, and removes their places from
+// the parent.
 func (a *applying) pruneSet(ctx context.Context) error {
 	left, err := a.leftOver(ctx)
 	if err != nil {

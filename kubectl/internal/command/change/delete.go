@@ -141,7 +141,7 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	chosen, failed := d.choose(cmd.Context(), targets)
 	failed = append(failed, err)
 	if err := errors.Join(failed...); d.interactive && err != nil {
-		return err // nobody can agree to what is not all there is
+		return err // nobody can agree to an incomplete list
 	}
 	if d.interactive && len(chosen) > 0 {
 		if agreed, err := d.confirm(chosen); !agreed {
@@ -177,14 +177,15 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(failed...)
 }
 
-// beyondNamespace tells whether whoever names a namespace should hear that what goes is in none.
+// beyondNamespace tells whether to warn that objects outside any namespace are deleted
+// although a namespace was named.
 func (d *deleting) beyondNamespace() (bool, error) {
 	loaded, err := d.Kubeconfig()
 	return err == nil && loaded.Chosen && !d.AllNamespaces, err
 }
 
-// choose finds the objects that the targets mean, and what kept it from finding
-// those of some.
+// choose finds the objects that the targets mean, and the errors for those that
+// it could not find.
 func (d *deleting) choose(ctx context.Context, targets []lookup.Target) (chosen []lookup.Target, failed []error) {
 	for _, t := range targets {
 		names, err := d.names(ctx, t)
@@ -196,7 +197,7 @@ func (d *deleting) choose(ctx context.Context, targets []lookup.Target) (chosen 
 	return chosen, failed
 }
 
-// confirm asks whether these are to go. Only y is a yes.
+// confirm asks whether to delete them. Only y means yes.
 func (d *deleting) confirm(chosen []lookup.Target) (bool, error) {
 	fmt.Fprintf(d.Out, "You are about to delete the following %d resource(s):\n", len(chosen))
 	for _, t := range chosen {
@@ -232,7 +233,7 @@ func (d *deleting) names(ctx context.Context, t lookup.Target) ([]lookup.Target,
 	return all, nil
 }
 
-// victim is an object on its way out.
+// victim is an object that is being deleted.
 type victim struct {
 	lookup.Target
 	uid types.UID
@@ -309,7 +310,7 @@ func (d *deleting) say(t lookup.Target) {
 }
 
 // await waits until the deleted objects are gone, or others of the same name
-// have taken their places.
+// have replaced them.
 func (d *deleting) await(ctx context.Context, going []victim) error {
 	if !d.wait || d.dryRun != frame.DryRunNone {
 		return nil
@@ -331,7 +332,7 @@ func (d *deleting) await(ctx context.Context, going []victim) error {
 	return nil
 }
 
-// splitName takes TYPE/NAME apart.
+// splitName splits TYPE/NAME.
 func splitName(arg string) (name string, ok bool) {
 	for i := range arg {
 		if arg[i] == '/' {

@@ -32,7 +32,7 @@ type diffing struct {
 // exitDifferent says that there are differences, as diff(1) does.
 const exitDifferent = frame.ExitCode(1)
 
-// exitDiffFailed is diff's code for everything that went wrong.
+// exitDiffFailed is diff's exit code for any failure.
 const exitDiffFailed = frame.ExitCode(2)
 
 func newDiff(c *frame.CLI) *cobra.Command {
@@ -99,7 +99,7 @@ func (d *diffing) run(ctx context.Context, managed bool) error {
 		}
 	}
 	d.DryRun = frame.DryRunServer
-	d.Validation = "warn" // of fields that would be refused, too, it is shown what they change
+	d.Validation = "warn" // changes of fields that would be refused are shown, too
 	for _, t := range targets {
 		if !lookup.Matches(d.Labels, t.Object) {
 			continue
@@ -122,7 +122,7 @@ func (d *diffing) run(ctx context.Context, managed bool) error {
 	return d.compare(ctx)
 }
 
-// write writes an object as it is and as it would be.
+// write writes an object as it is and as it would become.
 func (d *diffing) write(ctx context.Context, t lookup.Target, managed bool) error {
 	found, err := lookup.Fetch(ctx, d.applying.Sender.CLI, t, &d.Selection)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -165,8 +165,8 @@ func (d *diffing) writeTo(dir string, t lookup.Target, object *unstructured.Unst
 	return nil
 }
 
-// would is the object as it would be after an apply, but for the annotation by
-// which apply remembers: that it is written says nothing.
+// would is the object as it would be after an apply, except for the
+// last-applied annotation, whose change is of no interest.
 func (d *diffing) would(ctx context.Context, t lookup.Target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	do := d.applyOnce
 	switch {
@@ -194,7 +194,7 @@ func hideSecrets(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", threeway.LastApplied)
 }
 
-// maskSecrets hides the values of secrets, and keeps to be seen which differ.
+// maskSecrets hides the values of secrets, but shows which differ.
 func maskSecrets(live, merged *unstructured.Unstructured) {
 	data := func(object *unstructured.Unstructured) map[string]any {
 		if object == nil {

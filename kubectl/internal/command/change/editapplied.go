@@ -63,7 +63,7 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// saveApplied sends what objects shall remember of their last apply.
+// saveApplied sends the edited last-applied configurations.
 func (e *editing) saveApplied(ctx context.Context, pieces []piece, objects []manifest.Object) error {
 	for _, edited := range objects {
 		p, err := originalOf(pieces, edited.Unstructured)

@@ -64,8 +64,8 @@ type marks struct {
 	remove []string
 }
 
-// splitMarks takes KEY=VALUE and KEY- arguments from behind the objects. Of several
-// values of a key the last one counts.
+// splitMarks splits the KEY=VALUE and KEY- arguments from the objects before them.
+// If a key has several values, the last one counts.
 func (m *marking) splitMarks(args []string) (objects []string, out marks, err error) {
 	out.set = map[string]string{}
 	for _, arg := range args {
@@ -100,7 +100,7 @@ func (m *marking) splitMarks(args []string) (objects []string, out marks, err er
 	return nil, out, fmt.Errorf("can not both modify and remove the following annotation(s) in the same command: %s", strings.Join(both, ", "))
 }
 
-// one is what the field has many of.
+// one is the singular of the field's name.
 func (m *marking) one() string { return strings.TrimSuffix(m.field, "s") }
 
 func (m *marking) validate(arg, key, value string) error {
@@ -159,7 +159,7 @@ func (m *marking) mark(ctx context.Context, t lookup.Target, object *unstructure
 	}
 	change, operation := m.change(have, given)
 	if m.list {
-		// What is given is shown as if it were there.
+		// Given objects are shown as if they existed.
 		if err := markLocally(object, m.field, change); err != nil {
 			return err
 		}
@@ -223,8 +223,8 @@ func (m *marking) change(have map[string]string, given marks) (change map[string
 	return change, "labeled"
 }
 
-// refused names what would be overwritten that must not be: of annotations, all but why
-// the object was changed last.
+// refused names what would be overwritten without permission: for annotations, all but
+// the change cause.
 func (m *marking) refused(have map[string]string, given marks) error {
 	if m.overwrite {
 		return nil

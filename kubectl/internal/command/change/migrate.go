@@ -19,9 +19,9 @@ import (
 	"kctl/proto/rest"
 )
 
-// annotationManager owns the annotation of client-side applies where an object has gone
-// over to server-side ones, which would remove it. The server keeps it up to date for
-// send.FieldManager, for whoever turns back.
+// annotationManager owns the annotation of client-side applies on an object that has
+// changed to server-side apply, which would remove it. The server keeps it up to date
+// for send.FieldManager, for users who go back.
 const annotationManager = "kubectl-last-applied"
 
 var lastAppliedPath = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", threeway.LastApplied))
@@ -35,10 +35,10 @@ func ownersOf(object *unstructured.Unstructured, operation metav1.ManagedFieldsO
 	return names
 }
 
-// migrate has an object that was applied by the server manage what client-side applies
-// managed before, so that fields left out of the file go, and applies it once more
-// where that changes something. What fails of it is told and tried again with the next
-// apply: what was asked for is done already.
+// migrate transfers the fields that client-side applies managed to the server-side
+// manager, so that fields left out of the file are removed, and applies once more if
+// that changes something. A failure is only reported, and tried again with the next
+// apply: the requested apply is done already.
 func (a *applying) migrate(ctx context.Context, t lookup.Target, applied *unstructured.Unstructured, again func() (*unstructured.Unstructured, error)) *unstructured.Unstructured {
 	applied, err := a.keepAnnotation(ctx, t, applied)
 	if err != nil {
@@ -60,8 +60,8 @@ func (a *applying) migrate(ctx context.Context, t lookup.Target, applied *unstru
 	return reapplied
 }
 
-// keepAnnotation gives the annotation a manager of its own, unless one has it who would
-// keep it.
+// keepAnnotation gives the annotation a manager of its own, unless another manager
+// would keep it.
 func (a *applying) keepAnnotation(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	text, remembered := object.GetAnnotations()[threeway.LastApplied]
 	if a.Manager != send.FieldManager || !remembered || len(ownersOf(object, metav1.ManagedFieldsOperationApply)) > 0 {
@@ -83,8 +83,7 @@ func (a *applying) keepAnnotation(ctx context.Context, t lookup.Target, object *
 	return kept, nil
 }
 
-// takeOver makes over what managers own who applied from the client; nil, where there
-// are none.
+// takeOver transfers the fields of client-side managers; nil if there are none.
 func (a *applying) takeOver(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	from := ownersOf(object, metav1.ManagedFieldsOperationUpdate)
 	for attempt := 0; ; attempt++ {

@@ -101,8 +101,8 @@ func (p *patching) body() ([]byte, error) {
 	return body, nil
 }
 
-// patchLocally patches the object of a file. Only how a strategic merge patch
-// merges the lists of its kind is asked of the server.
+// patchLocally patches the object of a file. The server is asked only how a
+// strategic merge patch merges the lists of its kind.
 func (p *patching) patchLocally(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, body []byte) error {
 	var schema threeway.Schema
 	if kind == types.StrategicMergePatchType {

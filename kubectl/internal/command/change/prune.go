@@ -76,8 +76,8 @@ func (p *pruning) keep(t lookup.Target, uid types.UID) {
 	}
 }
 
-// find finds the kinds to look through, before anything is changed: one that is
-// not known would leave the work half done.
+// find finds the kinds to look through, before anything is changed: an unknown
+// one would leave the work half done.
 func (p *pruning) find(ctx context.Context, discovery *discover.Discovery) error {
 	kinds := p.allowlist
 	if len(kinds) == 0 {
@@ -101,7 +101,8 @@ func (p *pruning) find(ctx context.Context, discovery *discover.Discovery) error
 	return nil
 }
 
-// prune deletes what was applied once, is selected or of the set, and was not applied now.
+// prune deletes what was applied before, is selected or in the set, and was not applied
+// now.
 func (a *applying) prune(ctx context.Context) error {
 	if a.set.ref != "" {
 		return a.pruneSet(ctx)
@@ -129,8 +130,8 @@ func (a *applying) pruneOne(ctx context.Context, t lookup.Target) error {
 	return nil
 }
 
-// forgotten calls do with what was applied once, is selected, and is not among
-// what pruned.keep noted.
+// forgotten calls do with what was applied before, is selected, and was not
+// noted by pruned.keep.
 func (a *applying) forgotten(ctx context.Context, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	for _, resource := range a.pruned.kinds {
 		namespaces := []string{""}
@@ -173,8 +174,8 @@ func (a *applying) deleting() *deleting {
 	return &deleting{CLI: a.CLI, dryRun: a.DryRun, grace: a.grace, cascade: a.cascade, timeout: a.timeout, wait: true}
 }
 
-// replace deletes an object that can't be changed into what it shall be, and makes
-// it anew: as it shall be, or, where that is refused, as it was.
+// replace deletes an object that can't be changed as wanted, and recreates it: as
+// wanted, or, if that is refused, as it was.
 func (a *applying) replace(ctx context.Context, t lookup.Target, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	client, err := a.Server()
 	if err != nil {

@@ -108,8 +108,8 @@ func (r *replacing) run(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// keepsConfig tells whether the object is to remember its configuration: where
-// that is asked for, or where the file has one, which would be that of old.
+// keepsConfig tells whether to write the last-applied annotation: if that is
+// asked for, or if the file has one, which would be outdated.
 func (r *replacing) keepsConfig(object *unstructured.Unstructured) bool {
 	_, has := object.GetAnnotations()[threeway.LastApplied]
 	return r.SaveConfig || has

@@ -7,8 +7,8 @@ import (
 	"kctl/proto/core"
 )
 
-// hashing is --append-hash: the name tells the content, so that what uses an
-// object by name is rolled out anew where that changes.
+// hashing is --append-hash: the name depends on the content, so that workloads
+// that use the object by name are rolled out again when it changes.
 type hashing bool
 
 func (h *hashing) add(fs *pflag.FlagSet, kind string) {

@@ -101,7 +101,7 @@ var (
 	urlVerbs      = []string{"get", "post", "put", "delete", "patch", "head", "options"}
 )
 
-// specialVerbs mean something for a few resources alone, here by group.
+// specialVerbs have a meaning only for a few resources, here by group.
 var specialVerbs = map[string]map[string][]string{
 	"use":         {"policy": {"podsecuritypolicies"}, "extensions": {"podsecuritypolicies"}},
 	"bind":        {"rbac.authorization.k8s.io": {"roles", "clusterroles"}},
@@ -120,9 +120,8 @@ func special(verbs []string, group, resource string) error {
 	return nil
 }
 
-// impersonated are what users are made of, by the names by which one is allowed
-// to "impersonate" it: resources that no server serves (Kubernetes docs, "User
-// impersonation").
+// impersonated are the virtual resources for which "impersonate" is granted; no
+// server serves them (Kubernetes docs, "User impersonation").
 var impersonated = map[string]string{
 	"users": "", "groups": "",
 	"userextras.authentication.k8s.io": "authentication.k8s.io", "uids.authentication.k8s.io": "authentication.k8s.io",

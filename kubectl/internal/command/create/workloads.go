@@ -14,8 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// The resources of what kctl makes and other programs of the project don't
-// speak about.
+// The resources that kctl creates and the project's other programs don't use.
 var (
 	deployments = core.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
 	jobs        = core.Resource{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Namespaced: true}
@@ -25,7 +24,7 @@ var (
 )
 
 // generator is a verb below `kctl create` that makes one object of its flags.
-// make is handed the object's name and what stands behind "--".
+// make gets the object's name and the arguments after "--".
 func generator(c *frame.CLI, use, short string, resource core.Resource, make func(name string, args []string) (core.Object, error)) *cobra.Command {
 	s := &send.Sender{CLI: c}
 	cmd := &cobra.Command{

@@ -21,13 +21,13 @@ import (
 	"kctl/proto/rest"
 )
 
-// CLI is what the verbs of one command line share. The server is looked for
-// when a verb first needs it, so that verbs that don't work without one.
+// CLI is what the verbs of one command line share. The server is looked up when
+// a verb first needs it, so that verbs that need none work without one.
 type CLI struct {
 	Streams
 	// Name is what the program is called: kctl, or Kubectl.
 	Name      string
-	Args      []string // as they were given, of whatever preferences make
+	Args      []string // as they were given, before preferences change them
 	Flags     kubeconfig.Flags
 	Verbosity int
 	Clock     clock.WithTicker
@@ -36,7 +36,7 @@ type CLI struct {
 	// Strict makes the warnings of servers, which heard counts, errors.
 	Strict bool
 	heard  *atomic.Int32
-	// MatchVersion has servers of another version than kctl's own refused.
+	// MatchVersion refuses servers of a version other than kctl's own.
 	MatchVersion bool
 
 	read       bool // standard input, or a part of it
@@ -46,10 +46,10 @@ type CLI struct {
 	documents  map[apischema.GroupVersion]*schema.Document
 }
 
-// Kubectl is the name under which kctl stands in kubectl's place.
+// Kubectl is the name under which kctl takes kubectl's place.
 const Kubectl = "kubectl"
 
-// New is a command line that has not asked anything yet.
+// New returns a CLI that has not contacted a server yet.
 func New(streams Streams, clock clock.WithTicker) *CLI {
 	return &CLI{Streams: streams, Name: "kctl", Clock: clock, heard: &atomic.Int32{}}
 }
@@ -80,7 +80,7 @@ func (s stdin) Read(p []byte) (int, error) {
 	return s.In.Read(p)
 }
 
-// keepStdin keeps what was read from credential plugins.
+// keepStdin keeps standard input from credential plugins once a verb reads it.
 func (c *CLI) keepStdin() {
 	if c.read && c.loaded != nil && c.loaded.Client.ExecProvider != nil {
 		c.loaded.Client.ExecProvider.StdinUnavailable = true
@@ -132,7 +132,7 @@ func matchVersion(client *rest.Client) error {
 	return nil
 }
 
-// VersionOf is what a server says that it is.
+// VersionOf is the version that a server reports.
 func VersionOf(ctx context.Context, client *rest.Client) (*version.Info, error) {
 	info := &version.Info{}
 	if err := client.Do(ctx, http.MethodGet, "/version", nil, info); err != nil {
@@ -175,7 +175,7 @@ func Colorful(stream io.Writer) bool {
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// Warn tells the user something that is no error.
+// Warn tells the user something that is not an error.
 func (c *CLI) Warn(format string, args ...any) {
 	prefix := "Warning:"
 	if Colorful(c.Err) {
@@ -184,7 +184,7 @@ func (c *CLI) Warn(format string, args ...any) {
 	fmt.Fprintln(c.Err, prefix, printer.Visible(fmt.Sprintf(format, args...)))
 }
 
-// Detail tells whoever asked for it with -v 5 what is no matter for others.
+// Detail prints what only users with -v 5 want to know.
 func (c *CLI) Detail(format string, args ...any) {
 	if c.Verbosity >= showDetails {
 		fmt.Fprintln(c.Err, printer.Visible(fmt.Sprintf(format, args...)))

@@ -28,8 +28,8 @@ const (
 	ExitInterrupted = 130
 )
 
-// ExitCode ends kctl with a code and says nothing more: a container's own, for
-// one.
+// ExitCode ends kctl with a code and without a message: a container's exit
+// code, for example.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -68,12 +68,12 @@ func (c *CLI) Report(ctx context.Context, cmd *cobra.Command, err error) int {
 		if len(all) > 1 {
 			text = strings.TrimPrefix(text, "error: ") // one of a list, as kubectl has it
 		}
-		fmt.Fprintln(c.Err, printer.Visible(strings.TrimRight(text, "\n"))) // servers have their say in it
+		fmt.Fprintln(c.Err, printer.Visible(strings.TrimRight(text, "\n"))) // it may contain text from servers
 	}
 	return ExitError
 }
 
-// warnings is the error that --warnings-as-errors makes of what servers warned of.
+// warnings is the error that --warnings-as-errors makes of the servers' warnings.
 func (c *CLI) warnings() error {
 	switch count := c.heard.Load(); count {
 	case 0:
@@ -85,7 +85,7 @@ func (c *CLI) warnings() error {
 	}
 }
 
-// flatten takes joined errors apart; each is reported on its own.
+// flatten splits joined errors; each is reported on its own.
 func flatten(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what is joined at the top
 		var all []error
@@ -143,8 +143,8 @@ func configurationText(all []error) string {
 	return text
 }
 
-// untimely is a line about the user's certificate, where the server did not
-// believe it and its dates tell why.
+// untimely is a line about the user's certificate, if the server did not accept
+// it and its dates explain why.
 func (c *CLI) untimely(disbelieved bool) string {
 	if !disbelieved || c.loaded == nil {
 		return ""
@@ -155,8 +155,8 @@ func (c *CLI) untimely(disbelieved bool) string {
 	return ""
 }
 
-// hint says what is likely behind an answer that could not be read, and what to do
-// about a full disk.
+// hint says what probably caused an unreadable answer, and what to do about a full
+// disk.
 func hint(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "error loading config file") && strings.Contains(text, "couldn't get version/kind"):

@@ -15,8 +15,8 @@ import (
 // that says what was done, or the objects.
 type Printing struct {
 	printer.Options
-	// Undivided leaves out the mark between several YAML documents, as kubectl
-	// does in the verbs that make a printer anew for each object.
+	// Undivided leaves out the separator between YAML documents, as kubectl does
+	// in verbs that make a new printer for each object.
 	Undivided bool
 
 	made printer.Printer // printers of several documents separate them
@@ -90,7 +90,7 @@ func (d *DryRun) Add(cmd *cobra.Command) {
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "unchanged"
 }
 
-// Mark appends what makes plain that nothing was changed.
+// Mark appends a note that nothing was changed.
 func (d DryRun) Mark(operation string) string {
 	switch d {
 	case DryRunClient:

@@ -14,8 +14,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// Raw is --raw of a verb: a path, and a query, to be asked for as they are, with
-// what comes in any form. What it is refused with stands in kubectl's words.
+// Raw is a verb's --raw: a path with a query, requested as it is, whose answer
+// is printed in any form. Its errors are in kubectl's words.
 type Raw struct {
 	*CLI
 	method string
@@ -28,15 +28,15 @@ func (r *Raw) Add(cmd *cobra.Command, method, does string) {
 	cmd.Flags().StringVar(&r.URI, "raw", "", "Raw URI to "+does+" the server.")
 }
 
-// Run sends the one file that there is, if there is one, and prints the answer as
-// it comes: it may be a watch, or what a container says that has no end.
+// Run sends the one file, if there is one, and prints the answer as it arrives:
+// it may be a watch, or a container's endless output.
 func (r *Raw) Run(cmd *cobra.Command, files []string) error {
 	if err := r.check(cmd, files); err != nil {
 		return err
 	}
 	address, err := url.ParseRequestURI(r.URI)
 	if err != nil {
-		// Not wrapped: of such an error it is said that the server was not reached.
+		// Not wrapped: such an error is reported as a failure to reach the server.
 		return fmt.Errorf("--raw must be a valid URL path: %v", err)
 	}
 	var body any
@@ -57,7 +57,7 @@ func (r *Raw) ask(ctx context.Context, path string, body any, query url.Values) 
 	return client.Do(ctx, r.method, path, body, r.Out, rest.Values(query), rest.Accept("application/json, */*"))
 }
 
-// read is what a file holds, or standard input, not looked at.
+// read is the content of a file, or standard input, as it is.
 func (r *Raw) read(file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(r.Stdin())

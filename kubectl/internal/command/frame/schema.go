@@ -13,8 +13,8 @@ import (
 	"kctl/proto/core"
 )
 
-// PatchSchema tells how the lists of a kind are merged: from the type where
-// kctl has one, or else from what the server says. Nil is for kinds that are
+// PatchSchema says how the lists of a kind are merged: by its Go type if kctl
+// has one, and otherwise by the server's schema. Nil is for kinds that are
 // merged as plain JSON, such as custom resources.
 func (c *CLI) PatchSchema(ctx context.Context, kind apischema.GroupVersionKind) (strategicpatch.LookupPatchMeta, error) {
 	object, err := core.Scheme.New(kind)

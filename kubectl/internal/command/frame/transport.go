@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// WrapTransport lets users see what goes over the wire: the server's warnings
-// always, the requests with -v.
+// WrapTransport shows users the traffic: the server's warnings always, the
+// requests with -v.
 func (c *CLI) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	return &visible{CLI: c, next: next, warned: map[string]bool{}}
 }
@@ -27,7 +27,7 @@ const (
 	showCurl     = 9
 )
 
-// maxShown is how much of a body is shown below the level of curl.
+// maxShown is how much of a body is shown below the level that prints curl commands.
 const maxShown = 1024
 
 type visible struct {
@@ -66,9 +66,9 @@ func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 // patience is how long a server may be silent before the user is told.
 const patience = 10 * time.Second
 
-// complain tells the user of a server that does not answer, once patience is
-// at its end, until the function it returns is called. Nothing is given up: how
-// long to wait is for --request-timeout to say.
+// complain tells the user after patience that a server does not answer, unless
+// the function that it returns is called before. The request goes on:
+// --request-timeout says how long to wait.
 func (v *visible) complain(request *http.Request) func() {
 	if lasting(request) {
 		return func() {}
@@ -86,7 +86,7 @@ func (v *visible) complain(request *http.Request) func() {
 	return func() { close(done); <-ended }
 }
 
-// lasting tells whether an answer goes on for as long as its reader likes.
+// lasting tells whether an answer may go on without end.
 func lasting(request *http.Request) bool {
 	query := request.URL.Query()
 	return query.Has("watch") || query.Has("follow")
@@ -131,7 +131,7 @@ func (v *visible) showAnswer(response *http.Response) {
 	fmt.Fprintf(v.Err, "Response Body: %s\n", v.shown(body))
 }
 
-// failing passes on how reading ended.
+// failing passes on the error that ended reading.
 type failing struct{ err error }
 
 func (f *failing) Read([]byte) (int, error) {
@@ -148,8 +148,7 @@ func (v *visible) shown(body []byte) string {
 	return fmt.Sprintf("%s [truncated %d chars]", body[:maxShown], len(body)-maxShown)
 }
 
-// ShellWord is a text as a shell takes it for one word, without quotes where it
-// needs none.
+// ShellWord quotes a text as one word for a shell, if it needs quotes.
 func ShellWord(text string) string {
 	if text != "" && strings.Trim(text, shellPlain) == "" {
 		return text

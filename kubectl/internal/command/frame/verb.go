@@ -30,8 +30,8 @@ func (e *flagError) Error() string {
 	return fmt.Sprintf("%v%s\nSee '%s --help' for usage.", e.err, e.near(), e.cmd.CommandPath())
 }
 
-// near names the flags that a misspelt one may stand for. Which words are near
-// each other is cobra's to say, which it does of commands.
+// near names the flags that a misspelt one may stand for. It uses cobra's
+// measure of similarity, which cobra has for commands.
 func (e *flagError) near() string {
 	var unknown *pflag.NotExistError
 	if !errors.As(e.err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
@@ -50,7 +50,7 @@ func (e *flagError) near() string {
 
 func (e *flagError) Unwrap() error { return e.err }
 
-// NoArgs refuses what stands behind a verb that takes nothing.
+// NoArgs refuses arguments of a verb that takes none.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return UsageError(cmd, "unexpected arguments: %v", args)
@@ -71,14 +71,14 @@ func Group(name, short string) *cobra.Command {
 			if len(args) > 0 {
 				return UsageError(cmd, "unknown command %q%s", strings.Join(args, " "), nearVerbs(cmd, args[0]))
 			}
-			// What was asked for was not done: the help is no answer, but help.
+			// What was asked for was not done: the help is not an answer, only help.
 			cmd.SetOut(cmd.ErrOrStderr())
 			return errors.Join(cmd.Help(), ExitCode(ExitError))
 		},
 	}
 }
 
-// UnknownVerb refuses a verb that is not there, and names those that are near it.
+// UnknownVerb refuses a verb that does not exist, and names similar ones.
 func UnknownVerb(root *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q%s", name, root.CommandPath(), nearVerbs(root, name))
 }

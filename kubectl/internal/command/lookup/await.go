@@ -24,7 +24,7 @@ func UntilGone(ctx context.Context, c *frame.CLI, t Target, uid types.UID) error
 	one := rest.FieldSelector("metadata.name=" + t.ObjectName)
 	found, err := List(ctx, t.In(client), 0, one)
 	if apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) {
-		return nil // may delete, but not look: nothing to wait with
+		return nil // may delete, but not read: nothing to wait with
 	}
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func UntilGone(ctx context.Context, c *frame.CLI, t Target, uid types.UID) error
 var errFollowed = errors.New("followed far enough")
 
 // Follow shows an object as it is and then every change to it, until enough
-// says so; that it is deleted ends the wait with an error.
+// returns true; if it is deleted, the wait ends with an error.
 func Follow(ctx context.Context, c *frame.CLI, t Target, enough func(*unstructured.Unstructured) (bool, error)) error {
 	client, err := c.Server()
 	if err != nil {

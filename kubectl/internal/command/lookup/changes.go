@@ -22,11 +22,11 @@ const (
 	eventBookmark = "BOOKMARK"
 )
 
-// watchPause is waited before a watch that ended is opened again.
+// watchPause is the pause before a watch that ended is opened again.
 const watchPause = time.Second
 
-// maxWatchFailures is how often in a row a watch may fail to be opened again:
-// about the time that a server takes to start anew.
+// maxWatchFailures is how often in a row reopening a watch may fail: about as
+// long as a server takes to restart.
 const maxWatchFailures = 30
 
 // Watch is what is watched, from which version on, and what narrows it.
@@ -37,10 +37,10 @@ type Watch struct {
 }
 
 // Changes calls show with every change after a version, until the context ends.
-// Watches that end, be it that the server ends them or that it goes away for a
-// while, are taken up where they ended; where the server no longer knows that
-// place, they start over with what there is; that the one object of a target
-// with a name was deleted meanwhile is then told too.
+// Watches that end, because the server ends them or goes away for a while,
+// resume where they ended; if the server no longer has that revision, they
+// start over with a list. If the target is a single object that was deleted
+// meanwhile, that is reported too.
 func Changes(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) error) error {
 	client, err := c.Server()
 	if err != nil {
@@ -73,8 +73,8 @@ func Changes(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) e
 	}
 }
 
-// Patiently runs what watches for as long as --request-timeout says: a watch is one
-// request, which ends, and well, when it has to.
+// Patiently runs a watch for as long as --request-timeout says: a watch is one
+// request, and its timeout is a regular end.
 func Patiently(ctx context.Context, c *frame.CLI, do func(context.Context) error) error {
 	if c.Flags.Timeout <= 0 {
 		return do(ctx)
@@ -89,7 +89,7 @@ func Patiently(ctx context.Context, c *frame.CLI, do func(context.Context) error
 	return err
 }
 
-// tellIfGone shows the deletion that a watch which starts over has missed.
+// tellIfGone shows the deletion that a restarted watch has missed.
 func tellIfGone(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) error) error {
 	if w.ObjectName == "" {
 		return nil
@@ -105,9 +105,9 @@ func tellIfGone(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event
 	return show(rest.Event{Type: string(watch.Deleted), Object: json.RawMessage(`{}`)})
 }
 
-// drain reads a watch until it ends, and returns the last version it saw.
-// interrupted tells that the stream ended, and not that show had enough or the
-// server said what is wrong.
+// drain reads a watch until it ends, and returns the last version that it saw.
+// interrupted means that the stream ended, not that show had enough or the
+// server reported an error.
 func drain(stream *rest.Stream, version string, show func(rest.Event) error) (last string, interrupted bool, err error) {
 	for {
 		event, err := stream.Next()

@@ -75,7 +75,7 @@ func Chunks(ctx context.Context, from rest.Resource, size int64, options []rest.
 	}
 }
 
-// DecodeList decodes a list and gives its items the kind that lists leave out.
+// DecodeList decodes a list and sets the kind of its items, which lists leave out.
 func DecodeList(data []byte) (*unstructured.UnstructuredList, error) {
 	content := map[string]any{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil {
@@ -112,8 +112,8 @@ func Decode(data []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// Get reads the object that a target names. Of what is not found where the namespace
-// is not there either, that is said: it is the likelier slip.
+// Get reads the object that a target names. If it is not found and its namespace
+// does not exist either, the error says that: it is the likelier mistake.
 func Get(ctx context.Context, client *rest.Client, t Target, into any, options ...rest.Option) error {
 	err := t.In(client).Get(ctx, t.ObjectName, into, options...)
 	if !apierrors.IsNotFound(err) || t.Namespace == "" || t.Namespace == metav1.NamespaceDefault {
@@ -156,8 +156,8 @@ func Fetch(ctx context.Context, c *frame.CLI, t Target, s *Selection) ([]unstruc
 	return []unstructured.Unstructured{*object}, nil
 }
 
-// Each calls do with every object that the targets mean, and returns all that
-// went wrong.
+// Each calls do with every object that the targets mean, and returns all
+// errors.
 func Each(ctx context.Context, c *frame.CLI, targets []Target, s *Selection, do func(Target, *unstructured.Unstructured) error) error {
 	var failed []error
 	for _, t := range targets {
@@ -175,8 +175,8 @@ func Each(ctx context.Context, c *frame.CLI, targets []Target, s *Selection, do 
 	return errors.Join(failed...)
 }
 
-// EachGiven is Each for verbs to which the objects of files are as they are there: the
-// server need not have them.
+// EachGiven is Each for verbs that use the objects in files as they are: they need not
+// exist on the server.
 func EachGiven(ctx context.Context, c *frame.CLI, targets []Target, s *Selection, do func(Target, *unstructured.Unstructured) error) error {
 	var failed []error
 	for _, t := range targets {
@@ -189,11 +189,12 @@ func EachGiven(ctx context.Context, c *frame.CLI, targets []Target, s *Selection
 	return errors.Join(failed...)
 }
 
-// ErrNoName refuses a type alone where objects are changed one by one.
+// ErrNoName refuses a type without a name in verbs that change single objects.
 var ErrNoName = errors.New("resource(s) were provided, but no name was specified")
 
 // Named is Targets for verbs that change objects: all of a type only where a
-// selector or --all says so. As of Targets, there may be some beside an error.
+// selector or --all says so. As with Targets, there may be some besides an
+// error.
 func Named(ctx context.Context, c *frame.CLI, s *Selection, args []string, defaultType string) ([]Target, error) {
 	targets, err := Targets(ctx, c, s, args, defaultType)
 	for _, t := range targets {

@@ -20,7 +20,7 @@ import (
 )
 
 // Target is what one argument means: one object of a resource, or, without a
-// name, all that the selectors leave of it.
+// name, all that the selectors match.
 type Target struct {
 	discover.Resource
 	Namespace  string
@@ -29,7 +29,7 @@ type Target struct {
 	Object     *unstructured.Unstructured
 }
 
-// In is where on the server the target is.
+// In is the place of the target on the server.
 func (t Target) In(client *rest.Client) rest.Resource {
 	return client.Resource(t.Resource.Resource, t.Namespace)
 }
@@ -46,7 +46,7 @@ type Selection struct {
 	Sub           string // the subresource that is read of named objects
 	Unnamed       bool   // takes objects without a name from files: they are about to be created
 	chunk         *int64 // how many objects are asked for at once, of verbs that may be told
-	// Checked is what --validate says, of verbs that send what is in files.
+	// Checked is the value of --validate, in verbs that send the content of files.
 	Checked func() (string, error)
 }
 
@@ -101,10 +101,10 @@ func (s *Selection) Query() []rest.Option {
 	return []rest.Option{rest.LabelSelector(s.Labels), rest.FieldSelector(s.Fields)}
 }
 
-// Targets works out what the arguments and flags mean. defaultType is the type
-// of bare names, for verbs about pods only; "" for none. With an error come those
-// of the objects in files that mean something, for the verbs that go on with them
-// as kubectl's do; where nothing is to be done there are none.
+// Targets works out what the arguments and flags mean. defaultType is the type of
+// bare names, for verbs about pods only; "" for none. Besides an error it may
+// return the valid objects of files, for verbs that go on with these, as
+// kubectl's do.
 func Targets(ctx context.Context, c *frame.CLI, s *Selection, args []string, defaultType string) ([]Target, error) {
 	if s.FromFiles() {
 		if len(args) > 0 {
@@ -199,8 +199,8 @@ func slashArguments(ctx context.Context, c *frame.CLI, args []string) ([]Target,
 	return targets, nil
 }
 
-// resourceTypes reads "pods,nodes" or categories; a type that is named twice, or is in
-// a category that is named beside it, is meant once.
+// resourceTypes reads "pods,nodes" or categories; a type that occurs twice, also as
+// part of a category, counts once.
 func resourceTypes(ctx context.Context, c *frame.CLI, list string) ([]discover.Resource, error) {
 	discovery, err := c.Discovery()
 	if err != nil {
@@ -267,8 +267,8 @@ func fileTargets(ctx context.Context, c *frame.CLI, s *Selection) ([]Target, err
 	return targets, errors.Join(unread, err)
 }
 
-// Resolve finds out what objects that were read mean; as of Targets, there may be
-// some beside an error.
+// Resolve finds out what the given objects mean; as with Targets, there may be
+// some besides an error.
 func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest.Object) ([]Target, error) {
 	loaded, err := c.Kubeconfig()
 	if err != nil {
@@ -305,8 +305,8 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 	return targets, errors.Join(failed...)
 }
 
-// unnamed refuses an object without a name: taken for a target it would mean all of
-// its kind.
+// unnamed refuses an object without a name: as a target it would mean all of its
+// kind.
 func unnamed(t Target) error {
 	text := "resource name may not be empty"
 	if t.Object.GetGenerateName() != "" {
@@ -315,7 +315,7 @@ func unnamed(t Target) error {
 	return frame.InSource(errors.New(text), "reading", t.Source)
 }
 
-// settle says in which namespace the object of a file is meant to be.
+// settle determines the namespace of an object from a file.
 func (t *Target) settle(loaded *kubeconfig.Target) error {
 	if !t.Namespaced {
 		return nil
@@ -331,8 +331,7 @@ func (t *Target) settle(loaded *kubeconfig.Target) error {
 	return nil
 }
 
-// Locally changes the objects of the files as they are there: no server is asked
-// for anything.
+// Locally changes the objects of the files without asking a server.
 func Locally(ctx context.Context, c *frame.CLI, s *Selection, one func(Target, *unstructured.Unstructured) error) error {
 	if !s.FromFiles() {
 		return errors.New("one or more files must be specified as -f when --local is set")

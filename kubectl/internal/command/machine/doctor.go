@@ -72,7 +72,8 @@ anything fails.`,
 	return cmd
 }
 
-// localCluster is the directory of `kctl up` whose kubeconfig is used; "" where it is another's.
+// localCluster is the directory of the cluster of `kctl up` whose kubeconfig is used; ""
+// if it is another's.
 func localCluster(c *frame.CLI) string {
 	target, err := c.Kubeconfig()
 	if err != nil {
@@ -130,7 +131,7 @@ func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check 
 	return checks
 }
 
-// severity: what only expires soon is a warning.
+// severity makes a warning of what only expires soon.
 func severity(f certificates.Finding, now time.Time) doctor.Result {
 	if f.Soon && f.Expires.After(now) && len(f.Problems) == 1 {
 		return doctor.Warn

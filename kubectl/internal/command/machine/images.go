@@ -12,7 +12,7 @@ import (
 	"kctl/kubectl/internal/images"
 )
 
-// newRegistry is the process that `kctl up` starts; people don't call it.
+// newRegistry is the process that `kctl up` starts; it is not for users.
 func newRegistry() *cobra.Command {
 	var listen, binDir, dataDir string
 	cmd := &cobra.Command{

@@ -108,7 +108,7 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 	return nil
 }
 
-// admittedWithin is how long a kubelet's certificate is waited for.
+// admittedWithin is how long to wait for a kubelet's certificate.
 const admittedWithin = 2 * time.Minute
 
 // untilJoined waits until the kubelet has been let in.

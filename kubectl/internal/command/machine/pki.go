@@ -24,7 +24,7 @@ import (
 	"kctl/proto/pki"
 )
 
-// configDir is where the programs of a real cluster find their files.
+// configDir is where the systemd units' programs find their files.
 const configDir = "/etc/kctl"
 
 func newPKI(c *frame.CLI) *cobra.Command {
@@ -145,7 +145,7 @@ func printChanges(out io.Writer, changes []certificates.Change) {
 	}
 }
 
-// existing is a directory of which nothing new is asked.
+// existing is a directory as it is, without new requirements.
 func existing(dir string) *certificates.Directory {
 	if d := cluster.Certificates(dir); d != nil {
 		return d

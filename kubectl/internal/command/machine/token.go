@@ -87,7 +87,7 @@ that joins a machine.`,
 	return cmd
 }
 
-// joinLine says what the command line that joins a machine is to be.
+// joinLine holds the options of the command line that joins a machine.
 type joinLine struct {
 	print       bool
 	nodeNetwork string

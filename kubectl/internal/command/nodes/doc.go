@@ -1,6 +1,6 @@
-// Package nodes holds the verbs by which nodes are taken out of use and back into
-// it: cordon, uncordon, drain and taint.
+// Package nodes holds the verbs that take nodes out of use and put them back:
+// cordon, uncordon, drain and taint.
 //
-// Only the root of the command line calls it. The node of this machine, its files
-// and processes, is package machine's.
+// Only the root of the command line calls it. This machine's own node, with its
+// files and processes, belongs to package machine.
 package nodes

@@ -118,8 +118,8 @@ func (d *draining) drain(ctx context.Context, node string) error {
 	return errors.Join(failed...)
 }
 
-// The reasons for which a pod keeps a node from being drained, in the order in
-// which they are told.
+// The reasons why a pod keeps a node from being drained, in the order in which
+// they are reported.
 var reasons = []struct{ is, warn string }{
 	{"cannot delete Pods that declare no controller (use --force to override)", "deleting Pods that declare no controller"},
 	{"cannot delete Pods with local storage (use --delete-emptydir-data to override)", "deleting Pods with local storage"},
@@ -132,7 +132,7 @@ const (
 	ofDaemonSet
 )
 
-// choose says which pods have to leave; an error says what none may do.
+// choose says which pods have to leave; an error says why the node can't be drained.
 func (d *draining) choose(pods []core.Pod) ([]core.Pod, error) {
 	var leaving []core.Pod
 	refused, warned := make([][]string, len(reasons)), make([][]string, len(reasons))
@@ -189,11 +189,11 @@ func usesEmptyDir(pod *core.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
 }
 
-// evictPause is waited before an eviction that a budget refused is asked for
+// evictPause is the pause before an eviction that a budget refused is tried
 // again.
 const evictPause = 5 * time.Second
 
-// evict asks for a pod's eviction for as long as a budget refuses it.
+// evict requests a pod's eviction, again and again while a budget refuses it.
 func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 	client, err := d.Server()
 	if err != nil {
@@ -236,8 +236,8 @@ func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
 // overduePause is how long it takes until a pod is looked at again.
 const overduePause = time.Second
 
-// untilOverdue waits until a pod is gone, or is to have been for longer than
-// --skip-wait-for-delete-timeout: then it is skipped.
+// untilOverdue waits until a pod is gone. If it has been terminating for longer
+// than --skip-wait-for-delete-timeout, it is skipped.
 func (d *draining) untilOverdue(ctx context.Context, pod *core.Pod) (skipped bool, err error) {
 	client, err := d.Server()
 	if err != nil {

@@ -74,7 +74,7 @@ func (t *tainting) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// read takes KEY=VALUE:EFFECT, KEY:EFFECT- and KEY- from behind the nodes.
+// read splits KEY=VALUE:EFFECT, KEY:EFFECT- and KEY- from the nodes before them.
 func (t *tainting) read(args []string) ([]string, error) {
 	var objects []string
 	for _, arg := range args {
@@ -147,8 +147,9 @@ func (t *tainting) taint(cmd *cobra.Command, node lookup.Target, object *unstruc
 		decoded.APIVersion, decoded.Kind = object.GetAPIVersion(), object.GetKind()
 		return t.Print(&t.Printing, operation, decoded) // not marked, as in kubectl
 	}
-	// The whole list is sent, guarded by the revision it was made from: a merge
-	// by key would take taints of one key and two effects for one.
+	// The whole list is sent, guarded by the revision that it was made from: a
+	// merge by key would confuse two taints with the same key and different
+	// effects.
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "spec": map[string]any{"taints": after},
 	})
@@ -164,7 +165,7 @@ func (t *tainting) taint(cmd *cobra.Command, node lookup.Target, object *unstruc
 
 func sameTaint(a, b corev1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect }
 
-// work says which taints a node has afterwards, and what that is called.
+// work says which taints a node has afterwards, and how to name the change.
 func (t *tainting) work(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
 	after := append([]corev1.Taint(nil), have...)
 	var added []corev1.Taint

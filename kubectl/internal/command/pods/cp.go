@@ -50,8 +50,8 @@ func newCopy(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// parsePlace reads PATH, POD:PATH or NAMESPACE/POD:PATH. What begins as a path
-// does is a path, also with a colon in it.
+// parsePlace reads PATH, POD:PATH or NAMESPACE/POD:PATH. What begins like a
+// path is a path, even with a colon in it.
 func parsePlace(arg string) (place, error) {
 	where, file, inPod := strings.Cut(arg, ":")
 	if !inPod || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, ".") {
@@ -126,9 +126,9 @@ func (k *copying) stream(ctx context.Context, pod *core.Pod, in io.Reader, out i
 	return err
 }
 
-// beginning keeps the first of what a container says, which may have no end.
+// beginning keeps the first part of a container's output, which may have no end.
 type beginning struct {
-	mu   sync.Mutex // a stream that was cut may still be written from
+	mu   sync.Mutex // what arrived of a cut stream may still be in use
 	text []byte
 }
 
@@ -176,7 +176,7 @@ func (k *copying) upload(ctx context.Context, source string, to place) error {
 		command = []string{"tar", "--no-same-permissions", "--no-same-owner", "-xmf", "-", "-C", dir}
 	}
 	err = k.stream(ctx, pod, reader, k.Err, command...)
-	_ = reader.Close() // so that packing ends where the container ended first
+	_ = reader.Close() // so that packing ends if the container ended first
 	if packErr := <-packed; packErr != nil && !errors.Is(packErr, io.ErrClosedPipe) {
 		err = errors.Join(packErr, err)
 	}
@@ -216,11 +216,11 @@ func (k *copying) download(ctx context.Context, from place, destination string) 
 	return err
 }
 
-// mostPadding is more than any tar writes behind an archive: the rest of a record,
-// which -b makes as long as one likes.
+// mostPadding is more than any tar normally writes after an archive: the rest of a
+// record, whose length -b sets.
 const mostPadding = 1 << 20
 
-// discardPadding reads what is behind an archive to its end.
+// discardPadding reads what follows an archive to its end.
 func discardPadding(r io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, mostPadding+1))
 	if err == nil && n > mostPadding {

@@ -95,7 +95,7 @@ func (d *debugging) run(cmd *cobra.Command, args []string, selected *lookup.Sele
 	kind, name, ok := strings.Cut(names[0], "/")
 	onNode := ok && (kind == "node" || kind == "nodes" || kind == "no")
 	if onNode && d.profile == "general" {
-		container.SecurityContext = nil // what it sees of the node is in the pod's namespaces
+		container.SecurityContext = nil // what it sees of the node comes from the pod's namespaces
 	}
 	if err := d.customize(&container); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (d *debugging) check(cmd *cobra.Command, names []string) error {
 	return generate.CheckImage(d.image)
 }
 
-// prepare reads what the flags name, and fills in what they leave out.
+// prepare reads the files that the flags name, and fills in defaults.
 func (d *debugging) prepare(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("attach") {
 		d.attach = d.stdin
@@ -158,7 +158,7 @@ func (d *debugging) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// tell says what is done, unless --quiet keeps it from that.
+// tell says what is being done, unless --quiet.
 func (d *debugging) tell(format string, args ...any) {
 	if !d.quiet {
 		fmt.Fprintf(d.Out, format, args...)
@@ -233,7 +233,7 @@ func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container core
 	return d.attend(ctx, changed, container.Name)
 }
 
-// node makes a pod on the node that sees what is there.
+// node makes a pod on the node that can see the node's processes and files.
 func (d *debugging) node(ctx context.Context, node string, container corev1.Container) error {
 	client, err := d.Server()
 	if err != nil {
@@ -262,9 +262,8 @@ func (d *debugging) node(ctx context.Context, node string, container corev1.Cont
 	return d.create(ctx, pod, container.Name)
 }
 
-// copy makes a pod like the given one, with the container added or images
-// changed. It is nobody's, unless --keep-labels says otherwise: no controller and no
-// service counts it in.
+// copy makes a pod like the given one, with the container added or images changed.
+// Unless --keep-labels is given, no controller or service selects it.
 func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.Container) error {
 	pod := &core.Pod{Spec: *from.Spec.DeepCopy()}
 	pod.Name, pod.Labels, pod.Annotations = d.copyTo, from.Labels, from.Annotations
@@ -322,7 +321,7 @@ func (d *debugging) setImages(pod *core.Pod) error {
 	return nil
 }
 
-// change makes of a container that the copied pod has the one to debug with.
+// change turns one of the copied pod's containers into the one to debug with.
 func (d *debugging) change(one *corev1.Container, container corev1.Container) error {
 	if d.image != "" {
 		one.Image = d.image
@@ -353,8 +352,8 @@ func (d *debugging) create(ctx context.Context, pod *core.Pod, container string)
 	return d.attend(ctx, made, container)
 }
 
-// attend joins the user to the container once it runs, or shows what it said if
-// it has ended by then.
+// attend attaches the user to the container once it runs, or shows its output
+// if it has ended by then.
 func (d *debugging) attend(ctx context.Context, pod *core.Pod, container string) error {
 	if !d.attach {
 		return nil

@@ -14,8 +14,8 @@ import (
 
 var errNotModifiable = errors.New("name, command, image, lifecycle and volume devices are not modifiable via custom profile")
 
-// readCustom reads the file of --custom. It may not say what the command line
-// says, nor what a container that is added to a pod cannot have.
+// readCustom reads the file of --custom. It must not set what the command line
+// sets, nor what a container that is added to a pod cannot have.
 func (d *debugging) readCustom() error {
 	if d.customFile == "" {
 		return nil
@@ -38,8 +38,8 @@ func (d *debugging) readCustom() error {
 	return nil
 }
 
-// customize merges what --custom says into the container, as a strategic merge
-// patch would: variables by their names, lists of capabilities as a whole.
+// customize merges --custom into the container, as a strategic merge patch
+// would: variables by name, lists of capabilities as a whole.
 func (d *debugging) customize(container *corev1.Container) error {
 	if d.custom == nil {
 		return nil
@@ -57,7 +57,7 @@ func (d *debugging) customize(container *corev1.Container) error {
 		return fmt.Errorf("%s: %w", d.customFile, err)
 	}
 	if merged.Name != container.Name || merged.Image != container.Image || !slices.Equal(merged.Command, container.Command) ||
-		merged.Lifecycle != nil || len(merged.VolumeDevices) > 0 { // a null takes away, without naming a value
+		merged.Lifecycle != nil || len(merged.VolumeDevices) > 0 { // a null removes without naming a value
 		return errNotModifiable
 	}
 	*container = merged

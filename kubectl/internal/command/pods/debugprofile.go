@@ -9,7 +9,7 @@ import (
 	"kctl/proto/core"
 )
 
-// keeping is what a copy of a pod keeps of it.
+// keeping is what a copy of a pod keeps from the original.
 type keeping struct{ labels, annotations, liveness, readiness, startup, initContainers bool }
 
 func (k *keeping) add(fs *pflag.FlagSet) {
@@ -22,8 +22,8 @@ func (k *keeping) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&k.initContainers, "keep-init-containers", true, "Run the init containers for the pod."+copied)
 }
 
-// only takes from a copy what is not to be kept: what it is debugged for would end
-// it, were it probed. The profile legacy takes the labels alone.
+// only removes from a copy what is not to be kept, such as probes, which would end
+// a pod that is broken. The profile legacy removes only the labels.
 func (k keeping) only(pod *core.Pod, legacy bool) {
 	if legacy {
 		pod.Labels = nil
@@ -54,7 +54,7 @@ func (k keeping) only(pod *core.Pod, legacy bool) {
 
 // profile is what --profile means.
 type profile struct {
-	// onNode are what a pod to debug a node sees of it: its namespaces, its files.
+	// onNode sets what a pod that debugs a node sees: the node's namespaces and files.
 	onNode struct{ namespaces, files bool }
 	// grant gives a container its rights, in addition to those it has.
 	grant func(*corev1.SecurityContext) *corev1.SecurityContext
@@ -112,8 +112,8 @@ func (p profile) give(container *corev1.Container) {
 	container.SecurityContext = p.grant(rights)
 }
 
-// warnUnprivileged tells of a container with rights that its user has no use of: that
-// of the pod, which is not root.
+// warnUnprivileged warns about a container whose rights are of no use, because the
+// pod's user is not root.
 func (d *debugging) warnUnprivileged(pod *core.Pod, container *corev1.Container) {
 	whole, own := pod.Spec.SecurityContext, container.SecurityContext
 	if own == nil || whole == nil || whole.RunAsUser == nil || *whole.RunAsUser == 0 || own.RunAsUser != nil && *own.RunAsUser == 0 {

@@ -165,8 +165,8 @@ func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
 	return j.join(ctx, pod, "attach", container, nil)
 }
 
-// attachOrLog attaches, or, where the container was faster, shows its log instead:
-// nobody can attach to it any more, or it had said all before somebody did.
+// attachOrLog attaches, or shows the log instead if the container was faster: it
+// has ended, or its output came before anyone attached.
 func (j *joining) attachOrLog(ctx context.Context, pod *core.Pod, container string) error {
 	j.container = container
 	err := j.attach(ctx, pod)
@@ -183,8 +183,8 @@ func (j *joining) attachOrLog(ctx context.Context, pod *core.Pod, container stri
 	return showLog(ctx, j.CLI, pod, container, true)
 }
 
-// startsAgain tells whether a container is started anew when it has ended, which no
-// ephemeral one is.
+// startsAgain tells whether a container is restarted when it has ended; ephemeral
+// ones never are.
 func startsAgain(pod *core.Pod, container string) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyAlways &&
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
@@ -196,7 +196,7 @@ func showLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string,
 	return log.copy(ctx, source{pod.Namespace, pod.Name, container})
 }
 
-// chat is where what is not the session's own is said: nowhere, with --quiet.
+// chat is where kctl's own messages go during a session: nowhere, with --quiet.
 func (j *joining) chat() io.Writer {
 	if j.quiet {
 		return io.Discard
@@ -204,7 +204,7 @@ func (j *joining) chat() io.Writer {
 	return j.Err
 }
 
-// checkTTY goes without a terminal where the container was made without one.
+// checkTTY does without a terminal if the container was made without one.
 func (j *joining) checkTTY(pod *core.Pod, container string) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

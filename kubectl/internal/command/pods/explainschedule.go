@@ -52,7 +52,8 @@ type scheduleNode struct {
 	} `json:"lacks"`
 }
 
-// NewExplainSchedule is `kctl explain-schedule`, which is found among the verbs that read.
+// NewExplainSchedule is `kctl explain-schedule`; the help lists it among the verbs that
+// read.
 func NewExplainSchedule(c *frame.CLI) *cobra.Command {
 	var scheduler, format string
 	cmd := &cobra.Command{
@@ -109,7 +110,7 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	}
 	var answer json.RawMessage
 	err = client.Do(ctx, http.MethodGet, "/debug/explain", nil, &answer, rest.Query("pod", target.Namespace+"/"+pod))
-	if errors.Is(err, syscall.ECONNREFUSED) { // in words of its own: it is not the API server that is away
+	if errors.Is(err, syscall.ECONNREFUSED) { // with an error of its own: it is not the API server that is unreachable
 		return nil, fmt.Errorf("no scheduler listens at %s: --scheduler says where else it is (\"kctl status\" shows the address, for a cluster on this machine)", scheduler)
 	}
 	var status *apierrors.StatusError

@@ -41,13 +41,13 @@ type reading struct {
 	maxFollow     int
 	wait          podWait
 
-	out sync.Mutex // a line at a time, where several logs are followed
+	out sync.Mutex // a line at a time, if several logs are followed
 }
 
 // noTail reads a log from its beginning.
 const noTail = -1
 
-// selectorTail is how much of each log is shown where a selector chose many.
+// selectorTail is how many lines of each log are shown when a selector chose the pods.
 const selectorTail = 10
 
 func newLogs(c *frame.CLI) *cobra.Command {
@@ -194,7 +194,7 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 	return []core.Pod{*pod}, err
 }
 
-// podsBehind are the pods of what runs pods: the first, or with --all-pods all.
+// podsBehind are the pods of a workload: the first, or with --all-pods all.
 func (r *reading) podsBehind(ctx context.Context, arg string) ([]core.Pod, error) {
 	if !r.allPods {
 		pod, _, err := podOf(ctx, r.CLI, arg, r.wait)
@@ -245,8 +245,7 @@ func ContainerNames(pod *core.Pod) []string {
 	return names
 }
 
-// defaultContainerAnnotation names the container that commands mean when they
-// name none.
+// defaultContainerAnnotation names the container for commands that name none.
 const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
 
 // chooseContainer checks the named container, or chooses one, and says so
@@ -340,11 +339,11 @@ func (r *reading) copy(ctx context.Context, s source) error {
 	return r.copyLines(bufio.NewReaderSize(stream, longestLine), prefix)
 }
 
-// longestLine is what is kept of a line until it is written: a container's lines may
-// have no end.
+// longestLine is how much of a line is buffered before it is written: a container's
+// lines need not end.
 const longestLine = 64 << 10
 
-// CopyLog writes all that a container has said.
+// CopyLog writes a container's whole log.
 func CopyLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string) error {
 	r := &reading{CLI: c, tail: noTail}
 	return r.copy(ctx, source{pod.Namespace, pod.Name, container})

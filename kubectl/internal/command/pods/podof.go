@@ -22,10 +22,10 @@ import (
 	"kctl/proto/watch"
 )
 
-// usualPodWait is what exec, attach and port-forward have of it.
+// usualPodWait is the default of exec, attach and port-forward.
 const usualPodWait = time.Minute
 
-// podWait is how long is waited for what runs pods to have one.
+// podWait is how long to wait until a workload has a pod.
 type podWait struct{ time.Duration }
 
 func (p *podWait) add(fs *pflag.FlagSet, usual time.Duration) {
@@ -39,9 +39,9 @@ func (p podWait) check() error {
 	return nil
 }
 
-// podOf finds the pod that an argument means: a pod, or the first one of what
-// runs pods, ready ones first. Where what runs pods has none, one is waited for
-// so long. object is what was named.
+// podOf finds the pod that an argument means: a pod, or the first one of a
+// workload, ready ones first. If a workload has none, podOf waits for one.
+// object is what was named.
 func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *core.Pod, object *unstructured.Unstructured, err error) {
 	if name, err := lookup.PodName(arg); err == nil {
 		namespace, err := c.Namespace()

@@ -108,7 +108,7 @@ func isNumber(text string) bool {
 	return err == nil
 }
 
-// targetPort is where a service sends what comes to one of its ports.
+// targetPort is the pod's port for one of a service's ports.
 func targetPort(service *corev1.Service, wanted string) (string, error) {
 	for _, port := range service.Spec.Ports {
 		if port.Name == wanted || strconv.Itoa(int(port.Port)) == wanted {

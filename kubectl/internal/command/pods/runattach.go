@@ -19,7 +19,7 @@ import (
 // interrupted.
 const cleanupTime = 10 * time.Second
 
-// attended joins the user to the pod once it runs, and ends with the
+// attended attaches the user to the pod once it runs, and ends with the
 // container's exit code.
 func (r *running) attended(ctx context.Context, pod *core.Pod) error {
 	if r.remove {
@@ -30,7 +30,7 @@ func (r *running) attended(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	if lookup.Ended(waited) {
-		// Too late to attach: what it said is in its log.
+		// Too late to attach: its output is in the log.
 		if err := showLog(ctx, r.CLI, waited, waited.Spec.Containers[0].Name, false); err != nil {
 			return err
 		}

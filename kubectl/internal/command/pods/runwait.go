@@ -28,10 +28,10 @@ type observation struct {
 	err   error
 }
 
-// maxEvents bounds what is kept of a pod's events while waiting for it.
+// maxEvents bounds the events of a pod that are kept while waiting for it.
 const maxEvents = 100
 
-// await shows how far the pod is until it is ready, has ended, or time is up.
+// await shows the pod's progress until it is ready, has ended, or time is up.
 func (r *running) await(ctx context.Context, pod *core.Pod) error {
 	var last progress.View
 	settled, err := r.observe(ctx, pod, r.timeout, r.display(), func(view progress.View, _ *core.Pod) bool {
@@ -82,11 +82,11 @@ func (r *running) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod, e
 	return started, err
 }
 
-// redrawEvery moves what moves with time on a terminal.
+// redrawEvery is how often moving parts are redrawn on a terminal.
 const redrawEvery = 100 * time.Millisecond
 
 // observe follows the pod and its events, showing each change, until enough
-// says so.
+// returns true.
 func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, display progress.Display, enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -166,8 +166,8 @@ func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- obser
 	_ = tell(ctx, news, observation{err: err})
 }
 
-// watchPodEvents sends the pod's events. Going without them loses reasons, not
-// the pod: users who may not see events wait as well.
+// watchPodEvents sends the pod's events. Without them only reasons are missing,
+// so users who may not see events can wait as well.
 func (r *running) watchPodEvents(ctx context.Context, pod *core.Pod, news chan<- observation) {
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Events}, Namespace: pod.Namespace}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String())}

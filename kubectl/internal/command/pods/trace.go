@@ -59,10 +59,10 @@ func newTrace(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// defaultBars is the width of the bars where the terminal's is not known.
+// defaultBars is the width of the bars if the terminal's is unknown.
 const defaultBars = 40
 
-// tableWidth is what stands before the bars.
+// tableWidth is the width of the columns before the bars.
 const tableWidth = 72
 
 func (t *tracing) run(ctx context.Context, name string) error {
@@ -84,7 +84,7 @@ func (t *tracing) run(ctx context.Context, name string) error {
 	return t.printWaterfall(seen.pod, seen.events, seen.line)
 }
 
-// sight is what is known of a pod's way at a moment.
+// sight is what is known about a pod's way at one moment.
 type sight struct {
 	pod    *core.Pod
 	events []core.Event

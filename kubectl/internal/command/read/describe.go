@@ -83,13 +83,13 @@ func (d *describing) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(failed...)
 }
 
-// begun finds the objects whose names begin like that of the target.
+// begun finds the objects whose names begin with the target's.
 func (d *describing) begun(ctx context.Context, t lookup.Target) []unstructured.Unstructured {
 	prefix := t.ObjectName
 	t.ObjectName = ""
 	found, err := lookup.Fetch(ctx, d.CLI, t, &d.Selection)
 	if err != nil {
-		return nil // that there is none of the name says more
+		return nil // "not found" for the name says more
 	}
 	return slices.DeleteFunc(found, func(object unstructured.Unstructured) bool { return !strings.HasPrefix(object.GetName(), prefix) })
 }
@@ -162,8 +162,8 @@ func (d *describing) node(ctx context.Context, object *unstructured.Unstructured
 	return describe.Node(d.Out, describe.NodeFacts{Node: node, Lease: lease, Pods: pods, Events: d.events(ctx, object)}, d.Clock.Now())
 }
 
-// events are those about the object; a user who may not see them, or a server
-// that has none, is no reason to show nothing.
+// events are those about the object. If the user may not see them, or the
+// server has none, the rest is shown without them.
 func (d *describing) events(ctx context.Context, object *unstructured.Unstructured) []core.Event {
 	if !d.showEvents {
 		return nil

@@ -20,9 +20,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// around asks for what other objects say of the one that is described. Who may
-// not read them, or a server without them, is no reason to show nothing: what
-// can't be had is left out.
+// around asks for what other objects say about the described one. What the user
+// may not read, or the server does not have, is left out.
 func (d *describing) around(ctx context.Context, object *unstructured.Unstructured) describe.Around {
 	namespace := object.GetNamespace()
 	switch object.GetAPIVersion() + "/" + object.GetKind() {
@@ -42,7 +41,7 @@ func (d *describing) around(ctx context.Context, object *unstructured.Unstructur
 	return describe.Around{}
 }
 
-// related lists a resource, by the name that people have for it.
+// related lists a resource, given by its usual name.
 func (d *describing) related(ctx context.Context, kind, namespace string, options ...rest.Option) []unstructured.Unstructured {
 	discovery, err := d.Discovery()
 	if err != nil {
@@ -134,7 +133,7 @@ func (d *describing) usersOf(ctx context.Context, namespace, claim string) []cor
 	return users
 }
 
-// backends tells of each service that an ingress leads to where it leads.
+// backends are the endpoints of each service that an ingress leads to.
 func (d *describing) backends(ctx context.Context, object *unstructured.Unstructured) map[string]string {
 	client, err := d.Server()
 	if err != nil {

@@ -178,7 +178,7 @@ func (e *eventing) addHeader(out *printer.Columns) {
 	out.Add(headers...)
 }
 
-// addRow adds an event, and counts it, unless its type is not asked for.
+// addRow adds and counts an event, if its type is asked for.
 func (e *eventing) addRow(out *printer.Columns, event *core.Event) int {
 	wanted := len(e.kinds) == 0
 	for _, kind := range e.kinds {

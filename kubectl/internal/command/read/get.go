@@ -179,8 +179,8 @@ func (g *getting) tables(ctx context.Context, targets []lookup.Target) error {
 	return err
 }
 
-// fetchTables reads the tables of those targets that there is anything of: only
-// then is it known whether kinds are mixed.
+// fetchTables reads the tables of the targets that have any objects: only then
+// is it known whether kinds are mixed.
 func (g *getting) fetchTables(ctx context.Context, targets []lookup.Target) (found []lookup.Target, contents []*metav1.Table, err error) {
 	var failed []error
 	for _, t := range targets {
@@ -261,7 +261,7 @@ func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, er
 	return whole, err
 }
 
-// accept asks for tables, unless kctl shall make them itself.
+// accept asks for tables, unless kctl is to make them itself.
 func (g *getting) accept() rest.Option {
 	if g.serverPrint {
 		return rest.Accept(asTable)

@@ -12,7 +12,7 @@ import (
 	"kctl/proto/watch"
 )
 
-// follow prints what a target is, and then every change to it.
+// follow prints the current state of a target, and then every change to it.
 func (g *getting) follow(ctx context.Context, targets []lookup.Target) error {
 	if len(targets) != 1 {
 		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")

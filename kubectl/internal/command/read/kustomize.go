@@ -55,7 +55,7 @@ func newKustomize(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// refuseSwitch refuses a switch of kubectl's by saying why.
+// refuseSwitch refuses one of kubectl's switches and says why.
 func refuseSwitch(cmd *cobra.Command, name, why string) {
 	cmd.Flags().BoolFunc(name, "not supported", func(value string) error {
 		if value == "false" {

@@ -20,8 +20,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// metricsPath is where metrics-server, or whoever stands in for it, serves what
-// pods and nodes use.
+// metricsPath is where metrics-server, or a replacement, serves the usage of
+// pods and nodes.
 const metricsPath = "/apis/metrics.k8s.io/v1beta1"
 
 // usage is the part of its answers that is shown.
@@ -47,7 +47,7 @@ type topping struct {
 	capacity              bool
 }
 
-// NewTop is `kctl top`, which is found among the verbs about clusters.
+// NewTop is `kctl top`; the help lists it among the verbs about clusters.
 func NewTop(c *frame.CLI) *cobra.Command {
 	cmd := frame.Group("top", "Display resource (CPU/memory) usage")
 	cmd.AddCommand(newTopNode(c), newTopPod(c))
@@ -107,7 +107,7 @@ func newTopPod(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// measured asks for what is used; that nobody measures is said plainly.
+// measured asks for the usage; if nothing measures it, the error says so plainly.
 func (t *topping) measured(ctx context.Context, path, name string) ([]usage, error) {
 	client, err := t.Server()
 	if err != nil {

@@ -31,7 +31,7 @@ type waiting struct {
 	timeout    time.Duration
 }
 
-// forever is the timeout of those who give a negative one.
+// forever is the timeout for negative values.
 const forever = 7 * 24 * time.Hour
 
 func newWait(c *frame.CLI) *cobra.Command {
@@ -57,8 +57,8 @@ func newWait(c *frame.CLI) *cobra.Command {
 // check tells whether an object is as waited for; a nil object is none.
 type check func(object *unstructured.Unstructured) (bool, error)
 
-// goal is what one --for asks for: absent tells that the object need not be there,
-// create that it need not be there yet.
+// goal is what one --for asks for: absent says that the object need not exist,
+// create that it need not exist yet.
 type goal struct {
 	met            check
 	absent, create bool
@@ -103,10 +103,10 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(failed...)
 }
 
-// selectPause is how long it takes until objects are looked for again.
+// selectPause is the pause before looking for objects again.
 const selectPause = 500 * time.Millisecond
 
-// all waits for one object to be as all goals say, one after the other.
+// all waits until one object meets all goals, one after the other.
 func (w *waiting) all(outer, ctx context.Context, t lookup.Target, goals []goal) error {
 	for _, g := range goals {
 		if err := w.one(outer, ctx, t, g); err != nil {
@@ -139,8 +139,8 @@ func (w *waiting) expand(ctx context.Context, targets []lookup.Target) ([]lookup
 
 var errMet = errors.New("met")
 
-// one waits for one object. outer is the command's context, by which a timeout
-// is told from an interruption.
+// one waits for one object. outer is the command's context, which distinguishes
+// a timeout from an interruption.
 func (w *waiting) one(outer, ctx context.Context, t lookup.Target, g goal) error {
 	last, err := w.await(outer, ctx, t, g)
 	if err != nil && outer.Err() == nil && ctx.Err() != nil && w.timeout == 0 {
@@ -162,8 +162,8 @@ func (w *waiting) one(outer, ctx context.Context, t lookup.Target, g goal) error
 	return err
 }
 
-// await returns the last that was seen of the object, nil if it was not there
-// at all. It looks once even if there is no time to wait.
+// await returns the last seen state of the object, nil if there was none. It
+// looks once even if there is no time to wait.
 func (w *waiting) await(outer, ctx context.Context, t lookup.Target, g goal) (*unstructured.Unstructured, error) {
 	client, err := w.Server()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // ChangeCause is the annotation that says why an object was changed last.
 const ChangeCause = "kubernetes.io/change-cause"
 
-// AddRecord adds --record, which kubectl has had for a last time for years.
+// AddRecord adds --record, which has been deprecated in kubectl for years.
 func (s *Sender) AddRecord(cmd *cobra.Command) {
 	s.cmd = cmd
 	flag := cmd.Flags().VarPF((*recordFlag)(s), "record", "", "Record the command line in the annotation "+ChangeCause+" of what it changes.")
@@ -40,8 +40,8 @@ func (f *recordFlag) Set(text string) (err error) {
 	return err
 }
 
-// Cause is what --record has written on what is changed: the command line, verbs and
-// names first, as kubectl's; "" without the flag.
+// Cause is what --record writes on changed objects: the command line, verbs and
+// names first, as in kubectl; "" without the flag.
 func (s *Sender) Cause() string {
 	if !s.record {
 		return ""
@@ -49,7 +49,7 @@ func (s *Sender) Cause() string {
 	flags := ""
 	_ = s.cmd.Flags().ParseAll(s.Args, func(flag *pflag.Flag, value string) error { // has been parsed before
 		if flag.Name == "token" || flag.Name == "password" {
-			value = "CLASSIFIED" // whoever may read the object would read it
+			value = "CLASSIFIED" // everyone who may read the object could read it
 		}
 		flags += " --" + flag.Name + "=" + value
 		return nil
@@ -89,7 +89,7 @@ func (s *Sender) WithCause(patch []byte) ([]byte, error) {
 }
 
 // PatchCause writes the command line, with --record, on an object that was changed
-// otherwise than by being sent; nil, where nothing was written.
+// in another way than by sending it; nil if nothing was written.
 func (s *Sender) PatchCause(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, error) {
 	cause := s.Cause()
 	if cause == "" {

@@ -22,9 +22,9 @@ import (
 // under it.
 const MaxConflicts = 5
 
-// FieldManager is whose changes the server notes those of verbs without --field-manager
-// as. Names of managers are kubectl's, verb by verb: whose fields are whose decides what
-// a later apply may change, and people change between the two.
+// FieldManager is the default field manager. The managers' names are kubectl's, verb by
+// verb: ownership of fields decides what a later apply may change, and people switch
+// between the two programs.
 const FieldManager = "kubectl"
 
 // Sender is what verbs that create objects share.
@@ -42,7 +42,8 @@ type Sender struct {
 	stamps relay.Recorder
 }
 
-// Add adds the flags of all verbs that send something, as whom they do unless told.
+// Add adds the flags of all verbs that send something; manager is the default of
+// --field-manager.
 func (s *Sender) Add(cmd *cobra.Command, manager string) {
 	s.Printing.Add(cmd.Flags())
 	s.DryRun.Add(cmd)
@@ -60,7 +61,7 @@ func (s *Sender) AddSaveConfig(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.SaveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
 }
 
-// AddCreate adds the flags of the verbs that make one object of their others.
+// AddCreate adds the flags of verbs that make one object from their other flags.
 func (s *Sender) AddCreate(cmd *cobra.Command) {
 	s.Add(cmd, "kubectl-create")
 	s.AddValidation(cmd)
@@ -83,8 +84,8 @@ func (s *Sender) FieldValidation() (string, error) {
 // Start stamps the moment the command was entered.
 func (s *Sender) Start() { s.stamps.Stamp(relay.ClientStarted, s.Clock.Now()) }
 
-// Post creates an object. The create of a pod carries the stamps of the way so
-// far, from which `kctl trace` tells where its time went.
+// Post creates an object. The create of a pod carries the stamps of its way so
+// far, from which `kctl trace` shows where the time went.
 func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace string, object any) (*unstructured.Unstructured, error) {
 	client, err := s.Server()
 	if err != nil {

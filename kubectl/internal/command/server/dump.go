@@ -137,8 +137,9 @@ func (d *dumping) list(ctx context.Context, from rest.Resource, file string) (*u
 	return found, d.write(file+suffix, func(w io.Writer) error { return d.shown.Print(w, found) })
 }
 
-// logs writes what the containers of a namespace's pods have said. That a log
-// cannot be read is written in its place: what is dumped is seldom well.
+// logs writes the logs of the containers of a namespace's pods. If one cannot
+// be read, the error is written in its place: a cluster that is being dumped is
+// seldom healthy.
 func (d *dumping) logs(ctx context.Context, namespace string, found *unstructured.UnstructuredList) error {
 	for i := range found.Items {
 		pod := &core.Pod{}

@@ -88,8 +88,9 @@ func (f *filter) accepts(r *http.Request) bool {
 	return f.here(r.Host) && f.fromHere(r) && anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) && !anyMatches(f.notMethods, r.Method)
 }
 
-// fromHere: no page of elsewhere asks. A browser shows such a page no answer, but sends
-// what it asks for, and of a WebSocket it shows it all: secrets that are watched.
+// fromHere says that the request does not come from a web page of another origin. A
+// browser does not show such a page the answer, but it sends the request, and lets it
+// read a WebSocket completely: watched secrets, for example.
 func (f *filter) fromHere(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == "" {
@@ -99,7 +100,7 @@ func (f *filter) fromHere(r *http.Request) bool {
 	return err == nil && (from.Host == r.Host || f.here(from.Host))
 }
 
-// here: the host is one that is accepted.
+// here says that the host is accepted.
 func (f *filter) here(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		if host = name; strings.Contains(name, ":") {
@@ -125,7 +126,7 @@ func (p *proxying) handler() (http.Handler, error) {
 	}
 	to := client.URL("")
 	forward := &httputil.ReverseProxy{
-		Transport: choosing{client.HTTP().Transport, upgraded}, FlushInterval: -1, // watches and logs come as they are written
+		Transport: choosing{client.HTTP().Transport, upgraded}, FlushInterval: -1, // watches and logs are passed on as they arrive
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
 			r.Out.Host = to.Host
@@ -159,8 +160,7 @@ func (p *proxying) handler() (http.Handler, error) {
 	}), nil
 }
 
-// choosing sends requests that want another protocol over HTTP/1.1, which is
-// what such protocols are asked for in.
+// choosing sends upgrade requests over HTTP/1.1, which they need.
 type choosing struct{ plain, upgraded http.RoundTripper }
 
 func (c choosing) RoundTrip(r *http.Request) (*http.Response, error) {

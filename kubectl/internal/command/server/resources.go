@@ -177,7 +177,7 @@ func newClusterInfo(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// paint colours a text where colours may be.
+// paint colours a text if colours are allowed.
 func paint(c *frame.CLI, color, text string) string {
 	if !frame.Colorful(c.Out) {
 		return text

@@ -14,11 +14,12 @@ import (
 	"kctl/proto/release"
 )
 
-// kustomizeVersion is that of kustomize whose library makes kustomizations (api v0.21.2).
+// kustomizeVersion is the version of kustomize to which the library in use belongs (api
+// v0.21.2).
 const kustomizeVersion = "v5.8.2"
 
-// versions is what `kctl version -o` prints. It is no API object, but printed
-// as one.
+// versions is what `kctl version -o` prints. It is not an API object, but is
+// printed like one.
 type versions struct {
 	ClientVersion *version.Info `json:"clientVersion,omitempty"`
 	Kustomize     string        `json:"kustomizeVersion,omitempty"`
@@ -29,7 +30,7 @@ func (v *versions) GetObjectKind() schema.ObjectKind { return schema.EmptyObject
 
 func (v *versions) DeepCopyObject() runtime.Object { c := *v; return &c }
 
-// NewVersion is `kctl version`, which is found among the verbs about kctl itself.
+// NewVersion is `kctl version`; the help lists it among the verbs about kctl itself.
 func NewVersion(c *frame.CLI) *cobra.Command {
 	var clientOnly bool
 	var format string

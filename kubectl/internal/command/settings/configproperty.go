@@ -12,9 +12,9 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// property finds what sets the value of a kubeconfig that a path such as
-// "contexts.NAME.namespace" means. Names may have dots in them. Binary values are
-// taken in base64 unless they are raw.
+// property returns a setter for the value in a kubeconfig that a path such as
+// "contexts.NAME.namespace" means. Names may contain dots. Binary values are
+// base64, unless raw.
 func property(config *clientcmdapi.Config, path string, raw bool) (set func(string) error, err error) {
 	part, rest, _ := strings.Cut(path, ".")
 	name, field := rest, ""
@@ -71,7 +71,7 @@ func bytesOf(value string, raw bool) ([]byte, error) {
 	return decoded, nil
 }
 
-// entry is the one of a name, made where there is none.
+// entry is the entry of a name, made if there is none.
 func entry[T any](all map[string]*T, name string, make func() *T) *T {
 	if all[name] == nil {
 		all[name] = make()

@@ -43,7 +43,7 @@ func modify(c *frame.CLI, edit func(*clientcmdapi.Config) error) error {
 	return nil
 }
 
-// changed is the value of a flag that was given; flags of all verbs among them.
+// changed is the value of a flag if it was given, including the flags of all verbs.
 func changed(cmd *cobra.Command, name string, into *string) {
 	if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
 		*into = flag.Value.String()
@@ -96,8 +96,8 @@ func setFile(cmd *cobra.Command, flag string, file *string, data *[]byte, whole 
 	return embed(file, data, whole)
 }
 
-// embed replaces a file's name by its content where that is asked for; names
-// are kept absolute, for kubeconfig takes others as relative to itself.
+// embed replaces a file's name by its content if asked to; names are stored as
+// absolute ones, because a kubeconfig's relative names are relative to itself.
 func embed(file *string, data *[]byte, whole bool) error {
 	if *file == "" {
 		return nil

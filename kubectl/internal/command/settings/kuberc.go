@@ -186,8 +186,8 @@ func (k *kubercChange) setDefaults(to *preferences.Preference, set preferences.D
 	return nil
 }
 
-// setAlias keeps, of an alias that it overwrites, the arguments and options that
-// are not given anew, as kubectl does.
+// setAlias keeps those arguments and options of an overwritten alias that are
+// not given again, as kubectl does.
 func (k *kubercChange) setAlias(to *preferences.Preference, set preferences.Alias) error {
 	i := slices.IndexFunc(to.Aliases, func(a preferences.Alias) bool { return a.Name == set.Name })
 	if i < 0 {

@@ -71,7 +71,7 @@ func (e *exposing) run(cmd *cobra.Command, args []string) error {
 	}))
 }
 
-// exposable are the kinds that a service can be put before.
+// exposable are the kinds that a service can be made for.
 var exposable = []string{"Service", "ReplicationController", "Deployment", "Pod", "ReplicaSet"}
 
 func (e *exposing) service(t lookup.Target, object *unstructured.Unstructured) (core.Object, error) {

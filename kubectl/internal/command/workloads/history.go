@@ -34,13 +34,13 @@ func (r *rolling) untilRolledOut(ctx context.Context, t lookup.Target, timeout t
 	return err
 }
 
-// observation is how long the controller of an object gets to see its last change. Where
-// there is none, what is remembered is all there is.
+// observation is how long an object's controller gets to observe its last change.
+// Without a controller there is only what is recorded.
 const observation = 2 * time.Second
 
-// observed is an object whose last change its controller has seen, which remembers a
-// revision then: who asks right after a change would be told of all but the last, and
-// go back to the one before.
+// observed waits until an object's controller has seen its last change and recorded
+// the revision. Without that, a command right after a change would miss the last
+// revision, and an undo would go back too far.
 func (r *rolling) observed(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) *unstructured.Unstructured {
 	seen := func(now *unstructured.Unstructured) (bool, error) {
 		object = now
@@ -50,13 +50,13 @@ func (r *rolling) observed(ctx context.Context, t lookup.Target, object *unstruc
 	if done, err := seen(object); done || err != nil {
 		return object
 	}
-	// Whoever may not watch, or waits for nobody, gets what there is.
+	// A user who may not watch, or whose object has no controller, gets what there is.
 	_ = r.untilRolledOut(ctx, t, observation, seen)
 	return object
 }
 
-// revisions are what is remembered of an object's earlier templates, for what is called
-// as kubectl calls it where a kind has none.
+// revisions are the recorded earlier templates of an object; what names the verb in
+// kubectl's error for kinds that have none.
 func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, purpose string) ([]rollout.Revision, error) {
 	kind, ok := rollout.Keeper(t.Kind)
 	if !ok {
@@ -179,7 +179,7 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// undo puts an earlier template in place of the present one.
+// undo replaces the current template with an earlier one.
 func (r *rolling) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
 	if _, applied := object.GetAnnotations()[threeway.LastApplied]; applied {
 		r.Warn("resource %s/%s was previously managed with 'kctl apply'. Rolling back will not update the %s annotation, which may cause unexpected behavior on future 'kctl apply' operations. Consider using 'kctl apply' with your previous configuration file instead.",

@@ -98,8 +98,8 @@ func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Comman
 	return cmd
 }
 
-// restartedAt is the annotation by which a new revision of the same pods is
-// asked for. It is kubectl's own.
+// restartedAt is the annotation that requests a new revision of the same pods.
+// It is kubectl's own.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 func newRolloutRestart(c *frame.CLI) *cobra.Command {

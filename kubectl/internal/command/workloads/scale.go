@@ -84,8 +84,8 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// sized makes of an object that was read before what it is now, where it is known
-// which of its fields is the size.
+// sized updates an object that was read before with its new size, if it is known
+// which field holds that.
 func (s *scaling) sized(object *unstructured.Unstructured) error {
 	if group := object.GroupVersionKind().Group; group != "" && group != "apps" {
 		return nil
@@ -134,7 +134,7 @@ func (s *scaling) scale(ctx context.Context, t lookup.Target) error {
 	return err
 }
 
-// untilScaled waits until as many replicas are there as were asked for.
+// untilScaled waits until there are as many replicas as requested.
 func (s *scaling) untilScaled(ctx context.Context, t lookup.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -28,7 +28,7 @@ func newSet(c *frame.CLI) *cobra.Command {
 }
 
 // setting is what the verbs below `kctl set` share: they change the pod spec of
-// objects, be they pods or what makes pods.
+// pods and workloads.
 type setting struct {
 	send.Sender
 	lookup.Selection
@@ -75,7 +75,7 @@ func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 }
 
 // change lets edit change the pod spec of every object that the arguments mean,
-// and sends what is other than before.
+// and sends the differences.
 func (s *setting) change(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		patch, err := podSpecPatch(object, edit)
@@ -101,8 +101,8 @@ func (s *setting) change(cmd *cobra.Command, args []string, operation string, ed
 	return s.onEach(cmd.Context(), args, one)
 }
 
-// onEach does one thing to every object that the arguments, or with --local the
-// files alone, mean.
+// onEach calls do for every object that the arguments mean, or, with --local,
+// the files.
 func (s *setting) onEach(ctx context.Context, args []string, one func(lookup.Target, *unstructured.Unstructured) error) error {
 	if s.local {
 		return lookup.Locally(ctx, s.Sender.CLI, &s.Selection, one)
@@ -218,7 +218,7 @@ func newSetImage(c *frame.CLI) *cobra.Command {
 // pair is a KEY=VALUE of the command line.
 type pair struct{ key, value string }
 
-// splitPairs takes KEY=VALUE and KEY- arguments from behind the objects.
+// splitPairs splits KEY=VALUE and KEY- arguments from the objects before them.
 func splitPairs(args []string) (objects []string, set []pair, remove []string, err error) {
 	for _, arg := range args {
 		key, value, isSet := strings.Cut(arg, "=")
@@ -308,7 +308,7 @@ func newSetResources(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// setResources sets what is named.
+// setResources sets the named resources.
 func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequirements) {
 	merge := func(into *corev1.ResourceList, from corev1.ResourceList) {
 		for name, amount := range from {

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// resolving finds the values of variables that come from elsewhere, for
+// resolving looks up the values of variables that refer to other objects, for
 // `kctl set env --list --resolve`.
 type resolving struct {
 	*frame.CLI
@@ -31,9 +31,9 @@ func resolver(c *frame.CLI, object *unstructured.Unstructured) *resolving {
 	return &resolving{c, object, map[string]*core.Secret{}, map[string]*core.ConfigMap{}}
 }
 
-// show prints a container's variables with their values. What has none is shown by
-// where it should come from, and why it has none on standard error: no error, as with
-// kubectl.
+// show prints a container's variables with their values. For one without a value it
+// prints the reference, and the reason on standard error; as in kubectl, that is not
+// an error.
 func (r *resolving) show(ctx context.Context, container *corev1.Container) {
 	failed := map[string][]string{}
 	for _, variable := range container.Env {
@@ -105,7 +105,7 @@ func read[T any](ctx context.Context, r *resolving, known map[string]*T, resourc
 	return object, nil
 }
 
-// fieldOf is what stands in an object's metadata, the only part that a template shares
+// fieldOf reads a field of an object's metadata, the only part that a template shares
 // with its pods.
 func fieldOf(object *unstructured.Unstructured, path string) (string, error) {
 	if whole, key, ok := strings.Cut(strings.TrimSuffix(path, "']"), "['"); ok && strings.HasSuffix(path, "']") {

@@ -20,8 +20,8 @@ import (
 	"kctl/kubectl/internal/printer"
 )
 
-// replace sets a field at the top of every object that the arguments mean to
-// what edit makes of it; nil leaves an object alone.
+// replace sets a top-level field of every object that the arguments mean to
+// what edit returns; nil leaves an object alone.
 func (s *setting) replace(cmd *cobra.Command, args []string, operation string, edit func(lookup.Target, *unstructured.Unstructured) (map[string]any, error)) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		change, err := edit(t, object)
@@ -143,7 +143,7 @@ func newSetSubject(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// withSubjects are a binding's subjects and those wanted; nil where it has them
+// withSubjects are a binding's subjects and the wanted ones; nil if it has them
 // all.
 func withSubjects(t lookup.Target, object *unstructured.Unstructured, wanted []rbacv1.Subject) (map[string]any, error) {
 	if kind := object.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
