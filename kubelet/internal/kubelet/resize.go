@@ -11,6 +11,7 @@ import (
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/allocation"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
@@ -138,12 +139,12 @@ func (k *Kubelet) noteResize(pod *core.Pod, err error) {
 // resources yet that it was granted.
 func (k *Kubelet) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
 	granted, actual, known := k.allocations.Container(uid, allocation.Pod)
-	if known && len(podruntime.Resized(granted, actual)) > 0 {
+	if known && len(podactions.Resized(granted, actual)) > 0 {
 		return true
 	}
 	for _, c := range runtime.Running() {
 		granted, actual, known := k.allocations.Container(uid, c.Name)
-		if known && len(podruntime.Resized(granted, actual)) > 0 {
+		if known && len(podactions.Resized(granted, actual)) > 0 {
 			return true
 		}
 	}

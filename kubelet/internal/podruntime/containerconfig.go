@@ -10,13 +10,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
 // containerConfig says what a container is to be like.
-func (s *podSync) containerConfig(start containerStart, c *core.Container, present image.Present, volumes map[string]image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
+func (s *podSync) containerConfig(start podactions.Start, c *core.Container, present image.Present, volumes map[string]image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
 	if err := refuse(c); err != nil {
 		return nil, err
 	}
@@ -97,8 +98,8 @@ func refuse(c *core.Container) error {
 
 // target lets an ephemeral container see the processes of the container that
 // it is to look into.
-func (s *podSync) target(start containerStart, o *runtimeapi.NamespaceOption) error {
-	if start.Kind != ephemeralContainer {
+func (s *podSync) target(start podactions.Start, o *runtimeapi.NamespaceOption) error {
+	if start.Kind != podactions.Ephemeral {
 		return nil
 	}
 	name := s.pod.Spec.EphemeralContainers[start.Index].TargetContainerName

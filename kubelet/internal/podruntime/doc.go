@@ -1,22 +1,22 @@
 // Package podruntime brings one pod's sandbox and containers to what its spec
 // asks for, over a CRI v1 runtime.
 //
-// The way through the room is: what is there (package runtimestate) →
-// computePodActions (a pure function: what to do) → Manager.SyncPod (doing it)
-// or Manager.KillPod (ending it). The rest are the parts that these need: sandbox
-// and container configuration, environment, hooks.
+// The way through the room is: what is there (package runtimestate) → what to do
+// (package podactions) → Manager.SyncPod (doing it) or Manager.KillPod (ending
+// it). The rest are the parts that these need: sandbox and container
+// configuration, environment, hooks.
 //
 // Pod workers call SyncPod and KillPod, one call at a time for one pod. The room
 // keeps no state about pods besides back-off counters: everything else is read
 // from the runtime, so a kubelet that starts anew goes on where the last one ended.
 //
 // KillPod works from what runs alone where the pod itself is not known, and
-// leaves the dead containers, to be asked how they ended; RemovePod
-// then takes them away.
+// leaves the dead containers, to be asked how they ended; RemovePod then takes
+// them away.
 //
-// The files in the order of a pod's way: actions.go
-// (what to do), sync.go (doing it, step by step), newsandbox.go and start.go (the
-// sandbox, and one container from its image to running), kill.go (the end).
+// The files in the order of a pod's way: sync.go (what was decided is done, step
+// by step), newsandbox.go and start.go (the sandbox, and one container from its
+// image to running), kill.go (the end).
 //
 // It never talks to the API server, mounts no volume, runs no probe and
 // decides no pod phase.

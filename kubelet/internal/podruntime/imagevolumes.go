@@ -7,12 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podactions"
 	"kctl/proto/core"
 )
 
 // pullVolumes begins to get the images that a container mounts as volumes
 // (KEP-4639): each once for all containers of the pod that start now.
-func (s *podSync) pullVolumes(c containerStart) {
+func (s *podSync) pullVolumes(c podactions.Start) {
 	spec, _ := s.spec(c)
 	for _, volume := range imageVolumes(s.pod, spec) {
 		if s.volumes[volume.Name] == nil {

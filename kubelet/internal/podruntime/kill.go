@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -118,7 +119,7 @@ func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers 
 	var g errgroup.Group
 	for i, c := range containers {
 		g.Go(func() error {
-			errs[i] = m.killContainer(ctx, pod, containerKill{ID: c.ID, Name: c.Name}, turn, grace)
+			errs[i] = m.killContainer(ctx, pod, podactions.Kill{ID: c.ID, Name: c.Name}, turn, grace)
 			return nil
 		})
 	}
@@ -131,10 +132,10 @@ func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers 
 
 // killContainer runs the container's preStop hook and ends it, all within its
 // grace period. It is no error if the container has ended or is gone.
-func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill containerKill, turn func() error, override *int64) error {
+func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podactions.Kill, turn func() error, override *int64) error {
 	var spec *core.Container
 	if pod != nil {
-		spec = findContainer(pod, kill.Name)
+		spec = podactions.FindContainer(pod, kill.Name)
 	}
 	if spec == nil {
 		known, container, err := m.recall(ctx, kill.ID)
@@ -229,13 +230,13 @@ func (m *Manager) recall(ctx context.Context, id runtimestate.ContainerID) (*cor
 // gracePeriod is how long a container has to end: by override, by the probe
 // that failed, by the pod's deletion or by its spec. A pod that says nothing
 // gets the minimum.
-func gracePeriod(pod *core.Pod, c *core.Container, reason killReason, override *int64) time.Duration {
+func gracePeriod(pod *core.Pod, c *core.Container, reason podactions.KillReason, override *int64) time.Duration {
 	seconds := int64(minimumGrace / time.Second)
 	var probe *corev1.Probe
-	if c != nil && reason == killForLiveness {
+	if c != nil && reason == podactions.ForLiveness {
 		probe = c.LivenessProbe
 	}
-	if c != nil && reason == killForStartup {
+	if c != nil && reason == podactions.ForStartup {
 		probe = c.StartupProbe
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -255,7 +256,9 @@ func TestUnfitContainersAreReplaced(t *testing.T) {
 	c.LivenessProbe = &corev1.Probe{}
 	pod := newPod("unfit", c, shell("side", forever))
 	first := b.start(t, pod)
-	failing := func(id runtimestate.ContainerID) ProbeResults { return ProbeResults{Liveness: ProbeFailure} }
+	failing := func(id runtimestate.ContainerID) podactions.ProbeResults {
+		return podactions.ProbeResults{Liveness: podactions.ProbeFailure}
+	}
 	r := b.sync(t, pod, SyncOptions{Probes: failing})
 	if r.Err != nil {
 		t.Fatal(r.Err)
@@ -300,7 +303,7 @@ func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("half", shell("main", forever))
 	s := &podSync{Manager: b.Manager, ctx: t.Context(), pod: pod, status: &runtimestate.PodStatus{UID: pod.UID}, ips: known([]string(nil))}
-	if err := s.configureSandbox(podActions{CreateSandbox: true}); err != nil {
+	if err := s.configureSandbox(podactions.Actions{CreateSandbox: true}); err != nil {
 		t.Fatal(err)
 	}
 	id, err := s.createSandbox()
@@ -308,11 +311,11 @@ func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.beside = t.Context()
-	present, err := s.ensureImage(containerStart{Kind: regularContainer})
+	present, err := s.ensureImage(podactions.Start{Kind: podactions.Regular})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := s.containerConfig(containerStart{}, &pod.Spec.Containers[0], present, nil, 0)
+	config, err := s.containerConfig(podactions.Start{}, &pod.Spec.Containers[0], present, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,17 +357,17 @@ func TestGracePeriod(t *testing.T) {
 	for _, g := range []struct {
 		name           string
 		deletion, spec *int64
-		reason         killReason
+		reason         podactions.KillReason
 		override       *int64
 		want           time.Duration
 	}{
-		{"nothing said", nil, nil, killForOther, nil, minimumGrace},
-		{"spec", nil, seconds(30), killForOther, nil, 30 * time.Second},
-		{"probe", nil, seconds(30), killForLiveness, nil, 5 * time.Second},
-		{"probe without its own", nil, seconds(30), killForStartup, nil, 30 * time.Second},
-		{"deletion", seconds(9), seconds(30), killForLiveness, nil, 9 * time.Second},
-		{"override", seconds(9), seconds(30), killForOther, seconds(0), 0},
-		{"negative", nil, seconds(-1), killForOther, nil, 0},
+		{"nothing said", nil, nil, podactions.ForOther, nil, minimumGrace},
+		{"spec", nil, seconds(30), podactions.ForOther, nil, 30 * time.Second},
+		{"probe", nil, seconds(30), podactions.ForLiveness, nil, 5 * time.Second},
+		{"probe without its own", nil, seconds(30), podactions.ForStartup, nil, 30 * time.Second},
+		{"deletion", seconds(9), seconds(30), podactions.ForLiveness, nil, 9 * time.Second},
+		{"override", seconds(9), seconds(30), podactions.ForOther, seconds(0), 0},
+		{"negative", nil, seconds(-1), podactions.ForOther, nil, 0},
 	} {
 		pod := &core.Pod{}
 		pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = g.deletion, g.spec

@@ -9,6 +9,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -16,7 +17,7 @@ import (
 // sandbox sees to it that the pod has one. Beside making it, the images of the
 // containers that are to start in it are pulled and what else they need is
 // prepared; beside their creation, the sandbox's addresses are asked for.
-func (s *podSync) sandbox(a podActions) bool {
+func (s *podSync) sandbox(a podactions.Actions) bool {
 	if err := s.configureSandbox(a); err != nil {
 		s.countSandbox(err)
 		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
@@ -60,7 +61,7 @@ func (s *podSync) prepare() (struct{}, error) {
 
 // configureSandbox makes the sandbox's configuration, which every container is
 // created with too.
-func (s *podSync) configureSandbox(a podActions) (err error) {
+func (s *podSync) configureSandbox(a podactions.Actions) (err error) {
 	attempt := a.Attempt
 	if !a.CreateSandbox {
 		attempt = s.status.Sandboxes[0].Attempt

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -27,7 +28,7 @@ type SyncOptions struct {
 	// after Prepare.
 	ReadFile func(volume, path string) ([]byte, error)
 	// Probes, if set, tells what the probes of a running container found last.
-	Probes func(id runtimestate.ContainerID) ProbeResults
+	Probes func(id runtimestate.ContainerID) podactions.ProbeResults
 	// Resources, if set, keeps what containers run with, so that they can be
 	// resized.
 	Resources Resources
@@ -52,21 +53,6 @@ type Mount struct {
 	// RecursiveReadOnly is that of the API; empty is Disabled.
 	RecursiveReadOnly corev1.RecursiveReadOnlyMode
 	SELinuxRelabel    bool
-}
-
-// ProbeResult is what a probe found last.
-type ProbeResult int
-
-const (
-	ProbeUnknown ProbeResult = iota // not asked yet, or there is no such probe
-	ProbeSuccess
-	ProbeFailure // the failure threshold is reached
-)
-
-// ProbeResults are those that decide about a container's life.
-type ProbeResults struct {
-	Liveness ProbeResult
-	Startup  ProbeResult
 }
 
 // SyncResult is what came of a SyncPod.

@@ -163,11 +163,14 @@ func TestNamespacesAndFilter(t *testing.T) {
 }
 
 func TestPortMappings(t *testing.T) {
-	pod := podWith("-i ~s a", func(p *core.Pod) {
-		p.Spec.InitContainers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1}} // gone before anybody asks
-		p.Spec.InitContainers[1].Ports = []corev1.ContainerPort{{ContainerPort: 2, HostPort: 20, Protocol: corev1.ProtocolUDP}}
-		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 3, HostPort: 30, HostIP: "127.0.0.1"}}
-	})
+	always := corev1.ContainerRestartPolicyAlways
+	pod := &core.Pod{Spec: core.PodSpec{
+		InitContainers: []core.Container{
+			{Ports: []corev1.ContainerPort{{ContainerPort: 1}}}, // gone before anybody asks
+			{Ports: []corev1.ContainerPort{{ContainerPort: 2, HostPort: 20, Protocol: corev1.ProtocolUDP}}, RestartPolicy: &always},
+		},
+		Containers: []core.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 3, HostPort: 30, HostIP: "127.0.0.1"}}}},
+	}}
 	got := portMappings(pod)
 	if len(got) != 2 || got[0].ContainerPort != 2 || got[0].Protocol != runtimeapi.Protocol_UDP || got[1].HostIp != "127.0.0.1" || got[1].HostPort != 30 {
 		t.Errorf("%v", got)
@@ -298,7 +301,7 @@ func TestOOMScore(t *testing.T) {
 		"cluster-critical": {list("4Gi"), nil, "system-cluster-critical", 500},
 		"burstable, small": {list("1Mi"), nil, "", 999},
 	} {
-		pod := podWith("a")
+		pod := newPod("web", core.Container{Name: "a"})
 		if pod.Spec.PriorityClassName = c.class; c.class != "" {
 			pod.Spec.Priority = &critical
 		}
@@ -313,7 +316,9 @@ func TestOOMScore(t *testing.T) {
 // pod requests as a whole counts for each of its containers.
 func TestOOMScoreOfContainersTogether(t *testing.T) {
 	m := &Manager{memory: 8 << 30}
-	pod := podWith("~s a b")
+	always := corev1.ContainerRestartPolicyAlways
+	pod := newPod("web", core.Container{Name: "a"}, core.Container{Name: "b"})
+	pod.Spec.InitContainers = []core.Container{{Name: "s", RestartPolicy: &always}}
 	for i, memory := range []string{"2Gi", "1Gi"} {
 		pod.Spec.Containers[i].Resources.Requests = quantities("1", memory)
 	}
@@ -333,7 +338,7 @@ func TestOOMScoreOfContainersTogether(t *testing.T) {
 
 func TestContainersHaveThePodsLimits(t *testing.T) {
 	m := &Manager{memory: 8 << 30}
-	pod := podWith("a b")
+	pod := newPod("web", core.Container{Name: "a"}, core.Container{Name: "b"})
 	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("2", "1Gi")}
 	pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}
 	a, b := m.containerResources(pod, &pod.Spec.Containers[0]), m.containerResources(pod, &pod.Spec.Containers[1])

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	testclock "k8s.io/utils/clock/testing"
 
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 )
 
@@ -26,11 +27,11 @@ func TestWhatIsToldOfARestart(t *testing.T) {
 			ended := make(chan struct{})
 			told := 0
 			r := b.sync(t, pod, SyncOptions{
-				Probes: func(id runtimestate.ContainerID) ProbeResults {
+				Probes: func(id runtimestate.ContainerID) podactions.ProbeResults {
 					if id == first {
-						return ProbeResults{Liveness: ProbeFailure}
+						return podactions.ProbeResults{Liveness: podactions.ProbeFailure}
 					}
-					return ProbeResults{}
+					return podactions.ProbeResults{}
 				},
 				Changed: func(s *runtimestate.PodStatus) {
 					if told++; len(s.Running()) == 0 {

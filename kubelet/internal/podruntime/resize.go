@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cgroup"
-	"kctl/kubelet/internal/fieldpath"
-	"kctl/kubelet/internal/runtimestate"
+	"kctl/kubelet/internal/podactions"
 	"kctl/proto/core"
 )
 
@@ -23,54 +22,6 @@ type Resources interface {
 	PodMemoryInUse() error
 }
 
-// resizable are the resources that can change while a container runs.
-var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
-
-// Resized are the resources of which a container is to have another amount
-// than it runs with.
-func Resized(wanted, actual corev1.ResourceRequirements) []corev1.ResourceName {
-	var names []corev1.ResourceName
-	for _, name := range resizable {
-		request, before := wanted.Requests[name], actual.Requests[name]
-		limit, bound := wanted.Limits[name], actual.Limits[name]
-		if request.Cmp(before) != 0 || limit.Cmp(bound) != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func (d *decision) resized(c *core.Container) []corev1.ResourceName {
-	actual, known := d.facts.actual[c.Name]
-	if !known {
-		return nil
-	}
-	wanted := c.Resources
-	wanted.Limits = fieldpath.Limits(d.pod, wanted.Limits)
-	return Resized(wanted, actual)
-}
-
-// resizeRestarts tells whether the container asks to be restarted for a change
-// of its resources that is due.
-func (d *decision) resizeRestarts(c *core.Container) bool {
-	for _, name := range d.resized(c) {
-		for _, policy := range c.ResizePolicy {
-			if policy.ResourceName == name && policy.RestartPolicy == corev1.RestartContainer {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// resize changes a running container in place where it has to have other
-// resources than it has.
-func (d *decision) resize(c *core.Container, running *runtimestate.ContainerStatus) {
-	if len(d.resized(c)) > 0 {
-		d.actions.Resize = append(d.actions.Resize, containerResize{ID: running.ID, Container: c})
-	}
-}
-
 // ResizeError is why running containers, or their pod, could not be resized.
 type ResizeError struct{ Err error }
 
@@ -79,7 +30,7 @@ func (e *ResizeError) Unwrap() error { return e.Err }
 
 // resizeContainers changes the resources of running containers, and tells
 // whether all of it could be done.
-func (s *podSync) resizeContainers(resizes []containerResize) bool {
+func (s *podSync) resizeContainers(resizes []podactions.Resize) bool {
 	if len(resizes) == 0 {
 		return true
 	}
@@ -107,7 +58,7 @@ func (s *podSync) resizeContainers(resizes []containerResize) bool {
 // memoryInUse names every limit that is to be lower than what is used by now. All is
 // left as it is then: the kernel would end containers for that, or refuse (KEP-1287,
 // "Memory Limit Decreases").
-func (s *podSync) memoryInUse(resizes []containerResize) error {
+func (s *podSync) memoryInUse(resizes []podactions.Resize) error {
 	var inUse []error
 	if s.options.Resources != nil {
 		inUse = append(inUse, s.options.Resources.PodMemoryInUse())
@@ -127,7 +78,7 @@ func (s *podSync) memoryInUse(resizes []containerResize) error {
 	return cgroup.CannotDecrease(inUse...)
 }
 
-func (s *podSync) resizeContainer(r containerResize) error {
+func (s *podSync) resizeContainer(r podactions.Resize) error {
 	wanted := s.containerResources(s.pod, r.Container)
 	if err := s.runtime.UpdateContainerResources(context.WithoutCancel(s.ctx), r.ID.ID, wanted); err != nil {
 		return fmt.Errorf("resizing container %s: %w", r.Container.Name, err)

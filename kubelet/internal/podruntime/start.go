@@ -14,12 +14,13 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
-func (s *podSync) ensureImage(c containerStart) (image.Present, error) {
+func (s *podSync) ensureImage(c podactions.Start) (image.Present, error) {
 	spec, fieldPath := s.spec(c)
 	return s.Manager.images.Ensure(s.beside, image.Request{
 		Pod: s.pod, FieldPath: fieldPath, Image: spec.Image, Policy: spec.ImagePullPolicy,
@@ -39,7 +40,7 @@ func (e *startError) Unwrap() error { return e.err }
 
 // startContainer takes one container from its image to running, its postStart
 // hook included.
-func (s *podSync) startContainer(c containerStart) bool {
+func (s *podSync) startContainer(c podactions.Start) bool {
 	spec, fieldPath := s.spec(c)
 	err := s.runContainer(c, spec, fieldPath)
 	if s.Started != nil && (err == nil || s.ctx.Err() == nil) {
@@ -87,7 +88,7 @@ func reasonOf(err error) string {
 	return "Unknown"
 }
 
-func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath string) error {
+func (s *podSync) runContainer(c podactions.Start, spec *core.Container, fieldPath string) error {
 	present, err := s.images[c.Name].wait()
 	if err != nil {
 		return err
@@ -163,7 +164,7 @@ func (s *podSync) postStart(spec *core.Container, fieldPath string, id runtimest
 		return nil
 	}
 	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
-	kill := containerKill{ID: id, Name: spec.Name, Message: "FailedPostStartHook"}
+	kill := podactions.Kill{ID: id, Name: spec.Name, Message: "FailedPostStartHook"}
 	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, nil, nil); err != nil {
 		s.fail(err)
 	}

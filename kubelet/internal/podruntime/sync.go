@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -67,15 +68,15 @@ type podSync struct {
 	failures   []error
 }
 
-// step does what computePodActions says, once, and tells whether it is worth
+// step does what package podactions says, once, and tells whether it is worth
 // asking again.
 func (s *podSync) step() (again bool) {
-	actions := computePodActions(s.pod, s.status, s.facts())
+	actions := podactions.Compute(s.pod, s.status, s.facts())
 	// Nothing is done twice to one container in one SyncPod.
-	actions.Start = slices.DeleteFunc(actions.Start, func(c containerStart) bool { return s.tried(c.Name) })
-	actions.Kill = slices.DeleteFunc(actions.Kill, func(k containerKill) bool { return s.tried(k.Name) })
+	actions.Start = slices.DeleteFunc(actions.Start, func(c podactions.Start) bool { return s.tried(c.Name) })
+	actions.Kill = slices.DeleteFunc(actions.Kill, func(k podactions.Kill) bool { return s.tried(k.Name) })
 	s.hold(actions.Start)
-	if actions.idle() {
+	if actions.Idle() {
 		return false
 	}
 	if err := s.ctx.Err(); err != nil {
@@ -113,14 +114,14 @@ func (s *podSync) tried(container string) bool {
 	return tried
 }
 
-func (s *podSync) facts() facts {
-	f := facts{
-		now: s.Clock.Now(), probes: map[runtimestate.ContainerID]ProbeResults{}, delays: map[string]time.Duration{}, ended: map[string]time.Time{},
-		actual: map[string]corev1.ResourceRequirements{},
+func (s *podSync) facts() podactions.Facts {
+	f := podactions.Facts{
+		Now: s.Clock.Now(), Probes: map[runtimestate.ContainerID]podactions.ProbeResults{}, Delays: map[string]time.Duration{}, Ended: map[string]time.Time{},
+		Actual: map[string]corev1.ResourceRequirements{},
 	}
 	for _, c := range s.status.Containers {
 		if s.options.Probes != nil && c.State == runtimestate.StateRunning {
-			f.probes[c.ID] = s.options.Probes(c.ID)
+			f.Probes[c.ID] = s.options.Probes(c.ID)
 		}
 	}
 	for _, specs := range [][]core.Container{s.pod.Spec.InitContainers, s.pod.Spec.Containers} {
@@ -130,13 +131,13 @@ func (s *podSync) facts() facts {
 			if last.Ran() > 2*s.MaxContainerBackOff {
 				s.crashes.Reset(key) // it ran well for long
 			}
-			f.delays[specs[i].Name] = s.crashes.Delay(key)
+			f.Delays[specs[i].Name] = s.crashes.Delay(key)
 			if last != nil && last.State == runtimestate.StateExited {
-				f.ended[specs[i].Name] = s.ends.of(key, last, f.now)
+				f.Ended[specs[i].Name] = s.ends.of(key, last, f.Now)
 			}
 			if s.options.Resources != nil {
 				if actual, known := s.options.Resources.Actual(specs[i].Name); known {
-					f.actual[specs[i].Name] = actual
+					f.Actual[specs[i].Name] = actual
 				}
 			}
 		}
@@ -149,7 +150,7 @@ func (s *podSync) key(c *core.Container) containerKey {
 }
 
 // hold tells of the containers whose back-off has not run out.
-func (s *podSync) hold(starts []containerStart) {
+func (s *podSync) hold(starts []podactions.Start) {
 	for _, c := range starts {
 		if c.HeldFor == 0 {
 			continue
@@ -162,8 +163,8 @@ func (s *podSync) hold(starts []containerStart) {
 	}
 }
 
-func (s *podSync) due(starts []containerStart) []containerStart {
-	return slices.DeleteFunc(slices.Clone(starts), func(c containerStart) bool { return c.HeldFor > 0 })
+func (s *podSync) due(starts []podactions.Start) []podactions.Start {
+	return slices.DeleteFunc(slices.Clone(starts), func(c podactions.Start) bool { return c.HeldFor > 0 })
 }
 
 // endPod ends all that there is of the pod. Before a new sandbox, init
@@ -194,7 +195,7 @@ func (s *podSync) isInit(name string) bool {
 }
 
 // endContainers ends single containers side by side, and learns how they ended.
-func (s *podSync) endContainers(a podActions) bool {
+func (s *podSync) endContainers(a podactions.Actions) bool {
 	var g errgroup.Group
 	restarts := s.due(a.Start)
 	for _, kill := range a.Kill {
@@ -206,7 +207,7 @@ func (s *podSync) endContainers(a podActions) bool {
 			ended := s.look(kill.ID.ID)
 			switch {
 			case ended == nil:
-			case slices.ContainsFunc(restarts, func(c containerStart) bool { return c.Name == kill.Name }):
+			case slices.ContainsFunc(restarts, func(c podactions.Start) bool { return c.Name == kill.Name }):
 				s.record(with(ended), false)
 				s.tellLater()
 			default:
@@ -249,20 +250,20 @@ func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
 
 // startAll starts ephemeral containers, then init containers one after the
 // other, then containers side by side. It tells whether anything was started.
-func (s *podSync) startAll(starts []containerStart) (any bool) {
+func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 	if _, err := s.prepared.wait(); err != nil {
 		s.fail(err)
 		return false
 	}
-	var beside []containerStart
+	var beside []podactions.Start
 	for _, c := range s.due(starts) {
-		if c.Kind == regularContainer {
+		if c.Kind == podactions.Regular {
 			beside = append(beside, c)
 			continue
 		}
 		started := s.startContainer(c)
 		any = any || started
-		if !started && c.Kind == initContainer {
+		if !started && c.Kind == podactions.Init {
 			return any // what follows needs it
 		}
 	}
@@ -377,11 +378,11 @@ func (s *podSync) started(container string) {
 }
 
 // spec is the container that c is about, and where it is in the pod.
-func (s *podSync) spec(c containerStart) (*core.Container, string) {
+func (s *podSync) spec(c podactions.Start) (*core.Container, string) {
 	switch c.Kind {
-	case initContainer:
+	case podactions.Init:
 		return &s.pod.Spec.InitContainers[c.Index], fmt.Sprintf("spec.initContainers{%s}", c.Name)
-	case ephemeralContainer:
+	case podactions.Ephemeral:
 		e := core.Container(s.pod.Spec.EphemeralContainers[c.Index].EphemeralContainerCommon)
 		return &e, fmt.Sprintf("spec.ephemeralContainers{%s}", c.Name)
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -55,7 +55,7 @@ type Manager struct {
 
 	mu      sync.Mutex
 	pods    map[types.UID]*probed
-	results map[resultKey]podruntime.ProbeResult
+	results map[resultKey]podactions.ProbeResult
 	dirty   []types.UID // pods with results that nobody was told of; no UID twice
 }
 
@@ -72,7 +72,7 @@ func NewManager(config Config) *Manager {
 		config: config, started: config.Clock.Now(),
 		updates: make(chan types.UID), changed: make(chan struct{}, 1),
 		ctx: ctx, cancel: cancel,
-		pods: map[types.UID]*probed{}, results: map[resultKey]podruntime.ProbeResult{},
+		pods: map[types.UID]*probed{}, results: map[resultKey]podactions.ProbeResult{},
 	}
 }
 
@@ -185,7 +185,7 @@ func (m *Manager) StopLivenessAndStartup(uid types.UID) {
 		}
 		w.stop()
 		key := resultKey{w.id, w.kind}
-		if w.kind == Liveness || m.results[key] != podruntime.ProbeSuccess {
+		if w.kind == Liveness || m.results[key] != podactions.ProbeSuccess {
 			delete(m.results, key)
 		}
 	}

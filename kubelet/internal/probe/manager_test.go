@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -21,21 +21,21 @@ func TestReadinessIsAskedAtOnceAndEachPeriod(t *testing.T) {
 		w.after(time.Second)
 		w.expectAsked()
 		id := w.container("1", runtimestate.StateRunning)
-		w.expect(pod, id, true, false, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, false, podactions.ProbeUnknown)
 		w.after(0)
 		w.expectAsked("ready 1 @1") // not a period later
-		w.expect(pod, id, true, false, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, false, podactions.ProbeUnknown)
 		w.after(5 * time.Second)
 		w.expectAsked("ready 1 @6")
-		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 		w.expectUpdates(1)
 
 		w.answer("ready", no)
 		w.manager.Changed(uid) // being woken is no reason to ask early
 		w.after(5 * time.Second)
-		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 		w.after(5 * time.Second)
-		w.expect(pod, id, true, false, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, false, podactions.ProbeUnknown)
 		w.expectAsked("ready 1 @11", "ready 1 @16")
 		w.expectUpdates(1)
 		want := "spec.containers{c} Warning Unhealthy: Readiness probe failed: no"
@@ -43,14 +43,14 @@ func TestReadinessIsAskedAtOnceAndEachPeriod(t *testing.T) {
 		// It is asked on, and may be ready again.
 		w.answer("ready", yes)
 		w.after(10 * time.Second)
-		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 
 		// The next container of the pod begins as not ready.
 		w.container("1", runtimestate.StateExited)
 		w.after(0)
-		w.expect(pod, id, true, false, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, false, podactions.ProbeUnknown)
 		next := w.container("2", runtimestate.StateRunning)
-		w.expect(pod, next, true, false, podruntime.ProbeUnknown)
+		w.expect(pod, next, true, false, podactions.ProbeUnknown)
 	})
 }
 
@@ -83,16 +83,16 @@ func TestLivenessFailsOnceForAContainer(t *testing.T) {
 		id := w.container("1", runtimestate.StateRunning)
 		w.answer("live", yes)
 		w.after(0)
-		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
+		w.expect(pod, id, true, true, podactions.ProbeSuccess)
 		w.answer("live", no)
 		w.after(time.Second)
 		w.answer("live", yes)
 		w.after(time.Second)
 		w.answer("live", no)
 		w.after(time.Second)
-		w.expect(pod, id, true, true, podruntime.ProbeSuccess) // never twice in a row
+		w.expect(pod, id, true, true, podactions.ProbeSuccess) // never twice in a row
 		w.after(time.Second)
-		w.expect(pod, id, true, true, podruntime.ProbeFailure)
+		w.expect(pod, id, true, true, podactions.ProbeFailure)
 		w.expectUpdates(1)
 		w.forgetAsked()
 		w.after(time.Minute)
@@ -100,8 +100,8 @@ func TestLivenessFailsOnceForAContainer(t *testing.T) {
 		w.answer("live", yes)
 		next := w.container("2", runtimestate.StateRunning)
 		w.after(0)
-		w.expect(pod, next, true, true, podruntime.ProbeSuccess)
-		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
+		w.expect(pod, next, true, true, podactions.ProbeSuccess)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 		w.expectAsked("live 2 @65")
 	})
 }
@@ -115,12 +115,12 @@ func TestStartupComesBeforeTheOthers(t *testing.T) {
 		id := w.container("1", runtimestate.StateRunning)
 		w.after(3 * time.Second)
 		w.expectAsked("start 1 @1", "start 1 @3")
-		w.expect(pod, id, false, false, podruntime.ProbeSuccess)
+		w.expect(pod, id, false, false, podactions.ProbeSuccess)
 		w.answer("start", yes)
 		w.answer("ready", yes)
 		w.after(time.Second)
 		w.expectAskedInAnyOrder("live 1 @5", "ready 1 @5", "start 1 @5")
-		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
+		w.expect(pod, id, true, true, podactions.ProbeSuccess)
 		w.after(10 * time.Second)
 		w.expectAskedInAnyOrder("live 1 @15", "ready 1 @15")
 
@@ -129,9 +129,9 @@ func TestStartupComesBeforeTheOthers(t *testing.T) {
 		next := w.container("2", runtimestate.StateRunning)
 		w.after(0)
 		w.expectAsked("start 2 @15")
-		w.expect(pod, next, false, false, podruntime.ProbeSuccess)
+		w.expect(pod, next, false, false, podactions.ProbeSuccess)
 		w.after(4 * time.Second)
-		if r := w.manager.Results(next); r.Startup != podruntime.ProbeFailure {
+		if r := w.manager.Results(next); r.Startup != podactions.ProbeFailure {
 			t.Errorf("startup of the next is %v", r.Startup)
 		}
 		w.forgetAsked()
@@ -151,7 +151,7 @@ func TestErrorsChangeNothing(t *testing.T) {
 		id := w.container("1", runtimestate.StateRunning)
 		w.after(0)
 		w.expectAsked("live 1 @1", "live 1 @1", "live 1 @1")
-		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
+		w.expect(pod, id, true, true, podactions.ProbeSuccess)
 		w.expectUpdates(0)
 		w.expectEvents("spec.containers{c} Warning Unhealthy: Liveness probe errored and resulted in unknown state: the runtime is away")
 	})
@@ -165,7 +165,7 @@ func TestWarningsAreSuccesses(t *testing.T) {
 		w.after(time.Second)
 		id := w.container("1", runtimestate.StateRunning)
 		w.after(0)
-		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 		w.expectEvents("spec.containers{c} Warning ProbeWarning: Readiness probe warning: moved")
 	})
 }
@@ -177,14 +177,14 @@ func TestEndingPodsKeepOnlyReadiness(t *testing.T) {
 		w.after(time.Second)
 		id := w.container("1", runtimestate.StateRunning)
 		w.after(0)
-		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
+		w.expect(pod, id, true, true, podactions.ProbeSuccess)
 		w.manager.StopLivenessAndStartup(uid)
 		w.forgetAsked()
 		w.answer("ready", no)
 		w.answer("live", no)
 		w.after(30 * time.Second)
 		w.expectAsked("ready 1 @11", "ready 1 @21", "ready 1 @31")
-		w.expect(pod, id, true, false, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, false, podactions.ProbeUnknown)
 		w.manager.RemovePod(uid)
 		w.forgetAsked()
 		w.after(time.Minute)
@@ -203,11 +203,11 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 		yes := true
 		pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", ContainerID: "r://1", Ready: true, Started: &yes}}
 		id := w.container("1", runtimestate.StateRunning) // before the Manager knows the pod
-		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 		w.answer("ready", no)
 		w.manager.AddPod(pod)
 		w.after(0)
-		w.expect(pod, id, true, true, podruntime.ProbeSuccess)
+		w.expect(pod, id, true, true, podactions.ProbeSuccess)
 		w.after(10 * time.Second)
 		asked := w.forgetAsked()
 		names := map[string]bool{}
@@ -218,7 +218,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 			t.Errorf("within a period: %q", asked)
 		}
 		w.after(20 * time.Second)
-		w.expect(pod, id, true, false, podruntime.ProbeSuccess)
+		w.expect(pod, id, true, false, podactions.ProbeSuccess)
 		// Another container of that name was never ready.
 		if other := (runtimestate.ContainerID{Type: "r", ID: "2"}); w.manager.Started(pod, "c", other) || w.manager.Ready(pod, "c", other) {
 			t.Error("a new container is ready by its predecessor's status")
@@ -250,7 +250,7 @@ func TestWithoutProbesAPodIsReady(t *testing.T) {
 		pod := podWith(nil, nil, nil)
 		w.manager.AddPod(pod)
 		id := w.container("1", runtimestate.StateRunning)
-		w.expect(pod, id, true, true, podruntime.ProbeUnknown)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 		if len(w.manager.pods) != 0 {
 			t.Error("a pod without probes is kept")
 		}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -60,7 +60,7 @@ func (m *Manager) Ready(pod *core.Pod, container string, id runtimestate.Contain
 		return true
 	}
 	if result, known := m.result(id, Readiness); known {
-		return result == podruntime.ProbeSuccess
+		return result == podactions.ProbeSuccess
 	}
 	before := statusOf(pod, container, id)
 	return before != nil && before.Ready
@@ -74,23 +74,23 @@ func (m *Manager) Started(pod *core.Pod, container string, id runtimestate.Conta
 		return true
 	}
 	if result, known := m.result(id, Startup); known {
-		return result == podruntime.ProbeSuccess
+		return result == podactions.ProbeSuccess
 	}
 	before := statusOf(pod, container, id)
 	return before != nil && before.Started != nil && *before.Started
 }
 
 // Results are those that decide about a container's life.
-func (m *Manager) Results(id runtimestate.ContainerID) podruntime.ProbeResults {
+func (m *Manager) Results(id runtimestate.ContainerID) podactions.ProbeResults {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return podruntime.ProbeResults{
+	return podactions.ProbeResults{
 		Liveness: m.results[resultKey{id, Liveness}],
 		Startup:  m.results[resultKey{id, Startup}],
 	}
 }
 
-func (m *Manager) result(id runtimestate.ContainerID, kind Kind) (podruntime.ProbeResult, bool) {
+func (m *Manager) result(id runtimestate.ContainerID, kind Kind) (podactions.ProbeResult, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	result, known := m.results[resultKey{id, kind}]

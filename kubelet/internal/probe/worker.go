@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -43,7 +43,7 @@ type worker struct {
 
 	// The worker's own.
 	next time.Time // when to ask
-	last podruntime.ProbeResult
+	last podactions.ProbeResult
 	row  int32 // how often in a row last was the answer
 	done bool
 }
@@ -111,7 +111,7 @@ func (w *worker) status() *runtimestate.ContainerStatus {
 // gone notes that a container that was ready runs no more.
 func (w *worker) gone(status *runtimestate.ContainerStatus) {
 	if w.kind == Readiness && status != nil && status.ID == w.id {
-		w.record(podruntime.ProbeFailure)
+		w.record(podactions.ProbeFailure)
 	}
 }
 
@@ -128,7 +128,7 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 		// in the one moment in which this one begins.
 		w.next = now.Add(rand.N(w.period()))
 	}
-	w.last, w.row, w.done = podruntime.ProbeUnknown, 0, false
+	w.last, w.row, w.done = podactions.ProbeUnknown, 0, false
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +138,7 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 		return
 	}
 	initial := w.initial(m.pods[w.uid])
-	if initial != podruntime.ProbeUnknown {
+	if initial != podactions.ProbeUnknown {
 		m.results[resultKey{w.id, w.kind}] = initial
 	}
 }
@@ -146,24 +146,24 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 // initial is what holds before the first answer: a container lives until it
 // does not, and is not ready until it is. What an earlier kubelet found, as the
 // API has it, goes on to hold.
-func (w *worker) initial(p *probed) podruntime.ProbeResult {
+func (w *worker) initial(p *probed) podactions.ProbeResult {
 	var before *core.ContainerStatus
 	if p != nil {
 		before = statusOf(p.pod, w.container.Name, w.id)
 	}
 	switch w.kind {
 	case Liveness:
-		return podruntime.ProbeSuccess
+		return podactions.ProbeSuccess
 	case Readiness:
 		if before != nil && before.Ready {
-			return podruntime.ProbeSuccess
+			return podactions.ProbeSuccess
 		}
-		return podruntime.ProbeFailure
+		return podactions.ProbeFailure
 	}
 	if before != nil && before.Started != nil && *before.Started {
-		return podruntime.ProbeSuccess
+		return podactions.ProbeSuccess
 	}
-	return podruntime.ProbeUnknown
+	return podactions.ProbeUnknown
 }
 
 // isDue tells whether this kind of probe is asked now: Startup until it
@@ -173,7 +173,7 @@ func (w *worker) isDue(id runtimestate.ContainerID) bool {
 		return true
 	}
 	result, _ := w.manager.result(id, Startup)
-	return (result == podruntime.ProbeSuccess) != (w.kind == Startup)
+	return (result == podactions.ProbeSuccess) != (w.kind == Startup)
 }
 
 // ask asks once, and takes the answer if it changes anything.
@@ -222,10 +222,10 @@ func (w *worker) observe(pod *core.Pod, answer Answer, err error, took time.Dura
 
 // take counts an answer, and records it once it came often enough in a row.
 func (w *worker) take(pod *core.Pod, answer Answer) {
-	result := podruntime.ProbeSuccess
+	result := podactions.ProbeSuccess
 	switch answer.Verdict {
 	case Failed:
-		result = podruntime.ProbeFailure
+		result = podactions.ProbeFailure
 		w.event(pod, "Unhealthy", "%s probe failed: %s", w.kind, answer.Output)
 	case Warned:
 		w.event(pod, "ProbeWarning", "%s probe warning: %s", w.kind, answer.Output)
@@ -234,18 +234,18 @@ func (w *worker) take(pod *core.Pod, answer Answer) {
 		w.last, w.row = result, 0
 	}
 	w.row++
-	if result == podruntime.ProbeFailure && w.row < w.probe.FailureThreshold ||
-		result == podruntime.ProbeSuccess && w.row < w.probe.SuccessThreshold {
+	if result == podactions.ProbeFailure && w.row < w.probe.FailureThreshold ||
+		result == podactions.ProbeSuccess && w.row < w.probe.SuccessThreshold {
 		return
 	}
 	// A container that failed for good is ended; asking it again while that
 	// lasts would end its successor.
-	w.done = w.kind != Readiness && result == podruntime.ProbeFailure
+	w.done = w.kind != Readiness && result == podactions.ProbeFailure
 	w.record(result)
 }
 
 // record keeps a result and tells of it if it is another than before.
-func (w *worker) record(result podruntime.ProbeResult) {
+func (w *worker) record(result podactions.ProbeResult) {
 	m := w.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -164,7 +164,7 @@ func (w *world) expectUpdates(want int) {
 	w.updates = 0
 }
 
-func (w *world) expect(pod *core.Pod, id runtimestate.ContainerID, started, ready bool, liveness podruntime.ProbeResult) {
+func (w *world) expect(pod *core.Pod, id runtimestate.ContainerID, started, ready bool, liveness podactions.ProbeResult) {
 	w.t.Helper()
 	m := w.manager
 	if s, r, l := m.Started(pod, "c", id), m.Ready(pod, "c", id), m.Results(id).Liveness; s != started || r != ready || l != liveness {

@@ -40,6 +40,7 @@ func podIdentity(pod *core.Pod) map[string]string {
 	}
 }
 
+// SandboxLabels are those of a pod's sandboxes, the pod's own among them.
 func SandboxLabels(pod *core.Pod) map[string]string {
 	labels := maps.Clone(pod.Labels)
 	if labels == nil {
@@ -49,12 +50,14 @@ func SandboxLabels(pod *core.Pod) map[string]string {
 	return labels
 }
 
+// ContainerLabels are those of a pod's container.
 func ContainerLabels(pod *core.Pod, container *core.Container) map[string]string {
 	labels := podIdentity(pod)
 	labels[kubelettypes.KubernetesContainerNameLabel] = container.Name
 	return labels
 }
 
+// ContainerAnnotations are what is to be remembered of a container that is made.
 func ContainerAnnotations(pod *core.Pod, container *core.Container, restartCount int32) map[string]string {
 	annotations := map[string]string{
 		annotationHash:                   strconv.FormatUint(HashContainer(container), 16),
@@ -77,7 +80,7 @@ func ContainerAnnotations(pod *core.Pod, container *core.Container, restartCount
 	return annotations
 }
 
-// remembered is a pod and a container with just as much of their specs as the
+// Remembered is a pod and a container with just as much of their specs as the
 // annotations of a container tell: what it takes to end a container whose pod
 // is gone from every source.
 func Remembered(labels, annotations map[string]string) (*core.Pod, *core.Container) {
@@ -103,7 +106,7 @@ func Remembered(labels, annotations map[string]string) (*core.Pod, *core.Contain
 	return pod, container
 }
 
-// hashContainer tells apart container specs that need a new container. As
+// HashContainer tells apart container specs that need a new container. As
 // upstream, and with its result, it looks at the name and the image only: the
 // API lets nothing else change without a restart.
 func HashContainer(container *core.Container) uint64 {

@@ -134,7 +134,7 @@ func (r *Reader) PodStatus(ctx context.Context, uid types.UID, name, namespace s
 	return status, nil
 }
 
-// sort puts sandboxes and containers newest first, and takes the pod's IPs
+// Sort puts sandboxes and containers newest first, and takes the pod's IPs
 // from the newest sandbox.
 func (s *PodStatus) Sort() {
 	newestFirst(s.Sandboxes, (*SandboxStatus).creation)
@@ -240,6 +240,8 @@ func containerUser(user *runtimeapi.LinuxContainerUser) *corev1.LinuxContainerUs
 	return &corev1.LinuxContainerUser{UID: user.GetUid(), GID: user.GetGid(), SupplementalGroups: user.GetSupplementalGroups()}
 }
 
+// RecursivePaths are the paths of mounts that are read-only with all that is
+// mounted below them.
 func RecursivePaths(mounts []*runtimeapi.Mount) []string {
 	var paths []string
 	for _, m := range mounts {

@@ -76,7 +76,7 @@ func (c *ContainerStatus) Failed() bool {
 	return c != nil && (c.State == StateUnknown || c.State == StateExited && c.ExitCode != 0)
 }
 
-// ran is how long a container that has ended did before; zero for one that never
+// Ran is how long a container that has ended did before; zero for one that never
 // started.
 func (c *ContainerStatus) Ran() time.Duration {
 	if c == nil || c.State != StateExited || c.StartedAt.Unix() <= 0 {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -202,7 +202,7 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 // and the runtime's records may be gone.
 func through(in Input, c *core.Container) bool {
 	isInit := slices.ContainsFunc(in.Pod.Spec.InitContainers, func(i core.Container) bool { return i.Name == c.Name })
-	return isInit && !core.IsSidecar(c) && podruntime.EverInitialized(&in.Pod.Spec, in.Runtime)
+	return isInit && !core.IsSidecar(c) && podactions.EverInitialized(&in.Pod.Spec, in.Runtime)
 }
 
 // notStarted is why a container waits if nothing went wrong. A pod with init
@@ -238,7 +238,7 @@ func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 		return
 	}
 	if ended := status.State.Terminated; ended != nil {
-		if !podruntime.Restarts(&in.Pod.Spec, c, ended.ExitCode) {
+		if !podactions.Restarts(&in.Pod.Spec, c, ended.ExitCode) {
 			return
 		}
 		status.LastTerminationState = corev1.ContainerState{Terminated: ended}

@@ -3,7 +3,7 @@ package status
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/proto/core"
 )
 
@@ -30,7 +30,7 @@ func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.Containe
 	default:
 		t.failed++
 	}
-	if podruntime.Restarts(spec, c, ended.ExitCode) {
+	if podactions.Restarts(spec, c, ended.ExitCode) {
 		t.again++
 	}
 }
@@ -55,7 +55,7 @@ func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a anew) co
 			pendingInit = pendingInit || s.Started == nil || !*s.Started
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:
-			failedInit = failedInit || !podruntime.Restarts(spec, c, s.State.Terminated.ExitCode)
+			failedInit = failedInit || !podactions.Restarts(spec, c, s.State.Terminated.ExitCode)
 			pendingInit = true
 		default:
 			pendingInit = true

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podactions"
 	"kctl/proto/core"
 )
 
@@ -31,7 +31,7 @@ func restartOf(in Input) anew {
 	if in.Terminal {
 		return a
 	}
-	if ended := podruntime.RestartsAll(in.Pod, in.Runtime); ended != nil {
+	if ended := podactions.RestartsAll(in.Pod, in.Runtime); ended != nil {
 		a.there, a.ok, a.reason = true, true, "ContainerExited"
 		a.message = fmt.Sprintf("Container %s exited with code %d, triggering pod restart", ended.Name, ended.ExitCode)
 	}

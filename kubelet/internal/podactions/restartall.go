@@ -1,14 +1,11 @@
-package podruntime
+package podactions
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -53,7 +50,7 @@ func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 	d.actions.RestartAll = ended
 	for _, c := range d.status.Containers {
 		if c.State == runtimestate.StateRunning || c.State == runtimestate.StateUnknown {
-			d.actions.Kill = append(d.actions.Kill, containerKill{
+			d.actions.Kill = append(d.actions.Kill, Kill{
 				ID: c.ID, Name: c.Name,
 				Message: fmt.Sprintf("Container %s exited with code %d, all containers will be restarted", ended.Name, ended.ExitCode),
 			})
@@ -65,7 +62,7 @@ func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 	}
 	d.actions.Start = nil // once all is forgotten, the pod is at its beginning
 	for _, c := range d.status.Containers {
-		if c.ID != ended.ID && findContainer(d.pod, c.Name) != nil && !isEphemeral(d.pod, c.Name) {
+		if c.ID != ended.ID && FindContainer(d.pod, c.Name) != nil && !isEphemeral(d.pod, c.Name) {
 			d.actions.Remove = append(d.actions.Remove, c.ID)
 		}
 	}
@@ -76,45 +73,12 @@ func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 func (d *decision) restartOne(name string) {
 	named := func(c core.Container) bool { return c.Name == name }
 	if i := slices.IndexFunc(d.pod.Spec.InitContainers, named); i >= 0 {
-		d.addStart(initContainer, i, name)
+		d.addStart(Init, i, name)
 		return
 	}
-	d.addStart(regularContainer, slices.IndexFunc(d.pod.Spec.Containers, named), name)
+	d.addStart(Regular, slices.IndexFunc(d.pod.Spec.Containers, named), name)
 }
 
 func isEphemeral(pod *core.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
-}
-
-// beginAnew ends what runs, or forgets what ended. It tells whether it is worth
-// asking again what to do.
-func (s *podSync) beginAnew(a podActions) bool {
-	var g errgroup.Group
-	atOnce := int64(0)
-	for _, kill := range a.Kill {
-		g.Go(func() error {
-			err := s.killContainer(s.ctx, s.pod, kill, nil, &atOnce)
-			if err == nil {
-				s.refresh(kill.ID.ID)
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		s.fail(err)
-		return false
-	}
-	for _, id := range a.Remove {
-		if err := s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), id.ID); err != nil && !cri.IsNotFound(err) {
-			s.fail(fmt.Errorf("removing container %s: %w", id, err))
-			return false
-		}
-		if id == a.RestartAll.ID {
-			s.crashes.Fail(s.key(findContainer(s.pod, a.RestartAll.Name)))
-		}
-		s.publish(func(status *runtimestate.PodStatus) {
-			status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == id })
-		})
-	}
-	return len(a.Kill)+len(a.Remove) > 0
 }

@@ -1,4 +1,4 @@
-package podruntime
+package podactions
 
 import (
 	"time"
@@ -25,7 +25,7 @@ func restartAllCases() []actionCase {
 	debugged := func(pod *core.Pod) {
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Image: "image"}}}
 	}
-	held := facts{now: epoch.Add(time.Hour), delays: map[string]time.Duration{"a": 10 * time.Second}}
+	held := Facts{Now: epoch.Add(time.Hour), Delays: map[string]time.Duration{"a": 10 * time.Second}}
 	return []actionCase{
 		{name: "all anew, what runs is ended", pod: podWith("-i a b c", never, anew("a")), status: has("box i=0 a=42 b=running c=0"),
 			want: "kill(b3: Container a exited with code 42, all containers will be restarted) all start(a)"},

@@ -1,4 +1,4 @@
-package podruntime
+package podactions
 
 import (
 	"fmt"
@@ -10,33 +10,33 @@ import (
 	"kctl/proto/core"
 )
 
-// facts is what computePodActions looks at besides the pod and its status.
-type facts struct {
-	now time.Time
-	// probes are the last results for running containers.
-	probes map[runtimestate.ContainerID]ProbeResults
-	// delays are the crash back-off of the pod's containers by name, counted
+// Facts are what Compute looks at besides the pod and its status.
+type Facts struct {
+	Now time.Time
+	// Probes are the last results for running containers.
+	Probes map[runtimestate.ContainerID]ProbeResults
+	// Delays are the crash back-off of the pod's containers by name, counted
 	// from when they ended last.
-	delays map[string]time.Duration
-	// ended is when containers ended last, by name, on the clock that now is
+	Delays map[string]time.Duration
+	// Ended is when containers ended last, by name, on the clock that Now is
 	// of; the runtime's own record counts for the others.
-	ended map[string]time.Time
-	// actual is what containers run with, by name, as far as it is known.
-	actual map[string]corev1.ResourceRequirements
+	Ended map[string]time.Time
+	// Actual is what containers run with, by name, as far as it is known.
+	Actual map[string]corev1.ResourceRequirements
 }
 
-// podActions says how to get from a pod's status one step nearer to its spec.
+// Actions say how to get from a pod's status one step nearer to its spec.
 // They are to be done in the order of the fields.
-type podActions struct {
+type Actions struct {
 	// KillPod ends all containers and sandboxes.
 	KillPod bool
 	// RestartAll is the container whose end has the pod begin anew: Kill is
 	// without grace then, and Remove forgets what ended.
 	RestartAll *runtimestate.ContainerStatus
 	// Kill ends containers that shall not run as they are.
-	Kill []containerKill
+	Kill []Kill
 	// Resize changes running containers' resources in place.
-	Resize []containerResize
+	Resize []Resize
 	// Remove takes containers away that were created and never started, or that
 	// are to be forgotten.
 	Remove []runtimestate.ContainerID
@@ -46,11 +46,11 @@ type podActions struct {
 	SandboxID     string
 	// Start has ephemeral containers, then init containers in order, then
 	// containers.
-	Start []containerStart
+	Start []Start
 }
 
-// idle tells that there is nothing to do, or nothing before some back-off ends.
-func (a podActions) idle() bool {
+// Idle tells that there is nothing to do, or nothing before some back-off ends.
+func (a Actions) Idle() bool {
 	if a.KillPod || a.CreateSandbox || len(a.Kill) > 0 || len(a.Remove) > 0 || len(a.Resize) > 0 {
 		return false
 	}
@@ -62,45 +62,50 @@ func (a podActions) idle() bool {
 	return true
 }
 
-type killReason string
+// KillReason is why a container ends, where that decides how long it has for it.
+type KillReason string
 
 const (
-	killForLiveness killReason = "liveness"
-	killForStartup  killReason = "startup"
-	killForOther    killReason = ""
+	ForLiveness KillReason = "liveness"
+	ForStartup  KillReason = "startup"
+	ForOther    KillReason = ""
 )
 
-type containerKill struct {
+// Kill ends a container.
+type Kill struct {
 	ID      runtimestate.ContainerID
 	Name    string
 	Message string
-	Reason  killReason
+	Reason  KillReason
 }
 
-type containerResize struct {
+// Resize gives a running container the resources of its spec.
+type Resize struct {
 	ID        runtimestate.ContainerID
 	Container *core.Container
 }
 
-type containerKind string
+// Kind is in which list of its pod a container is.
+type Kind string
 
 const (
-	regularContainer   containerKind = "container"
-	initContainer      containerKind = "init container"
-	ephemeralContainer containerKind = "ephemeral container"
+	Regular   Kind = "container"
+	Init      Kind = "init container"
+	Ephemeral Kind = "ephemeral container"
 )
 
-type containerStart struct {
-	Kind  containerKind
+// Start starts the container at Index of the pod's containers of its Kind.
+type Start struct {
+	Kind  Kind
 	Index int
 	Name  string
 	// HeldFor is what is left of the container's crash back-off.
 	HeldFor time.Duration
 }
 
-// computePodActions decides what to do for a pod that shall run. It is a pure
+// Compute decides what to do for a pod that shall run. It is a pure
 // function.
-func computePodActions(pod *core.Pod, status *runtimestate.PodStatus, f facts) podActions {
+func Compute(pod *core.Pod, status *runtimestate.PodStatus, f Facts) Actions {
 	d := &decision{pod: pod, status: status, facts: f}
 	if ended := RestartsAll(pod, status); ended != nil {
 		d.restartAll(ended)
@@ -120,12 +125,12 @@ func computePodActions(pod *core.Pod, status *runtimestate.PodStatus, f facts) p
 	return d.actions
 }
 
-// decision gathers podActions.
+// decision gathers Actions.
 type decision struct {
 	pod     *core.Pod
 	status  *runtimestate.PodStatus
-	facts   facts
-	actions podActions
+	facts   Facts
+	actions Actions
 }
 
 // sandboxChanged tells whether the pod needs a new sandbox, and which attempt
@@ -159,11 +164,11 @@ func (d *decision) newSandbox() {
 	if d.pod.DeletionTimestamp != nil {
 		return
 	}
-	var start []containerStart
+	var start []Start
 	for i := range d.pod.Spec.Containers {
 		c := &d.pod.Spec.Containers[i]
 		if startsInNewSandbox(d.pod, c, d.status.Container(c.Name)) {
-			start = append(start, d.start(regularContainer, i, c.Name))
+			start = append(start, d.start(Regular, i, c.Name))
 		}
 	}
 	if d.actions.Attempt != 0 && len(d.status.Containers) > 0 && !anyRestarts(d.pod, d.status) {
@@ -174,7 +179,7 @@ func (d *decision) newSandbox() {
 	}
 	d.actions.CreateSandbox = true
 	if len(d.pod.Spec.InitContainers) > 0 {
-		d.addStart(initContainer, 0, d.pod.Spec.InitContainers[0].Name)
+		d.addStart(Init, 0, d.pod.Spec.InitContainers[0].Name)
 		return
 	}
 	d.actions.Start = start
@@ -184,7 +189,7 @@ func (d *decision) newSandbox() {
 func (d *decision) ephemeral() {
 	for i := range d.pod.Spec.EphemeralContainers {
 		if name := d.pod.Spec.EphemeralContainers[i].Name; d.status.Container(name) == nil {
-			d.addStart(ephemeralContainer, i, name)
+			d.addStart(Ephemeral, i, name)
 		}
 	}
 }
@@ -198,7 +203,7 @@ func (d *decision) containers() {
 		if last == nil || last.State != runtimestate.StateRunning {
 			if shouldRestart(d.pod, c, last) {
 				d.clear(last)
-				d.addStart(regularContainer, i, c.Name)
+				d.addStart(Regular, i, c.Name)
 				started++
 			}
 			continue
@@ -216,7 +221,7 @@ func (d *decision) containers() {
 			if !d.resizeRestarts(c) { // which says so already
 				kill.Message += ", will be restarted"
 			}
-			d.restart(regularContainer, i, c.Name)
+			d.restart(Regular, i, c.Name)
 			started++
 		case len(c.RestartPolicyRules) > 0:
 			kept++ // how it ends decides whether it is started again
@@ -225,31 +230,31 @@ func (d *decision) containers() {
 	}
 	if kept == 0 && started == 0 {
 		// All is done. What sidecars still run ends with the pod.
-		d.actions = podActions{KillPod: true, SandboxID: d.actions.SandboxID}
+		d.actions = Actions{KillPod: true, SandboxID: d.actions.SandboxID}
 	}
 }
 
 // unfit tells why a running container can not go on; regardless of its restart
 // policy if again.
-func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (kill *containerKill, again bool) {
-	probes := d.facts.probes[s.ID]
+func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (kill *Kill, again bool) {
+	probes := d.facts.Probes[s.ID]
 	who := "Container " + c.Name
 	if core.IsSidecar(c) {
 		who = "Init container " + c.Name
 	}
 	switch {
 	case s.Hash != runtimestate.HashContainer(c):
-		return &containerKill{ID: s.ID, Name: c.Name, Message: who + " definition changed"}, true
+		return &Kill{ID: s.ID, Name: c.Name, Message: who + " definition changed"}, true
 	case d.resizeRestarts(c):
-		return &containerKill{ID: s.ID, Name: c.Name, Message: who + " resize requires restart"}, true
+		return &Kill{ID: s.ID, Name: c.Name, Message: who + " resize requires restart"}, true
 	case c.LivenessProbe != nil && probes.Liveness == ProbeFailure:
-		return &containerKill{
-			ID: s.ID, Name: c.Name, Reason: killForLiveness,
+		return &Kill{
+			ID: s.ID, Name: c.Name, Reason: ForLiveness,
 			Message: who + " failed liveness probe",
 		}, false
 	case c.StartupProbe != nil && probes.Startup == ProbeFailure:
-		return &containerKill{
-			ID: s.ID, Name: c.Name, Reason: killForStartup,
+		return &Kill{
+			ID: s.ID, Name: c.Name, Reason: ForStartup,
 			Message: who + " failed startup probe",
 		}, false
 	}
@@ -264,7 +269,7 @@ func (d *decision) clear(last *runtimestate.ContainerStatus) {
 	}
 	switch last.State {
 	case runtimestate.StateUnknown:
-		d.actions.Kill = append(d.actions.Kill, containerKill{
+		d.actions.Kill = append(d.actions.Kill, Kill{
 			ID: last.ID, Name: last.Name,
 			Message: fmt.Sprintf("Container is in %q state, try killing it before restart", last.State),
 		})
@@ -273,26 +278,26 @@ func (d *decision) clear(last *runtimestate.ContainerStatus) {
 	}
 }
 
-func (d *decision) addStart(kind containerKind, index int, name string) {
+func (d *decision) addStart(kind Kind, index int, name string) {
 	d.actions.Start = append(d.actions.Start, d.start(kind, index, name))
 }
 
-func (d *decision) start(kind containerKind, index int, name string) containerStart {
-	s := containerStart{Kind: kind, Index: index, Name: name}
+func (d *decision) start(kind Kind, index int, name string) Start {
+	s := Start{Kind: kind, Index: index, Name: name}
 	if last := d.status.Container(name); last != nil && last.State == runtimestate.StateExited {
-		ended, known := d.facts.ended[name]
+		ended, known := d.facts.Ended[name]
 		if !known {
 			ended = last.FinishedAt
 		}
-		s.HeldFor = max(0, ended.Add(d.facts.delays[name]).Sub(d.facts.now))
+		s.HeldFor = max(0, ended.Add(d.facts.Delays[name]).Sub(d.facts.Now))
 	}
 	return s
 }
 
 // restart starts a container that is to be killed first, after the same
 // back-off as if it had ended by itself.
-func (d *decision) restart(kind containerKind, index int, name string) {
-	d.actions.Start = append(d.actions.Start, containerStart{Kind: kind, Index: index, Name: name, HeldFor: d.facts.delays[name]})
+func (d *decision) restart(kind Kind, index int, name string) {
+	d.actions.Start = append(d.actions.Start, Start{Kind: kind, Index: index, Name: name, HeldFor: d.facts.Delays[name]})
 }
 
 // EverInitialized tells whether a regular container was ever made, so that all

@@ -1,9 +1,9 @@
-package podruntime
+package podactions
 
 import "kctl/proto/core"
 
-// findContainer is the pod's container of that name, of whatever kind, or nil.
-func findContainer(pod *core.Pod, name string) *core.Container {
+// FindContainer is the pod's container of that name, of whatever kind, or nil.
+func FindContainer(pod *core.Pod, name string) *core.Container {
 	for _, specs := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range specs {
 			if specs[i].Name == name {

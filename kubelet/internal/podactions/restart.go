@@ -1,4 +1,4 @@
-package podruntime
+package podactions
 
 import (
 	"cmp"

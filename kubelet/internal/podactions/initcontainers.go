@@ -1,4 +1,4 @@
-package podruntime
+package podactions
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +42,7 @@ func (d *decision) initContainers() (initialized bool) {
 
 func (d *decision) startInit(index int) {
 	if d.pod.DeletionTimestamp == nil {
-		d.addStart(initContainer, index, d.pod.Spec.InitContainers[index].Name)
+		d.addStart(Init, index, d.pod.Spec.InitContainers[index].Name)
 	}
 }
 
@@ -67,13 +67,13 @@ func (d *decision) sidecar(index int) (started bool) {
 	}
 	if kill, _ := d.unfit(c, last); kill != nil {
 		if d.pod.DeletionTimestamp == nil {
-			d.restart(initContainer, index, c.Name)
+			d.restart(Init, index, c.Name)
 		}
 		d.actions.Kill = append(d.actions.Kill, *kill)
 		return false
 	}
 	d.resize(c, last)
-	return c.StartupProbe == nil || d.facts.probes[last.ID].Startup == ProbeSuccess
+	return c.StartupProbe == nil || d.facts.Probes[last.ID].Startup == ProbeSuccess
 }
 
 // initContainer decides about the init container that the pod has come to, and

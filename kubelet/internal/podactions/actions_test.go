@@ -1,4 +1,4 @@
-package podruntime
+package podactions
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type actionCase struct {
 	name   string
 	pod    *core.Pod
 	status *runtimestate.PodStatus
-	facts  facts
+	facts  Facts
 	want   string
 }
 
@@ -34,11 +34,11 @@ func TestComputePodActions(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if c.facts.now.IsZero() {
-				c.facts.now = epoch.Add(time.Hour)
+			if c.facts.Now.IsZero() {
+				c.facts.Now = epoch.Add(time.Hour)
 			}
 			pod, status := c.pod.DeepCopy(), c.status.Clone()
-			if got := summary(computePodActions(pod, status, c.facts)); got != c.want {
+			if got := summary(Compute(pod, status, c.facts)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if !reflect.DeepEqual(pod, c.pod) || !reflect.DeepEqual(status, c.status) {
@@ -50,7 +50,7 @@ func TestComputePodActions(t *testing.T) {
 
 // summary writes actions on one line: "killpod kill(a:why) remove(id)
 // sandbox#attempt start(a,b+3s)".
-func summary(a podActions) string {
+func summary(a Actions) string {
 	var parts []string
 	if a.KillPod {
 		parts = append(parts, "killpod")
@@ -107,7 +107,7 @@ func podWith(names string, options ...option) *core.Pod {
 func policy(p corev1.RestartPolicy) option { return func(pod *core.Pod) { pod.Spec.RestartPolicy = p } }
 
 func edit(name string, change func(*core.Container)) option {
-	return func(pod *core.Pod) { change(findContainer(pod, name)) }
+	return func(pod *core.Pod) { change(FindContainer(pod, name)) }
 }
 
 // rule gives a container the policy Never and a rule about exit code 42.
@@ -194,12 +194,12 @@ func sandboxCases() []actionCase {
 		{name: "died, rule, and is to end", pod: podWith("a", rule("a", in), deleted), status: has("box! a=42"), want: "killpod"},
 		{
 			name: "died, rule, held back", pod: podWith("a", rule("a", in)), status: has("box! a=42"),
-			facts: facts{delays: map[string]time.Duration{"a": 10 * time.Second}}, want: "killpod sandbox#1 start(a+9s)",
+			facts: Facts{Delays: map[string]time.Duration{"a": 10 * time.Second}}, want: "killpod sandbox#1 start(a+9s)",
 		},
 		{name: "died, and is to end", pod: podWith("a", deleted), status: has("box! a=1"), want: "killpod"},
 		{
 			name: "died while held back", pod: podWith("a"), status: has("box! a=1"),
-			facts: facts{delays: map[string]time.Duration{"a": 10 * time.Second}}, want: "killpod sandbox#1 start(a+9s)",
+			facts: Facts{Delays: map[string]time.Duration{"a": 10 * time.Second}}, want: "killpod sandbox#1 start(a+9s)",
 		},
 	}
 }
@@ -207,8 +207,8 @@ func sandboxCases() []actionCase {
 func containerCases() []actionCase {
 	never, onFailure := corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure
 	probe := &corev1.Probe{}
-	probes := func(r ProbeResults) facts {
-		return facts{probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "a1"}: r}}
+	probes := func(r ProbeResults) Facts {
+		return Facts{Probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "a1"}: r}}
 	}
 	debugger := func(pod *core.Pod) {
 		e := corev1.EphemeralContainer{}
@@ -223,16 +223,16 @@ func containerCases() []actionCase {
 		})
 	}
 	return []actionCase{
-		{name: "resized in place", pod: podWith("a b", larger(corev1.NotRequired)), status: has("box a=running b=running"), facts: facts{actual: small}, want: "resize(a1)"},
-		{name: "resized by a restart", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: facts{actual: small}, want: "kill(a1: Container a resize requires restart) start(a)"},
-		{name: "init container resized in place", pod: podWith("-i a", func(p *core.Pod) { p.Spec.InitContainers[0].Resources.Requests = quantities("2", "1Gi") }), status: has("box i=running"), facts: facts{actual: map[string]corev1.ResourceRequirements{"i": {}}}, want: "resize(i1)"},
-		{name: "the pod's limit changes, by which one is bounded", pod: podWith("a b", edit("b", func(c *core.Container) { c.Resources.Limits = quantities("1", "1Gi") }), func(p *core.Pod) {
-			p.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("4", "4Gi")}
-		}), status: has("box a=running b=running"), facts: facts{actual: map[string]corev1.ResourceRequirements{"a": {Limits: quantities("2", "4Gi")}, "b": {Limits: quantities("1", "1Gi")}}}, want: "resize(a1)"},
+		{name: "resized in place", pod: podWith("a b", larger(corev1.NotRequired)), status: has("box a=running b=running"), facts: Facts{Actual: small}, want: "resize(a1)"},
+		{name: "resized by a restart", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: Facts{Actual: small}, want: "kill(a1: Container a resize requires restart) start(a)"},
+		{name: "init container resized in place", pod: podWith("-i a", func(p *core.Pod) { p.Spec.InitContainers[0].Resources.Requests = resourcesOf("2", "1Gi") }), status: has("box i=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"i": {}}}, want: "resize(i1)"},
+		{name: "the pod's limit changes, by which one is bounded", pod: podWith("a b", edit("b", func(c *core.Container) { c.Resources.Limits = resourcesOf("1", "1Gi") }), func(p *core.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Limits: resourcesOf("4", "4Gi")}
+		}), status: has("box a=running b=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"a": {Limits: resourcesOf("2", "4Gi")}, "b": {Limits: resourcesOf("1", "1Gi")}}}, want: "resize(a1)"},
 		{name: "the pod's limit stays", pod: podWith("a", func(p *core.Pod) {
-			p.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("4", "4Gi")}
-		}), status: has("box a=running"), facts: facts{actual: map[string]corev1.ResourceRequirements{"a": {Limits: quantities("4", "4Gi")}}}, want: ""},
-		{name: "resized before it starts", pod: podWith("a", larger(corev1.NotRequired)), status: has("box a=0"), facts: facts{actual: small}, want: "start(a)"},
+			p.Spec.Resources = &corev1.ResourceRequirements{Limits: resourcesOf("4", "4Gi")}
+		}), status: has("box a=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"a": {Limits: resourcesOf("4", "4Gi")}}}, want: ""},
+		{name: "resized before it starts", pod: podWith("a", larger(corev1.NotRequired)), status: has("box a=0"), facts: Facts{Actual: small}, want: "start(a)"},
 		{name: "one missing", pod: podWith("a b"), status: has("box a=running"), want: "start(b)"},
 		{name: "exit, always", pod: podWith("a b"), status: has("box a=0 b=running"), want: "start(a)"},
 		{name: "success, on failure", pod: podWith("a b", policy(corev1.RestartPolicyOnFailure)), status: has("box a=0 b=running"), want: ""},
@@ -253,12 +253,12 @@ func containerCases() []actionCase {
 		{name: "liveness, never", pod: podWith("a b", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running b=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
 		{name: "liveness, never, rule", pod: podWith("a", rule("a", corev1.ContainerRestartRuleOnExitCodesOpIn), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
 		{name: "liveness, never, alone", pod: podWith("a", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "killpod"},
-		{name: "liveness, held back", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: facts{delays: map[string]time.Duration{"a": time.Minute}, probes: probes(ProbeResults{Liveness: ProbeFailure}).probes}, want: "kill(a1: Container a failed liveness probe, will be restarted) start(a+1m0s)"},
+		{name: "liveness, held back", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: Facts{Delays: map[string]time.Duration{"a": time.Minute}, Probes: probes(ProbeResults{Liveness: ProbeFailure}).Probes}, want: "kill(a1: Container a failed liveness probe, will be restarted) start(a+1m0s)"},
 		{name: "liveness, to end", pod: podWith("a b", deleted, edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running b=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
 		{name: "startup", pod: podWith("a", edit("a", func(c *core.Container) { c.StartupProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Startup: ProbeFailure}), want: "kill(a1: Container a failed startup probe, will be restarted) start(a)"},
 		{name: "probe gone from spec", pod: podWith("a"), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: ""},
-		{name: "held back", pod: podWith("a b"), status: has("box a=1 b=running"), facts: facts{delays: map[string]time.Duration{"a": 20 * time.Second}}, want: "start(a+19s)"},
-		{name: "back-off ran out", pod: podWith("a"), status: has("box a=1"), facts: facts{delays: map[string]time.Duration{"a": time.Second}}, want: "start(a)"},
+		{name: "held back", pod: podWith("a b"), status: has("box a=1 b=running"), facts: Facts{Delays: map[string]time.Duration{"a": 20 * time.Second}}, want: "start(a+19s)"},
+		{name: "back-off ran out", pod: podWith("a"), status: has("box a=1"), facts: Facts{Delays: map[string]time.Duration{"a": time.Second}}, want: "start(a)"},
 		{name: "to end", pod: podWith("a", deleted), status: has("box a=1"), want: "killpod"},
 		{name: "to end, one runs", pod: podWith("a b", deleted), status: has("box a=1 b=running"), want: ""},
 		{name: "ephemeral", pod: podWith("a", debugger), status: has("box a=running"), want: "start(debug)"},
@@ -273,7 +273,7 @@ func initCases() []actionCase {
 		{name: "init runs", pod: podWith("-i -j a"), status: has("box i=running"), want: ""},
 		{name: "next init", pod: podWith("-i -j a"), status: has("box i=0"), want: "start(j)"},
 		{name: "init failed", pod: podWith("-i -j a"), status: has("box i=0 j=1"), want: "start(j)"},
-		{name: "init failed, held back", pod: podWith("-i a"), status: has("box i=1"), facts: facts{delays: map[string]time.Duration{"i": 10 * time.Second}}, want: "start(i+9s)"},
+		{name: "init failed, held back", pod: podWith("-i a"), status: has("box i=1"), facts: Facts{Delays: map[string]time.Duration{"i": 10 * time.Second}}, want: "start(i+9s)"},
 		{name: "init failed for good", pod: podWith("-i -j a", policy(corev1.RestartPolicyNever)), status: has("box i=1"), want: "killpod"},
 		{name: "init unknown", pod: podWith("-i a"), status: has("box i=unknown"), want: `kill(i1: Container is in "unknown" state, try killing it before restart) start(i)`},
 		{name: "init unknown, never", pod: podWith("-i a", policy(corev1.RestartPolicyNever)), status: has("box i=unknown"), want: "killpod"},
@@ -289,8 +289,8 @@ func sidecarCases() []actionCase {
 	probe := &corev1.Probe{}
 	startup := edit("s", func(c *core.Container) { c.StartupProbe = probe })
 	liveness := edit("s", func(c *core.Container) { c.LivenessProbe = probe })
-	result := func(r ProbeResults) facts {
-		return facts{probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "s1"}: r}}
+	result := func(r ProbeResults) Facts {
+		return Facts{Probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "s1"}: r}}
 	}
 	return []actionCase{
 		{name: "sidecar first", pod: podWith("~s -i a"), status: has("box"), want: "start(s)"},
@@ -307,7 +307,7 @@ func sidecarCases() []actionCase {
 		{name: "sidecar liveness", pod: podWith("~s a", liveness), status: has("box s=running a=running"), facts: result(ProbeResults{Liveness: ProbeFailure}), want: "kill(s1: Init container s failed liveness probe) start(s)"},
 		{name: "sidecar liveness, to end", pod: podWith("~s a", liveness, deleted), status: has("box s=running a=running"), facts: result(ProbeResults{Liveness: ProbeFailure}), want: "kill(s1: Init container s failed liveness probe)"},
 		{name: "sidecar changed", pod: podWith("~s a", edit("s", func(c *core.Container) { c.Image = "other" })), status: has("box s=running a=running"), want: "kill(s1: Init container s definition changed) start(s)"},
-		{name: "sidecar held back", pod: podWith("~s a"), status: has("box s=1 a=running"), facts: facts{delays: map[string]time.Duration{"s": 10 * time.Second}}, want: "start(s+9s)"},
+		{name: "sidecar held back", pod: podWith("~s a"), status: has("box s=1 a=running"), facts: Facts{Delays: map[string]time.Duration{"s": 10 * time.Second}}, want: "start(s+9s)"},
 		{name: "sidecars end with the pod", pod: podWith("~s a", policy(corev1.RestartPolicyNever)), status: has("box s=1 a=0"), want: "killpod"},
 		{name: "sidecar and container died", pod: podWith("~s a"), status: has("box s=1 a=1"), want: "start(s) start(a)"},
 		{name: "sidecar of a pod to end", pod: podWith("~s a", deleted), status: has("box s=1 a=running"), want: ""},
@@ -315,15 +315,19 @@ func sidecarCases() []actionCase {
 }
 
 func TestIdle(t *testing.T) {
-	held := containerStart{Name: "a", HeldFor: time.Second}
-	for want, cases := range map[bool][]podActions{
-		true:  {{}, {SandboxID: "x"}, {Start: []containerStart{held}}},
-		false: {{KillPod: true}, {CreateSandbox: true}, {Start: []containerStart{held, {Name: "b"}}}, {Kill: []containerKill{{}}}, {Remove: []runtimestate.ContainerID{{}}}},
+	held := Start{Name: "a", HeldFor: time.Second}
+	for want, cases := range map[bool][]Actions{
+		true:  {{}, {SandboxID: "x"}, {Start: []Start{held}}},
+		false: {{KillPod: true}, {CreateSandbox: true}, {Start: []Start{held, {Name: "b"}}}, {Kill: []Kill{{}}}, {Remove: []runtimestate.ContainerID{{}}}},
 	} {
 		for _, a := range cases {
-			if a.idle() != want {
+			if a.Idle() != want {
 				t.Errorf("idle(%+v) = %v", a, !want)
 			}
 		}
 	}
+}
+
+func resourcesOf(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }

@@ -1,0 +1,46 @@
+package podruntime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/podactions"
+	"kctl/kubelet/internal/runtimestate"
+)
+
+// beginAnew ends what runs, or forgets what ended. It tells whether it is worth
+// asking again what to do.
+func (s *podSync) beginAnew(a podactions.Actions) bool {
+	var g errgroup.Group
+	atOnce := int64(0)
+	for _, kill := range a.Kill {
+		g.Go(func() error {
+			err := s.killContainer(s.ctx, s.pod, kill, nil, &atOnce)
+			if err == nil {
+				s.refresh(kill.ID.ID)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		s.fail(err)
+		return false
+	}
+	for _, id := range a.Remove {
+		if err := s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), id.ID); err != nil && !cri.IsNotFound(err) {
+			s.fail(fmt.Errorf("removing container %s: %w", id, err))
+			return false
+		}
+		if id == a.RestartAll.ID {
+			s.crashes.Fail(s.key(podactions.FindContainer(s.pod, a.RestartAll.Name)))
+		}
+		s.publish(func(status *runtimestate.PodStatus) {
+			status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == id })
+		})
+	}
+	return len(a.Kill)+len(a.Remove) > 0
+}
