@@ -15,8 +15,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Around is what other objects say about the one that is described. What its
-// kind has no use for is empty.
+// Around is what other objects say about the described one. Parts that its kind
+// does not use are empty.
 type Around struct {
 	Endpoints   map[string][]string         // of a service: addresses, by the ports' names
 	Backends    map[string]string           // of an ingress: what is known of each SERVICE:PORT
@@ -36,8 +36,8 @@ func (p *page) phases() {
 		counts[corev1.PodRunning], counts[corev1.PodPending], counts[corev1.PodSucceeded], counts[corev1.PodFailed])
 }
 
-// replicaSets tells which of a deployment's replica sets has its template now,
-// and which others there are.
+// replicaSets splits a deployment's replica sets into the one with its current
+// template, and the others.
 func (p *page) replicaSets(deployment *unstructured.Unstructured) {
 	if len(p.around.ReplicaSets) == 0 {
 		return
@@ -138,7 +138,7 @@ func (p *page) quotaOf(q *corev1.ResourceQuota) {
 	p.usage(q)
 }
 
-// controlledBy names what an object is managed by.
+// controlledBy names an object's controller.
 func (p *page) controlledBy(meta *metav1.ObjectMeta) {
 	for _, owner := range meta.OwnerReferences {
 		if ptr.Deref(owner.Controller, false) {

@@ -31,8 +31,8 @@ func newPage(w io.Writer, now time.Time) *page {
 	return &page{tabs: tabwriter.NewWriter(printer.VisibleTo(w), 0, 8, 2, ' ', 0), now: now}
 }
 
-// line writes label and value. The tab stands there for empty values too: a
-// line without one would end the column.
+// line writes label and value. The tab is there for empty values too: a line
+// without one would end the column.
 func (p *page) line(label, format string, args ...any) {
 	fmt.Fprintf(p.tabs, "%s%s:\t%s\n", strings.Repeat("  ", p.level), label, fmt.Sprintf(format, args...))
 }
@@ -68,14 +68,13 @@ func (p *page) pairs(label string, pairs map[string]string) {
 	}
 }
 
-// lastApplied is the annotation by which apply remembers: of no interest to
-// people.
+// lastApplied is apply's own annotation, of no interest to people.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// noteWidth is how much of an annotation stands in a line.
+// noteWidth is how much of an annotation is shown in a line.
 const noteWidth = 140
 
-// notes writes annotations, as pairs but with a colon between.
+// notes writes annotations, like pairs but with a colon between.
 func (p *page) notes(label string, all map[string]string) {
 	notes := maps.Clone(all)
 	delete(notes, lastApplied)
@@ -104,8 +103,8 @@ func (p *page) notes(label string, all map[string]string) {
 	}
 }
 
-// events writes the events, the oldest first; nothing where they are nil, which
-// says that they were not asked for.
+// events writes the events, the oldest first; nothing if they are nil, which
+// means that they were not asked for.
 func (p *page) events(events []core.Event) {
 	if events == nil {
 		return

@@ -60,7 +60,8 @@ func Secret(w io.Writer, s *core.Secret, now time.Time) error {
 	p.notes("Annotations", s.Annotations)
 	p.text("\nType:\t%s\n\nData\n====", s.Type)
 	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
-		// A token of a service account is there to be handed on, as in kubectl.
+		// A service account's token is shown, as in kubectl, because it is meant to be passed
+		// on.
 		if key == corev1.ServiceAccountTokenKey && s.Type == corev1.SecretTypeServiceAccountToken {
 			p.line(key, "%s", s.Data[key])
 			continue
@@ -85,7 +86,7 @@ func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event
 	return p.done()
 }
 
-// otherMetadata is an object's metadata without what stands above it already,
+// otherMetadata is an object's metadata without what is shown above already,
 // and without what nobody reads.
 func otherMetadata(metadata any) map[string]any {
 	rest := map[string]any{}
@@ -155,7 +156,7 @@ func (p *page) multiline(label, value string) {
 // acronyms are the words that are written in capitals.
 var acronyms = []string{"API", "GUID", "UID", "URL"}
 
-// fieldName is what kubectl makes words of; other keys stay as they are.
+// fieldName matches the keys that kubectl splits into words; others stay as they are.
 var fieldName = regexp.MustCompile(`^[a-z][a-zA-Z-]*$`)
 
 // title makes words of a field's name: "serviceAccountName" → "Service Account
@@ -179,10 +180,10 @@ func title(key string) string {
 	return strings.Join(words, " ")
 }
 
-// startsWord tells whether behind the word from start on another one starts at i:
-// at and behind a hyphen, at a capital behind a small letter, and at the last of
-// several capitals where a small letter follows, unless they are several of what
-// is written in capitals ("URLs").
+// startsWord tells whether a new word starts at i, after the word from start: at
+// and after a hyphen, at a capital after a small letter, and at the last of
+// several capitals if a small letter follows, unless they are the plural of an
+// acronym ("URLs").
 func startsWord(key string, start, i int) bool {
 	upper := func(i int) bool { return key[i] >= 'A' && key[i] <= 'Z' }
 	switch {

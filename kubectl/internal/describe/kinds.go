@@ -70,7 +70,7 @@ func Known(w io.Writer, object *unstructured.Unstructured, around Around, events
 	return true, p.done()
 }
 
-// describing decodes the object for a layout that has a type to go by.
+// describing decodes the object for a layout that needs its Go type.
 func describing[T any](write func(*page, *T, []core.Event)) func(*page, *unstructured.Unstructured, []core.Event) error {
 	return func(p *page, object *unstructured.Unstructured, events []core.Event) error {
 		decoded := new(T)
@@ -195,7 +195,7 @@ func (p *page) scopes(q *corev1.ResourceQuota) {
 	p.line("Scopes", "%s", strings.Join(scopes, ", "))
 }
 
-// usage is what of a quota is used, a resource a row.
+// usage is a quota's usage, with a row for each resource.
 func (p *page) usage(q *corev1.ResourceQuota) {
 	used := map[string]string{}
 	for name, amount := range q.Status.Used {
@@ -286,7 +286,7 @@ func (r *ruleRow) text() string {
 	return fmt.Sprintf("%s\t[]\t%s\t%s", grouped(r.resource, r.group), bracketed(only(r.name, r.name != "")), bracketed(r.verbs))
 }
 
-// ruleRows takes rules apart, and puts together what they say of the same.
+// ruleRows splits rules, and merges what they say about the same resource.
 func ruleRows(rules []rbacv1.PolicyRule) []*ruleRow {
 	var rows []*ruleRow
 	same := map[[3]string]*ruleRow{}

@@ -50,7 +50,7 @@ func (p *page) spread(constraints []corev1.TopologySpreadConstraint) {
 	p.column("Topology Spread Constraints", texts)
 }
 
-// column writes texts below each other, behind one label.
+// column writes texts below each other, after one label.
 func (p *page) column(label string, texts []string) {
 	head := strings.Repeat("  ", p.level) + label + ":"
 	for _, text := range texts {

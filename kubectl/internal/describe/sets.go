@@ -207,7 +207,7 @@ func number[T any](n *T, unit string) string {
 	return fmt.Sprint(*n) + unit
 }
 
-// yes is a truth in the words that some layouts have for it.
+// yes is a boolean in the words that some layouts use.
 func yes(b bool) string {
 	if b {
 		return "True"

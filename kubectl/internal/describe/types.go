@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What layouts read of kinds whose Go types kctl does without: each group of
-// the API that is linked in makes the program some hundred kilobytes bigger.
+// The parts that layouts read of kinds whose Go types kctl does without: each
+// API group that is linked in makes the program some hundred kilobytes bigger.
 
 type ingress struct {
 	metav1.ObjectMeta `json:"metadata"`
