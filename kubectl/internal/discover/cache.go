@@ -16,8 +16,8 @@ type Cache struct {
 	Clock clock.PassiveClock
 }
 
-// expiry is how long a file is believed, as kubectl does. What is missing from
-// it is asked for anyway; only what a server stopped serving shows late.
+// expiry is how long a file is trusted, as in kubectl. What is missing from it
+// is asked for anyway; only what a server no longer serves is noticed late.
 const expiry = 6 * time.Hour
 
 const cacheFile = "kctl-resources.json"
@@ -45,8 +45,8 @@ func (c Cache) read() ([]Resource, bool) {
 	return content.Resources, age >= 0 && age < expiry
 }
 
-// write replaces the file at one stroke. A home that can't be written to makes
-// commands slower, not wrong, so failing is not reported.
+// write replaces the file in one step. If that fails, commands are slower but
+// not wrong, so the error is not reported.
 func (c Cache) write(resources []Resource) {
 	if c.Dir == "" {
 		return

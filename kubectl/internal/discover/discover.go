@@ -49,8 +49,8 @@ func (r Resource) named(name string) bool {
 
 func (r Resource) short(name string) bool { return slices.Contains(r.ShortNames, name) }
 
-// Discovery answers from its file as long as that is young, and asks the
-// server when something is missing from it.
+// Discovery answers from its file as long as that is fresh, and asks the server
+// when something is missing from it.
 type Discovery struct {
 	client *rest.Client
 	cache  Cache
@@ -58,7 +58,7 @@ type Discovery struct {
 	resources []Resource
 	fresh     bool // asked from the server just now
 
-	// Warn, if not nil, is told of short names that mean more than one resource.
+	// Warn, if not nil, is called for short names that mean more than one resource.
 	Warn func(format string, args ...any)
 }
 
@@ -91,8 +91,8 @@ func (d *Discovery) Refresh(ctx context.Context) ([]Resource, error) {
 	return resources, nil
 }
 
-// find looks through the resources, and once more through what the server says
-// now, should it have grown since the file was written.
+// find looks through the resources, and if that fails once more through a fresh
+// list, since the server may serve more than when the file was written.
 func (d *Discovery) find(ctx context.Context, matches ...func(Resource) bool) (Resource, bool, error) {
 	resources, err := d.Resources(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *Discovery) find(ctx context.Context, matches ...func(Resource) bool) (R
 	return found, ok, nil
 }
 
-// first is the first resource of the first match that there is one for.
+// first is the first resource that any of the matches finds, tried in order.
 func first(resources []Resource, matches []func(Resource) bool) (Resource, bool) {
 	for _, match := range matches {
 		for _, r := range resources {
@@ -120,7 +120,7 @@ func first(resources []Resource, matches []func(Resource) bool) (Resource, bool)
 	return Resource{}, false
 }
 
-// NoResourceError says that no resource goes by a name.
+// NoResourceError says that no resource has a name.
 type NoResourceError struct{ Name, Group string }
 
 func (e *NoResourceError) Error() string {
@@ -137,9 +137,9 @@ func (e *NoKindError) Error() string {
 	return fmt.Sprintf("no matches for kind %q in version %q", e.Kind.Kind, e.Kind.GroupVersion())
 }
 
-// Named finds a resource by the name a user gave: plural, singular or short,
-// alone or as NAME.GROUP or NAME.VERSION.GROUP. Names come before short names, and
-// a group may be begun only, as kubectl has it.
+// Named finds a resource by the name a user gave: plural, singular or short, alone
+// or as NAME.GROUP or NAME.VERSION.GROUP. Names come before short names, and a
+// group may be abbreviated to its beginning, as in kubectl.
 func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
 	base, rest, dotted := strings.Cut(strings.ToLower(name), ".")
 	version, group, _ := strings.Cut(rest, ".")

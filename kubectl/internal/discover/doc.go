@@ -1,7 +1,6 @@
-// Package discover knows which resources an API server serves, under which
-// names people speak of them, and in which version they are best asked for.
-// What it learnt is kept in a file for a while, so that most commands start
-// without asking.
+// Package discover knows which resources an API server serves, by which names
+// people call them, and which version of each to use. It caches what it learns
+// in a file for a while, so that most commands need not ask first.
 //
 // Package command calls it. It never reads or changes objects.
 package discover
