@@ -12,7 +12,7 @@ const (
 	Fail Result = "FAIL"
 )
 
-// Check is something that was looked at.
+// Check is something that was checked.
 type Check struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`

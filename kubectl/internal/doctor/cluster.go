@@ -89,7 +89,7 @@ func (s *Server) judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, se
 	return checks
 }
 
-// leaseAge is after how long the control plane takes a node for lost.
+// leaseAge is how long a node may be silent before the control plane considers it lost.
 const leaseAge = 40 * time.Second
 
 func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server string) []Check {
@@ -139,7 +139,7 @@ func skew(name, kubelet, server string) []Check {
 	return nil
 }
 
-// judgeRequests looks for requests for certificates that nobody decides about.
+// judgeRequests looks for certificate requests that nobody has decided about.
 func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time.Time) Check {
 	const name = "certificate-requests"
 	var pending []string
@@ -154,11 +154,11 @@ func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time
 	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", few(pending))
 }
 
-// unheard is for how long a deployment may wait to be taken up.
+// unheard is how long a deployment may wait for a controller.
 const unheard = 10 * time.Second
 
-// judgeDeployments looks for deployments that no controller takes up: the API
-// server keeps them, and pods are made of them by kube-controller-manager.
+// judgeDeployments looks for deployments that no controller handles: the API
+// server only stores them, and kube-controller-manager makes their pods.
 func judgeDeployments(deployments []appsv1.Deployment, now time.Time) []Check {
 	var waiting []string
 	for i := range deployments {

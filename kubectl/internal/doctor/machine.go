@@ -62,7 +62,7 @@ func (m *Machine) root() Check {
 	return ok("root", "running as root")
 }
 
-// runtime looks at the container runtime, and says where that seeks its network.
+// runtime looks at the container runtime, and says where it looks for its network.
 func (m *Machine) runtime(ctx context.Context) ([]Check, cluster.RuntimeNetwork) {
 	const name = "container-runtime"
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
@@ -84,8 +84,8 @@ func (m *Machine) runtime(ctx context.Context) ([]Check, cluster.RuntimeNetwork)
 	return []Check{ok(name, "%s answers", m.Runtime), m.network(state)}, state.Network
 }
 
-// network says whether pods have one. Where the kubelet makes it, it comes later,
-// if the runtime reads what the kubelet writes.
+// network says whether pods have a network. If the kubelet makes it, it comes
+// later, provided that the runtime reads what the kubelet writes.
 func (m *Machine) network(state cluster.Runtime) Check {
 	const name = "pod-network"
 	read := cmp.Or(state.Network.Config, cluster.NetworkDir)
@@ -100,10 +100,10 @@ func (m *Machine) network(state cluster.Runtime) Check {
 	return ok(name, "the runtime has a network for pods")
 }
 
-// cniSection is where containerd is told of networks.
+// cniSection is the section of containerd's configuration about networks.
 const cniSection = " in the section of /etc/containerd/config.toml that ends in `.cni]`, and `systemctl restart containerd`"
 
-// plugins looks for the network plugins where the runtime told that it seeks them.
+// plugins looks for the network plugins where the runtime looks for them.
 func (m *Machine) plugins(told []string) Check {
 	const name = "cni-plugins"
 	sought := told

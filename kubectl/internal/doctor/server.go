@@ -26,14 +26,14 @@ type Server struct {
 	Config *clientrest.Config
 	Client *rest.Client
 	Now    func() time.Time
-	// Warn is how long before they expire certificates are spoken of.
+	// Warn is how long before their expiry certificates are mentioned.
 	Warn time.Duration
-	// Up is the directory of the cluster, as a shell takes it for one word, where
-	// `kctl up` made it on this machine.
+	// Up is the directory of the cluster, quoted for a shell, if `kctl up` made it
+	// on this machine.
 	Up string
 }
 
-// service says where one looks after a program that is a systemd unit, or, in a
+// service says where to look after a program, which is a systemd unit or, in a
 // cluster of `kctl up`, a process.
 func (s *Server) service(name string) string {
 	if s.Up != "" {
@@ -50,8 +50,8 @@ func (s *Server) renew(name string) string {
 	return fmt.Sprintf("`kctl pki renew %s` on the control plane", name)
 }
 
-// Checks looks at the server and, through it, at the cluster. Where a step
-// fails that others need, these are left out.
+// Checks looks at the server and, through it, at the cluster. If a step fails,
+// those that need it are left out.
 func (s *Server) Checks(ctx context.Context) []Check {
 	checks := s.clientCertificate()
 	connection, connected := s.connection(ctx)
@@ -95,7 +95,7 @@ func (s *Server) clientCertificate() []Check {
 	return []Check{s.lasts(name, pair.Leaf, s.renew("admin")+" renews that of admin.kubeconfig, `kctl pki kubeconfig` makes another kubeconfig")}
 }
 
-// lasts says how long a certificate is still good.
+// lasts says how long a certificate is still valid.
 func (s *Server) lasts(name string, cert *x509.Certificate, advice string) Check {
 	now, until := s.Now(), cert.NotAfter.UTC().Format(time.RFC3339)
 	switch {
@@ -228,7 +228,7 @@ const (
 	someSkew = 10 * time.Second
 )
 
-// version asks for the server's version; "" if it is not to be had.
+// version asks for the server's version; "" if that fails.
 func (s *Server) version(ctx context.Context) ([]Check, string) {
 	const name = "api-server"
 	status, header, body, err := s.ask(ctx, "/version")
