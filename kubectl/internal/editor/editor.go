@@ -1,5 +1,5 @@
-// Package editor lets a user change objects as text, in the editor of their choice, until what was saved is accepted or
-// given up. What the text means, and where it goes, is its callers' to say: it knows of no server.
+// Package editor lets a user change objects as text, in the editor of their choice, until what was saved is
+// accepted or given up. Its callers decide what the text means and where it goes: it knows no server.
 package editor
 
 import (
@@ -32,7 +32,7 @@ var Formats = []string{"json", "kyaml", "yaml"}
 // RetryError opens the editor again, with what is wrong above the text.
 type RetryError struct{ Reasons []Reason }
 
-// Reason is something that is wrong with the text, and what in detail.
+// Reason is a problem with the text, with its details.
 type Reason struct {
 	What    string
 	Details []string
@@ -46,16 +46,16 @@ func (e *RetryError) Error() string {
 	return strings.Join(all, "\n")
 }
 
-// KeptError ends the editing; the file stays, and %s of the message is its name.
+// KeptError ends the editing; the file stays, and %s in the message stands for its name.
 type KeptError struct{ Message string }
 
 func (e *KeptError) Error() string { return e.Message }
 
-// ErrKept is what Edit returns when all has been said.
+// ErrKept is what Edit returns when the user has been told everything.
 var ErrKept = errors.New("the edited file was kept")
 
-// Edit opens the editor on the content until accept takes what was saved. Nothing is accepted of what is empty or as it
-// was before. Where something else is wrong than can be mended in the editor, the file stays.
+// Edit opens the editor on the content until accept accepts what was saved. Empty or unchanged text ends it
+// without a call of accept. If there is a problem that can't be fixed in the editor, the file stays.
 func (e *Editor) Edit(ctx context.Context, content []byte, accept func(edited []byte) error) error {
 	before := content
 	var retry *RetryError
@@ -135,7 +135,7 @@ func (e *Editor) open(ctx context.Context, content []byte, retry *RetryError) (e
 	return withoutHead(saved), path, nil
 }
 
-// head is what stands above the text: the help, and what was wrong with it last time.
+// head is the comment above the text: the help, and the problems from last time.
 func (e *Editor) head(retry *RetryError) string {
 	if retry == nil {
 		return e.Help
