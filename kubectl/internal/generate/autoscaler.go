@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// AutoscalerOptions is what an autoscaler can be told: the least (0: left to the
-// server) and the most pods, and how much of a resource they shall use, as 80%
-// of what they ask for or as an amount.
+// AutoscalerOptions are the options of an autoscaler: the minimum (0: left to
+// the server) and maximum number of pods, and the target use of a resource, as a
+// percentage of the request or as an amount.
 type AutoscalerOptions struct {
 	Low, High   int32
 	CPU, Memory string

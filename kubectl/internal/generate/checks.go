@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CheckImage refuses what no registry could serve, before a pod is made that
-// could only ever fail to pull.
+// CheckImage refuses an image name that no registry could serve, before a pod
+// is created that could never pull it.
 func CheckImage(image string) error {
 	if image == "" {
 		return errors.New("--image is required")

@@ -4,6 +4,6 @@
 // made.
 //
 // The verbs in package command call it. It does no I/O and knows no flags: it
-// is handed values and answers with an object or with an error that says which
-// value is wrong.
+// gets values and returns an object, or an error that says which value is
+// wrong.
 package generate

@@ -11,7 +11,7 @@ import (
 // RunPodV1 is the name of the one generator that `run` still has.
 const RunPodV1 = "run-pod/v1"
 
-// Kind says what a parameter's value has to be.
+// Kind is the type of a parameter's value.
 type Kind int
 
 // The kinds of parameters.
@@ -47,7 +47,7 @@ type Generator interface {
 
 var generators = map[string]Generator{RunPodV1: runPod{}}
 
-// removed names the generators that `run` once had, with what does their work.
+// removed names the generators that `run` once had, with their replacements.
 var removed = map[string]string{
 	"run/v1":                  "apply a manifest of kind ReplicationController",
 	"deployment/v1beta1":      "apply a manifest of kind Deployment (apps/v1)",

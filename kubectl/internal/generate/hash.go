@@ -16,9 +16,9 @@ const hashLength = 10
 // unmistakable replaces the digits of a hash that could make words or look alike.
 var unmistakable = strings.NewReplacer("0", "g", "1", "h", "3", "k", "a", "m", "e", "t")
 
-// Hash is what the name of a config map or secret has as its end so that it
-// changes with the content: that which `kubectl create --append-hash` appends,
-// over the name, the data and a secret's type.
+// Hash is the suffix that makes the name of a config map or secret change with
+// its content: the one that `kubectl create --append-hash` appends, over the
+// name, the data and a secret's type.
 func Hash(object core.Object) (string, error) {
 	content := map[string]any{"name": object.GetName()}
 	switch o := object.(type) {

@@ -24,9 +24,9 @@ const (
 	OverrideStrategic OverrideType = "strategic" // lists merged by their keys
 )
 
-// Override lays a user's overrides, JSON or YAML, over a generated pod. The
-// result is decoded strictly: an override of a field that no pod has is
-// refused rather than dropped.
+// Override applies a user's overrides, JSON or YAML, to a generated pod. The
+// result is decoded strictly: an override of a field that no pod has is refused
+// rather than dropped.
 func Override(pod *core.Pod, overrides string, how OverrideType) (*core.Pod, error) {
 	if overrides == "" {
 		return pod, nil
@@ -50,8 +50,8 @@ func Override(pod *core.Pod, overrides string, how OverrideType) (*core.Pod, err
 	return out, nil
 }
 
-// OverrideObject is Override for an object of any kind, for which kind is an empty
-// one of its Go type.
+// OverrideObject is Override for an object of any kind; kind is an empty value of
+// its Go type.
 func OverrideObject(object *unstructured.Unstructured, kind any, overrides string, how OverrideType) (*unstructured.Unstructured, error) {
 	if overrides == "" {
 		return object, nil

@@ -114,8 +114,7 @@ func podContainer(values Values) (core.Container, error) {
 	return container, nil
 }
 
-// podLabels are the given ones, or run=NAME, by which pods made with run are
-// found again.
+// podLabels are the given ones, or run=NAME, which identifies pods made by run.
 func podLabels(values Values) (map[string]string, error) {
 	given := values.list("labels")
 	if len(given) == 0 {

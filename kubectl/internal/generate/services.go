@@ -49,7 +49,7 @@ func TCPPorts(settings []string) ([]ServicePort, error) {
 	return all, nil
 }
 
-// ServiceOptions is what a service can be told. What is empty is left to the
+// ServiceOptions are the options of a service. Empty ones are left to the
 // server.
 type ServiceOptions struct {
 	Type             string // ClusterIP, NodePort, LoadBalancer or ExternalName

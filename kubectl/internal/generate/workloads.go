@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fields is a part of an object. Objects of kinds that kctl has no Go types for
-// are made of them.
+// fields is a part of an object. Objects of kinds without Go types in kctl are
+// made from these.
 type fields = map[string]any
 
 // object makes an object of a kind.
@@ -51,7 +51,7 @@ func containers(images, command []string, port int32) ([]any, error) {
 	return all, nil
 }
 
-// imageName is the last part of an image's name, as a container may be called.
+// imageName is the last part of an image's name, turned into a valid container name.
 func imageName(image string) string {
 	name := image[strings.LastIndexByte(image, '/')+1:]
 	name, _, _ = strings.Cut(name, "@")
@@ -157,7 +157,7 @@ func PriorityClass(name string, value int32, isDefault bool, description, preemp
 	return out
 }
 
-// countOrShare is a number of pods, or how many of a hundred.
+// countOrShare is a number of pods, or a percentage.
 var countOrShare = regexp.MustCompile(`^[0-9]+%?$`)
 
 // DisruptionBudget makes a pod disruption budget.
