@@ -1,6 +1,6 @@
 // Package golden compares what a test has written with a file of the test's
-// package, testdata/NAME.golden. Tests call it, and nobody else: `go test -update`
-// writes the files anew, for their difference to be read.
+// package, testdata/NAME.golden. Only tests call it. `go test -update` rewrites
+// the files; review the difference.
 package golden
 
 import (
@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Compare tells the test where got is not what the file of that name has.
+// Compare fails the test if got differs from the file of that name.
 func Compare(t testing.TB, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
