@@ -30,25 +30,25 @@ type Spec struct {
 	Ports      []string
 }
 
-// Specs are the images of the project: the sandbox's and the one to try things
+// Specs are the images of the project: the sandbox's, and one to try things
 // with.
 var Specs = []Spec{
 	{Name: "pause", Binary: "pause", Entrypoint: []string{"/pause"}, User: "65535:65535"},
 	{Name: "demo", Binary: "demo", Entrypoint: []string{"/demo"}, Cmd: []string{"serve"}, User: nonroot, Ports: []string{"8080/tcp"}},
 }
 
-// nonroot is who runs in the images: a number, because there are no names
-// outside of the image.
+// nonroot is the user in the images: a number, because names are unknown
+// outside the image.
 const (
 	nonroot = "65532:65532"
 	ownerID = 65532
 )
 
-// healthcheck is in every image that a container engine is to look after.
+// healthcheck is in every image whose health a container engine checks.
 const healthcheck = "healthcheck"
 
-// ControlPlane are the images of what deploy/compose runs. Their volumes take the
-// owner of the folders that they are mounted on.
+// ControlPlane are the images that deploy/compose runs. Volumes take the owner of
+// the folders that they are mounted on.
 var ControlPlane = []Spec{
 	{Name: "etcd", Binary: "etcd", Also: []string{healthcheck, "etcdctl", "etcdutl"}, Entrypoint: []string{"/etcd"}, User: nonroot, Dirs: []string{"var/lib/etcd", "backup"}},
 	{Name: "apiserver", Binary: "apiserver", Also: []string{healthcheck}, Entrypoint: []string{"/apiserver"}, User: nonroot, Ports: []string{"6443/tcp"}},

@@ -13,8 +13,8 @@ import (
 
 // push puts an image into the registry's repository at address, under the tag
 // "latest": its blobs first, then the manifest that names them (OCI Distribution
-// Specification, "Push"). The registry is our own and on loopback: who would
-// push to others needs logins and retries, and the library's client for them.
+// Specification, "Push"). The registry is our own and on loopback; pushing to
+// others would need logins and retries, and a library for these.
 func push(ctx context.Context, address string, image v1.Image) error {
 	layers, err := image.Layers()
 	if err != nil {

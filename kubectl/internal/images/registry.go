@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Serve answers the registry protocol on address until ctx ends. It first
-// builds and takes in the project's own images from the binaries in binDir;
-// more can be pushed. Blobs are kept in dir, manifests in memory: after a
-// restart the project's images are there again, pushed ones must be pushed again.
+// Serve answers the registry protocol on address until ctx ends. It first builds
+// and stores the project's own images from the binaries in binDir; more can be
+// pushed. Blobs are kept in dir, manifests in memory: after a restart the
+// project's images are there again, pushed ones must be pushed again.
 func Serve(ctx context.Context, address, binDir, dir string) error {
 	if host, _, err := net.SplitHostPort(address); err != nil || !net.ParseIP(host).IsLoopback() {
 		return fmt.Errorf("registry: %q is not an address on loopback, and the registry asks nobody who they are", address)
