@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Untimely says why nobody can believe the target's client certificate now: it
-// has expired, or is of the future; "" if it shows none, or time is not what is
-// wrong with it.
+// Untimely says why the target's client certificate can't be accepted now: it
+// has expired, or is not valid yet; "" if there is none, or its dates are fine.
 func (t *Target) Untimely(now time.Time) string {
 	data := t.Client.CertData
 	if len(data) == 0 {

@@ -23,11 +23,11 @@ import (
 // ErrNone says that nothing names a cluster.
 var ErrNone = errors.New("no cluster is configured: neither --server, --kubeconfig, $KUBECONFIG nor ~/.kube/config names one")
 
-// Places are where the kubeconfigs are of a cluster that runs on this machine: that of
-// `kctl up`, and that of the systemd units.
+// Places are where a cluster on this machine has its kubeconfig: one of `kctl up`, or
+// of the systemd units.
 var Places = []string{"/var/lib/kctl/admin.kubeconfig", "/etc/kctl/admin.kubeconfig"}
 
-// ToHave says how one comes by a kubeconfig on this machine.
+// ToHave says how to get a kubeconfig on this machine.
 func ToHave() string {
 	if at := slices.IndexFunc(Places, exists); at >= 0 {
 		return fmt.Sprintf(`"export KUBECONFIG=%s" chooses the one on this machine`, Places[at])
@@ -122,8 +122,8 @@ type Target struct {
 	File string
 }
 
-// At is the same user at another server of the cluster. Where the API server is
-// taken without a check of who it is, the other is not told the user's secrets.
+// At is the same user at another server of the cluster. If the API server is
+// not verified, the other is not sent the user's secrets.
 func (t *Target) At(host string) *Target {
 	other := *t
 	other.Client = clientrest.CopyConfig(t.Client)
@@ -159,8 +159,8 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// wrongContext says of an error, which tells the file or the context, what to do
-// where the current context is none that there is.
+// wrongContext adds advice to an error about a current context that does not
+// exist.
 func (f *Flags) wrongContext(loader clientcmd.ClientConfig, err error) error {
 	raw, unread := loader.RawConfig()
 	if unread != nil || !clientcmd.IsContextNotFound(err) || f.overrides.CurrentContext != "" {
@@ -198,7 +198,7 @@ func (f *Flags) Load() (*Target, error) {
 	return target, nil
 }
 
-// chosenIn refuses a context or a cluster that was asked for and is not there.
+// chosenIn refuses a requested context or cluster that does not exist.
 func (f *Flags) chosenIn(loader clientcmd.ClientConfig) error {
 	raw, err := loader.RawConfig()
 	if err != nil {
