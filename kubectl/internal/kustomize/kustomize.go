@@ -9,7 +9,7 @@ import (
 
 // Options are what a kustomization can't say itself.
 type Options struct {
-	// Anywhere lets files be read that are not below the directory.
+	// Anywhere allows reading files outside the directory.
 	Anywhere bool
 }
 
@@ -17,7 +17,7 @@ type Options struct {
 func Build(dir string, o Options) (resmap.ResMap, error) {
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
-	// Objects come before those that need them, where the kustomization says nothing of it.
+	// Objects come before those that need them, unless the kustomization sets the order.
 	options.Reorder = krusty.ReorderOptionUnspecified
 	if o.Anywhere {
 		options.LoadRestrictions = types.LoadRestrictionsNone
