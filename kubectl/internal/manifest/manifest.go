@@ -15,7 +15,7 @@ import (
 )
 
 // maxBytes bounds one source. A cluster's objects are at most a few MiB each;
-// what is larger than this is a mistake that should not fill the memory.
+// anything larger than this is a mistake that must not exhaust the memory.
 const maxBytes = 256 << 20
 
 // Object is an object and where it was written.
@@ -33,9 +33,9 @@ type Reader struct {
 	Recursive bool
 }
 
-// Read returns the objects of all sources, in order. Lists are taken apart. With
-// an error come the objects of those files that could be read; none, where there
-// is no such source.
+// Read returns the objects of all sources, in order. Lists are split into their
+// items. With an error it also returns the objects of the files that could be
+// read; none, if a source does not exist.
 func (r *Reader) Read(ctx context.Context, sources []string) ([]Object, error) {
 	var all []Object
 	var unread []error

@@ -16,19 +16,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Rules are what becomes of files that are wrong in a way that somebody may not mind.
+// Rules say how to treat mistakes in files that users may tolerate.
 type Rules struct {
-	// Validation is the API's word for it, of what is read to be sent: keys that stand twice
-	// are refused but where it says to ignore them, or to warn.
+	// Validation is the API's fieldValidation for objects that are read in order to be sent:
+	// duplicate keys are refused, unless it says to ignore them or to warn.
 	Validation string
 	Warn       func(text string)
 }
 
-// Parse is Rules.Parse for texts that nobody wants taken less than literally.
+// Parse is Rules.Parse with the strictest rules.
 func Parse(data []byte, source string) ([]Object, error) { return Rules{}.Parse(data, source) }
 
-// Parse takes the documents of one source apart. Errors say the source and
-// the line.
+// Parse splits one source into its documents. Errors name the source and the
+// line.
 func (r Rules) Parse(data []byte, source string) ([]Object, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
@@ -110,7 +110,7 @@ func (r Rules) parseYAML(data []byte, source string) ([]Object, error) {
 	return all, nil
 }
 
-// nextDocument cuts data behind the next line that is a document separator.
+// nextDocument cuts data after the next document separator.
 func nextDocument(data []byte) (document, rest []byte) {
 	for start := 0; start < len(data); {
 		end := bytes.IndexByte(data[start:], '\n')
@@ -143,8 +143,8 @@ func leadingLines(document []byte) int {
 }
 
 // yamlError counts the line from the beginning of the source instead of the
-// document, which has as many lines as given: what is missing is found missing
-// behind the last.
+// document. It never exceeds the document's given number of lines: something
+// missing is noticed only after the last line.
 func yamlError(err error, source string, first, lines int, strictly string) error {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	text = strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(text, "unmarshal errors:")), "yaml: ")
@@ -166,7 +166,7 @@ func yamlError(err error, source string, first, lines int, strictly string) erro
 	return parseError(source, first+min(line, lines)-1, errors.New(message))
 }
 
-// bears tells whether a key may stand twice, as err says.
+// bears tells whether the duplicate key in err is tolerated.
 func (r Rules) bears(err error) bool {
 	if r.Validation == metav1.FieldValidationWarn {
 		r.Warn(err.Error())
@@ -174,7 +174,8 @@ func (r Rules) bears(err error) bool {
 	return r.Validation == metav1.FieldValidationWarn || r.Validation == metav1.FieldValidationIgnore
 }
 
-// strictly begins what is said of keys that stand twice, as servers say it of fields.
+// strictly is the beginning of errors about duplicate keys, as servers begin those about
+// fields.
 func (r Rules) strictly() string {
 	if r.Validation == metav1.FieldValidationStrict {
 		return "strict decoding error: "
@@ -182,7 +183,7 @@ func (r Rules) strictly() string {
 	return ""
 }
 
-// typeless says what an object lacks of its type, in kubectl's words.
+// typeless says which part of its type an object lacks, in kubectl's words.
 func (r Rules) typeless(kind, version string) error {
 	validated := r.Validation == metav1.FieldValidationStrict || r.Validation == metav1.FieldValidationWarn
 	switch {
