@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Resolve puts the command that an alias stands for in the alias's place:
-// command, prepended arguments, those of the command line, appended ones.
-// options are what flags of the command called are by default: the alias's own,
-// or else those of the command's defaults. Commands of root come before aliases
-// of the same name; aliases of aliases are refused, as kubectl does.
+// Resolve replaces an alias by its command: command, prepended arguments, those
+// of the command line, appended ones. options are the default flags of the
+// called command: the alias's own, or else those of the command's defaults.
+// Commands of root come before aliases of the same name; aliases of aliases are
+// refused, as in kubectl.
 func (p *Preference) Resolve(root *cobra.Command, args []string) (resolved []string, options []Option, err error) {
-	names := &cobra.Command{} // what root knows, and the aliases beside it
+	names := &cobra.Command{} // what root knows, and the aliases besides
 	names.PersistentFlags().AddFlagSet(root.PersistentFlags())
 	for i := range p.Aliases {
 		if err := p.Aliases[i].validate(); err != nil {
@@ -46,7 +46,7 @@ func has(root *cobra.Command, path string) bool {
 	return err == nil && pathOf(found) == strings.Join(words, " ")
 }
 
-// pathOf is how a command is called in the file: without the program's name.
+// pathOf is a command's name in the file: without the program's name.
 func pathOf(cmd *cobra.Command) string {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	return path
@@ -75,8 +75,7 @@ func (p *Preference) Unknown(root *cobra.Command) []string {
 	return unknown
 }
 
-// Fill sets the flags of a command, once its command line has been parsed, that
-// the command line didn't.
+// Fill sets those flags of a command that its parsed command line did not.
 func Fill(cmd *cobra.Command, options []Option) error {
 	given := map[string]bool{}
 	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })

@@ -1,8 +1,8 @@
-// Package preferences is what a person wrote down of how kctl is to be called, the
-// kuberc: defaults of flags, aliases of commands, and which credential plugins may
-// run (KEP-3104; kubectl.config.k8s.io/v1beta1, v1alpha1 is read too).
+// Package preferences reads a user's preferences for kctl, the kuberc: defaults of
+// flags, aliases of commands, and which credential plugins may run (KEP-3104;
+// kubectl.config.k8s.io/v1beta1, v1alpha1 is read too).
 //
 // Package command calls it, before the flags of a command line are parsed. It
-// reads and writes that one file, and changes commands only in what the person
-// who typed them left unsaid. It sends nothing and prints nothing.
+// reads and writes that one file, and changes commands only in what the user
+// did not specify. It sends nothing and prints nothing.
 package preferences

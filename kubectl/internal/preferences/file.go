@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The environment variable that names the file, or says Off; and the flag.
+// The environment variable that names the file, or is Off; and the flag.
 const (
 	Environment = "KUBERC"
 	Off         = "off"
@@ -28,9 +28,9 @@ const (
 var ErrOff = errors.New("KUBERC is disabled via KUBERC=off environment variable")
 
 // File is where the preferences are kept: what --kuberc says, or $KUBERC, or
-// ~/.kube/kuberc. Named tells that somebody said so: then the file has to be
-// there, and has to be right. ErrOff where there are to be none, or nobody
-// has a home.
+// ~/.kube/kuberc. Named means that the user chose the file: then it has to
+// exist and be valid. ErrOff means that preferences are switched off, or that
+// there is no home directory.
 func File(args []string) (path string, named bool, err error) {
 	path, named, err = flagOf(args)
 	if named && path == "" && err == nil {
@@ -53,7 +53,7 @@ func File(args []string) (path string, named bool, err error) {
 		return path, true, err
 	}
 	home := homedir.HomeDir()
-	if home == "" { // not what somebody put into the folder that we happen to be in
+	if home == "" { // not what somebody put into the current directory
 		return "", false, ErrOff
 	}
 	return filepath.Join(home, ".kube", "kuberc"), false, nil
@@ -79,8 +79,8 @@ func flagOf(args []string) (value string, given bool, err error) {
 	return "", false, nil
 }
 
-// Load reads a file: its first document that holds preferences. What is unknown
-// in it is left out, and said in unknown. An empty file is one without
+// Load reads a file: its first document that holds preferences. Unknown parts
+// are left out, and reported in unknown. An empty file is one without
 // preferences; one that is not there an os.ErrNotExist.
 func Load(path string) (p *Preference, unknown error, err error) {
 	content, err := os.ReadFile(path)

@@ -25,7 +25,7 @@ type Preference struct {
 	Allowlist       []AllowlistEntry        `json:"credentialPluginAllowlist,omitempty"`
 }
 
-// Defaults are what flags of a command are where the command line doesn't say.
+// Defaults are the flags of a command that the command line does not set.
 type Defaults struct {
 	Command string   `json:"command"`
 	Options []Option `json:"options"`
@@ -50,15 +50,15 @@ type Option struct {
 // for on the PATH.
 type AllowlistEntry struct {
 	Command string `json:"command,omitempty"`
-	// Name is what Command was called once; read, never written.
+	// Name is the former name of Command; it is read, never written.
 	Name string `json:"name,omitempty"`
 }
 
-// DeepCopyObject makes a Preference something that printers print.
+// DeepCopyObject makes a Preference printable by printers.
 func (p *Preference) DeepCopyObject() runtime.Object { c := *p; return &c }
 
-// PluginPolicy is which credential plugins may run. It is an error where the
-// file contradicts itself: nothing is to run then.
+// PluginPolicy says which credential plugins may run. If the file contradicts
+// itself, it is an error, and none may run.
 func (p *Preference) PluginPolicy() (clientcmdapi.PluginPolicy, error) {
 	policy := clientcmdapi.PluginPolicy{PolicyType: p.Policy}
 	switch p.Policy {
