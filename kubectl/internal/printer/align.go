@@ -34,9 +34,9 @@ func (c *Columns) Add(cells ...string) {
 	c.rows = append(c.rows, row)
 }
 
-// Visible shows control characters, other than those that end lines and
-// columns, instead of having the terminal obey them: whoever writes an event or
-// an annotation must not write over what else an administrator reads.
+// Visible makes control characters visible, except those that end lines and
+// columns, so that the terminal does not obey them: the author of an event or
+// annotation must not be able to overwrite what else an administrator reads.
 func Visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {

@@ -9,8 +9,8 @@ import (
 )
 
 // Event is an object of a watch with what happened to it: what printers get for
-// --output-watch-events. Name prints the object alone, JSON takes a line, and
-// templates find .type and .object, all as with kubectl.
+// --output-watch-events. As in kubectl, Name prints only the object, JSON uses
+// one line, and templates find .type and .object.
 type Event struct {
 	Type   string
 	Object *unstructured.Unstructured

@@ -35,7 +35,7 @@ type Options struct {
 // the printers here, but a Table.
 func (o Options) TableOutput() bool { return !o.Chosen() || o.Output == "wide" }
 
-// Chosen tells whether the user asked for a printer, by -o or, as of kubectl, by
+// Chosen tells whether the user asked for a printer, by -o or, as in kubectl, by
 // --template alone.
 func (o Options) Chosen() bool { return o.Output != "" || o.Template != "" }
 

@@ -25,8 +25,8 @@ func SortItems(list *unstructured.UnstructuredList, path string) error {
 	return nil
 }
 
-// sortedOrder is where each sorted item comes from, and whether any has the
-// field. Items without it come first.
+// sortedOrder gives the original index of each sorted item, and whether any has
+// the field. Items without it come first.
 func sortedOrder(items []unstructured.Unstructured, path string) (order []int, found bool, err error) {
 	parsed, err := RelaxedPath(path)
 	if err != nil {

@@ -68,8 +68,8 @@ func sameColumns(a, b []metav1.TableColumnDefinition) bool {
 	return true
 }
 
-// PlainTable is the table of objects that their server makes none of: their names
-// and how old they are.
+// PlainTable is a table of names and ages, for objects whose server makes no
+// tables.
 func PlainTable(list *unstructured.UnstructuredList, now time.Time) (*metav1.Table, error) {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Age"}}}
 	table.ResourceVersion = list.GetResourceVersion()

@@ -69,7 +69,7 @@ func (p *goTemplate) Print(w io.Writer, obj runtime.Object) error {
 		return err
 	}
 	if err := p.template.Execute(w, content); err != nil {
-		// As kubectl does, where the output was to be: whoever writes templates looks there.
+		// As kubectl does, it goes to the output: authors of templates look there.
 		raw, _ := json.Marshal(obj)
 		fmt.Fprintf(w, "Error executing template: %v. Printing more information for debugging the template:\n"+
 			"\ttemplate was:\n\t\t%s\n\traw data was:\n\t\t%s\n\tobject given to template engine was:\n\t\t%+v\n\n", err, p.text, raw, content)
