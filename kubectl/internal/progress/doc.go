@@ -1,7 +1,7 @@
-// Package progress shows how far a pod is while `kctl run` waits for it:
-// queued, scheduled, image, created, started, ready, and, as soon as one is
-// known, the reason why it goes no further.
+// Package progress shows a pod's progress while `kctl run` waits for it:
+// queued, scheduled, image, created, started, ready, and, once known, the
+// reason why it is stuck.
 //
 // Look decides from the pod and its events and is pure; Live and Plain draw
-// what it found, on a terminal or as lines. The package asks no server.
+// what it found, on a terminal or as lines. The package contacts no server.
 package progress

@@ -15,14 +15,14 @@ import (
 // Display draws views as they change.
 type Display interface {
 	Show(view View)
-	// Tick redraws what moves with time.
+	// Tick redraws moving parts.
 	Tick()
 	// Close leaves the terminal as a program that comes after expects it.
 	Close()
 }
 
-// Plain writes a line for each step that is done, or slow and begun, and for
-// each new problem.
+// Plain writes a line for each step that is done, for each slow step that has
+// begun, and for each new problem.
 type Plain struct {
 	Out io.Writer
 
@@ -59,7 +59,7 @@ func (p *Plain) Close() {}
 
 // Live draws on a terminal: steps that are done stay as lines with the time
 // they took; below them, one line says what is under way and, once known, why
-// it does not get on.
+// it is stuck.
 type Live struct {
 	Out   io.Writer
 	Width int

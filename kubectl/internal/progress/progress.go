@@ -27,11 +27,11 @@ type Step struct {
 	Slow bool
 }
 
-// View is what is known of the pod.
+// View is what is known about the pod.
 type View struct {
 	Steps []Step
-	// Problem is why the pod does not get on, "" while nothing is known to be
-	// wrong. It may pass.
+	// Problem is why the pod is stuck, "" while nothing is known to be wrong. It
+	// may pass.
 	Problem string
 	// Ended tells that nothing more is to come: the pod is ready, has
 	// completed, or has failed for good (then Failed is set).
@@ -64,7 +64,7 @@ func Look(pod *core.Pod, events []core.Event) View {
 	return view
 }
 
-// Now is what is under way, and why it goes no further where that is known.
+// Now is what is under way, and why it is stuck if that is known.
 func (v View) Now() string {
 	text := "nothing is known of it yet"
 	for _, s := range v.Steps {
@@ -94,8 +94,8 @@ func slow(s Step) Step {
 	return s
 }
 
-// nodeOf is the pod's node. The events of the kubelet may be here before the
-// pod that has its node's name.
+// nodeOf is the pod's node. The kubelet's events may arrive before the version
+// of the pod with the node's name.
 func nodeOf(pod *core.Pod, events []core.Event) string {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName
@@ -159,7 +159,7 @@ func hasStarted(s *core.ContainerStatus) bool {
 
 func isCreated(s *core.ContainerStatus) bool { return s.ContainerID != "" }
 
-// problem looks where a pod's troubles are told, the most telling place first.
+// problem looks at the places that report a pod's problems, the most specific one first.
 func problem(pod *core.Pod, events []core.Event) string {
 	if pod.DeletionTimestamp != nil {
 		return "the pod is being deleted"
@@ -179,7 +179,7 @@ func problem(pod *core.Pod, events []core.Event) string {
 			return join(c.Reason, c.Message)
 		}
 	}
-	// Sandboxes and volumes have no place in the status: only events tell.
+	// Problems with sandboxes and volumes are not in the status, only in events.
 	for i := len(events) - 1; i >= 0; i-- {
 		if events[i].Type == corev1.EventTypeWarning && !toldByStatus[events[i].Reason] && !harmless[events[i].Reason] {
 			return join(events[i].Reason, events[i].Message)
@@ -188,11 +188,11 @@ func problem(pod *core.Pod, events []core.Event) string {
 	return ""
 }
 
-// toldByStatus are the reasons of events that the pod's status tells better.
+// toldByStatus are the reasons of events that the pod's status explains better.
 var toldByStatus = map[string]bool{"Failed": true, "BackOff": true, "FailedScheduling": true}
 
-// harmless are the reasons of warnings that keep no pod from running: it has other
-// name servers than it asked for.
+// harmless are the reasons of warnings that don't keep a pod from running: it only
+// has other name servers than it asked for.
 var harmless = map[string]bool{"MissingClusterDNS": true, "DNSConfigForming": true}
 
 func containerProblem(s *core.ContainerStatus) string {
