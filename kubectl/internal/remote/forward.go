@@ -13,7 +13,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Ports are what is forwarded, and where it is said.
+// Ports are the ports to forward, and where messages go.
 type Ports struct {
 	// Listen are the local addresses; each of Ports is LOCAL:REMOTE.
 	Listen, Ports []string

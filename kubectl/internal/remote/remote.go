@@ -18,12 +18,12 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Streams are the user's ends; nil ones are not joined.
+// Streams are the user's ends; nil ones are not connected.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// TTY asks for a terminal in the container, and makes the user's, if In is
-	// one, pass every key on.
+	// TTY asks for a terminal in the container, and sets the user's, if In is one,
+	// to raw mode.
 	TTY bool
 }
 
@@ -73,8 +73,8 @@ func newExecutor(config *clientrest.Config, address *url.URL) (remotecommand.Exe
 	})
 }
 
-// raw sets the terminal behind in to raw mode and follows its size. Where in is
-// no terminal there is nothing to do.
+// raw sets the terminal behind in to raw mode and follows its size. If in is
+// not a terminal, it does nothing.
 func raw(ctx context.Context, in io.Reader) (remotecommand.TerminalSizeQueue, func(), error) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
