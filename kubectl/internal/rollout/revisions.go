@@ -16,7 +16,7 @@ import (
 	"kctl/kubectl/internal/describe"
 )
 
-// causeAnnotation is where people say why they changed something.
+// causeAnnotation is where people record why they changed something.
 const causeAnnotation = "kubernetes.io/change-cause"
 
 // hashLabel is what the deployment controller adds to the pods of a replica set.
@@ -38,7 +38,7 @@ type Revision struct {
 	template map[string]any
 }
 
-// Keeper is the resource that keeps the revisions of a kind.
+// Keeper is the resource that stores the revisions of a kind.
 func Keeper(kind string) (resource string, ok bool) {
 	switch kind {
 	case "Deployment":
@@ -49,7 +49,7 @@ func Keeper(kind string) (resource string, ok bool) {
 	return "", false
 }
 
-// Revisions are those of the kept objects that are the owner's, oldest first.
+// Revisions are those of the stored objects that belong to the owner, oldest first.
 func Revisions(owner *unstructured.Unstructured, kept []unstructured.Unstructured) ([]Revision, error) {
 	var all []Revision
 	for i := range kept {
@@ -114,7 +114,7 @@ func fromControllerRevision(owner, kept *unstructured.Unstructured) (Revision, e
 	if err != nil {
 		return Revision{}, fmt.Errorf("decode %s: %w", owner.GetName(), err)
 	}
-	delete(template, "$patch") // what makes of the template a patch that replaces
+	delete(template, "$patch") // the directive that makes the template a replacing patch
 	whole := owner.DeepCopy()
 	if err := unstructured.SetNestedMap(whole.Object, template, "spec", "template"); err != nil {
 		return Revision{}, fmt.Errorf("restoring controller revision %s: %w", kept.GetName(), err)
