@@ -1,7 +1,7 @@
-// Package schema reads what a server says of its kinds in OpenAPI v3: which
-// fields they have, what those mean (`kctl explain`), and by which keys their
+// Package schema reads what a server says about its kinds in OpenAPI v3: which
+// fields they have, what these mean (`kctl explain`), and by which keys their
 // lists are merged (`kctl apply`, `kctl edit`).
 //
-// Package command calls it. It asks the server for one document a group and
-// version, and never reads or changes objects.
+// Package command calls it. It asks the server for one document for each group
+// and version, and never reads or changes objects.
 package schema

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Depth is how deep the fields of fields are written.
+// Depth is how many levels of fields are written.
 type Depth struct {
 	Recursive bool
 	Max       int // levels; 0: all
 }
 
-// Explain writes what a kind, or a field of it, is for: kubectl's layout.
+// Explain writes what a kind, or one of its fields, is for, in kubectl's layout.
 func (d *Document) Explain(w io.Writer, kind schema.GroupVersionKind, path []string, depth Depth) error {
 	t, ok := d.Kind(kind)
 	if !ok {
@@ -157,9 +157,9 @@ func (e *explanation) describe(t *Type) {
 	fmt.Fprintln(e.out)
 }
 
-// fields writes a line for each field, and below it either what it means or,
-// recursively, the fields that it has itself. above guards against types that
-// contain themselves.
+// fields writes a line for each field, and below it either its meaning or,
+// recursively, its own fields. above guards against types that contain
+// themselves.
 func (e *explanation) fields(t *Type, level int, above map[*Type]bool) {
 	indent := strings.Repeat("  ", level)
 	above[t] = true
@@ -202,7 +202,7 @@ func (e *explanation) enum(t *Type) []string {
 			for _, value := range each {
 				word := fmt.Sprint(value)
 				if word == "" {
-					word = `""` // as kubectl writes it: nothing would not be seen
+					word = `""` // as kubectl writes it, because an empty string would be invisible
 				}
 				values = append(values, word)
 			}

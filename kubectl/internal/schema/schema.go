@@ -86,8 +86,8 @@ func (d *Document) Kind(kind schema.GroupVersionKind) (*Type, bool) {
 	return nil, false
 }
 
-// Resolve follows references. What the place that refers says of the value
-// stays; whole is the type referred to, if any, and name what it is called.
+// Resolve follows references. The referring place's own description of the
+// value stays; whole is the type referred to, if any, and name is its name.
 func (d *Document) Resolve(t *Type) (whole *Type, name string) {
 	ref := t.Ref
 	if ref == "" && len(t.AllOf) == 1 && t.AllOf[0] != nil {
@@ -116,8 +116,8 @@ func (t *Type) values() *Type {
 	return values
 }
 
-// Merging tells by which keys the lists of a kind's objects are merged; nil for
-// kinds that the server does not merge so.
+// Merging says by which keys the lists of a kind's objects are merged; nil for
+// kinds that the server does not merge that way.
 func (d *Document) Merging(kind schema.GroupVersionKind) strategicpatch.LookupPatchMeta {
 	t, ok := d.Kind(kind)
 	if !ok || !d.strategy[kind] {
