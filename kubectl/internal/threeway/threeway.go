@@ -1,7 +1,7 @@
-// Package threeway works out what `apply` has to change: from what was applied
-// last (which the object remembers in an annotation), what shall be now, and
-// what is. Fields that were applied and are no longer wanted are removed;
-// fields that others set stay. `edit` needs but two of the three.
+// Package threeway works out what `apply` has to change, from what was applied
+// last (which an annotation of the object records), what is wanted now, and
+// what is there. Fields that were applied and are no longer wanted are removed;
+// fields that others set stay. `edit` needs only two of the three.
 //
 // It does no I/O; package command calls it.
 package threeway
@@ -19,11 +19,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// LastApplied is the annotation that remembers what was applied. It is
-// kubectl's own, so that both can take turns on one object.
+// LastApplied is the annotation that records what was applied. It is kubectl's
+// own, so that both programs can be used on one object.
 const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Schema tells by which keys the lists of a kind are merged. Kinds without one
+// Schema says by which keys the lists of a kind are merged. Kinds without one
 // (nil) are merged as plain JSON.
 type Schema = strategicpatch.LookupPatchMeta
 
@@ -48,8 +48,8 @@ func Remember(object *unstructured.Unstructured) error {
 	return setAnnotations(object, annotations)
 }
 
-// Prune takes out of an object that is to be created what a null stands for, as a patch
-// of an object that is there would: a server takes the null of a number for 0.
+// Prune removes nulls from an object that is to be created, as a patch of an existing
+// object would: a server reads the null of a number as 0.
 func Prune(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -117,8 +117,9 @@ var unchangeable = []mergepatch.PreconditionFunc{
 
 // Patch works out the change from current to modified, which must carry its
 // LastApplied. With a schema, lists are merged by their keys. A patch of "{}"
-// changes nothing. Without overwrite it is an error where somebody else has
-// changed a field that is to be changed; only a schema's kinds can tell.
+// changes nothing. Without overwrite, it is an error if somebody else has
+// changed a field that is to be changed; this is detected only for kinds with a
+// schema.
 func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrite bool) (patch []byte, kind types.PatchType, err error) {
 	defer contradicted(&err)
 	original := []byte(current.GetAnnotations()[LastApplied])
