@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -17,12 +18,12 @@ func connecting(r core.Resource, subresource string, query url.Values, path stri
 	switch {
 	case r == core.Pods && subresource == "exec":
 		options = &corev1.PodExecOptions{
-			Stdin: flag(query, "stdin"), Stdout: flag(query, "stdout"), Stderr: flag(query, "stderr"), TTY: flag(query, "tty"),
+			Stdin: request.Flag(query, "stdin"), Stdout: request.Flag(query, "stdout"), Stderr: request.Flag(query, "stderr"), TTY: request.Flag(query, "tty"),
 			Container: query.Get("container"), Command: query["command"],
 		}
 	case r == core.Pods && subresource == "attach":
 		options = &corev1.PodAttachOptions{
-			Stdin: flag(query, "stdin"), Stdout: flag(query, "stdout"), Stderr: flag(query, "stderr"), TTY: flag(query, "tty"),
+			Stdin: request.Flag(query, "stdin"), Stdout: request.Flag(query, "stdout"), Stderr: request.Flag(query, "stderr"), TTY: request.Flag(query, "tty"),
 			Container: query.Get("container"),
 		}
 	case r == core.Pods && subresource == "portforward":
@@ -39,16 +40,6 @@ func connecting(r core.Resource, subresource string, query url.Values, path stri
 	kinds := map[string]string{"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions", "proxy": r.Kind + "ProxyOptions"}
 	options.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kinds[subresource]))
 	return options
-}
-
-// flag reads a boolean: what is there without a value, or can't be read, is
-// true, as it is for whoever serves the stream.
-func flag(query url.Values, name string) bool {
-	if !query.Has(name) {
-		return false
-	}
-	value, err := strconv.ParseBool(query.Get(name))
-	return value || err != nil
 }
 
 // ports reads port numbers; whoever serves the stream refuses what is none.

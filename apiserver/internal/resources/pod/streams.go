@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
 )
@@ -74,7 +75,7 @@ func (s *Streams) containerStreams(ctx context.Context, what, namespace, name st
 	query := url.Values{}
 	// Kubelets call the three streams by older names.
 	for theirs, ours := range map[string]string{"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"} {
-		if isTrue(asked.Get(theirs)) {
+		if request.Flag(asked, theirs) {
 			query.Set(ours, "1")
 		}
 	}
@@ -176,5 +177,3 @@ func (s *Streams) url(ctx context.Context, pod *core.Pod, parts []string, query 
 	}
 	return s.kubelets.URL(node.(*core.Node), "/"+strings.Join(parts, "/"), query)
 }
-
-func isTrue(value string) bool { return value == "true" || value == "1" }

@@ -284,3 +284,37 @@ func TestStreamRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamsAreNamedAsClientsSpellThem: a stream is wanted wherever it is named
+// and not denied; Python's client writes True and False.
+func TestStreamsAreNamedAsClientsSpellThem(t *testing.T) {
+	asked := make(chan string, 1)
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.RawQuery
+		http.Error(w, "no", http.StatusForbidden)
+	})
+	for query, want := range map[string]string{
+		"stdin=False&stdout=True&stderr=True&tty=False": "error=1&output=1",
+		"stdin=TRUE&stdout=yes&stderr=0&tty":            "input=1&output=1&tty=1",
+		"stdin=f&stdout=false&tty=":                     "input=1&tty=1",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front+"/web/attach?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", "SPDY/3.1")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", query, answer.Status)
+			continue
+		}
+		if got := <-asked; got != want {
+			t.Errorf("%s: the kubelet was asked for %s, want %s", query, got, want)
+		}
+	}
+}
