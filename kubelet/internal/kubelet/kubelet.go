@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/admit"
@@ -38,6 +39,7 @@ import (
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/rotate"
+	"kctl/kubelet/internal/runtimehealth"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/kubelet/internal/source"
@@ -72,7 +74,7 @@ type Kubelet struct {
 	// Whom we speak to (connect), and what tells of pods there (makeReports).
 	client   *rest.Client // nil without an API server
 	cri      *cri.Client
-	health   *runtimeHealth
+	health   *runtimehealth.Health
 	statuses *status.Manager
 	events   *podEvents
 	mirrors  *mirrors
@@ -203,7 +205,7 @@ func (k *Kubelet) connect(ctx context.Context) error {
 	} else if k.cri, err = cri.New(k.config.RuntimeEndpoint, options); err != nil {
 		return fmt.Errorf("--container-runtime-endpoint: %w", err)
 	}
-	k.health = newRuntimeHealth(k.cri, k.clock, k.logger)
+	k.health = runtimehealth.New(k.cri, k.runtimeTold, k.runtimeChanged, k.clock, k.logger)
 	return nil
 }
 
@@ -263,18 +265,12 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
 		Startup: k.metrics.observeStartup, Clock: k.clock, Logger: logger,
 	})
-	k.health.changed = func() {
-		k.node.Kick()
-		if k.loop != nil { // not while the runtime is waited for at start
-			k.loop.Wake()
-		}
-	}
 	return nil
 }
 
 // makeRuntime makes everything that acts on pods.
 func (k *Kubelet) makeRuntime(ctx context.Context) error {
-	if err := k.health.wait(ctx); err != nil {
+	if err := k.health.Wait(ctx); err != nil {
 		return err
 	}
 	allocatable := func() corev1.ResourceList { return k.node.Node().Status.Allocatable }
@@ -335,9 +331,6 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		NoCPUQuota: !k.config.CPUQuota, OOMTogether: cgroups.IsCgroup2UnifiedMode() && !k.config.OneProcessOOM,
 		Count: k.metrics.count, Started: k.metrics.observeStart, ImagePulled: k.metrics.observePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.observeSandbox,
 	})
-	if err == nil {
-		k.health.heard(k.runtime.Learn)
-	}
 	return err
 }
 
@@ -374,9 +367,25 @@ func (k *Kubelet) makeLoops() error {
 	return nil
 }
 
+// runtimeTold hears what the runtime says of itself: a newer one may have come in
+// its place.
+func (k *Kubelet) runtimeTold(status *runtimeapi.StatusResponse) {
+	if k.runtime != nil { // not while it is waited for at start
+		k.runtime.Learn(status)
+	}
+}
+
+// runtimeChanged has what hangs on the runtime's health seen to at once.
+func (k *Kubelet) runtimeChanged() {
+	k.node.Kick()
+	if k.loop != nil { // not while the runtime is waited for at start
+		k.loop.Wake()
+	}
+}
+
 // runtimeError says why pods can't be worked on now.
 func (k *Kubelet) runtimeError() error {
-	if err := k.health.runtimeError(); err != nil {
+	if err := k.health.RuntimeError(); err != nil {
 		return err
 	}
 	return k.pleg.Healthy()

@@ -88,7 +88,7 @@ func (k *Kubelet) checks() *daemon.Health {
 	health := daemon.NewHealth()
 	health.Add("syncloop", func(context.Context) error { return k.loop.Healthy() }, daemon.Healthz, daemon.Livez, daemon.Readyz)
 	health.Add("pleg", func(context.Context) error { return k.pleg.Healthy() })
-	health.Add("runtime", func(context.Context) error { return k.health.runtimeError() }, daemon.Readyz)
+	health.Add("runtime", func(context.Context) error { return k.health.RuntimeError() }, daemon.Readyz)
 	return health
 }
 

@@ -50,7 +50,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.O
 	if err := k.awaitRoom(ctx, pod); err != nil {
 		return podworker.Outcome{}, err
 	}
-	if err := k.health.networkError(); err != nil && !pod.Spec.HostNetwork {
+	if err := k.health.NetworkError(); err != nil && !pod.Spec.HostNetwork {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("network is not ready: %w", err)
 	}

@@ -1,4 +1,9 @@
-package kubelet
+// Package runtimehealth knows how the container runtime is: it asks again and again
+// whether it and its network are well, which it is, and what it can do.
+//
+// New's caller is told of what changes. Nothing is done about a runtime that is not
+// well: who needs it asks here first.
+package runtimehealth
 
 import (
 	"cmp"
@@ -16,7 +21,6 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
-	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/backoff"
 	"kctl/proto/daemon"
 )
@@ -27,33 +31,38 @@ const (
 	unhealthyEvery = 300 * time.Millisecond
 	healthTimeout  = 10 * time.Second
 	firstLogAfter  = 3 // failed attempts at start
-	maxImageNames  = 5
 )
 
-// runtimeHealth knows how the container runtime is.
-type runtimeHealth struct {
+// Health knows how the container runtime is.
+type Health struct {
 	cri     *cri.Client
 	clock   clock.Clock
 	logger  *zap.Logger
+	told    func(*runtimeapi.StatusResponse)
 	changed func()
 
 	mu       sync.RWMutex
 	version  string
 	features node.RuntimeFeatures
-	learn    func(*runtimeapi.StatusResponse)
 	runtime  error // why nothing works
 	network  error // why only pods in the host's network work
 }
 
-func newRuntimeHealth(c *cri.Client, clock clock.Clock, logger *zap.Logger) *runtimeHealth {
-	return &runtimeHealth{cri: c, clock: clock, logger: logger, changed: func() {}, runtime: errors.New("container runtime status check may not have completed yet")}
+// New returns a Health that has told called with each thing that the runtime
+// says of itself, and changed when it is no longer how it was. Both are called in Wait
+// and in Run only.
+func New(c *cri.Client, told func(*runtimeapi.StatusResponse), changed func(), clock clock.Clock, logger *zap.Logger) *Health {
+	return &Health{
+		cri: c, told: told, changed: changed, clock: clock, logger: logger,
+		runtime: errors.New("container runtime status check may not have completed yet"),
+	}
 }
 
-// wait asks until the runtime answers.
-func (h *runtimeHealth) wait(ctx context.Context) error {
+// Wait asks until the runtime answers.
+func (h *Health) Wait(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		h.look(ctx)
-		err := h.runtimeError()
+		err := h.RuntimeError()
 		if err == nil {
 			return nil
 		}
@@ -68,10 +77,10 @@ func (h *runtimeHealth) wait(ctx context.Context) error {
 }
 
 // Run keeps looking until ctx ends.
-func (h *runtimeHealth) Run(ctx context.Context) error {
+func (h *Health) Run(ctx context.Context) error {
 	for {
 		wait := healthEvery
-		if h.runtimeError() != nil || h.networkError() != nil {
+		if h.RuntimeError() != nil || h.NetworkError() != nil {
 			wait = unhealthyEvery
 		}
 		if err := backoff.Sleep(ctx, h.clock, wait); err != nil {
@@ -81,7 +90,7 @@ func (h *runtimeHealth) Run(ctx context.Context) error {
 	}
 }
 
-func (h *runtimeHealth) look(ctx context.Context) {
+func (h *Health) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	runtime, network := h.ask(ctx)
@@ -94,12 +103,12 @@ func (h *runtimeHealth) look(ctx context.Context) {
 	}
 }
 
-func (h *runtimeHealth) ask(ctx context.Context) (runtime, network error) {
+func (h *Health) ask(ctx context.Context) (runtime, network error) {
 	answer, err := h.cri.Status(ctx, false)
 	if err != nil {
 		return fmt.Errorf("container runtime is down: %s", cri.Message(err)), nil
 	}
-	if h.RuntimeVersion() == "" || h.runtimeError() != nil {
+	if h.RuntimeVersion() == "" || h.RuntimeError() != nil {
 		version, err := h.cri.Version(ctx)
 		if err != nil {
 			return fmt.Errorf("container runtime is down: %s", cri.Message(err)), nil
@@ -110,21 +119,11 @@ func (h *runtimeHealth) ask(ctx context.Context) (runtime, network error) {
 	}
 	h.mu.Lock()
 	h.features = runtimeFeatures(answer)
-	learn := h.learn
 	h.mu.Unlock()
-	if learn != nil {
-		learn(answer)
-	}
+	h.told(answer)
 	conditions := answer.GetStatus().GetConditions()
 	return unmet(conditions, runtimeapi.RuntimeReady, "container runtime not ready"),
 		unmet(conditions, runtimeapi.NetworkReady, "container runtime network not ready")
-}
-
-// heard tells learn what the runtime says of itself, from now on.
-func (h *runtimeHealth) heard(learn func(*runtimeapi.StatusResponse)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.learn = learn
 }
 
 // runtimeFeatures are what a runtime's status says of its handlers.
@@ -162,74 +161,30 @@ func text(err error) string {
 	return err.Error()
 }
 
-func (h *runtimeHealth) runtimeError() error {
+// RuntimeError is why nothing works; nil where it does.
+func (h *Health) RuntimeError() error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.runtime
 }
 
-func (h *runtimeHealth) networkError() error {
+// NetworkError is why only pods in the host's network work.
+func (h *Health) NetworkError() error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.network
 }
 
 // RuntimeVersion is name://version.
-func (h *runtimeHealth) RuntimeVersion() string {
+func (h *Health) RuntimeVersion() string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.version
 }
 
 // Features are what the runtime said last that it can do.
-func (h *runtimeHealth) Features() node.RuntimeFeatures {
+func (h *Health) Features() node.RuntimeFeatures {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.features
-}
-
-// nodeRuntime is what the node tells of the runtime.
-type nodeRuntime struct{ k *Kubelet }
-
-func (n nodeRuntime) RuntimeVersion() string { return n.k.health.RuntimeVersion() }
-
-func (n nodeRuntime) Features() node.RuntimeFeatures { return n.k.health.Features() }
-
-func (n nodeRuntime) NotReady() []string {
-	var reasons []string
-	if n.k.shutdown.ShuttingDown() {
-		reasons = append(reasons, shutdown.NotReady)
-	}
-	errs := []error{n.k.health.runtimeError(), n.k.health.networkError()}
-	if n.k.pleg != nil {
-		errs = append(errs, n.k.pleg.Healthy())
-	}
-	for _, err := range errs {
-		if err != nil {
-			reasons = append(reasons, err.Error())
-		}
-	}
-	return reasons
-}
-
-func (n nodeRuntime) Images(ctx context.Context) ([]corev1.ContainerImage, error) {
-	images, err := n.k.cri.ListImages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	listed := make([]corev1.ContainerImage, 0, len(images))
-	for _, image := range images {
-		names := slices.Concat(image.GetRepoDigests(), image.GetRepoTags())
-		listed = append(listed, corev1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(image.GetSize())})
-	}
-	slices.SortFunc(listed, func(a, b corev1.ContainerImage) int {
-		if a.SizeBytes != b.SizeBytes {
-			return int(b.SizeBytes - a.SizeBytes)
-		}
-		return slices.Compare(a.Names, b.Names)
-	})
-	if most := int(n.k.config.MaxImages); most >= 0 {
-		listed = listed[:min(len(listed), most)]
-	}
-	return listed, nil
 }
