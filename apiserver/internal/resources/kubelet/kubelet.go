@@ -47,6 +47,7 @@ type Options struct {
 // Client reaches kubelets.
 type Client struct {
 	checked, unchecked *transport // the same where no certificate is checked
+	guarded            []*transport
 	types              []corev1.NodeAddressType
 }
 
@@ -71,13 +72,20 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Transport is how kubelets are reached.
-func (c *Client) Transport() http.RoundTripper { return c.checked }
+// Transport is how kubelets are reached whose addresses allowed permits. It is asked
+// about what is connected to: a name that was looked up before may mean something else.
+// It is not to be called while the client is used.
+func (c *Client) Transport(allowed func(net.IP) error) http.RoundTripper {
+	t := c.checked.guarded(allowed)
+	c.guarded = append(c.guarded, t)
+	return t
+}
 
 // Close drops idle connections.
 func (c *Client) Close() {
-	c.checked.close()
-	c.unchecked.close()
+	for _, t := range append([]*transport{c.checked, c.unchecked}, c.guarded...) {
+		t.close()
+	}
 }
 
 // noAddress is upstream's answer where a node has told no address to reach it by.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -62,6 +63,26 @@ func (t *transport) current() *http.Transport {
 		t.with = with
 	}
 	return t.now
+}
+
+// guarded is a transport like t that connects to what allowed permits only.
+func (t *transport) guarded(allowed func(net.IP) error) *transport {
+	now := t.current().Clone()
+	dialer := net.Dialer{Timeout: now.TLSHandshakeTimeout, Control: Guard(allowed)}
+	now.DialContext = dialer.DialContext
+	return &transport{pair: t.pair, now: now}
+}
+
+// Guard is a net.Dialer's Control that asks allowed about the address which is
+// connected to.
+func Guard(allowed func(net.IP) error) func(network, address string, connection syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return err
+		}
+		return allowed(net.ParseIP(host))
+	}
 }
 
 func (t *transport) close() {

@@ -10,7 +10,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,19 +33,16 @@ type Sources struct {
 type Proxies struct {
 	Sources
 	transport  *http.Transport
+	kubelets   http.RoundTripper
 	permission func(net.IP) error
 }
 
 // New returns the proxies to what is found in sources.
 func New(sources Sources) *Proxies {
 	p := &Proxies{Sources: sources, permission: proxyable}
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return err
-		}
-		return p.permission(net.ParseIP(host)) // a name may have come to mean something else
-	}}
+	permission := func(ip net.IP) error { return p.permission(ip) }
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: kubelet.Guard(permission)} // a name may have come to mean something else
+	p.kubelets = sources.Kubelets.Transport(permission)
 	p.transport = &http.Transport{
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: dialTimeout,

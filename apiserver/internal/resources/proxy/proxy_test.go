@@ -41,7 +41,7 @@ func port(t *testing.T, server *httptest.Server) int32 {
 // serve runs the proxies in front of a plain server on a pod "web" and services
 // over it, and of the same server with TLS as the kubelet of node "n1". All are on
 // loopback, which is allowed unless strict.
-func serve(t *testing.T, strict bool, handler http.HandlerFunc) (front *httptest.Server, plain, secure int32) {
+func serve(t *testing.T, strict bool, handler http.HandlerFunc) (server *httptest.Server, plain, secure int32) {
 	t.Helper()
 	http1, https := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	t.Cleanup(http1.Close)
@@ -81,7 +81,13 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (front *httptest
 	if !strict {
 		p.permission = func(net.IP) error { return nil }
 	}
-	front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return front(t, p), plain, secure
+}
+
+// front asks proxies for what is in a request's path.
+func front(t *testing.T, p *Proxies) *httptest.Server {
+	t.Helper()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(r.URL.Path, "/")
 		sub, namespace := p.Node(), ""
 		name := parts[4]
@@ -98,7 +104,7 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (front *httptest
 	}))
 	t.Cleanup(front.Close)
 	t.Cleanup(p.transport.CloseIdleConnections)
-	return front, plain, secure
+	return front
 }
 
 // ask sends a request whose path is taken as it is.
@@ -181,6 +187,35 @@ func TestAddresses(t *testing.T) {
 	for text, ok := range map[string]bool{"169.254.169.254": false, "::1": false, "fe80::1": false, "0.0.0.0": false, "::ffff:127.0.0.1": false, "": false, "10.0.0.1": true, "fd00::1": true} {
 		if err := proxyable(net.ParseIP(text)); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestNameThatChanges: an address is looked at again when it is connected to, also that
+// of a kubelet's own port: a name may mean another than a moment ago (CVE-2020-8562).
+func TestNameThatChanges(t *testing.T) {
+	backend := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("reached") }))
+	t.Cleanup(backend.Close)
+	kubelets, err := kubelet.New(kubelet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(kubelets.Close)
+	p := New(Sources{Kubelets: kubelets, Nodes: registrytest.NewNamed(core.Nodes, map[string]core.Object{"n1": &core.Node{Status: corev1.NodeStatus{
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port(t, backend)}},
+	}}})})
+	for _, path := range []string{"/api/v1/nodes/n1/proxy/", fmt.Sprintf("/api/v1/nodes/https:n1:%d/proxy/", port(t, backend)), fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/", port(t, backend)+1)} {
+		asked := false
+		p.permission = func(ip net.IP) error {
+			if !asked {
+				asked = true
+				return nil
+			}
+			return proxyable(ip)
+		}
+		if answer, text := ask(t, front(t, p), "GET", path, nil); answer.StatusCode != 503 || !strings.Contains(text, "address not allowed") {
+			t.Errorf("%s: %s %s", path, answer.Status, text)
 		}
 	}
 }

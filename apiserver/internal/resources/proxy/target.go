@@ -123,7 +123,7 @@ func (p *Proxies) node(ctx context.Context, _, id string) (*target, error) {
 	if err := p.allow(ctx, u.Hostname()); err != nil {
 		return nil, err
 	}
-	return &target{scheme: u.Scheme, host: u.Host, transport: p.Kubelets.Transport(), kubelet: true}, nil
+	return &target{scheme: u.Scheme, host: u.Host, transport: p.kubelets, kubelet: true}, nil
 }
 
 func (p *Proxies) service(ctx context.Context, namespace, id string) (*target, error) {
