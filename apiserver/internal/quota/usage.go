@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/registry"
@@ -44,14 +45,15 @@ type Options struct {
 // use.
 type Usage struct {
 	Options
-	ledger ledger
-	turns  turns
+	ledger  ledger
+	turns   turns
+	written written
 }
 
 // NewUsage returns a Usage; it starts nothing.
 func NewUsage(o Options) *Usage {
 	return &Usage{
-		Options: o, turns: turns{taken: map[string]*turn{}},
+		Options: o, turns: turns{taken: map[string]*turn{}}, written: written{lru.New(remembered)},
 		ledger: ledger{open: map[facts.Key]map[*corev1.ResourceList]struct{}{}, closed: map[*func(facts.Key)]struct{}{}},
 	}
 }
@@ -153,7 +155,7 @@ func (u *Usage) reserve(ctx context.Context, c charge, dry bool) error {
 	var refused error
 	err := u.write(ctx, c.quota, dry, func(q *corev1.ResourceQuota) error {
 		refused = nil
-		if !current(q) {
+		if !current(q) || u.written.lowered(q) {
 			if err := u.recount(ctx, q, c.quota); err != nil {
 				return err
 			}
@@ -201,10 +203,11 @@ func (u *Usage) write(ctx context.Context, key facts.Key, dry bool, change func(
 	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
+	var q *corev1.ResourceQuota
 	var err error
 	for range attempts {
 		_, _, err = u.Store.Update(ctx, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-			q := current.(*corev1.ResourceQuota)
+			q = current.(*corev1.ResourceQuota)
 			if q.Status.Used == nil {
 				q.Status.Used = corev1.ResourceList{}
 			}
@@ -216,6 +219,9 @@ func (u *Usage) write(ctx context.Context, key facts.Key, dry bool, change func(
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
+	}
+	if err == nil && !dry {
+		u.written.note(q)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/servertest"
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -149,6 +150,35 @@ func TestQuotaUnderManyWriters(t *testing.T) {
 		t.Errorf("%d of %d were made", made.Load(), room)
 	}
 	c.used("shop", "q", map[corev1.ResourceName]string{"secrets": fmt.Sprint(room)})
+}
+
+// TestQuotaBesideAnotherThatCounts: kube-controller-manager, which counts as
+// well, may see a quota before it sees the pod that the quota was charged for.
+// What it then writes lets nobody in beyond what there is room for.
+func TestQuotaBesideAnotherThatCounts(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(o *config.Options) { o.Controllers = []string{"*", "-resourcequota-controller"} })
+	c.Namespace("shop")
+	ctx, pods := t.Context(), c.Root().Resource(core.Pods, "shop")
+	c.Must(c.Root().Resource(resourceQuotas, "shop").Create(ctx, quotaOf("q", map[corev1.ResourceName]string{"pods": "1"}), nil))
+	countedNothing := func() {
+		answer, text := c.Request(http.MethodPatch, "/api/v1/namespaces/shop/resourcequotas/q/status", map[string]string{
+			"Authorization": "Bearer master", "Content-Type": "application/merge-patch+json",
+		}, `{"status":{"hard":{"pods":"1"},"used":{"pods":"0"}}}`)
+		if answer.StatusCode != http.StatusOK {
+			t.Fatal(text)
+		}
+	}
+	c.Must(pods.Create(ctx, servertest.Pod("one"), nil))
+	countedNothing()
+	const want = `pods "two" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`
+	if err := pods.Create(ctx, servertest.Pod("two"), nil); err == nil || err.Error() != want {
+		t.Errorf("\n  got: %v\n want: %s", err, want)
+	}
+	// Where it is right, there is room.
+	c.Must(pods.Delete(ctx, "one", &metav1.DeleteOptions{}, nil))
+	countedNothing()
+	c.Must(pods.Create(ctx, servertest.Pod("three"), nil))
 }
 
 // TestPodsThatComeToEndCount: a pod that is given a deadline counts for quotas of
