@@ -10,7 +10,7 @@ import (
 	"kctl/proto/relay"
 )
 
-// FromTrace takes the stamps over.
+// FromTrace turns stamps into moments.
 func FromTrace(trace relay.Trace) []Moment {
 	moments := make([]Moment, 0, len(trace.Stamps))
 	for _, stamp := range trace.Stamps {
@@ -19,9 +19,9 @@ func FromTrace(trace relay.Trace) []Moment {
 	return moments
 }
 
-// FromAPI reads the moments that any cluster tells of a pod: from its
-// conditions, its containers' states and its events. Where they have no
-// fraction of a second they are approximate.
+// FromAPI reads the moments that any cluster has for a pod: from its
+// conditions, its containers' states and its events. Those without a fraction
+// of a second are approximate.
 func FromAPI(pod *core.Pod, events []core.Event) []Moment {
 	var moments []Moment
 	add := func(hop relay.Hop, at time.Time) {
@@ -62,7 +62,7 @@ func FromAPI(pod *core.Pod, events []core.Event) []Moment {
 func startedAt(status *core.ContainerStatus) time.Time {
 	switch {
 	case status.RestartCount > 0:
-		return time.Time{} // a later start is not on the pod's first way
+		return time.Time{} // a later start is not part of the pod's first way
 	case status.State.Running != nil:
 		return status.State.Running.StartedAt.Time
 	case status.State.Terminated != nil:
@@ -94,10 +94,10 @@ func eventTime(event *core.Event) time.Time {
 	return event.FirstTimestamp.Time
 }
 
-// Merge joins what the stamps say with what the API says. An approximate
-// moment is dropped where a stamp knows the same hop, and moved up to the
-// moment before it where cutting the fraction put it before what it followed:
-// times of whole seconds must not turn the relay around.
+// Merge combines the stamps with what the API says. An approximate moment is
+// dropped if there is a stamp of the same hop. If cutting off its fraction put
+// it before a moment that it followed, it is moved there: whole seconds must
+// not reverse the relay.
 func Merge(stamps, api []Moment) Timeline {
 	exact := make(map[relay.Hop]bool, len(stamps))
 	for _, m := range stamps {
@@ -112,8 +112,8 @@ func Merge(stamps, api []Moment) Timeline {
 	return Layout(inOrder(merged))
 }
 
-// coarse tells that the program which passes the hop made stamps of its own,
-// so that a guess of a second's precision would only stand in their way.
+// coarse tells whether the hop's program made stamps of its own, so that a time
+// of a second's precision would only get in their way.
 func coarse(hop relay.Hop, exact map[relay.Hop]bool) bool {
 	program, _, _ := strings.Cut(string(hop), ".")
 	for known := range exact {

@@ -1,8 +1,8 @@
-// Package timeline lays a pod's way through the relay out in time: which leg
-// was passed when, how long it took, and what it had to wait for. It is what
-// `kctl trace` prints.
+// Package timeline arranges a pod's way through the relay in time: when each
+// leg was passed, how long it took, and what it waited for. It is what `kctl
+// trace` prints.
 //
-// Stamps of the programs (package proto/relay) are merged with what the API
-// tells anyway, so that pods on a cluster whose programs make no stamps have a
-// timeline too, if a coarser one. The package is pure: no I/O and no clock.
+// The programs' stamps (package proto/relay) are merged with what the API shows
+// anyway, so that pods on a cluster without stamps have a timeline too, if a
+// coarser one. The package is pure: no I/O and no clock.
 package timeline

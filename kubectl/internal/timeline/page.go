@@ -26,9 +26,9 @@ var pageStyle string
 
 var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
-// page is what page.html shows. The page is one file that asks for nothing
-// else: it has no script, and its own policy allows it no more than its one
-// style sheet, so that whatever stands in a pod can only ever be read as text.
+// page is what page.html shows. The page is one file that loads nothing else:
+// it has no script, and its own policy allows only its one style sheet, so that
+// anything in a pod can only be shown as text.
 type page struct {
 	Policy string
 	Style  template.CSS
@@ -104,7 +104,7 @@ func (t Timeline) HTML(w io.Writer, pod *core.Pod, events []core.Event) error {
 	return pageTemplate().Execute(w, view)
 }
 
-// length says a time as briefly as it can be said.
+// length formats a duration as briefly as possible.
 func length(d time.Duration) string {
 	if d < 10*time.Second {
 		return milliseconds(d) + " ms"
@@ -112,7 +112,7 @@ func length(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// shares adds up what each program took of the time that the whole took.
+// shares adds up each program's part of the total time.
 func (t Timeline) shares() []share {
 	var shares []share
 	path := t.Path()
@@ -143,11 +143,11 @@ func percent(part, whole time.Duration) float64 {
 	return float64(part) / float64(whole) * 100
 }
 
-// lastControlLeg is the last before the pod's node has a part in it.
+// lastControlLeg is the last leg before the pod's node takes part.
 const lastControlLeg = 8
 
-// charts are the whole way, and, where the node's part of it leaves little room
-// for all that was before, that once more on a scale of its own.
+// charts are the whole way, and, if the node's part leaves little room for
+// everything before, that part once more on a scale of its own.
 func (t Timeline) charts() []chart {
 	whole := chart{Title: "The whole way", Ticks: ticks(t.Total), Legs: t.legs(t.Rows, t.Total)}
 	charts := []chart{whole}
@@ -176,7 +176,7 @@ var names = map[int]string{
 	8: "the Binding is stored", 9: "the node takes the pod in", 10: "sandbox, image, containers", 11: "the status comes back",
 }
 
-// legs are the rows, those of one leg that follow each other together.
+// legs are the rows, grouped by consecutive rows of one leg.
 func (t Timeline) legs(rows []Row, total time.Duration) []chartLeg {
 	var legs []chartLeg
 	path := t.Path()
@@ -222,7 +222,7 @@ func tickStep(total time.Duration) time.Duration {
 	}
 }
 
-// anchor keeps a label inside of the scale.
+// anchor keeps a label inside the scale.
 func anchor(x float64) string {
 	switch {
 	case x < 3:
@@ -289,7 +289,7 @@ func state(status *corev1.ContainerStatus) string {
 	return text
 }
 
-// happenings are the pod's events, told in the waterfall's time.
+// happenings are the pod's events, with times relative to the waterfall's.
 func (t Timeline) happenings(events []core.Event) []happening {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b core.Event) int { return eventTime(&a).Compare(eventTime(&b)) })

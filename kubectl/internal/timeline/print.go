@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Print writes the timeline as a waterfall: for each moment its leg, who passed
-// it, the milliseconds since the first moment, what it took, and a bar from
-// what it waited for to itself. width is the bars'.
+// Print writes the timeline as a waterfall: for each moment its leg, its
+// program, the milliseconds since the first moment, its duration, and a bar
+// from what it waited for to itself. width is the width of the bars.
 func (t Timeline) Print(w io.Writer, width int) error {
 	if err := printHead(w, t.whatWidth(), true); err != nil {
 		return err
@@ -28,15 +28,15 @@ func (t Timeline) Print(w io.Writer, width int) error {
 	return nil
 }
 
-// followWidth is the width of the descriptions where rows are printed before
-// all are known.
+// followWidth is the width of the descriptions when rows are printed before all
+// are known.
 const followWidth = 32
 
 // PrintHead writes the header for PrintRow.
 func PrintHead(w io.Writer) error { return printHead(w, followWidth, false) }
 
-// PrintRow writes one row, without a bar: as long as rows come, nobody knows
-// how long the whole is.
+// PrintRow writes one row, without a bar: while rows keep coming, the total is
+// unknown.
 func PrintRow(w io.Writer, row Row) error {
 	_, err := fmt.Fprintln(w, row.line(followWidth))
 	return err
@@ -85,7 +85,7 @@ func (t Timeline) whatWidth() int {
 	return width
 }
 
-// bar is at least one mark long, also where the moment took no time.
+// bar is at least one mark long, even if the moment took no time.
 func (t Timeline) bar(row Row, width int) string {
 	if t.Total <= 0 || width <= 0 {
 		return ""

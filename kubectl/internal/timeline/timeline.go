@@ -39,8 +39,8 @@ type Timeline struct {
 }
 
 // hop describes a hop: its leg in the relay, and the hops that lead to it. A
-// row's time is counted from the latest of those that are known, so that what
-// runs side by side (image pull and sandbox) is seen side by side.
+// row's duration is counted from the latest known one of these, so that what
+// runs side by side (image pull and sandbox) is shown side by side.
 type hop struct {
 	leg   int
 	who   string
@@ -102,8 +102,8 @@ func init() {
 	}
 }
 
-// Layout puts moments in order and finds what each took. When several moments
-// are given for one hop, the first in the list stands: give the exact ones
+// Layout puts moments in order and finds how long each took. If several moments
+// are given for one hop, the first in the list counts: give the exact ones
 // first.
 func Layout(moments []Moment) Timeline {
 	known := make(map[relay.Hop]Moment, len(moments))
@@ -142,7 +142,7 @@ func newRow(m Moment) Row {
 		row.Leg, row.Who, row.What = h.leg, h.who, h.what
 		return row
 	}
-	// A program newer than this one: show its hop as it is called.
+	// The program is newer than this one: show its hop by its name.
 	row.Who, row.What, _ = strings.Cut(base, ".")
 	return row
 }
@@ -172,8 +172,8 @@ func waitedFor(rows []Row, i int) int {
 	return i - 1
 }
 
-// Path tells of each row whether the whole waited for it: the last row, what
-// that waited for, and so on back to the first. What they took adds up to the
+// Path says for each row whether the whole waited for it: the last row, what
+// that waited for, and so on back to the first. Their durations add up to the
 // total; all other rows ran beside them.
 func (t Timeline) Path() []bool {
 	on := make([]bool, len(t.Rows))
