@@ -10,7 +10,7 @@ import (
 // place whose count is zero is not in it.
 type Tally map[string]map[string]int64 // label → value → count
 
-// Add counts by more at a place.
+// Add adds by to the count of a place.
 func (t Tally) Add(label, value string, by int64) {
 	places := t[label]
 	if places == nil {
@@ -58,7 +58,7 @@ func (w *WhatIf) At(label, value string) int64 {
 	return w.counted[label][value] + w.changed[label][value]
 }
 
-// Add counts by more at a place.
+// Add adds by to the count of a place.
 func (w *WhatIf) Add(label, value string, by int64) {
 	if w.changed == nil {
 		w.changed = Tally{}

@@ -78,7 +78,7 @@ func writeKustomized(c *frame.CLI, built resmap.ResMap, output string) error {
 		_, err = c.Out.Write(text)
 		return err
 	}
-	return os.WriteFile(output, text, 0o644) //nolint:gosec // as the files are from which it is made
+	return os.WriteFile(output, text, 0o644) //nolint:gosec // with the permissions of its input files
 }
 
 // writeEach writes each object into a file of its own, which is named after it,
@@ -120,5 +120,5 @@ func writeOne(object *resource.Resource, dir, namespace string) error {
 	if filepath.Base(name) != name { // else somebody's kustomization could write anywhere
 		return fmt.Errorf("no file can be named after %s", object.CurId())
 	}
-	return os.WriteFile(filepath.Join(dir, name), text, 0o644) //nolint:gosec // as the files are from which it is made
+	return os.WriteFile(filepath.Join(dir, name), text, 0o644) //nolint:gosec // with the permissions of its input files
 }
