@@ -40,7 +40,8 @@ func TestPages(t *testing.T) {
 		t.Run("troubleshooting", m.in(p.shoots)) &&
 		t.Run("operations", m.in(p.operates)) &&
 		t.Run("leaving", m.in(p.leaves)) &&
-		t.Run("without packages", m.in(p.withoutPackages))
+		t.Run("without packages", m.in(p.withoutPackages)) &&
+		t.Run("lost for good", m.in(func(m *machine) { p.returns(m, built) }))
 }
 
 // pages are those that the test follows.
@@ -204,6 +205,19 @@ func (p *pages) withoutPackages(m *machine) {
 		}
 	}
 	m.eventually("kctl", "get", "node", "node-1")
+}
+
+// returns has a new machine take the place of the lost one, out of its backup.
+func (p *pages) returns(lost *machine, packages []string) {
+	lost.halt()
+	m := boot(lost.t, debian(lost.t))
+	m.copy("/root", packages...)
+	run(m.t, "sh", "-c", "cp -a "+lost.path("/var/backups/kctl/backup-*")+" "+m.path("/root"))
+	m.types("/root", p.operations, "On another machine", 1)
+	m.do("kctl", "get", "configmap", "before")
+	if told := m.do("kctl", "auth", "can-i", "create", "pods"); !strings.Contains(told, "yes") {
+		m.t.Errorf("the old kubeconfig may do nothing: %s", told)
+	}
 }
 
 // symptom is something that goes wrong on the machine.
