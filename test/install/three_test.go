@@ -41,13 +41,11 @@ func TestThreeMachines(t *testing.T) {
 		}
 		b.all[name] = &machine{root: root}
 	}
+	spare := directory(t)
+	run(t, "cp", "-a", first+"/.", spare)
 	images := archives(t)
 	for _, name := range b.names {
-		b.boot(name)
-		m := b.all[name]
-		m.copy("/opt/images", filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar"))
-		runtime(t, m)
-		m.do("rm", "/etc/cni/net.d/10-pods.conflist")
+		b.bootNew(name, images)
 	}
 	script := page.Take(t, "Three machines, any one of which may be lost")
 	// How full the disk is, is not these machines' business.
@@ -61,6 +59,47 @@ func TestThreeMachines(t *testing.T) {
 	for i, lost := range b.names {
 		b.lose(lost, b.names[(i+1)%3])
 	}
+	b.replace("cp2", spare, images, named+page.Take(t, "One that is lost for good"))
+}
+
+// named are the variables that the operator has from the first steps of the page.
+const named = `names=cp1,cp2,cp3,192.0.2.11,192.0.2.12,192.0.2.13
+authorities="pki/ca.crt pki/ca.key pki/front-proxy-ca.crt pki/front-proxy-ca.key pki/etcd/ca.crt pki/etcd/ca.key pki/sa.key pki/sa.pub"
+`
+
+// bootNew boots a machine that is new, and gives it a container runtime with images.
+func (b *threeMachines) bootNew(name, images string) {
+	b.t.Helper()
+	b.boot(name)
+	m := b.all[name]
+	m.copy("/opt/images", filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar"))
+	runtime(b.t, m)
+	m.do("rm", "/etc/cni/net.d/10-pods.conflist")
+}
+
+// replace takes a machine away for good and has the page put a new one in its place.
+// With that, each of the three may be lost again.
+func (b *threeMachines) replace(lost, root, images, script string) {
+	b.t.Helper()
+	b.cut(lost)
+	b.all[lost].root = root
+	b.bootNew(lost, images)
+	// How full the disk is, is not this machine's business; dpkg keeps the file.
+	b.all[lost].sh(`echo 'Dpkg::Options {"--force-confold";};' >/etc/apt/apt.conf.d/90keep
+echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >/etc/default/kctl-kubelet`)
+	b.types(script)
+	for _, unit := range []string{"kctl-etcd", "kctl-apiserver", "kctl-scheduler", "kctl-kubelet", "kctl-balancer"} {
+		b.all[lost].becomes(unit, "ActiveState", "active")
+	}
+	b.lose("cp3", lost)
+}
+
+// cut ends a machine at once. The kernel takes its time with network namespaces, and
+// the cable is needed again.
+func (b *threeMachines) cut(name string) {
+	b.t.Helper()
+	b.all[name].halt()
+	run(b.t, "nsenter", "-t", strconv.Itoa(b.wire.Process.Pid), "-n", "--", "sh", "-c", "ip link delete "+name+"; ! ip link show "+name)
 }
 
 // endpoints prints where pods find API servers.
@@ -139,17 +178,15 @@ func (b *threeMachines) lose(lost, asked string) {
 	b.t.Helper()
 	b.t.Logf("%s is lost, and %s is asked", lost, asked)
 	m := b.all[asked]
-	m.do("kctl", "create", "configmap", "before-"+lost)
-	b.all[lost].halt()
-	// The kernel takes its time with network namespaces, and the cable is needed again.
-	run(b.t, "nsenter", "-t", strconv.Itoa(b.wire.Process.Pid), "-n", "--", "sh", "-c", "ip link delete "+lost+"; ! ip link show "+lost)
-	m.eventually("sh", "-c", "kctl get configmap without-"+lost+" || kctl create configmap without-"+lost)
-	m.do("kctl", "get", "configmap", "before-"+lost)
+	m.do("kctl", "create", "configmap", "before-"+lost+"-by-"+asked)
+	b.cut(lost)
+	m.eventually("sh", "-c", "kctl get configmap without-"+lost+"-by-"+asked+" || kctl create configmap without-"+lost+"-by-"+asked)
+	m.do("kctl", "get", "configmap", "before-"+lost+"-by-"+asked)
 	for _, name := range b.names {
 		if name == lost {
 			continue
 		}
-		pod := "on-" + name + "-without-" + lost
+		pod := "on-" + name + "-without-" + lost + "-by-" + asked
 		m.eventually("sh", "-c", "kctl get pod "+pod+" || kctl run "+pod+` --image=kctl.local/demo --image-pull-policy=Never --wait=false --overrides='{"spec": {"nodeSelector": {"kubernetes.io/hostname": "`+name+`"}}}'`)
 		m.eventually("kctl", "wait", "pod/"+pod, "--for=condition=Ready", "--timeout=60s")
 	}
