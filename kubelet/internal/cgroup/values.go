@@ -76,16 +76,18 @@ func amount(list corev1.ResourceList, name corev1.ResourceName) resource.Quantit
 // a limit only if every container has one.
 func podLimits(pod *core.Pod) (milliCPU, memory int64) {
 	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
-	if everyContainerLimits(pod, corev1.ResourceCPU) {
+	if Limited(pod, corev1.ResourceCPU) {
 		milliCPU = limits.Cpu().MilliValue()
 	}
-	if everyContainerLimits(pod, corev1.ResourceMemory) {
+	if Limited(pod, corev1.ResourceMemory) {
 		memory = limits.Memory().Value()
 	}
 	return milliCPU, memory
 }
 
-func everyContainerLimits(pod *core.Pod, name corev1.ResourceName) bool {
+// Limited says that a pod as a whole has a limit of cpu or memory: by what it says
+// of itself, or by the sum of its containers if each of them has one.
+func Limited(pod *core.Pod, name corev1.ResourceName) bool {
 	if pod.Spec.Resources != nil {
 		if _, ok := pod.Spec.Resources.Limits[name]; ok {
 			return true

@@ -1,16 +1,19 @@
 package status
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
@@ -58,22 +61,52 @@ func setResources(in Input, status, old *core.ContainerStatus) {
 }
 
 // setPodResources says what the pod as a whole was granted and has (KEP-5419): what
-// it asks for as a whole, or else its containers together, and its overhead.
+// it asks for as a whole, or else its containers together, and its overhead. Of one
+// that runs that is what its control group has, and nothing that only its containers
+// have, as ephemeral storage; of others all that was granted.
 func setPodResources(in Input, status *core.PodStatus) {
 	if in.PodResources == nil {
 		return
 	}
-	if granted, actual, known := in.PodResources(); known {
-		status.AllocatedResources = nonEmpty(resource.PodRequests(granted, resource.PodResourcesOptions{}))
-		requests := resource.PodRequests(actual, resource.PodResourcesOptions{})
-		if memory, asked := status.AllocatedResources[corev1.ResourceMemory]; asked {
-			requests[corev1.ResourceMemory] = memory // no control group has it: it is had once granted
-		}
+	granted, actual, known := in.PodResources()
+	if !known {
+		return
+	}
+	status.AllocatedResources = nonEmpty(resource.PodRequests(granted, resource.PodResourcesOptions{}))
+	if status.Phase != corev1.PodRunning {
 		status.Resources = &corev1.ResourceRequirements{
-			Requests: nonEmpty(requests),
-			Limits:   nonEmpty(resource.PodLimits(actual, resource.PodResourcesOptions{})),
+			Requests: status.AllocatedResources.DeepCopy(),
+			Limits:   nonEmpty(resource.PodLimits(granted, resource.PodResourcesOptions{})),
+		}
+		return
+	}
+	requests := ofGroup(actual, resource.PodRequests(actual, resource.PodResourcesOptions{}))
+	if memory, asked := status.AllocatedResources[corev1.ResourceMemory]; asked {
+		requests[corev1.ResourceMemory] = memory // no control group has it: it is had once granted
+	}
+	limits := ofGroup(actual, resource.PodLimits(actual, resource.PodResourcesOptions{}))
+	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ apiresource.Quantity) bool {
+		return !cgroup.Limited(actual, name)
+	})
+	status.Resources = &corev1.ResourceRequirements{Requests: nonEmpty(requests), Limits: nonEmpty(limits)}
+}
+
+// ofGroup leaves of a pod's resources those that its control group has, and what is
+// asked for the pod as a whole.
+func ofGroup(pod *core.Pod, list corev1.ResourceList) corev1.ResourceList {
+	kept := corev1.ResourceList{}
+	for name, quantity := range list {
+		whole := false
+		if r := pod.Spec.Resources; r != nil {
+			_, requested := r.Requests[name]
+			_, limited := r.Limits[name]
+			whole = requested || limited
+		}
+		if whole || name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			kept[name] = quantity
 		}
 	}
+	return kept
 }
 
 // nonEmpty is nil for a list with nothing in it: that is what comes back from the API.

@@ -52,7 +52,6 @@ func Generate(in Input) core.PodStatus {
 	}
 	status.ObservedGeneration = in.Pod.Generation
 	setAddresses(&status, in)
-	setPodResources(in, &status)
 
 	spec := &in.Pod.Spec
 	status.InitContainerStatuses = containerStatuses(in, spec.InitContainers, in.Previous.InitContainerStatuses, true)
@@ -65,6 +64,7 @@ func Generate(in Input) core.PodStatus {
 	if !Ended(in.Previous.Phase) {
 		status.Phase = phase(spec, &status, in.Terminal, restartOf(in))
 	}
+	setPodResources(in, &status)
 	setConditions(&status, in)
 	return status
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,7 +227,7 @@ func TestProbesDecideReadiness(t *testing.T) {
 }
 
 // What the pod and its containers were granted is told, and what they have: of
-// containers, once there is one.
+// containers, once there is one, and of the pod, once it runs.
 func TestWhatWasGranted(t *testing.T) {
 	list := func(cpu string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: k8sresource.MustParse(cpu)}
@@ -241,12 +242,16 @@ func TestWhatWasGranted(t *testing.T) {
 	granted, actual := sized("200m"), sized("100m")
 	granted.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = k8sresource.MustParse("48Mi")
 	actual.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = k8sresource.MustParse("32Mi")
+	for _, pod := range []*core.Pod{granted, actual} {
+		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = k8sresource.MustParse("1Gi")
+	}
 	in := Input{Pod: granted, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=running i=exit0"), Ready: yes, Started: yes, Now: now}
 	in.Resources = func(name string) (corev1.ResourceRequirements, corev1.ResourceRequirements, bool) {
 		if name == "i" {
 			return granted.Spec.InitContainers[0].Resources, actual.Spec.InitContainers[0].Resources, true
 		}
-		return granted.Spec.Containers[0].Resources, actual.Spec.Containers[0].Resources, true
+		i := slices.IndexFunc(granted.Spec.Containers, func(c core.Container) bool { return c.Name == name })
+		return granted.Spec.Containers[i].Resources, actual.Spec.Containers[i].Resources, true
 	}
 	in.PodResources = func() (*core.Pod, *core.Pod, bool) { return granted, actual, true }
 	tell := func(allocated corev1.ResourceList, has *corev1.ResourceRequirements) string {
@@ -255,26 +260,31 @@ func TestWhatWasGranted(t *testing.T) {
 		}
 		return fmt.Sprintf("%s of %s up to %s", has.Requests.Cpu(), allocated.Cpu(), has.Limits.Cpu())
 	}
-	check := func(when string, status core.PodStatus) {
+	check := func(when string, status core.PodStatus, want string) {
 		t.Helper()
 		got := []string{tell(status.AllocatedResources, status.Resources)}
 		for _, s := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
 			got = append(got, s.Name+": "+tell(s.AllocatedResources, s.Resources))
 		}
-		want := "105m of 205m up to 105m, i: 10m of 10m up to 0, a: 100m of 200m up to 100m, b: unknown"
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("%s: %s, want %s", when, text, want)
 		}
 	}
+	check("before it runs", Generate(in), "205m of 205m up to 205m, i: 10m of 10m up to 0, a: 100m of 200m up to 100m, b: unknown")
+	in.Runtime = runtimeOf("a=running b=running i=exit0")
 	status := Generate(in)
-	check("while it runs", status)
+	const running = "105m of 205m up to 0, i: 10m of 10m up to 0, a: 100m of 200m up to 100m, b: 0 of 0 up to 0"
+	check("while it runs", status, running)
 	if pod, container := status.Resources.Requests.Memory(), status.ContainerStatuses[0].Resources.Requests.Memory(); pod.String() != "48Mi" || container.String() != "32Mi" {
 		t.Errorf("the pod requests %s of memory as soon as it is granted, its container %s as long as it has it", pod, container)
+	}
+	if _, told := status.Resources.Requests[corev1.ResourceEphemeralStorage]; told || len(status.Resources.Limits) > 0 {
+		t.Errorf("a pod that runs has %+v: no control group bounds its disk, nor the pod as a whole, of which one container has no limit", status.Resources)
 	}
 	in.Previous, in.Terminal = &status, true // by a kubelet that does not know it
 	in.Resources = func(string) (g, a corev1.ResourceRequirements, known bool) { return g, a, false }
 	in.PodResources = func() (*core.Pod, *core.Pod, bool) { return nil, nil, false }
-	check("in the end", Generate(in))
+	check("in the end", Generate(in), running)
 }
 
 func TestWhoRunsAndWhatIsMounted(t *testing.T) {
