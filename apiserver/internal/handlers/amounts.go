@@ -10,14 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Bounds of the text of an amount (resource.Quantity). Amounts are whole
-// numbers of any size, worked out digit by digit: one with the exponent
-// 1e99999999 keeps a processor busy for hours, here and wherever the object is
-// read. No amount of anything needs more; the largest that is kept is 2^63.
+// Bounds on the text of an amount (resource.Quantity). Amounts have arbitrary
+// precision and are computed digit by digit: an exponent like 1e99999999 keeps
+// a CPU busy for hours, here and wherever the object is read. No real amount
+// needs more; the largest that is stored is 2^63.
 const (
 	maxAmountExponent = 99
 	maxAmountText     = 256
-	maxSuffix         = 2 // Ki, m: what is longer, and no exponent, is no amount
+	maxSuffix         = 2 // Ki, m: a longer suffix that is no exponent makes it no amount
 )
 
 // amountFields are the JSON fields that hold amounts, or maps of them.
@@ -30,8 +30,9 @@ func amountRefused(text []byte) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("quantity %q is out of range: exponents up to %d and %d characters are taken", text[:min(len(text), 32)], maxAmountExponent, maxAmountText))
 }
 
-// checkJSONAmounts refuses a body with an amount that can't be worked with.
-// Hardly any body has text that looks like one; only such is looked at closely.
+// checkJSONAmounts refuses a body with an amount beyond the bounds. Hardly any
+// body contains text that looks like one; only such bodies are examined
+// closely.
 func checkJSONAmounts(body []byte) error {
 	// Digits may also be written as \u0030 to \u0039.
 	if !mayHoldHugeAmount(body) && !bytes.Contains(body, []byte(`\u00`)) {
@@ -41,7 +42,7 @@ func checkJSONAmounts(body []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if decoder.Decode(&value) != nil {
-		return nil // whoever decodes it for good says what is wrong
+		return nil // the decoder says what is wrong
 	}
 	return checkValue(value, false)
 }
@@ -73,7 +74,7 @@ func checkValue(value any, amount bool) error {
 }
 
 // checkProtobufAmounts is the same for protobuf, where an amount is a message
-// whose first field is its text, and where the text has no other mark.
+// whose first field is its text, and nothing else distinguishes it.
 func checkProtobufAmounts(message []byte) error {
 	if !mayHoldHugeAmount(message) {
 		return nil
@@ -85,7 +86,7 @@ func checkProtobufAmounts(message []byte) error {
 // maxMessageDepth is deeper than any object is.
 const maxMessageDepth = 64
 
-// walkMessage looks at every first field of every message in data; ok is
+// walkMessage examines the first field of every message in data; ok reports
 // whether data can be read as a message at all.
 func walkMessage(data []byte, depth int) (ok bool, err error) {
 	if depth == maxMessageDepth {
@@ -117,7 +118,7 @@ func walkMessage(data []byte, depth int) (ok bool, err error) {
 	return true, nil
 }
 
-// isHugeAmount tells whether text is a number beyond the bounds.
+// isHugeAmount reports whether text is a number beyond the bounds.
 func isHugeAmount(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	digits := bytes.TrimLeft(text, "+-")
@@ -136,8 +137,8 @@ func isHugeAmount(text []byte) bool {
 	return len(exponent) > 2 && isDigits(exponent)
 }
 
-// mayHoldHugeAmount tells whether an exponent of three digits, or a number as
-// long as the bound, is anywhere in data.
+// mayHoldHugeAmount reports whether data contains an exponent of three digits,
+// or a number as long as the bound.
 func mayHoldHugeAmount(data []byte) bool {
 	run := 0
 	for i, b := range data {

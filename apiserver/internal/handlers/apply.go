@@ -16,7 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-// apply merges what a manager wants with what is there, and creates what is not
+// apply merges what a manager wants into the existing object, or creates it
 // (Kubernetes docs, "Server-Side Apply").
 func (c *call) apply(options *metav1.PatchOptions) error {
 	if c.tracker == nil {
@@ -43,7 +43,7 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 		return merged, c.checkPatched(merged, current)
 	}
 	admit := c.admit(admission.Update, options, options.DryRun)
-	// The merge has made the applier the owner already.
+	// The merge has already made the applier the owner.
 	admit.TrackFields = func(core.Object, core.Object, []byte) {}
 	admit.Creates = true
 	e, created, err := c.store.Update(c.ctx, c.target(), change, guardManagedFields(admit), updateOptionsOf(options))
@@ -56,7 +56,7 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 	return c.respond(http.StatusOK, e)
 }
 
-// applied reads the body, which is YAML or the part of it that is JSON.
+// applied reads the body, which is YAML or its subset JSON.
 func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, error) {
 	body, err := c.body()
 	if err != nil {
@@ -98,14 +98,14 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	return out, nil
 }
 
-// asWritten leaves it to later whether a number is an integer: a float64 would
-// lose the last digits of large ones, and is no integer to whoever reads it.
+// asWritten keeps numbers as text, to be interpreted later: a float64 would
+// lose the last digits of large ones, and is not an integer to its reader.
 func asWritten(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
 }
 
-// mayCreate refuses to create what was meant for one that is gone.
+// mayCreate refuses to create an object if the request was meant for one that is gone.
 func (c *call) mayCreate(applied *unstructured.Unstructured) error {
 	if c.subresource != "" {
 		return apierrors.NewNotFound(c.groupResource(), c.name)

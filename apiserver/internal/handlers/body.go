@@ -51,14 +51,14 @@ func (c *call) body() ([]byte, error) {
 	}
 }
 
-// tooLarge reads a little more and throws it away: a client that is still
-// writing when the connection is closed never sees the answer.
+// tooLarge reads and discards a little more: a client that is still writing
+// when the connection is closed never sees the answer.
 func (c *call) tooLarge() error {
 	_, _ = io.CopyN(io.Discard, c.gin.Request.Body, c.MaxBody)
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", c.MaxBody))
 }
 
-// unsupported refuses a content type and names those that are taken.
+// unsupported refuses a content type and names the accepted ones.
 func unsupported(media, why string, taken ...string) error {
 	message := fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", strings.Join(taken, ", "))
 	if why != "" {
@@ -72,7 +72,7 @@ func unsupported(media, why string, taken ...string) error {
 	}}
 }
 
-// contentType is the request's, JSON where it names none.
+// contentType is the request's content type; JSON if it has none.
 func (c *call) contentType() string {
 	header := c.header("Content-Type")
 	if header == "" || header == runtime.ContentTypeJSON {
@@ -85,7 +85,7 @@ func (c *call) contentType() string {
 	return media
 }
 
-// checkContentType refuses a body in a form that is not read.
+// checkContentType refuses a body of a media type that is not supported.
 func (c *call) checkContentType() error {
 	switch media := c.contentType(); {
 	case media == runtime.ContentTypeJSON, media == runtime.ContentTypeYAML, media == runtime.ContentTypeProtobuf && !c.jsonOnly:
@@ -116,7 +116,7 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 	}
 }
 
-// decodeJSON reads JSON; doubled are faults that were found before.
+// decodeJSON reads JSON; doubled are duplicate fields that were found before.
 func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string, doubled ...error) error {
 	if err := bounds.JSON(body); err != nil {
 		return err
@@ -154,13 +154,13 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	return c.judge(append(doubled, strict...), kind, fieldValidation)
 }
 
-// reader is a resource that knows why an object can't be read although each of
-// its fields can.
+// reader is implemented by resources whose objects can be unreadable although
+// each of their fields is readable.
 type reader interface {
 	Unreadable(obj core.Object) error
 }
 
-// checkReadable asks the resource whether it can read what was decoded.
+// checkReadable asks the resource whether it can read the decoded object.
 func (c *call) checkReadable(decoded runtime.Object) error {
 	store, ok := c.store.(reader)
 	obj, isObject := decoded.(core.Object)
@@ -170,13 +170,13 @@ func (c *call) checkReadable(decoded runtime.Object) error {
 	return store.Unreadable(obj)
 }
 
-// ownDecoder is a resource that reads its objects in a way of its own.
+// ownDecoder is implemented by resources with a decoder of their own.
 type ownDecoder interface {
 	DecodeBody(body []byte) (obj core.Object, strict []error, err error)
 }
 
-// decodeOwn reads an object as its resource wants it read. strict are the
-// fields that it does not know or that are there twice.
+// decodeOwn decodes an object with its resource's own decoder. strict lists
+// unknown and duplicate fields.
 func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
 	obj, strict, err = c.readOwn(body, kind)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstru
 	return obj, strict, nil
 }
 
-// readOwn is decodeOwn of an object of whichever kind and version.
+// readOwn is decodeOwn without a check of kind and version.
 func (c *call) readOwn(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
 	decoder, ok := c.store.(ownDecoder)
 	if !ok {
@@ -237,7 +237,8 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	return checkKind(into, kind)
 }
 
-// judge refuses, warns of or ignores unknown and doubled fields.
+// judge refuses, warns about or ignores unknown and duplicate fields, as fieldValidation
+// says.
 func (c *call) judge(strict []error, kind schema.GroupVersionKind, fieldValidation string) error {
 	if len(strict) == 0 {
 		return nil
@@ -251,7 +252,7 @@ func (c *call) judge(strict []error, kind schema.GroupVersionKind, fieldValidati
 	return nil
 }
 
-// warnOf warns of a fault. YAML's come several at once, below a headline.
+// warnOf warns about a fault. Those of YAML come several at once, below a headline.
 func (c *call) warnOf(err error) {
 	headline, rest, several := strings.Cut(err.Error(), "\n")
 	if !several {
@@ -263,8 +264,8 @@ func (c *call) warnOf(err error) {
 	}
 }
 
-// unreadable says what is wrong with a body: it is no object at all, or none of
-// the kind. The body is not shown: it may hold secrets.
+// unreadable is the error for a body that is not an object, or not one of the
+// kind. It does not show the body, which may hold secrets.
 func unreadable(kind schema.GroupVersionKind, body []byte, err error) error {
 	var object map[string]json.RawMessage
 	if parseErr := json.Unmarshal(body, &object); parseErr != nil {
@@ -273,7 +274,7 @@ func unreadable(kind schema.GroupVersionKind, body []byte, err error) error {
 	return cannotHandle(kind, err)
 }
 
-// cannotHandle says that the body is not what the URL asks for, and why.
+// cannotHandle is the error for a body that does not fit the URL, with the reason.
 func cannotHandle(kind schema.GroupVersionKind, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -282,7 +283,8 @@ func cannotHandle(kind schema.GroupVersionKind, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind.Kind, kind.Version, kind.Kind, err))
 }
 
-// checkPlace makes the object's name and namespace those of the URL, or refuses.
+// checkPlace sets the object's name and namespace to those of the URL, or refuses if they
+// differ.
 func (c *call) checkPlace(obj core.Object) error {
 	if c.resource.Namespaced {
 		switch obj.GetNamespace() {

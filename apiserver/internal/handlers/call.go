@@ -29,17 +29,17 @@ type call struct {
 	*handlers
 	resource    core.Resource
 	kind        schema.GroupVersionKind   // of what is sent and answered
-	also        []schema.GroupVersionKind // what may be sent in its place
+	also        []schema.GroupVersionKind // what may be sent instead
 	store       registry.Resource
 	tracker     *managedfields.Tracker
 	subresource string
-	// jsonOnly: there is no protobuf of the resource's objects.
+	// jsonOnly: the resource's objects have no protobuf form.
 	jsonOnly bool
-	// custom: there are no strategic merge patches, which go by a type, neither
-	// of the resource nor of its scale.
+	// custom: neither the resource nor its scale takes strategic merge patches,
+	// which need a Go type.
 	custom bool
 
-	// connecting is what a connection is asked for, where admission is to know.
+	// connecting is the options object of a connection, if admission is to see it.
 	connecting runtime.Object
 
 	gin             *gin.Context
@@ -58,7 +58,7 @@ func (c *call) target() registry.Target {
 }
 
 // admit is what the registry runs around a change. A change to an object that
-// was not there is a create, by whichever verb.
+// does not exist is a create, whatever the verb.
 func (c *call) admit(operation admission.Operation, options runtime.Object, dryRun []string) registry.Admit {
 	attributes := func(obj, old core.Object) *admission.Attributes {
 		a := &admission.Attributes{
@@ -84,7 +84,7 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 		case isPatch:
 			a.Options = updateOptionsOf(patch)
 		}
-		if a.Name == "" && obj != nil { // what goes with a collection is not named
+		if a.Name == "" && obj != nil { // objects deleted with a collection are not named
 			a.Name = obj.GetName()
 		}
 		return a
@@ -109,8 +109,8 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 	}
 }
 
-// authorizeAs refuses what who asks may not do by another verb: to create by an update,
-// or to delete what can't be read.
+// authorizeAs refuses what the user may not do by another verb: to create by an update,
+// or to delete an unreadable object.
 func (c *call) authorizeAs(ctx context.Context, verb string) error {
 	if c.Authorizer == nil {
 		return nil
@@ -155,8 +155,8 @@ func NotAllowed() error {
 	}}
 }
 
-// fail answers with err as a Status. Where the answer has begun there is
-// nothing left to say.
+// fail answers with err as a Status. If the answer has begun, nothing more can
+// be said.
 func (c *call) fail(err error) {
 	if c.gin.Writer.Written() {
 		c.Logger.Debug("answer broke off", zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
@@ -172,5 +172,5 @@ func (c *call) fail(err error) {
 	failure.Write(c.gin.Writer, c.gin.Request, err)
 }
 
-// errTimeout: neither the client nor the server wants to wait any longer.
+// errTimeout: the request's time, set by the client or the server, is over.
 var errTimeout = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)

@@ -11,8 +11,8 @@ import (
 	"kctl/proto/core"
 )
 
-// connecting is what a request for a stream asks for, as the object by which
-// admission plugins know it; nil for subresources that have none.
+// connecting is the options object of a request for a stream, as admission
+// plugins see it; nil for subresources without one.
 func connecting(r core.Resource, subresource string, query url.Values, path string) runtime.Object {
 	var options runtime.Object
 	switch {
@@ -42,7 +42,7 @@ func connecting(r core.Resource, subresource string, query url.Values, path stri
 	return options
 }
 
-// ports reads port numbers; whoever serves the stream refuses what is none.
+// ports reads port numbers; the server of the stream refuses invalid ones.
 func ports(texts []string) []int32 {
 	var out []int32
 	for _, text := range texts {

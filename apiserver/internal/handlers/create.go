@@ -33,7 +33,7 @@ func (c *call) create() error {
 	return c.respond(http.StatusCreated, e)
 }
 
-// received is the object that the request brings.
+// received is the object in the request.
 func (c *call) received(fieldValidation string) (core.Object, error) {
 	obj := c.store.New()
 	if err := c.decodeBody(obj, c.kind, fieldValidation); err != nil {

@@ -23,8 +23,8 @@ import (
 	"kctl/apiserver/internal/scheme"
 )
 
-// delete deletes an object, or begins to. Of an object that is gone it says so;
-// one that stays for now is answered as it is.
+// delete deletes an object or marks it as being deleted. For an object that is
+// gone the answer is a Status; one that stays for now is itself the answer.
 func (c *call) delete() error {
 	if _, err := c.negotiate(false); err != nil {
 		return err
@@ -60,16 +60,16 @@ func (c *call) delete() error {
 	return c.respondGone(e)
 }
 
-// cascades tells whether it was asked for that dependents go too, in so many words:
-// for those only, upstream says that what is not gone yet will be.
+// cascades reports whether the request explicitly asks for dependents to go, too:
+// only then does upstream answer with 202 if the object still exists.
 func cascades(options *metav1.DeleteOptions) bool {
 	orphan := options.OrphanDependents //nolint:staticcheck // older clients send it
 	return orphan != nil && !*orphan || ptr.Deref(options.PropagationPolicy, "") == metav1.DeletePropagationForeground
 }
 
 func (c *call) respondGone(e registry.Encoded) error {
-	// No more of the metadata than is told: the rest may be what nobody can read, and
-	// the object was deleted for that.
+	// Read only the metadata that the answer shows: the rest may be unreadable, and
+	// the reason for the deletion.
 	var partial struct {
 		Metadata struct {
 			Name string    `json:"name"`
@@ -91,7 +91,7 @@ func (c *call) respondGone(e registry.Encoded) error {
 	})
 }
 
-// deleteOptions come in the body, or else in the query.
+// deleteOptions come in the body, or otherwise in the query.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	body, err := c.body()
 	if err != nil {
@@ -113,8 +113,8 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))
 }
 
-// decodeOptions reads options of the resource's own group, of the group without
-// a name or of meta: clients send all three.
+// decodeOptions reads options of the resource's own group, of the core group or
+// of meta: clients send all three.
 func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
 	switch media := c.contentType(); media {

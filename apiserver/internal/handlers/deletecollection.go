@@ -6,7 +6,7 @@ import (
 	"kctl/apiserver/internal/admission"
 )
 
-// deleteCollection deletes what the selectors choose, and answers with it.
+// deleteCollection deletes what the selectors select, and answers with the list.
 func (c *call) deleteCollection() error {
 	if _, err := c.negotiate(false); err != nil {
 		return err

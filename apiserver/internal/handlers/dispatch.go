@@ -12,17 +12,17 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Dispatcher answers requests for resources that come and go, for which no
-// routes can be laid.
+// Dispatcher answers requests for resources that come and go, which can't have
+// fixed routes.
 type Dispatcher struct{ *handlers }
 
-// NewDispatcher returns one; Resources and Creatable of o are not looked at.
+// NewDispatcher returns a Dispatcher; it ignores o's Resources and Creatable.
 func NewDispatcher(o Options) *Dispatcher {
 	return &Dispatcher{newHandlers(o)}
 }
 
-// Serve answers a request for what is served. It reports false, and answers
-// nothing, where the path leads nowhere.
+// Serve answers a request for served. It reports false, and answers nothing, if
+// the path does not exist.
 func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request.Info) bool {
 	resource := served.Resource.Info()
 	call := &call{
@@ -55,8 +55,8 @@ func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request
 	return true
 }
 
-// methodsAt are the methods of the path that info is about, which is that of a
-// collection, an object or a part of one.
+// methodsAt are the methods of info's path: a collection, an object or a
+// subresource.
 func (c *call) methodsAt(served registry.Served, resource registry.Info, info *request.Info) (methods, bool) {
 	if info.Prefix != "" {
 		return c.methodsUnder(resource, info)
@@ -93,8 +93,8 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 	return methods{http.MethodGet: missing, http.MethodPost: missing, http.MethodPut: missing, http.MethodPatch: missing, http.MethodDelete: missing}, true
 }
 
-// methodsUnder are the methods of a path with a verb before the resource. What
-// else the method says was not what the user's right was decided by.
+// methodsUnder are the methods of a path with a verb before the resource. Other
+// methods would not be what authorization decided on.
 func (c *call) methodsUnder(resource registry.Info, info *request.Info) (methods, bool) {
 	if info.Prefix != "watch" {
 		return methods{}, true

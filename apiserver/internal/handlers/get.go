@@ -23,8 +23,8 @@ func (c *call) get() error {
 	return c.respond(http.StatusOK, e)
 }
 
-// watchPath answers on the paths of old that say "watch" themselves: it follows
-// a collection, or of it the one object that the path names.
+// watchPath answers on the deprecated paths that contain "watch": it follows a
+// collection, or the one object that the path names.
 func (c *call) watchPath() error {
 	o, q, err := c.listOptions()
 	if err != nil {

@@ -22,24 +22,24 @@ import (
 // DefaultMaxBody is the largest request body that is read; upstream's.
 const DefaultMaxBody = 3 << 20
 
-// Creatable is a resource that is only ever created, and answered by a
-// subresource's Create ("bindings", for pods/binding).
+// Creatable is a resource that can only be created; a subresource's Create
+// answers it ("bindings", for pods/binding).
 type Creatable struct {
 	core.Resource
 	Subresource registry.Subresource
 }
 
-// Options are what the handlers are built with.
+// Options are what the handlers are built from.
 type Options struct {
 	Resources []registry.Served
 	Creatable []Creatable
 	Admission *admission.Chain
-	// Authorizer is asked whether who creates by an update or a patch may create;
-	// nil lets everybody.
+	// Authorizer is asked whether a user who creates by an update or a patch may
+	// create; nil allows everyone.
 	Authorizer authz.Authorizer
 	MaxBody    int64 // DefaultMaxBody if 0
-	// WatchTime is how long a watch lasts at least whose client names no time, and
-	// half of how long at most; defaultWatchTime if 0.
+	// WatchTime is the shortest time that a watch without timeoutSeconds lasts,
+	// and half of the longest; defaultWatchTime if 0.
 	WatchTime time.Duration
 	Clock     clock.WithTicker
 	Logger    *zap.Logger
@@ -79,12 +79,12 @@ func ofObject() methods {
 	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch, http.MethodDelete: (*call).delete}
 }
 
-// ofPart are those of a part of an object, its status for one.
+// ofPart are the handlers of a part of an object, such as its status.
 func ofPart() methods {
 	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
 }
 
-// pathNamespace is the namespace's segment in a route.
+// pathNamespace is the namespace's segment of a route.
 func pathNamespace(r core.Resource) string {
 	if r.Namespaced {
 		return ":namespace"
@@ -92,8 +92,8 @@ func pathNamespace(r core.Resource) string {
 	return ""
 }
 
-// nameParam is the name's parameter in a route: gin wants one name for all
-// routes that have a parameter in the same place, and /api/v1/namespaces/X is
+// nameParam is the name of the object's parameter in a route: gin requires the
+// same name for all parameters in the same place, and /api/v1/namespaces/X is
 // both an object and the beginning of other paths.
 func nameParam(r core.Resource) string {
 	if r.Name == "namespaces" && r.Group == "" {
@@ -129,8 +129,8 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	}
 }
 
-// installWatches serves the paths that say "watch", which are deprecated and
-// still asked for.
+// installWatches serves the paths that contain "watch", which are deprecated
+// but still used.
 func (h *handlers) installWatches(router gin.IRouter, base call) {
 	r := base.resource
 	paths := []string{r.Path(pathNamespace(r), ""), r.Path(pathNamespace(r), ":"+nameParam(r))}
@@ -146,7 +146,7 @@ func (h *handlers) installWatches(router gin.IRouter, base call) {
 	}
 }
 
-// only leaves the methods whose verbs the resource has: GET and DELETE mean
+// only removes the methods whose verbs the resource lacks: GET and DELETE mean
 // something else for a collection than for an object.
 func only(info registry.Info, all methods, get, remove string) methods {
 	verbs := map[string]string{
@@ -172,13 +172,12 @@ func (h *handlers) installSubresource(router gin.IRouter, object string, base ca
 	}
 	h.route(router, object+"/"+sub.Name, m, base)
 	if len(sub.Connect) > 0 {
-		// What is behind belongs to whom it is connected to (proxy paths).
+		// The rest of the path belongs to the connected server (proxy paths).
 		h.route(router, object+"/"+sub.Name+"/*path", m, base)
 	}
 }
 
-// allMethods get an answer on every path of a resource: 405 where there is no
-// handler.
+// allMethods get an answer on every path of a resource: 405 without a handler.
 var allMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
 func (h *handlers) route(router gin.IRouter, path string, m methods, base call) {
@@ -192,12 +191,12 @@ func (h *handlers) route(router gin.IRouter, path string, m methods, base call) 
 	}
 }
 
-// outdated are resources that users should no longer ask for.
+// outdated are deprecated resources.
 var outdated = map[core.Resource]string{
 	core.Endpoints: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
 
-// serve makes a call like base of each request.
+// serve returns a handler that makes a copy of base for each request.
 func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		call := base

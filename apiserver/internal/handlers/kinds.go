@@ -16,11 +16,11 @@ import (
 	"kctl/proto/core"
 )
 
-// schemeName is what upstream's server calls the list of its kinds in messages.
+// schemeName is what upstream's server calls its scheme in messages.
 const schemeName = "pkg/runtime/scheme.go:111"
 
-// checkKind refuses objects of other kinds than the URL's. An object may leave
-// its kind or its version out.
+// checkKind refuses objects of another kind than the URL's. An object may omit
+// its kind or its version.
 func checkKind(obj runtime.Object, want schema.GroupVersionKind, also ...schema.GroupVersionKind) error {
 	at := obj.GetObjectKind()
 	if text, ok := at.(*metav1.TypeMeta); ok {
@@ -47,8 +47,8 @@ func checkKind(obj runtime.Object, want schema.GroupVersionKind, also ...schema.
 	return otherKind(got, want, runtime.NewNotRegisteredErrForKind(schemeName, got))
 }
 
-// keepsKind refuses what a patch has made an object of another kind. A patch
-// may take the kind or the version away.
+// keepsKind refuses a patch that changes an object's kind. A patch may remove
+// the kind or the version.
 func keepsKind(obj runtime.Object, want schema.GroupVersionKind) error {
 	at := obj.GetObjectKind()
 	if text, ok := at.(*metav1.TypeMeta); ok {
@@ -70,8 +70,8 @@ func keepsKind(obj runtime.Object, want schema.GroupVersionKind) error {
 	return runtime.NewNotRegisteredErrForKind(schemeName, got)
 }
 
-// keepsOwnKind is keepsKind for objects that no Go type knows, of which upstream
-// says it field by field.
+// keepsOwnKind is keepsKind for objects without a Go type, for which upstream
+// reports it field by field.
 func keepsOwnKind(obj core.Object, want schema.GroupVersionKind) error {
 	var errs field.ErrorList
 	got := obj.GetObjectKind().GroupVersionKind()
@@ -91,7 +91,7 @@ func otherKind(got, want schema.GroupVersionKind, why error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, why))
 }
 
-// packageOf is how messages name the place of a group's kinds.
+// packageOf is the package of a group's kinds, as messages name it.
 func packageOf(group string) string {
 	if group == "" || group == "events.k8s.io" {
 		return "core"

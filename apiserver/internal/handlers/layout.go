@@ -9,9 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// reformat turns JSON into YAML, or indents it. What would become many times as long
-// stays as it is, which is YAML, too: an object may have 10,000 levels, and a line of
-// its own for each, indented by two more than the last, makes 200 MB of 60 kB.
+// reformat turns JSON into YAML, or indents it. JSON that would become many times as
+// long stays as it is, which is valid YAML, too: an object may have 10,000 levels,
+// and a line for each, indented by two more than the one before, makes 200 MB out of
+// 60 kB.
 func reformat(f form, text []byte) ([]byte, error) {
 	wanted := f.pretty || f.media == runtime.ContentTypeYAML
 	switch {
@@ -32,15 +33,16 @@ func reformat(f form, text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// indent is what each level is indented by. Texts may grow mostSpread times, which
-// ordinary objects do two or three times, or to as much as is nothing to a server.
+// indent is what each level is indented by. A text may grow to mostSpread times
+// its length (ordinary objects grow two- or threefold), or to a size that is
+// negligible for a server.
 const (
 	indent     = "  "
 	mostSpread = 16
 	anySpread  = 1 << 20
 )
 
-// spreads tells whether JSON would grow too much if each of its values had a line.
+// spreads reports whether JSON would grow too much if each of its values had a line.
 func spreads(text []byte) bool {
 	size, depth, quoted := len(text), 0, false
 	for i := 0; i < len(text); i++ {

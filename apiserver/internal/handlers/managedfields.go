@@ -13,12 +13,12 @@ import (
 	"kctl/proto/core"
 )
 
-// maxManagerName is how many bytes of a user agent become a manager's name at
-// most; upstream's.
+// maxManagerName is the maximum length, in bytes, of a manager's name from a
+// user agent; upstream's.
 const maxManagerName = 128
 
-// managerOf is the name of the field manager: what the client says, or else the
-// program's name at the beginning of its user agent (Kubernetes docs,
+// managerOf is the name of the field manager: fieldManager, or otherwise the
+// program's name at the beginning of the user agent (Kubernetes docs,
 // "Server-Side Apply", "Field managers").
 func managerOf(fieldManager, userAgent string) string {
 	if fieldManager != "" {
@@ -45,7 +45,7 @@ func (c *call) by(fieldManager string) managedfields.Manager {
 	return managedfields.Manager{Name: managerOf(fieldManager, c.gin.Request.UserAgent()), Subresource: c.subresource}
 }
 
-// tracked makes the field manager the owner of what the change changes.
+// tracked makes the field manager the owner of the changed fields.
 func (c *call) tracked(admit registry.Admit, fieldManager string) registry.Admit {
 	if c.tracker == nil {
 		return admit
@@ -56,8 +56,8 @@ func (c *call) tracked(admit registry.Admit, fieldManager string) registry.Admit
 	return guardManagedFields(admit)
 }
 
-// guardManagedFields undoes what admission does to the managedFields where it
-// makes them unreadable, and warns of it.
+// guardManagedFields undoes a change of managedFields by admission that makes
+// them unreadable, and warns about it.
 func guardManagedFields(admit registry.Admit) registry.Admit {
 	mutate := admit.Mutate
 	admit.Mutate = func(ctx context.Context, obj, old core.Object) error {

@@ -11,17 +11,17 @@ import (
 	"kctl/proto/core"
 )
 
-// maxMergeSteps bounds the work of one strategic merge patch, to a second or two:
-// enough for lists of 7,000 elements. The library looks for each element of a list
-// among all others, those that are stored included, so that a short patch of one
-// element of a long list can keep a processor busy for minutes.
+// maxMergeSteps bounds the work of one strategic merge patch to a second or two:
+// enough for lists of 7,000 elements. The library searches for each element of a
+// list, stored ones included, among all others, so that a short patch of one
+// element of a long list could keep a CPU busy for minutes.
 const maxMergeSteps = 50_000_000
 
-// shortMerge is as many bytes, of an object and a patch, as can't become many steps,
-// however often elements are in each other. Most patches are of this kind.
+// shortMerge is a size of object and patch, in bytes, below which there can't be
+// many steps, however deeply elements are nested. Most patches are that short.
 const shortMerge = 4 << 10
 
-// checkMerge refuses a patch that is too much work.
+// checkMerge refuses a patch that takes too much work.
 func checkMerge(patch, current map[string]any, kind core.Object) error {
 	schema, err := strategicpatch.NewPatchMetaFromStruct(kind)
 	if err != nil {
@@ -33,11 +33,11 @@ func checkMerge(patch, current map[string]any, kind core.Object) error {
 	return nil
 }
 
-// mergeSteps is how often elements are held against each other. What the schema
-// does not know is left to the merge to refuse.
+// mergeSteps is how often elements are compared with each other. Fields unknown
+// to the schema are left for the merge to refuse.
 func mergeSteps(patch, current map[string]any, schema strategicpatch.LookupPatchMeta) int {
 	steps := 0
-	lengths := map[string]int{} // of the lists of a field: its elements, their order, those that go
+	lengths := map[string]int{} // of a field's lists: its elements, their order, the deleted ones
 	for key, value := range patch {
 		switch value := value.(type) {
 		case map[string]any:
@@ -66,7 +66,7 @@ func mergeSteps(patch, current map[string]any, schema strategicpatch.LookupPatch
 	return steps
 }
 
-// elementSteps are those within elements that are there already.
+// elementSteps are the steps within elements that already exist.
 func elementSteps(elements, stored []any, mergeKey string, schema strategicpatch.LookupPatchMeta) int {
 	known := make(map[string]map[string]any, len(stored))
 	for _, element := range stored {

@@ -11,16 +11,16 @@ import (
 	"kctl/apiserver/internal/accept"
 )
 
-// form is how a client wants an object.
+// form is the form in which a client wants an object.
 type form struct {
 	media  string // one of runtime.ContentType…
 	as     string // "", "Table" or "PartialObjectMetadata"
-	list   bool   // as a list of these
-	group  string // version of what it is sent as: "v1", "v1beta1"
+	list   bool   // as a list of them
+	group  string // version of that kind: "v1", "v1beta1"
 	pretty bool
 }
 
-// plain reports whether stored bytes are what is wanted.
+// plain reports whether the stored bytes are in that form.
 func (f form) plain() bool {
 	return f.media == runtime.ContentTypeJSON && f.as == "" && !f.pretty
 }
@@ -30,7 +30,7 @@ const (
 	asMetadata = "PartialObjectMetadata"
 )
 
-// negotiate reads what the client accepts.
+// negotiate chooses the form from the Accept header.
 func (c *call) negotiate(stream bool) (form, error) {
 	have := func(f form) bool {
 		return !c.jsonOnly || f.as != "" || f.media != runtime.ContentTypeProtobuf
@@ -46,15 +46,15 @@ func (c *call) negotiate(stream bool) (form, error) {
 	return f, nil
 }
 
-// mediaType is that of an answer that has no other forms: neither a
-// table nor metadata alone. The error is a 406.
+// mediaType negotiates the media type of an answer that can't be a table or
+// metadata alone. The error is a 406.
 func mediaType(r *http.Request) (string, error) {
 	f, err := best(r, false, func(f form) bool { return f.as == "" })
 	return f.media, err
 }
 
-// best is what the client likes best of the forms that we have for it, in its
-// order among equals.
+// best is the client's preferred one of the supported forms; among equals, the
+// first in its list.
 func best(r *http.Request, stream bool, have func(form) bool) (form, error) {
 	if strings.Join(r.Header.Values("Accept"), "") == "" {
 		return form{media: runtime.ContentTypeJSON}, nil
@@ -93,8 +93,8 @@ func formOf(c accept.Clause, stream bool) (form, bool) {
 	return f, known && (c.Params["g"] == metav1.GroupName)
 }
 
-// negotiateRead is negotiate for a read: an object is not sent as a list, and a
-// list not as one object.
+// negotiateRead is negotiate for a read: an object can't be sent as a list, nor
+// a list as an object.
 func (c *call) negotiateRead(list bool) error {
 	f, err := c.negotiate(false)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// query reads typed values out of a query and keeps the first error.
+// query reads typed values from a query and keeps the first error.
 type query struct {
 	url.Values
 	err error
@@ -36,7 +36,7 @@ func (q *query) int64(name string) *int64 {
 
 func (c *call) query() *query { return &query{Values: c.gin.Request.URL.Query()} }
 
-// listOptions reads what of a collection is asked for.
+// listOptions reads a collection's options.
 func (c *call) listOptions() (registry.ListOptions, *query, error) {
 	q := c.query()
 	o := registry.ListOptions{

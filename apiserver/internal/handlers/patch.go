@@ -57,15 +57,15 @@ func (c *call) patch() error {
 	return c.respond(http.StatusOK, e)
 }
 
-// patchType is the request's content type, letter by letter as it was written:
-// upstream's routes tell patches apart by it.
+// patchType is the request's content type exactly as it was written: upstream's
+// routes distinguish patches by it.
 func (c *call) patchType() string {
 	media, _, _ := strings.Cut(c.header("Content-Type"), ";")
 	return strings.TrimSpace(media)
 }
 
-// unsupportedPatch is upstream's answer to a format that is none. Its custom
-// resources name those that they take, others don't.
+// unsupportedPatch is upstream's answer to an unknown format. It names the
+// accepted ones for custom resources only.
 func (c *call) unsupportedPatch(taken []string) error {
 	if c.custom {
 		return unsupported("", "", taken...)
@@ -94,7 +94,7 @@ func (c *call) patchOptions(media types.PatchType) (*metav1.PatchOptions, error)
 	return options, invalidOptions("PatchOptions", validation.ValidatePatchOptions(options, media))
 }
 
-// patched is what the patch makes of current, which it takes apart for it.
+// patched returns the result of the patch on current, which it modifies.
 func (c *call) patched(current core.Object, patch patcher, fieldValidation string) (core.Object, error) {
 	putBack := func(core.Object) {}
 	if patch.parts != nil && !c.jsonOnly {
@@ -125,7 +125,7 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	putBack(obj)
 	switch {
 	case c.jsonOnly && c.subresource == "status":
-		// Nothing but the status is taken, so it says in vain what object that is of.
+		// Only the status is used, so the patch's identity of the object is ignored.
 		obj.SetUID(current.GetUID())
 	case c.jsonOnly:
 		if err := keepsOwnKind(obj, c.kind); err != nil {
@@ -136,7 +136,7 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 			return nil, invalidPatch(err)
 		}
 		if kind, ok := obj.GetObjectKind().(*metav1.TypeMeta); ok && kind.APIVersion == "" {
-			// Upstream finds nothing in an object without a version.
+			// Upstream does not find fields in an object without a version.
 			return nil, c.nameless()
 		}
 	}
@@ -144,7 +144,7 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	return obj, c.checkPatched(obj, current)
 }
 
-// checkPatched refuses what makes an object another one.
+// checkPatched refuses a patch that changes the object's identity.
 func (c *call) checkPatched(obj, current core.Object) error {
 	if err := c.checkPlace(obj); err != nil {
 		return err
@@ -192,14 +192,14 @@ func (c *call) judgePatch(strict []error, fieldValidation string) error {
 	return nil
 }
 
-// patcher is a patch that was read.
+// patcher is a decoded patch.
 type patcher struct {
 	apply func([]byte) ([]byte, error)
-	// parts are what the patch names of an object; nil if that is not known.
+	// parts are the fields that the patch touches; nil if unknown.
 	parts *parts
-	// doubled are the fields that the patch itself has twice.
+	// doubled are duplicate fields in the patch itself.
 	doubled []error
-	// keepsKind: what the patch says of the kind is passed over.
+	// keepsKind: the patch's kind is ignored.
 	keepsKind bool
 }
 
@@ -233,7 +233,7 @@ func readPatch(media types.PatchType, body []byte, newObject func() core.Object)
 
 var errNoPatch = apierrors.NewBadRequest("invalid JSON patch")
 
-// patchTypes are the formats that the resource takes.
+// patchTypes are the formats that the resource accepts.
 func (c *call) patchTypes() []string {
 	if c.custom {
 		return jsonOnlyPatchTypes
@@ -246,8 +246,8 @@ var (
 	jsonOnlyPatchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 )
 
-// unrestorable is in upstream's words why the result of a strategic merge patch is no
-// such object: there it is made of fields and not of text.
+// unrestorable says, in upstream's words, why the result of a strategic merge patch
+// is not an object of the kind: upstream builds it from fields and not from text.
 func unrestorable(text []byte, object core.Object, otherwise error) error {
 	var status apierrors.APIStatus
 	var fields map[string]any
@@ -260,8 +260,8 @@ func unrestorable(text []byte, object core.Object, otherwise error) error {
 	return otherwise
 }
 
-// invalidPatch says that what a patch makes is no such object. The object
-// itself is not shown: it may hold secrets.
+// invalidPatch is the error for a patch whose result is not an object of the
+// kind. It does not show the object, which may hold secrets.
 func invalidPatch(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && !apierrors.IsBadRequest(err) {

@@ -22,12 +22,12 @@ import (
 // maxPatchOperations bounds the work of one JSON patch; upstream's.
 const maxPatchOperations = 10000
 
-// A patch that copies what it copied doubles with each operation; this is how
-// many bytes all copies of one patch may have, upstream's. The library keeps
-// its bound in a variable of its own.
+// A patch that copies its own copies doubles with each operation; this bounds
+// the bytes of all copies of one patch; upstream's. The library keeps the bound
+// in a package variable.
 func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
 
-// jsonPatchOp is one line of a JSON patch (RFC 6902).
+// jsonPatchOp is one operation of a JSON patch (RFC 6902).
 type jsonPatchOp struct {
 	Op    string `json:"op"`
 	From  string `json:"from"`
@@ -63,7 +63,7 @@ func jsonPatcher(body []byte) (patcher, error) {
 	}}, nil
 }
 
-// applyJSONPatch makes an error of the library's panics: it has some where an
+// applyJSONPatch turns the library's panics into errors: there are some if an
 // operation on the whole object (path "") has no value.
 func applyJSONPatch(patch jsonpatch.Patch, before []byte) (after []byte, err error) {
 	defer func() {
@@ -97,8 +97,8 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 		return patcher{}, apierrors.NewBadRequest(err.Error())
 	}
 	return patcher{doubled: doubled, parts: partsOf(object), keepsKind: true, apply: func(before []byte) (after []byte, err error) {
-		// An order of elements that have no key to be ordered by makes the library
-		// panic, and kube-apiserver drop the connection.
+		// An order directive for elements without a key makes the library panic, and
+		// kube-apiserver drop the connection.
 		defer func() {
 			if fault := recover(); fault != nil {
 				after, err = nil, apierrors.NewBadRequest(fmt.Sprintf("the strategic merge patch can't be applied: %v", fault))
@@ -113,7 +113,7 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 				return nil, err
 			}
 		}
-		// The merge takes the patch to pieces, and there may be another attempt.
+		// The merge modifies the patch, and there may be another attempt.
 		merged, err := strategicpatch.StrategicMergeMapPatch(current, runtime.DeepCopyJSON(object), kind)
 		if err != nil {
 			return nil, unmergeable(err)
@@ -123,7 +123,7 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 }
 
 // unmergeable is upstream's answer to a strategic merge patch that can't be
-// applied: only of some faults it knows that they are the client's.
+// applied: it recognises only some faults as the client's.
 func unmergeable(err error) error {
 	for _, fault := range []error{
 		mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
@@ -136,18 +136,17 @@ func unmergeable(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
-// readObject reads a patch that is an object, and says which fields it has
-// twice.
+// readObject reads a patch that is an object, and returns its duplicate fields.
 func readObject(body []byte) (object map[string]any, doubled []error, err error) {
 	doubled, err = kjson.UnmarshalStrict(body, &object)
 	return object, doubled, err
 }
 
-// maxPatchDepth is deeper than any object is. Merging reads what is left of a
-// patch anew at each level, so that its work grows with size times depth.
+// maxPatchDepth is deeper than any real object. Merging reads the rest of a
+// patch again at each level, so its work grows with size times depth.
 const maxPatchDepth = 128
 
-// depthOf is how deep objects and arrays stand in each other in valid JSON.
+// depthOf is how deeply objects and arrays are nested in valid JSON.
 func depthOf(text []byte) int {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -167,9 +166,9 @@ func depthOf(text []byte) int {
 	return deepest
 }
 
-// unprocessable says that a patch was understood and cannot be applied.
+// unprocessable is the error for a patch that was understood but cannot be applied.
 func unprocessable(err error) error {
-	// The library wraps nothing where there is nothing more to say.
+	// The library wraps nothing if there is nothing to add.
 	why := strings.TrimSuffix(err.Error(), ": %!w(<nil>)")
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,

@@ -9,18 +9,17 @@ import (
 	"kctl/proto/core"
 )
 
-// parts are the fields of an object that a patch names. The others are what it
-// was: a kubelet that patches a pod's status does not have the pod's spec taken
-// to pieces and put together again.
+// parts are the fields of an object that a patch names. The others are left
+// alone: when a kubelet patches a pod's status, the pod's spec is not converted
+// back and forth.
 type parts struct {
 	fields map[string]bool
 	// managedFields: the patch may change metadata.managedFields.
 	managedFields bool
 }
 
-// partsOf are those of a merge patch or a strategic merge patch that was read.
-// Nothing is known, and nil returned, of one with a directive for the whole
-// object.
+// partsOf are the parts of a decoded merge patch or strategic merge patch; nil,
+// for unknown, if it has a directive for the whole object.
 func partsOf(patch map[string]any) *parts {
 	p := &parts{fields: map[string]bool{}}
 	for name, value := range patch {
@@ -48,7 +47,7 @@ func touchesManagedFields(metadata any) bool {
 	return false
 }
 
-// setAside empties obj of what the patch leaves alone. The function that it
+// setAside removes from obj what the patch leaves alone. The function it
 // returns puts that into the patched object, which is of the same type.
 func (p *parts) setAside(obj core.Object) (putBack func(patched core.Object)) {
 	whole := reflect.ValueOf(obj).Elem()

@@ -9,13 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// maxPatchSteps bounds the work of one JSON patch, to two seconds: enough for 10,000
-// operations on lists of 10,000 elements. For each element that is put into a list or
-// taken out of it, but at its end, the library copies the list.
+// maxPatchSteps bounds the work of one JSON patch to two seconds: enough for 10,000
+// operations on lists of 10,000 elements. For each element inserted into a list or
+// removed from it, except at the end, the library copies the list.
 const maxPatchSteps = 200_000_000
 
-// checkOperations refuses a patch that is too much work. Which list an operation is about
-// is not known before those before it are done: each may be about the longest.
+// checkOperations refuses a patch that takes too much work. Which list an operation
+// concerns is unknown until the earlier ones are done, so each is assumed to concern the
+// longest.
 func checkOperations(operations []jsonPatchOp, body, before []byte) error {
 	moving := 0
 	for _, op := range operations {
@@ -40,7 +41,7 @@ func checkOperations(operations []jsonPatchOp, body, before []byte) error {
 	return nil
 }
 
-// moves: the elements of a list may have to move for the operation.
+// moves: the operation may have to move the elements of a list.
 func (op jsonPatchOp) moves() bool {
 	switch op.Op {
 	case "add", "copy", "remove":
@@ -51,7 +52,7 @@ func (op jsonPatchOp) moves() bool {
 	return false
 }
 
-// inList: the pointer may be that of an element which is there.
+// inList: the pointer may be that of an existing element.
 func inList(pointer string) bool {
 	_, err := strconv.Atoi(pointer[strings.LastIndexByte(pointer, '/')+1:])
 	return err == nil

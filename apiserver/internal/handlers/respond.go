@@ -16,14 +16,14 @@ import (
 	"kctl/apiserver/internal/scheme"
 )
 
-// metaScheme knows the forms that objects of any kind can take.
+// metaScheme knows the kinds as which objects of any kind can be sent.
 var metaScheme = newMetaScheme()
 
 func newMetaScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	if err := metav1.AddMetaToScheme(s); err != nil {
-		panic(err) // only where two types claim one kind
+		panic(err) // only if two types claim one kind
 	}
 	return s
 }
@@ -33,7 +33,7 @@ var (
 	protobufMeta    = protobuf.NewSerializer(metaScheme, metaScheme)
 )
 
-// respond answers with one object in the form that the client accepts.
+// respond answers with one object in the negotiated form.
 func (c *call) respond(code int, e registry.Encoded) error {
 	f, err := c.negotiate(false)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *call) respond(code int, e registry.Encoded) error {
 	return nil
 }
 
-// transform brings a stored object into another form.
+// transform converts a stored object into another form.
 func (c *call) transform(f form, e registry.Encoded) ([]byte, error) {
 	switch f.as {
 	case asTable:
@@ -98,7 +98,7 @@ func marshal(f form, obj runtime.Object) ([]byte, error) {
 	return reformat(f, text)
 }
 
-// partialOf reads nothing but the metadata of a stored object.
+// partialOf reads only the metadata of a stored object.
 func partialOf(f form, e registry.Encoded) (*metav1.PartialObjectMetadata, error) {
 	partial := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(e.JSON, partial); err != nil {
@@ -108,7 +108,7 @@ func partialOf(f form, e registry.Encoded) (*metav1.PartialObjectMetadata, error
 	return partial, nil
 }
 
-// respondObject answers with an object that is not the resource's own kind.
+// respondObject answers with an object that is not of the resource's kind.
 func (c *call) respondObject(code int, obj runtime.Object) error {
 	f, err := c.negotiate(false)
 	if err != nil {
@@ -176,14 +176,14 @@ var (
 )
 
 // listParts is a list in JSON: a head, and the stored objects between commas.
-// What kind they are of is said by the list alone, as upstream's typed lists have
-// it: clients compare them with objects that bear no kind.
+// Only the list has a kind, as in upstream's typed lists: clients compare the
+// objects with ones without a kind.
 func (c *call) listParts(list registry.List) ([][]byte, error) {
 	head := struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        any `json:"metadata"`
 	}{c.listType(), listMeta(list)}
-	if c.jsonOnly { // such lists say of the last page that it is the last
+	if c.jsonOnly { // such lists mark the last page
 		head.Metadata = struct {
 			Continue        string `json:"continue"`
 			Remaining       *int64 `json:"remainingItemCount,omitempty"`
@@ -202,7 +202,7 @@ func (c *call) listParts(list registry.List) ([][]byte, error) {
 	parts = append(parts, append(text[:len(text)-1], `,"items":[`...))
 	for i, item := range list.Items {
 		object, named := bytes.CutPrefix(item.JSON, kind)
-		if c.jsonOnly { // custom resources say it each
+		if c.jsonOnly { // each custom resource has its own
 			object, named = item.JSON, false
 		}
 		parts = append(parts, beforeItem(i, named), object)
@@ -210,8 +210,8 @@ func (c *call) listParts(list registry.List) ([][]byte, error) {
 	return append(parts, listEnd), nil
 }
 
-// beforeItem is what comes before an object of a list, with the brace that went
-// with its kind: each part that is written costs time of its own.
+// beforeItem precedes an object of a list, with the brace that was cut off with
+// its kind: each part that is written separately costs time.
 func beforeItem(i int, brace bool) []byte {
 	switch {
 	case i == 0 && brace:
@@ -224,7 +224,7 @@ func beforeItem(i int, brace bool) []byte {
 	return listComma
 }
 
-// kindOfItems is how the stored objects begin, with what they are.
+// kindOfItems is the beginning of all stored objects: their kind and version.
 func (c *call) kindOfItems() ([]byte, error) {
 	text, err := json.Marshal(c.itemType())
 	if err != nil {
@@ -248,7 +248,7 @@ func listMeta(list registry.List) metav1.ListMeta {
 	return metav1.ListMeta{ResourceVersion: list.ResourceVersion, Continue: list.Continue, RemainingItemCount: list.Remaining}
 }
 
-// listObject is a list decoded, as the client wants it.
+// listObject is a decoded list in the form that the client wants.
 func (c *call) listObject(f form, list registry.List) (runtime.Object, error) {
 	switch f.as {
 	case asTable:

@@ -8,11 +8,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// unmarshalStrict reads JSON into an empty object and tells of unknown and
-// doubled fields, as sigs.k8s.io/json does, whose words users are used to. Its
-// four passes take longer than anything else in a create, and nearly all bodies
-// are flawless: a quicker decoder reads these, one that refuses whatever the
-// other would refuse or tell of, and what it refuses is read again.
+// unmarshalStrict reads JSON into an empty object and reports unknown and
+// duplicate fields as sigs.k8s.io/json does, whose messages users know. That
+// library's four passes take longer than anything else in a create, and nearly
+// all bodies are flawless: these are read by a faster decoder, which refuses
+// everything that the other would refuse or report; what it refuses is read
+// again.
 func unmarshalStrict(body []byte, into runtime.Object) (strict []error, err error) {
 	if readsFast(into) {
 		if fast.Unmarshal(body, into, fast.RejectUnknownMembers(true)) == nil {
@@ -23,7 +24,7 @@ func unmarshalStrict(body []byte, into runtime.Object) (strict []error, err erro
 	return kjson.UnmarshalStrict(body, into)
 }
 
-// readsFast leaves out types that read themselves: they have rules of their own.
+// readsFast excludes types with an UnmarshalJSON method: they have rules of their own.
 func readsFast(into runtime.Object) bool {
 	_, own := into.(interface{ UnmarshalJSON([]byte) error })
 	return !own && reflect.TypeOf(into).Elem().Kind() == reflect.Struct

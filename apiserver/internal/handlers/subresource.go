@@ -16,12 +16,12 @@ import (
 	"kctl/proto/core"
 )
 
-// connect hands the connection to a subresource that answers by itself.
+// connect hands the request to a subresource that answers it itself.
 func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error) error {
 	if c.subresource == "log" {
-		return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name) // it is read, and no connection
+		return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name) // it is a read, not a connection
 	}
-	if c.gin.Request.URL.Query().Has("dryRun") { // whoever asks must not have it done
+	if c.gin.Request.URL.Query().Has("dryRun") { // the request must not be carried out
 		return apierrors.NewBadRequest("dryRun is not supported")
 	}
 	if c.gin.Request.Method == http.MethodGet && c.intoPod() {
@@ -40,13 +40,13 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 	return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name)
 }
 
-// intoPods are subresources that let users do things in a pod. Browsers open
-// WebSockets by GET, and the right to get is given to those who only look
+// intoPods are subresources that let users act inside a pod. Browsers open
+// WebSockets with GET, but the right to get is given to users who may only look
 // (Kubernetes docs, "AuthorizePodWebsocketUpgradeCreatePermission").
 var intoPods = map[string]bool{"exec": true, "attach": true, "portforward": true}
 
-// intoPod tells whether the connection leads into a pod, be it by way of what
-// the pod's kubelet serves.
+// intoPod reports whether the connection leads into a pod, also through its
+// kubelet's endpoints.
 func (c *call) intoPod() bool {
 	if c.resource != core.Nodes || c.subresource != "proxy" {
 		return intoPods[c.subresource]
@@ -60,7 +60,7 @@ func leadsIntoPod(kubeletPath string) bool {
 	return intoPods[strings.ToLower(first)]
 }
 
-// connectCreate gives an object to a subresource and answers with its answer.
+// connectCreate passes an object to a subresource and answers with its result.
 func (c *call) connectCreate(sub registry.Subresource) error {
 	if _, err := mediaType(c.gin.Request); err != nil {
 		return err

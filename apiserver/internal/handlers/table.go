@@ -23,8 +23,8 @@ func (c *call) include() (metav1.IncludeObjectPolicy, error) {
 	}
 }
 
-// table prints objects as rows. With each row goes the metadata of its object,
-// or all of it, or nothing, as includeObject asks.
+// table prints objects as rows. Each row includes its object's metadata, the
+// whole object, or nothing, as includeObject says.
 func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
 	include, err := c.include()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-// update puts an object in the place of the stored one.
+// update replaces the stored object.
 func (c *call) update() error {
 	if _, err := c.negotiate(false); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (c *call) update() error {
 	}
 	registry.UniqueOwners(c.ctx, obj, "")
 	change := func(core.Object) (core.Object, error) {
-		// The registry may ask again, and changes what it is given.
+		// The registry may call this again, and modifies what it gets.
 		return obj.DeepCopyObject().(core.Object), nil
 	}
 	admit := c.tracked(c.admit(admission.Update, options, options.DryRun), options.FieldManager)

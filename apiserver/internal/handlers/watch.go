@@ -20,20 +20,20 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// defaultWatchTime is how long a watch lasts whose client names no time: between
+// defaultWatchTime is how long a watch without timeoutSeconds lasts: between
 // this and twice this, so that clients do not all come back at once. Upstream's.
 const defaultWatchTime = 30 * time.Minute
 
-// gather is how long after events were sent those that follow are left to come
-// together. To send takes this server and its client several times as long as an
-// event in it does; who sees fewer than hundreds of events a second waits for none.
+// gather is how long events are collected after a write before the next one. A
+// write costs this server and its client several times as much as an event in it; a
+// client that sees fewer than hundreds of events a second never waits.
 const gather = 2 * time.Millisecond
 
-// eventPatience is how long a client may take to read one event where others wait
-// for it.
+// eventPatience is how long a client may take to read one event while other
+// requests wait for its seat.
 const eventPatience = time.Minute
 
-// watch follows a collection until the client goes or the time is up.
+// watch follows a collection until the client goes or its time is up.
 func (c *call) watch(o registry.ListOptions, q *query) error {
 	least := cmp.Or(c.WatchTime, defaultWatchTime)
 	timeout := least + rand.N(least)
@@ -58,7 +58,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	var source iter.Seq2[registry.WatchEvent, bool]
 	switch {
 	case apierrors.IsResourceExpired(err):
-		// Upstream tells it as an event, and clients look for it there.
+		// Upstream sends this as an event, and clients look for it there.
 		source = expired(err)
 	case err != nil:
 		return err
@@ -72,8 +72,8 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	return events.follow(source)
 }
 
-// follow sends events as one endless answer.
-// What is ready at one time goes at once.
+// follow sends events as one endless answer. Events that are ready at the same
+// time go in one write.
 func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
 	s.begin()
 	for event, more := range events {
@@ -90,9 +90,9 @@ func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
 	return nil
 }
 
-// hurry bounds how long the client may take for the next event of those that were
-// there at first: until it has them, it holds a seat for which others wait. Whoever
-// has them may take their time, as a terminal that stands still does.
+// hurry bounds how long the client may take for the next one of the initial events:
+// until it has them all, it holds a seat for which others wait. After that it may
+// take its time, as a paused terminal does.
 func (s *stream) hurry() error {
 	now := time.Now()
 	if s.atEase || now.Sub(s.hurried) < eventPatience/4 {
@@ -102,12 +102,12 @@ func (s *stream) hurry() error {
 	return s.writeBy(now.Add(eventPatience))
 }
 
-// begun returns what is called when all has been sent that was there at first.
+// begun returns what is called when all initial events have been sent.
 func (s *stream) begun(leave func()) func() {
 	return func() {
 		s.atEase = true
 		if !s.hurried.IsZero() {
-			_ = s.writeBy(time.Time{}) // a client that is gone is noticed by the next event
+			_ = s.writeBy(time.Time{}) // the next event notices a client that is gone
 		}
 		if leave != nil {
 			leave()
@@ -126,11 +126,11 @@ func (s *stream) writeBy(end time.Time) error {
 type stream struct {
 	*call
 	form form
-	// atEase: the client has what was there at first. Until then hurried is when it
-	// was last told to hurry.
+	// atEase: the client has the initial events. Until then, hurried is when its
+	// deadline was last set.
 	atEase  bool
 	hurried time.Time
-	// columnsSent: a table's columns stand in its first event only.
+	// columnsSent: only a table's first event has the columns.
 	columnsSent bool
 }
 
@@ -157,7 +157,7 @@ func (s *stream) send(event registry.WatchEvent) error {
 	return nil
 }
 
-// frame is the event as it goes over the wire.
+// frame is the event as it is sent.
 func (s *stream) frame(event registry.WatchEvent) ([]byte, error) {
 	if s.form.plain() {
 		if event.Frame != nil {
@@ -216,10 +216,10 @@ func jsonFrame(kind string, object []byte) []byte {
 	return append(framed, "}\n"...)
 }
 
-// lengthBytes are before each event in protobuf, big end first.
+// lengthBytes precede each event in protobuf, big-endian.
 const lengthBytes = 4
 
-// protobufFrame is a WatchEvent behind its length.
+// protobufFrame is a WatchEvent preceded by its length.
 func protobufFrame(kind string, object []byte) ([]byte, error) {
 	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object}}
 	body, err := event.Marshal()

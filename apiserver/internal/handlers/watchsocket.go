@@ -13,12 +13,12 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// overSocket sends events as messages of a WebSocket: text, or bytes where the
-// client wants protobuf. end ends the watch once the client has gone. There is
-// nobody to tell an error to.
+// overSocket sends events as messages of a WebSocket: text, or binary if the
+// client wants protobuf. end ends the watch once the client has gone. Errors
+// have no one to go to.
 func (s *stream) overSocket(events iter.Seq2[registry.WatchEvent, bool], end func()) {
 	websocket.Server{Handshake: firstProtocol, Handler: func(socket *websocket.Conn) {
-		// A hijacked connection's end is seen by reading it only. Closing the
+		// Only reading shows that a hijacked connection has ended. Closing the
 		// socket, when this handler returns, ends the goroutine.
 		go func() {
 			defer end()
@@ -39,7 +39,7 @@ func (s *stream) overSocket(events iter.Seq2[registry.WatchEvent, bool], end fun
 	}}.ServeHTTP(s.gin.Writer, s.gin.Request)
 }
 
-// message is the event as a message has it, which needs no length before it.
+// message is the event as a message, which needs no length prefix.
 func (s *stream) message(event registry.WatchEvent) (any, error) {
 	framed, err := s.frame(event)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *stream) message(event registry.WatchEvent) (any, error) {
 	return string(framed), nil
 }
 
-// firstProtocol agrees to what the client likes best: events are the same in all
+// firstProtocol agrees to the client's first choice: events are the same in all
 // of them.
 func firstProtocol(config *websocket.Config, _ *http.Request) error {
 	if len(config.Protocol) > 1 {
@@ -60,7 +60,7 @@ func firstProtocol(config *websocket.Config, _ *http.Request) error {
 	return nil
 }
 
-// expired is what a watch consists of whose revision is gone.
+// expired is the only event of a watch whose revision is gone.
 func expired(err error) iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
 		yield(cache.ErrorEvent(err), false)

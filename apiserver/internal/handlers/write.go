@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// gzipFrom is how long a body must be to be compressed; upstream's.
+// gzipFrom is the length from which bodies are compressed; upstream's.
 const gzipFrom = 128 << 10
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -19,7 +19,7 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// write answers with the parts of a body, one behind the other.
+// write answers with the parts of a body, one after the other.
 func (c *call) write(code int, contentType string, parts ...[]byte) {
 	w := c.gin.Writer
 	header := w.Header()
@@ -41,14 +41,14 @@ func (c *call) write(code int, contentType string, parts ...[]byte) {
 	writeParts(w, parts)
 }
 
-// chunk is how much is handed to the connection at once: single objects of a
+// chunk is how much is passed to the connection at once: single objects of a
 // list are small, and each write costs the layers below some work.
 const chunk = 64 << 10
 
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk); return &b }}
 
-// writeParts copies parts into chunks. Errors are not looked at: the client is
-// gone, and the connection ends with the request.
+// writeParts copies parts into chunks. It ignores errors: the client is gone,
+// and the connection ends with the request.
 func writeParts(w http.ResponseWriter, parts [][]byte) {
 	if len(parts) == 1 {
 		_, _ = w.Write(parts[0])
