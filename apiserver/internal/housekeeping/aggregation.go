@@ -60,7 +60,7 @@ func (a *aggregation) sync(ctx context.Context, key facts.Key) (time.Duration, e
 }
 
 // collected are the rules of all other roles that the role's selectors match,
-// in the order of the roles' names, each once.
+// in the order of the roles' names, without duplicates.
 func collected(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
 	slices.SortFunc(all, func(a, b *rbacv1.ClusterRole) int { return cmp.Compare(a.Name, b.Name) })
 	var rules []rbacv1.PolicyRule
@@ -78,7 +78,7 @@ func collected(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.Po
 	return rules, nil
 }
 
-// withRules adds those of more that are not among the rules yet.
+// withRules adds the rules of more that are not among rules yet.
 func withRules(rules, more []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for _, rule := range more {
 		if !slices.ContainsFunc(rules, func(have rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(have, rule) }) {

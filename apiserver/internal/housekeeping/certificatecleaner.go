@@ -15,10 +15,10 @@ import (
 // How long requests stay (Kubernetes docs, "Certificate signing requests").
 const (
 	decidedStay = time.Hour      // approved, denied or failed
-	pendingStay = 24 * time.Hour // nobody has decided
+	pendingStay = 24 * time.Hour // not decided
 )
 
-// cleaner removes requests that are of no more use.
+// cleaner removes requests that are no longer useful.
 type cleaner struct{ *certificateRequests }
 
 func newCleaner(d *Dependencies) (Loop, error) {
@@ -35,7 +35,7 @@ func (c *cleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigning
 	return 0, ignoreGone(err, "remove a certificate signing request")
 }
 
-// useless is from when on nobody needs the request.
+// useless is the time after which the request is no longer needed.
 func useless(r *certificatesv1.CertificateSigningRequest) time.Time {
 	until := r.CreationTimestamp.Add(pendingStay)
 	if c := has(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed); c != nil {
@@ -47,7 +47,7 @@ func useless(r *certificatesv1.CertificateSigningRequest) time.Time {
 	return until
 }
 
-// ends is when the certificate that came of a request runs out.
+// ends is when the certificate issued for a request expires.
 func ends(certificate []byte) (time.Time, bool) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {

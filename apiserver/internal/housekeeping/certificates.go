@@ -21,8 +21,8 @@ import (
 	"kctl/proto/core"
 )
 
-// certificateRequests is what the loops of certificates have in common: each
-// looks at a request when it changes.
+// certificateRequests is common to the loops of certificates: each looks at a
+// request when it changes.
 type certificateRequests struct {
 	requests *facts.Mirror[*certificatesv1.CertificateSigningRequest]
 	store    registry.Resource
@@ -59,19 +59,19 @@ func has(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.Re
 	return nil
 }
 
-// write changes a request by /status or /approval, if it is still the one that
-// was looked at.
+// write changes a request through /status or /approval, if it is still in the
+// state that was looked at.
 func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.CertificateSigningRequest, subresource string, change func(r *certificatesv1.CertificateSigningRequest)) error {
 	err := registry.Modify(ctx, c.store, registry.Target{Name: seen.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		r, ok := current.(*certificatesv1.CertificateSigningRequest)
 		if !ok || r.UID != seen.UID {
 			return nil, apierrors.NewNotFound(core.CertificateSigningRequests.GVR().GroupResource(), seen.Name)
 		}
-		// What is asked for never changes: how far it is says whether the
-		// decision still stands. Times are left out: what was seen may be the
-		// writer's own object, whose clock is finer than what is stored.
+		// The spec never changes, so the status tells whether the decision still
+		// stands. Times are ignored: what was seen may be the writer's own object,
+		// whose times are finer than the stored ones.
 		if len(r.Status.Conditions) != len(seen.Status.Conditions) || len(r.Status.Certificate) != len(seen.Status.Certificate) {
-			return r, nil // the mirror will say so too
+			return r, nil // the mirror will show it, too
 		}
 		change(r)
 		return r, nil
@@ -83,14 +83,14 @@ func condition(t certificatesv1.RequestConditionType, reason, message string) ce
 	return certificatesv1.CertificateSigningRequestCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
 }
 
-// approver approves kubelets' requests for client certificates, where whoever
-// asks may have one.
+// approver approves kubelets' requests for client certificates, if the
+// requester may have one.
 type approver struct {
 	*certificateRequests
 	authorizer authz.Authorizer
 }
 
-// askAgainEvery is how often it is asked whether somebody may have one by now.
+// askAgainEvery is how often authorization of a requester is checked again.
 const askAgainEvery = time.Minute
 
 func newApprover(d *Dependencies) (Loop, error) {
@@ -128,7 +128,7 @@ func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSignin
 	return askAgainEvery, nil
 }
 
-// mayHave asks whether who asks for the certificate may create
+// mayHave asks whether the requester may create
 // certificatesigningrequests/SUBRESOURCE.
 func mayHave(r *certificatesv1.CertificateSigningRequest, subresource string) *authz.Attributes {
 	user := &request.User{Username: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups, Extra: map[string]authenticationv1.ExtraValue{}}
@@ -141,8 +141,7 @@ func mayHave(r *certificatesv1.CertificateSigningRequest, subresource string) *a
 	}}
 }
 
-// signer signs what was approved and one of Kubernetes' own signers is asked
-// for.
+// signer signs approved requests to Kubernetes' own signers.
 type signer struct {
 	*certificateRequests
 	authority *signing.Authority

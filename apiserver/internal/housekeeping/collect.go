@@ -17,19 +17,19 @@ import (
 	"kctl/proto/core"
 )
 
-// What is here decides about one object, and does it.
+// This file decides about one object, and carries the decision out.
 
-// standing is how one owner of an object is.
+// standing is the state of one owner of an object.
 type standing int
 
 const (
-	ownerStays standing = iota // or nobody here can tell
+	ownerStays standing = iota // or this can't be known here
 	ownerWaits                 // for its dependents to go first
 	ownerGone
 )
 
-// collect deletes an object all of whose owners are gone, or wait for it. Where
-// one stays, the object stays too, and no longer belongs to the others.
+// collect deletes an object if all its owners are gone or wait for it. If one
+// stays, the object stays too, and no longer belongs to the others.
 func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	of := map[standing][]types.UID{}
 	for _, owner := range object.owners {
@@ -51,9 +51,9 @@ func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object own
 	return o.delete(ctx, k, key, object)
 }
 
-// standingOf asks the mirror first and, before anything is deleted for it, the
-// store. An owner of a kind that is not served counts as there, and so does one
-// in a namespace, of an object that is in none.
+// standingOf asks the mirror first and, before anything is deleted because of
+// the answer, the store. An owner of a kind that is not served counts as
+// existing, and so does a namespaced owner of an object without a namespace.
 func (o *owners) standingOf(ctx context.Context, key facts.Key, owner metav1.OwnerReference) (standing, error) {
 	k := o.kind(groupKindOf(owner))
 	if k != nil && key.Namespace == "" && k.store.Info().Namespaced {
@@ -92,8 +92,8 @@ func (o *owners) standingOf(ctx context.Context, key facts.Key, owner metav1.Own
 	return ownerStays, nil
 }
 
-// endBefore deletes an object that an owner waits for: after its own dependents,
-// where it has some. In a circle somebody has to go first.
+// endBefore deletes an object that an owner waits for, after its own dependents
+// if it has any. In a cycle, one has to go first.
 func (o *owners) endBefore(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	dependents := o.dependentsOf(object.uid)
 	if len(dependents) == 0 {
@@ -120,10 +120,10 @@ func (o *owners) isWaiting(d dependent) bool {
 	return ok && object.waits() == metav1.FinalizerDeleteDependents
 }
 
-// delete asks for an object's end, unless it belongs to others by now than the
-// mirror says: the mirror of its owners may be ahead of its own, and have seen one
-// go that had let go of the object before. It is looked at again once its mirror
-// has that, too.
+// delete deletes an object, unless its owners differ from what the mirror says:
+// the mirror of its owners may be ahead of its own, and may have seen an owner go
+// that had released the object before. The object is looked at again once its own
+// mirror has caught up.
 func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	encoded, err := k.store.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
@@ -152,9 +152,9 @@ func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owne
 	return ignoreGone(err, "delete the dependent")
 }
 
-// endAfterDependents has the dependents of an object deleted that is to go after
-// them, and lets it go when none is left that holds it up: nobody waits for
-// itself, and those that wait too are looked at when they need not any more.
+// endAfterDependents deletes the dependents of an object that is to go after
+// them, and releases it when none is left that blocks it. An object does not
+// wait for itself; others that wait are looked at when they no longer need to.
 func (o *owners) endAfterDependents(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	held := false
 	self := dependent{k.store.Info().GVK().GroupKind(), key}
@@ -168,12 +168,12 @@ func (o *owners) endAfterDependents(ctx context.Context, k *kind, key facts.Key,
 		held = held || blocks
 	}
 	if held {
-		return nil // comes back when the last of them is gone
+		return nil // looked at again when the last of them is gone
 	}
 	return o.release(ctx, k, key, object)
 }
 
-// orphanAll takes an object away from its dependents, and lets it go.
+// orphanAll removes an object from its dependents' owners, and releases it.
 func (o *owners) orphanAll(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	for d := range o.dependentsOf(object.uid) {
 		of := o.kind(d.kind)
@@ -193,15 +193,15 @@ func (o *owners) release(ctx context.Context, k *kind, key facts.Key, object own
 	})
 }
 
-// disown takes the references to owners out of a dependent, whoever it is where
-// uid is empty.
+// disown removes the references to owners from a dependent; an empty uid means
+// whichever object has the name.
 func (o *owners) disown(ctx context.Context, k *kind, key facts.Key, uid types.UID, owners []types.UID) error {
 	return k.change(ctx, target{key, uid}, "take owners from the dependent", func(current core.Object) {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
 	})
 }
 
-// unblock has an object hold up no owner any more.
+// unblock makes an object no longer block its owners.
 func (o *owners) unblock(ctx context.Context, k *kind, key facts.Key, uid types.UID) error {
 	return k.change(ctx, target{key, uid}, "let the dependent hold up nobody", func(current core.Object) {
 		references := slices.Clone(current.GetOwnerReferences())
@@ -212,13 +212,13 @@ func (o *owners) unblock(ctx context.Context, k *kind, key facts.Key, uid types.
 	})
 }
 
-// target is one object, or whichever has the key where uid is empty.
+// target is one object, or if uid is empty, whichever has the key.
 type target struct {
 	key facts.Key
 	uid types.UID
 }
 
-// change changes an object, if it is still the one that is meant; what names the
+// change changes an object, if it is still the intended one; what names the
 // change in errors.
 func (k *kind) change(ctx context.Context, of target, what string, change func(current core.Object)) error {
 	err := registry.Modify(ctx, k.store, registry.Target{Namespace: of.key.Namespace, Name: of.key.Name}, func(current core.Object) (core.Object, error) {

@@ -25,28 +25,27 @@ import (
 )
 
 const (
-	// podsSoon is how long is waited after a pod has changed, because more of
-	// them are likely to.
+	// podsSoon is how long to wait after a pod has changed, because more changes
+	// are likely to follow.
 	podsSoon = 50 * time.Millisecond
-	// evictedUntil is how long an evicted pod counts as gone that has not begun to
-	// go; upstream's.
+	// evictedUntil is how long an evicted pod counts as gone although its deletion
+	// has not begun; upstream's.
 	evictedUntil = 2 * time.Minute
-	// rebudgetPeriod is how often budgets are worked out again, whatever
-	// happened: how many pods their owners want may have changed.
+	// rebudgetPeriod is how often budgets are computed again without any change of
+	// pods: their owners' replicas may have changed.
 	rebudgetPeriod = 5 * time.Minute
 )
 
-// disruptions works out how many pods of each disruption budget may go
+// disruptions computes how many pods of each disruption budget may go
 // (Kubernetes docs, "Specifying a Disruption Budget for your Application").
-// Pods are looked at when something happens to them, and only while there is a
-// budget; nothing is kept of them.
+// Pods are watched only while there is a budget, and not kept in memory.
 type disruptions struct {
 	*Dependencies
 	budgets *facts.Mirror[*policyv1.PodDisruptionBudget]
 	store   registry.Resource
 	pods    registry.Resource
 	worker  *worker
-	again   chan struct{} // there may be the first budget, or none any longer
+	again   chan struct{} // this may be the first budget, or the last one gone
 	clock   clock.Clock
 }
 
@@ -99,12 +98,12 @@ func (l *disruptions) follow(ctx context.Context) error {
 			case <-l.clock.After(retryPolicy.Delay(failures)):
 			}
 		}
-		// What happened in between was not seen.
+		// Changes in between were not seen.
 		l.budgets.Each(func(key facts.Key, _ *policyv1.PodDisruptionBudget) { l.worker.add(key) })
 	}
 }
 
-// watch follows pods until the watch breaks off or there are no budgets.
+// watch follows pods until the watch breaks or there are no budgets.
 func (l *disruptions) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -139,7 +138,7 @@ func (l *disruptions) watch(ctx context.Context) error {
 					return err
 				}
 			}
-			// Of all budgets of the namespace: the pod may have been another's before.
+			// All budgets of the namespace: the pod may have belonged to another before.
 			for _, b := range l.budgets.ByIndex(obj.GetNamespace()) {
 				l.worker.addAfter(facts.Key{Namespace: b.Namespace, Name: b.Name}, podsSoon)
 			}
@@ -187,7 +186,7 @@ func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudge
 	return pods, nil
 }
 
-// workOut writes b's status anew, and tells when to look again.
+// workOut updates b's status, and returns when to look again.
 func (l *disruptions) workOut(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) time.Duration {
 	now, again := l.clock.Now(), rebudgetPeriod
 	evicted := map[string]metav1.Time{}
@@ -241,7 +240,7 @@ func ready(pod *core.Pod) bool {
 	return false
 }
 
-// wanted is how many pods there should be, and how many of them ready.
+// wanted returns how many pods are expected, and how many of them have to be healthy.
 func (l *disruptions) wanted(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) (expected, desired int32, err error) {
 	least, most := b.Spec.MinAvailable, b.Spec.MaxUnavailable
 	if most == nil && (least == nil || least.Type == intstr.Int) {
@@ -267,8 +266,8 @@ func (l *disruptions) wanted(ctx context.Context, b *policyv1.PodDisruptionBudge
 	return expected, int32(scaled), nil
 }
 
-// scale is how many pods the owners of pods want. Of pods whose owner has no
-// number of replicas, there are as many as should be.
+// scale is how many pods the owners of pods want. Pods whose owner has no
+// number of replicas count as exactly wanted.
 func (l *disruptions) scale(ctx context.Context, namespace string, pods []*core.Pod) (int32, error) {
 	sum := int32(0)
 	seen := map[types.UID]bool{}
@@ -297,8 +296,8 @@ func (l *disruptions) scale(ctx context.Context, namespace string, pods []*core.
 	return sum, nil
 }
 
-// replicas is how many pods an owner wants, or who owns it; top is whose number
-// it is. ok is false where nobody has one.
+// replicas is how many pods an owner, or its own owner, wants; top is the
+// object that has the number. ok is false if none has.
 func (l *disruptions) replicas(ctx context.Context, namespace string, owner *metav1.OwnerReference) (replicas int32, top types.UID, ok bool, err error) {
 	obj, err := l.owner(ctx, namespace, owner)
 	if err != nil || obj == nil {
@@ -313,7 +312,7 @@ func (l *disruptions) replicas(ctx context.Context, namespace string, owner *met
 	case *appsv1.Deployment:
 		wanted = o.Spec.Replicas
 	case *appsv1.ReplicaSet:
-		// Not whatever it says: a circle of owners would have no end.
+		// Bounded, since a cycle of owners has no end.
 		if above := metav1.GetControllerOf(o); above != nil && above.Kind == "Deployment" {
 			if replicas, top, ok, err = l.replicas(ctx, namespace, above); ok || err != nil {
 				return replicas, top, ok, err
@@ -327,8 +326,8 @@ func (l *disruptions) replicas(ctx context.Context, namespace string, owner *met
 	return *wanted, obj.GetUID(), true, nil
 }
 
-// owner is the object that is referred to, nil where there is none any longer
-// or its kind is not served.
+// owner is the referenced object; nil if it no longer exists or its kind is not
+// served.
 func (l *disruptions) owner(ctx context.Context, namespace string, owner *metav1.OwnerReference) (core.Object, error) {
 	group, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {

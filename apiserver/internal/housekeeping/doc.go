@@ -1,12 +1,13 @@
-// Package housekeeping holds the loops that a pod cluster can't do without:
-// the default service account and the root certificate of each namespace, the
-// end of namespaces, the ranges of nodes' pods, the life of nodes and the
-// eviction of pods from lost ones, the garbage of pods and of owners'
-// dependents, aggregated cluster roles, the binding of claims to volumes.
+// Package housekeeping holds the control loops that a pod cluster can't do
+// without: the default service account and the root certificate of each
+// namespace, the end of namespaces, pod ranges of nodes, the node lifecycle and
+// the eviction of pods from lost nodes, garbage collection of pods and of
+// owners' dependents, aggregated cluster roles, the binding of claims to
+// volumes.
 //
-// The server starts them. Each can be left out with --controllers=-NAME, where
-// kube-controller-manager, whose names they have, does its work; and each may
-// run in several servers at once, because all they write is idempotent and
-// guarded by what they saw; but for the ranges of nodes, which one server at a
-// time may give, the one that leads. They go through the stores, never past them.
+// The server starts them. Each can be switched off with --controllers=-NAME, for
+// kube-controller-manager to do its work, whose names they share. Each may run in
+// several servers at once, because all their writes are idempotent and guarded by
+// the state they saw; except the loop that assigns nodes' ranges, which only the
+// leader may run. They go through the stores, never around them.
 package housekeeping

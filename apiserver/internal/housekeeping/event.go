@@ -11,8 +11,8 @@ import (
 	"kctl/proto/core"
 )
 
-// WriteEvent writes an event for people. What it tells of goes on without it, so that
-// one that can't be written is logged only.
+// WriteEvent records an event for users. An event that can't be written is only
+// logged, since nothing depends on it.
 func WriteEvent(ctx context.Context, events registry.Resource, event *core.Event, logger *zap.Logger) {
 	_, err := events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

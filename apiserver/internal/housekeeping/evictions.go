@@ -15,8 +15,8 @@ import (
 	"kctl/proto/core"
 )
 
-// evictions deletes pods from nodes whose NoExecute taints they do not
-// tolerate, or no longer.
+// evictions deletes pods from nodes whose NoExecute taints they do not, or no
+// longer, tolerate.
 type evictions struct {
 	nodes  *facts.Mirror[nodeFacts]
 	pods   *facts.Mirror[facts.Pod]
@@ -25,12 +25,12 @@ type evictions struct {
 	logger *zap.Logger
 
 	mu sync.Mutex
-	// seen is since when a node bears each of its NoExecute taints: users'
-	// taints don't say.
+	// seen is since when a node has each of its NoExecute taints: users' taints
+	// have no time.
 	seen map[string]map[taintKey]time.Time
 }
 
-// taintKey tells a node's taints apart: their effect is the same here.
+// taintKey identifies a node's taints, which all have the same effect here.
 type taintKey struct{ key, value string }
 
 func newEvictions(d *Dependencies) (Loop, error) {
@@ -60,7 +60,7 @@ func newEvictions(d *Dependencies) (Loop, error) {
 	return together(e.nodes.Run, after(w.run, e.nodes.Synced(), d.Pods.Synced())), nil
 }
 
-// note keeps since when a node bears its taints; now is nil when it is gone.
+// note records since when a node has its taints; now is nil when it is gone.
 func (e *evictions) note(node string, now *nodeFacts) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -83,8 +83,8 @@ func (e *evictions) note(node string, now *nodeFacts) {
 	}
 }
 
-// taints are the node's NoExecute taints, each with the time since when it is
-// there.
+// taints are the node's NoExecute taints, each with the time at which it was
+// added.
 func (e *evictions) taints(node nodeFacts) []corev1.Taint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,8 +124,8 @@ func (e *evictions) sync(ctx context.Context, key facts.Key) (time.Duration, err
 	return 0, e.evict(ctx, pod)
 }
 
-// tolerated tells how long a pod may stay on a node with these taints; stays
-// is for as long as it likes.
+// tolerated returns how long a pod may stay on a node with these taints; stays
+// means indefinitely.
 func tolerated(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) (left time.Duration, stays bool) {
 	stays = true
 	for _, taint := range taints {
@@ -143,8 +143,8 @@ func tolerated(taints []corev1.Taint, tolerations []corev1.Toleration, now time.
 	return left, stays
 }
 
-// tolerates finds the shortest time for which one of the tolerations bears the
-// taint.
+// tolerates returns the shortest time for which one of the tolerations
+// tolerates the taint.
 func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, now time.Time) (until time.Time, forever, ok bool) {
 	since := now
 	if taint.TimeAdded != nil {
@@ -191,7 +191,7 @@ func (e *evictions) evict(ctx context.Context, pod facts.Pod) error {
 	}, nil)
 }
 
-// deletePod says in the pod's status why it has to go, and deletes it; this pod
+// deletePod records in the pod's status why it has to go, and deletes this pod
 // and no other of its name.
 func deletePod(ctx context.Context, store registry.Resource, pod facts.Pod, why corev1.PodCondition, grace *int64) error {
 	err := registry.Modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {

@@ -11,8 +11,8 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// grow has the loop follow the resources that come and go. They may own others,
-// and be owned, like those that are always there.
+// grow makes the loop follow the resources that come and go. They may own
+// others, and be owned, like built-in ones.
 func (o *owners) grow(d *Dependencies, synced []<-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wake := make(chan struct{}, 1)
@@ -41,20 +41,20 @@ func (o *owners) grow(d *Dependencies, synced []<-chan struct{}) func(context.Co
 	}
 }
 
-// grower keeps the kinds that come and go.
+// grower follows the kinds that come and go.
 type grower struct {
 	*owners
 	dependencies *Dependencies
 	synced       []<-chan struct{}
 	running      sync.WaitGroup
 	grown        map[schema.GroupKind]*grownKind
-	// away are kinds of other servers that were followed and are not now. What
-	// they had may still be there: it holds up its owners until somebody says
-	// that it is gone.
+	// away are kinds of other servers that were followed and are not now. Their
+	// objects may still exist, and block their owners until they are known to be
+	// gone.
 	away map[schema.GroupKind]*kind
 }
 
-// grownKind is a kind that may go again.
+// grownKind is a kind that may go away again.
 type grownKind struct {
 	*kind
 	stop context.CancelFunc
@@ -62,8 +62,8 @@ type grownKind struct {
 	others bool
 }
 
-// now are the resources that there are, and which of them are other servers'.
-// What is stored here goes before what is elsewhere.
+// now returns the present resources, and which of them are other servers'.
+// Those stored here take precedence.
 func (g *grower) now() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool) {
 	resources, others = map[schema.GroupKind]registry.Objects{}, map[schema.GroupKind]bool{}
 	if g.dependencies.Others != nil {
@@ -81,7 +81,7 @@ func (g *grower) now() (resources map[schema.GroupKind]registry.Objects, others 
 	return resources, others
 }
 
-// catchUp follows what is new and lets go of what is gone.
+// catchUp follows new kinds and drops those that are gone.
 func (g *grower) catchUp(ctx context.Context) {
 	now, others := g.now()
 	for gk, k := range g.grown {
@@ -111,11 +111,11 @@ func (g *grower) letGo(gk schema.GroupKind, k *grownKind) {
 		g.away[gk] = k.kind
 		return
 	}
-	// With a kind go its objects, whether or not each was seen to go.
+	// A kind's objects go with it, whether or not each one was seen to go.
 	k.mirror.Each(func(key facts.Key, object owned) { g.changed(gk, key, &object, nil) })
 }
 
-// follow follows a resource, which may be another one than before of the same
+// follow follows a resource, which may differ from the earlier one of the same
 // kind: its definition has changed, or another server has its objects.
 func (g *grower) follow(ctx context.Context, gk schema.GroupKind, r registry.Objects, before *grownKind, others bool) {
 	ctx, stop := context.WithCancel(ctx)
@@ -139,7 +139,7 @@ func (g *grower) follow(ctx context.Context, gk schema.GroupKind, r registry.Obj
 	})
 }
 
-// missed tells of what went while nobody followed the kind.
+// missed reports objects that went while the kind was not followed.
 func (g *grower) missed(gk schema.GroupKind, before, now *kind) {
 	before.mirror.Each(func(key facts.Key, object owned) {
 		if known, ok := now.mirror.Get(key.Namespace, key.Name); !ok || known.uid != object.uid {

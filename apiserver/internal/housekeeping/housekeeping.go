@@ -20,38 +20,38 @@ import (
 	"kctl/proto/core"
 )
 
-// Dependencies are what the loops work with.
+// Dependencies are what the loops need.
 type Dependencies struct {
-	// Resources are the stores of everything that is served.
+	// Resources are the stores of all served resources.
 	Resources []registry.Resource
-	// More are the stores of what comes and goes while the server runs; nil for
-	// none.
+	// More are the stores of resources that come and go while the server runs; nil
+	// for none.
 	More Growing
-	// Others have objects that no store here knows; nil for none.
+	// Others are servers with objects that no store here has; nil for none.
 	Others Others
-	// Pods is followed by the server, which needs it for more than the loops.
+	// Pods is run by the server, which needs it not only for the loops.
 	Pods *facts.Mirror[facts.Pod]
 	// RootCA is published to every namespace; empty for nothing to publish.
 	RootCA []byte
-	// AccountTokens makes tokens for secrets; nil where the server signs none.
+	// AccountTokens makes tokens for secrets; nil if the server signs none.
 	AccountTokens AccountTokens
-	// QuotaUsage says what is used of resource quotas; admission's.
+	// QuotaUsage is the usage of resource quotas; shared with admission.
 	QuotaUsage *quota.Usage
-	// Authorizer says who may have a kubelet's certificate, and Signing signs
-	// it; nil where the server has no key for that.
+	// Authorizer decides who may have a kubelet's certificate, and Signing signs
+	// it; nil if the server has no key for that.
 	Authorizer authz.Authorizer
 	Signing    *signing.Authority
-	// LegacyTokenPeriod is how long tokens in secrets that nobody asked for may
-	// stay unused.
+	// LegacyTokenPeriod is how long auto-generated tokens in secrets may stay
+	// unused.
 	LegacyTokenPeriod time.Duration
-	// NodeGrace is how long a node may be silent before it counts as lost.
+	// NodeGrace is how long a node may be silent before its status is Unknown.
 	NodeGrace time.Duration
-	// PodRanges are those that nodes get theirs from, of each family one; none
-	// where others do that. No pod gets an address of ServiceRanges.
+	// PodRanges are the ranges, one per family, from which nodes get theirs; none
+	// if others assign them. No pod gets an address in ServiceRanges.
 	PodRanges     []*podranges.Range
 	ServiceRanges []netip.Prefix
 
-	// Metrics is told how nodes are; nil for nobody.
+	// Metrics gets the loops' metrics; nil for none.
 	Metrics prometheus.Registerer
 
 	Clock  clock.Clock
@@ -60,23 +60,24 @@ type Dependencies struct {
 
 // Growing are resources that come and go.
 type Growing interface {
-	// Resources are those that are there now.
+	// Resources are the present ones.
 	Resources() []registry.Resource
-	// OnChange adds somebody to be told when that may have changed, until forget
-	// is called.
+	// OnChange adds a function to be called when that may have changed, until
+	// forget is called.
 	OnChange(told func()) (forget func())
 }
 
 // Others are other servers that have objects.
 type Others interface {
-	// EmptyNamespace deletes those in a namespace, and tells stays of each that is
-	// still there. undiscovered are those of which nobody can say now what there is.
+	// EmptyNamespace deletes the objects in a namespace, and calls stays for each
+	// that still exists. undiscovered are the servers that can't say now what they
+	// have.
 	EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error)
-	// Collectable are the resources whose objects can own others and be owned:
+	// Collectable are the resources whose objects take part in garbage collection:
 	// those that can be listed, watched and deleted.
 	Collectable() []registry.Objects
-	// OnChange adds somebody to be told when these may have changed, until forget
-	// is called.
+	// OnChange adds a function to be called when these may have changed, until
+	// forget is called.
 	OnChange(told func()) (forget func())
 }
 
@@ -93,7 +94,7 @@ func (d *Dependencies) Of(resource core.Resource) (registry.Resource, error) {
 // Loop runs until its context ends.
 type Loop func(ctx context.Context) error
 
-// loops by name, in the order in which they are told to users.
+// loops by name, in the order in which users see them.
 var loops = []struct {
 	name string
 	make func(d *Dependencies) (Loop, error)
@@ -132,7 +133,7 @@ func Names() []string {
 	return names
 }
 
-// New makes the loops that are wanted.
+// New makes the selected loops.
 func New(d Dependencies, wanted func(name string) bool) ([]Loop, error) {
 	var out []Loop
 	for _, l := range loops {
@@ -148,7 +149,7 @@ func New(d Dependencies, wanted func(name string) bool) ([]Loop, error) {
 	return out, nil
 }
 
-// together runs what belongs to one loop.
+// together runs the parts of one loop.
 func together(parts ...func(ctx context.Context) error) Loop {
 	return func(ctx context.Context) error { return runAll(ctx, parts) }
 }

@@ -18,13 +18,14 @@ import (
 	"kctl/proto/core"
 )
 
-// cleanEvery is how often unused tokens are looked for: labels tell days.
+// cleanEvery is how often unused tokens are looked for; their labels have a resolution of
+// days.
 const cleanEvery = 24 * time.Hour
 
-// legacyTokens takes tokens in secrets out of use that were made for accounts
-// without being asked for, are mounted by no pod, and have not been used for a
-// period; and removes the secrets when they have been out of use for as long
-// again (Kubernetes docs, "Legacy ServiceAccount token cleaner").
+// legacyTokens invalidates auto-generated tokens in secrets that no pod mounts
+// and that have not been used for a period, and removes the secrets when they
+// have been invalid for as long again (Kubernetes docs, "Legacy ServiceAccount
+// token cleaner").
 type legacyTokens struct {
 	secrets, accounts, pods, maps registry.Resource
 	period                        time.Duration
@@ -63,8 +64,8 @@ func (l *legacyTokens) run(ctx context.Context) error {
 	}
 }
 
-// clean looks at all tokens once. Nothing is known to be unused before it has
-// been written down for a whole period what is used.
+// clean looks at all tokens once. No token is known to be unused before use has
+// been recorded for a whole period.
 func (l *legacyTokens) clean(ctx context.Context) error {
 	since, tracked, err := l.trackedSince(ctx)
 	if err != nil || !tracked || l.clock.Now().Before(since.Add(l.period)) {
@@ -104,7 +105,7 @@ func (l *legacyTokens) trackedSince(ctx context.Context) (since time.Time, track
 	return since, err == nil, nil
 }
 
-// judge takes one token out of use, or away, where it is time.
+// judge invalidates one token, or removes it, if it is time.
 func (l *legacyTokens) judge(ctx context.Context, secret *core.Secret) error {
 	if secret.DeletionTimestamp != nil || l.within(secret.CreationTimestamp.Time) {
 		return nil
@@ -128,15 +129,15 @@ func (l *legacyTokens) judge(ctx context.Context, secret *core.Secret) error {
 		Preconditions: &metav1.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion},
 	})
 	if apierrors.IsConflict(err) {
-		return nil // it was used this moment
+		return nil // it was used just now
 	}
 	return ignoreGone(err, "remove the token")
 }
 
 func (l *legacyTokens) within(t time.Time) bool { return t.After(l.clock.Now().Add(-l.period)) }
 
-// isUnused tells whether a token was made for its account without being asked
-// for, and no pod mounts it.
+// isUnused reports whether a token was auto-generated for its account and no
+// pod mounts it.
 func (l *legacyTokens) isUnused(ctx context.Context, secret *core.Secret) (bool, error) {
 	encoded, err := l.accounts.Get(ctx, secret.Namespace, secret.Annotations[corev1.ServiceAccountNameKey], "")
 	if err != nil {

@@ -14,26 +14,25 @@ import (
 	"kctl/proto/core"
 )
 
-// space is what loops know of a namespace.
+// space is what the loops know of a namespace.
 type space struct{ deleted bool }
 
 func spaceOf(obj core.Object) space { return space{deleted: obj.GetDeletionTimestamp() != nil} }
 
 const defaultServiceAccount = "default"
 
-// fixture keeps one object of a fixed name in every namespace that is not on
-// its way out.
+// fixture maintains one object with a fixed name in every namespace that is not
+// being deleted.
 type fixture struct {
 	store registry.Resource
-	// name of the object, and how it is made and, where that may be needed, put
-	// right.
+	// name of the object, and how it is made and, if that may be needed, repaired.
 	name  string
 	make  func(namespace string) core.Object
 	right func(obj core.Object) bool
 	mend  func(obj core.Object)
 
 	spaces *facts.Mirror[space]
-	found  *facts.Mirror[bool] // whether the one that is there is right
+	found  *facts.Mirror[bool] // whether the existing one is right
 }
 
 // loop follows the namespaces and the objects.
@@ -71,7 +70,7 @@ func (f *fixture) sync(ctx context.Context, key facts.Key) (time.Duration, error
 		_, err = f.store.Create(ctx, f.make(key.Name), registry.Admit{}, &metav1.CreateOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return 0, nil // the mirror will say so too
+		return 0, nil // the mirror will show it, too
 	}
 	return 0, err
 }
@@ -90,8 +89,7 @@ func newServiceAccounts(d *Dependencies) (Loop, error) {
 
 const rootCAKey = "ca.crt"
 
-// newRootCA publishes to every namespace what the server's certificate is
-// checked with.
+// newRootCA publishes to every namespace the CA of the server's certificate.
 func newRootCA(d *Dependencies) (Loop, error) {
 	if len(d.RootCA) == 0 {
 		return together(), nil

@@ -17,11 +17,11 @@ import (
 	"kctl/proto/core"
 )
 
-// emptyAgain is after how long a namespace is looked at again whose content
-// needs time to go: pods that end gracefully, objects with finalizers.
+// emptyAgain is when to look again at a namespace whose content needs time to
+// go: pods that terminate gracefully, objects with finalizers.
 const emptyAgain = time.Second
 
-// namespaces empties every namespace that was deleted, and then lets it go.
+// namespaces empties every deleted namespace, and then releases it.
 type namespaces struct {
 	spaces  *facts.Mirror[space]
 	store   registry.Resource
@@ -69,7 +69,7 @@ func (n *namespaces) sync(ctx context.Context, key facts.Key) (time.Duration, er
 	return 0, n.finalize(ctx, key.Name)
 }
 
-// all are the resources that have objects in namespaces.
+// all are the namespaced resources.
 func (n *namespaces) all() []registry.Resource {
 	if n.more == nil {
 		return n.content
@@ -83,10 +83,10 @@ func (n *namespaces) all() []registry.Resource {
 	return all
 }
 
-// empty deletes everything in the namespace and tells what is still there.
-// Nothing new can come: admission refuses it. Pods go first, and nothing else
-// as long as there is one: they end in the world that they were made for, with
-// the policies that hold them and the secrets that they read (KEP-5080).
+// empty deletes everything in the namespace and returns what is still there.
+// Admission refuses new objects. Pods go first, and nothing else while there is
+// one: they end with the network policies that bind them and the secrets they
+// read still in place (KEP-5080).
 func (n *namespaces) empty(ctx context.Context, namespace string) remains {
 	left := remains{objects: map[string]int{}, finalizers: map[string]int{}}
 	all := n.all()
@@ -111,7 +111,7 @@ func (n *namespaces) empty(ctx context.Context, namespace string) remains {
 	return left
 }
 
-// clear deletes all objects of a resource, and returns those that stay.
+// clear deletes all objects of a resource, and returns those that remain.
 func (n *namespaces) clear(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
 	background := metav1.DeletePropagationBackground
 	_, err := r.DeleteCollection(ctx, namespace, registry.Admit{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{})

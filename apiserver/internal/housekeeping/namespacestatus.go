@@ -18,16 +18,16 @@ import (
 	"kctl/proto/core"
 )
 
-// remains is what is still in a namespace that ends.
+// remains is what is left in a namespace being deleted.
 type remains struct {
 	objects    map[string]int // by resource and group
 	finalizers map[string]int // objects by the finalizers that hold them
 	failures   []error
-	unknown    map[schema.GroupVersion]error // what other servers don't say
+	unknown    map[schema.GroupVersion]error // what other servers can't say
 }
 
-// undiscovered says of whom it is not known what they have in the namespace, in
-// upstream's words; nil where there is nobody.
+// undiscovered names the servers whose objects in the namespace are unknown, in
+// upstream's words; nil if there are none.
 func (l *remains) undiscovered() error {
 	if len(l.unknown) == 0 {
 		return nil
@@ -61,8 +61,8 @@ func (l *remains) of(r registry.Resource) func([]core.Object, error) {
 	}
 }
 
-// conditions tell users what a namespace waits for, in the words of upstream's
-// controller (Kubernetes API, "NamespaceCondition").
+// conditions tell users what a namespace's deletion waits for, in the words of
+// upstream's controller (Kubernetes API, "NamespaceCondition").
 func (l *remains) conditions() []corev1.NamespaceCondition {
 	is := func(kind corev1.NamespaceConditionType, status corev1.ConditionStatus, reason, message string) corev1.NamespaceCondition {
 		return corev1.NamespaceCondition{Type: kind, Status: status, Reason: reason, Message: message}
@@ -101,11 +101,10 @@ func counted(numbers map[string]int, format string) string {
 	return strings.Join(parts, ", ")
 }
 
-// report writes the conditions, where they are not what the namespace says
-// already.
+// report writes the conditions, if they differ from the namespace's.
 func (n *namespaces) report(ctx context.Context, name string, left remains) error {
 	if len(left.objects)+len(left.failures)+len(left.unknown) == 0 {
-		return nil // nobody reads the status of what is gone in a moment
+		return nil // it will be gone in a moment
 	}
 	stored, err := n.store.Get(ctx, "", name, "")
 	if apierrors.IsNotFound(err) {

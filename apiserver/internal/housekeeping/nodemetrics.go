@@ -10,14 +10,14 @@ import (
 	"kctl/apiserver/internal/facts"
 )
 
-// What kube-controller-manager tells of nodes, by the same names.
+// kube-controller-manager's metrics of nodes, under the same names.
 var (
 	zoneSize       = prometheus.NewDesc("node_collector_zone_size", "Nodes that are registered, by zone.", []string{"zone"}, nil)
 	unhealthyNodes = prometheus.NewDesc("node_collector_unhealthy_nodes_in_zone", "Nodes that are not Ready, by zone.", []string{"zone"}, nil)
 )
 
-// zoneOf is where a node is, as kube-controller-manager writes it; empty for
-// nodes that don't say.
+// zoneOf is a node's zone, as kube-controller-manager writes it; empty for
+// nodes without one.
 func zoneOf(labels map[string]string) string {
 	region, zone := labels[corev1.LabelTopologyRegion], labels[corev1.LabelTopologyZone]
 	if region == "" && zone == "" {
@@ -26,7 +26,7 @@ func zoneOf(labels map[string]string) string {
 	return region + ":\x00:" + zone
 }
 
-// nodeCollector counts nodes when somebody asks.
+// nodeCollector counts nodes when metrics are collected.
 type nodeCollector struct{ nodes *facts.Mirror[nodeFacts] }
 
 func (c nodeCollector) Describe(descriptions chan<- *prometheus.Desc) {
@@ -48,8 +48,8 @@ func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// expose shows what there is to count for as long as this server's loop runs: of
-// several servers, one tells.
+// expose registers the metrics while this server's loop runs: of several
+// servers, only the leader shows them.
 func (n *nodes) expose(metrics prometheus.Registerer) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if metrics != nil {

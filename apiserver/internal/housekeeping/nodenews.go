@@ -12,8 +12,8 @@ import (
 	"kctl/proto/events"
 )
 
-// nodeNews are the events about nodes that have come or gone. Nodes that are older
-// than nodeStartupGrace were told of by an earlier leader.
+// nodeNews records events about nodes that have come or gone. An earlier leader
+// has reported nodes older than nodeStartupGrace.
 type nodeNews struct {
 	events registry.Resource
 
@@ -39,7 +39,7 @@ func (n *nodes) news(key facts.Key, node *nodeFacts, reason, message string) {
 	n.told.waiting[key.Name] = append(n.told.waiting[key.Name], event)
 }
 
-// tell writes what is waiting to be told of a node.
+// tell records the pending events of a node.
 func (n *nodes) tell(ctx context.Context, node string) {
 	n.told.mu.Lock()
 	waiting := n.told.waiting[node]

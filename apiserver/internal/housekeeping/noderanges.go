@@ -24,34 +24,34 @@ import (
 
 const nodeRangesName = "node-ipam-controller"
 
-// nodeRanges gives each node a range of the cluster's pod addresses, of each
-// family. Who has which range is written in the nodes and nowhere else: after a
-// restart, or where another server leads, the loop begins with what they say,
-// and a node that is deleted gives its range back by being gone.
+// nodeRanges gives each node a range of the cluster's pod addresses, one per
+// family. Assignments are recorded in the nodes and nowhere else: after a
+// restart, or under another leader, the loop starts from them, and a deleted
+// node's range is free again.
 type nodeRanges struct {
 	nodes  *facts.Mirror[rangeFacts]
 	store  registry.Resource
 	events registry.Resource
 	ranges []*podranges.Range
-	// services have addresses that no pod may have.
+	// services are ranges whose addresses no pod may have.
 	services []netip.Prefix
 	clock    clock.Clock
 	logger   *zap.Logger
 	worker   *worker
 
 	mu sync.Mutex
-	// given are ranges that may have been written and that the mirror does not
-	// show yet, by node. Whether a write that failed was done is not known.
+	// given are ranges, by node, that may have been written and that the mirror
+	// does not show yet. Whether a failed write was carried out is unknown.
 	given map[string][]netip.Prefix
-	// without are the nodes for which there was no range.
+	// without are the nodes for which there was no free range.
 	without map[string]bool
 }
 
-// rangeFacts are what the loop knows of a node.
+// rangeFacts is what the loop knows of a node.
 type rangeFacts struct {
 	uid    types.UID
 	ranges []netip.Prefix
-	has    bool // even if it can't be read
+	has    bool // even an unreadable one
 }
 
 func rangeFactsOf(obj core.Object) rangeFacts {
@@ -113,8 +113,8 @@ func (n *nodeRanges) sync(ctx context.Context, key facts.Key) (time.Duration, er
 	return 0, n.give(ctx, key.Name, node.uid, ranges)
 }
 
-// choose returns the ranges that a node is to have: the same again until it is
-// known whether they were written.
+// choose returns the ranges for a node: the same ones again until it is known
+// whether they were written.
 func (n *nodeRanges) choose(node string) ([]netip.Prefix, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -165,8 +165,8 @@ func (n *nodeRanges) give(ctx context.Context, name string, uid types.UID, range
 	return ignoreGone(err, "give the node its range of pod addresses")
 }
 
-// tellFull says so once, by the event that upstream writes. The next range that
-// comes free is given.
+// tellFull records once, with upstream's event, that no range is free. The next
+// one to become free is assigned.
 func (n *nodeRanges) tellFull(ctx context.Context, name string, uid types.UID, cause error) error {
 	n.logger.Warn("a node has no range of pod addresses; delete nodes that are gone, or give a larger --cluster-cidr",
 		zap.String("node", name), zap.Error(cause))

@@ -21,10 +21,10 @@ import (
 	"kctl/proto/core"
 )
 
-// nodeStartupGrace is how long a node that never reported may take.
+// nodeStartupGrace is how long a new node may take to report.
 const nodeStartupGrace = time.Minute
 
-// nodeFacts are what the loops know of a node.
+// nodeFacts is what the loops know of a node.
 type nodeFacts struct {
 	name, zone    string
 	uid           types.UID
@@ -50,14 +50,14 @@ func nodeFactsOf(obj core.Object) nodeFacts {
 	return n
 }
 
-// nodes watches over the life of nodes: one that falls silent becomes Unknown,
-// taints follow conditions, and pods of a node that is not ready aren't either.
+// nodes is the node lifecycle: a node that falls silent becomes Unknown, taints
+// follow conditions, and pods of a node that is not ready aren't ready either.
 //
 //	Ready=True    → no taint
 //	Ready=False   → node.kubernetes.io/not-ready      NoSchedule, NoExecute
 //	Ready=Unknown → node.kubernetes.io/unreachable    NoSchedule, NoExecute
 //
-// NoExecute, which evicts pods, comes as fast as outages allow.
+// The pace of NoExecute taints, which evict pods, is set by outages.
 type nodes struct {
 	nodes  *facts.Mirror[nodeFacts]
 	leases *facts.Mirror[metav1.MicroTime]
@@ -72,8 +72,8 @@ type nodes struct {
 	worker *worker
 
 	mu sync.Mutex
-	// heard is when a sign of life was last seen, by this server's clock, so
-	// that clocks that differ do no harm.
+	// heard is when a sign of life was last seen, by this server's clock, so that
+	// clock differences do no harm.
 	heard map[string]time.Time
 }
 
@@ -117,8 +117,8 @@ func newNodes(d *Dependencies) (Loop, error) {
 	return together(n.nodes.Run, n.leases.Run, after(n.worker.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()), after(n.expose(d.Metrics), n.nodes.Synced())), nil
 }
 
-// count looks at all nodes anew where none is ready any longer, or one is again. Nobody
-// was heard of meanwhile: each is waited for as if it had just been.
+// count looks at all nodes again if none is ready any longer, or one is again. As none
+// was heard from meanwhile, each gets as much time as if it had just been.
 func (n *nodes) count(node string, turned bool) {
 	if !turned {
 		return
@@ -149,20 +149,20 @@ func (n *nodes) forget(node string) {
 	delete(n.heard, node)
 }
 
-// silence is how long nothing was heard of a node.
+// silence is how long a node has been silent.
 func (n *nodes) silence(node string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.clock.Since(n.heard[node])
 }
 
-// sync looks at one node, and tells people if it has come or gone.
+// sync looks at one node, and records an event if it has come or gone.
 func (n *nodes) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
 	defer n.tell(ctx, key.Name)
 	return n.look(ctx, key)
 }
 
-// look looks at one node, and asks to look again when it would be lost.
+// look looks at one node, and asks to be called again when it would count as lost.
 func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
 	if !ok {
@@ -175,7 +175,7 @@ func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) 
 	}
 	again := grace - n.silence(key.Name)
 	if !reported && again > 0 {
-		return again, nil // admission has tainted it; it has not said yet how it is
+		return again, nil // admission has tainted it; it has not reported yet
 	}
 	if again <= 0 {
 		again = n.grace
@@ -203,8 +203,8 @@ func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) 
 	return again, nil
 }
 
-// evicts tells whether a node that is not ready has its pods evicted, and if not yet, when
-// to look again. Once it has, another reason makes no difference.
+// evicts reports whether the pods of a node that is not ready are to be evicted, and if
+// not yet, when to look again. Once they are, a change of reason makes no difference.
 func (n *nodes) evicts(node nodeFacts) (again time.Duration, evict bool) {
 	given := slices.ContainsFunc(noExecute(node.taints), func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
@@ -218,7 +218,7 @@ func (n *nodes) evicts(node nodeFacts) (again time.Duration, evict bool) {
 // lost are the conditions that a silent kubelet no longer vouches for.
 var lost = []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
 
-// lose marks a node of which nothing was heard.
+// lose marks a silent node as lost.
 func (n *nodes) lose(ctx context.Context, node nodeFacts) error {
 	if !slices.ContainsFunc(lost, func(t corev1.NodeConditionType) bool { return node.conditions[t] != corev1.ConditionUnknown }) {
 		return nil
@@ -258,8 +258,8 @@ var ownTaints = []string{
 	corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnschedulable,
 }
 
-// wantedTaints follow from a node's conditions; evict has the pods of one that is not
-// ready evicted.
+// wantedTaints follow from a node's conditions; with evict, they include NoExecute
+// for a node that is not ready.
 func wantedTaints(node nodeFacts, ready corev1.ConditionStatus, evict bool) map[corev1.Taint]bool {
 	wanted := map[corev1.Taint]bool{}
 	add := func(key string, effects ...corev1.TaintEffect) {
@@ -293,7 +293,7 @@ func wantedTaints(node nodeFacts, ready corev1.ConditionStatus, evict bool) map[
 	return wanted
 }
 
-// taint sets and removes what differs from the wanted taints.
+// taint adds and removes taints until they are the wanted ones.
 func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.ConditionStatus, evict bool) error {
 	wanted := wantedTaints(node, ready, evict)
 	now := metav1.NewTime(n.clock.Now())
@@ -308,7 +308,7 @@ func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.Conditio
 	return ignoreGone(err, "taint the node")
 }
 
-// mergeTaints keeps the taints of others, and of our own those that are wanted.
+// mergeTaints keeps others' taints, and those of our own that are wanted.
 func mergeTaints(have []corev1.Taint, wanted map[corev1.Taint]bool, now metav1.Time) []corev1.Taint {
 	missing := maps.Clone(wanted)
 	var out []corev1.Taint
@@ -332,7 +332,7 @@ func mergeTaints(have []corev1.Taint, wanted map[corev1.Taint]bool, now metav1.T
 	return out
 }
 
-// podsNotReady tells everybody that the pods of a node can't be relied on.
+// podsNotReady marks the pods of a node as not ready.
 func (n *nodes) podsNotReady(ctx context.Context, node string) error {
 	now := metav1.NewTime(n.clock.Now())
 	for _, pod := range n.pods.ByIndex(node) {

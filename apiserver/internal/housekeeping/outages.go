@@ -8,26 +8,27 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How fast nodes are given up, as kube-controller-manager has it by default (Kubernetes
-// docs, "Nodes", "Rate limits on eviction").
+// How fast nodes are given up; kube-controller-manager's defaults (Kubernetes docs,
+// "Nodes", "Rate limits on eviction").
 const (
-	// outageWait is how long a node is not ready before it is given up: others may be
-	// falling silent with it. Upstream looks at all of them that often.
+	// outageWait is how long a node is not ready before it is given up, since others
+	// may be falling silent with it. Upstream looks at all nodes that often.
 	outageWait = 5 * time.Second
-	// giveUpEvery is how often one node of a zone may be given up, and slowlyEvery the
-	// same in a large zone of which most is not ready.
+	// giveUpEvery is how often one node of a zone may be given up; slowlyEvery is the
+	// same for a large zone that is mostly not ready.
 	giveUpEvery = 10 * time.Second
 	slowlyEvery = 100 * time.Second
-	// largeZone is how many nodes a zone has that goes on slowly, where a smaller one
-	// gives up no more nodes.
+	// largeZone is the number of nodes from which a zone goes on slowly; smaller ones
+	// give up no more nodes.
 	largeZone = 50
-	// partly is which share of a zone's nodes, but more than aFew, is most of it.
+	// partly is the share of a zone's nodes that counts as most of it, if it is more than
+	// aFew.
 	partly = 0.55
 	aFew   = 2
 )
 
-// outages knows which nodes are ready, and so whether it is nodes that have gone or a
-// network: pods are not evicted from all nodes because nobody hears of any.
+// outages knows which nodes are ready, and so whether nodes have failed or a network:
+// pods are not evicted from all nodes because none can be heard.
 //
 //	no node is ready             → none is given up, and those that were are taken back
 //	most of a zone is not ready  → none of it is, or, of a large zone, one in 100 s
@@ -38,7 +39,7 @@ type outages struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
-	nodes map[string]nodeHealth // of those that have said how they are
+	nodes map[string]nodeHealth // of those that have reported
 	zones map[string]*zoneHealth
 	sick  int
 }
@@ -58,8 +59,8 @@ func newOutages(clock clock.PassiveClock) *outages {
 	return &outages{clock: clock, nodes: map[string]nodeHealth{}, zones: map[string]*zoneHealth{}}
 }
 
-// note takes down how a node is; nil is for one that is gone. It tells whether now all
-// nodes count differently.
+// note records the state of a node; nil means that it is gone. It reports whether this
+// changes how all nodes are treated.
 func (o *outages) note(name string, node *nodeFacts) (turned bool) {
 	if node == nil {
 		return o.set(name, nil)
@@ -108,14 +109,14 @@ func (o *outages) count(node nodeHealth, by int) {
 
 func (o *outages) all() bool { return o.sick > 0 && o.sick == len(o.nodes) }
 
-// everywhere tells whether no node is ready.
+// everywhere reports whether no node is ready.
 func (o *outages) everywhere() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.all()
 }
 
-// names are those of all nodes that have said how they are.
+// names are those of all nodes that have reported.
 func (o *outages) names() (names []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,8 +126,9 @@ func (o *outages) names() (names []string) {
 	return names
 }
 
-// giveUp tells whether pods may be evicted from a node that is not ready, of whose zone no
-// other may be then for a while; and if not, when to ask again (0: when a node is ready).
+// giveUp reports whether a node that is not ready may have its pods evicted, after which
+// no other of its zone may for a while; if not, it returns when to ask again (0: when a
+// node is ready).
 func (o *outages) giveUp(name string) (again time.Duration, may bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,7 +148,7 @@ func (o *outages) giveUp(name string) (again time.Duration, may bool) {
 	return 0, true
 }
 
-// pace is how often a node of the zone may be given up; 0 is for never.
+// pace is how often a node of the zone may be given up; 0 means never.
 func (z *zoneHealth) pace() time.Duration {
 	switch most := z.sick > aFew && float64(z.sick) >= partly*float64(z.nodes); {
 	case !most || z.sick == z.nodes:

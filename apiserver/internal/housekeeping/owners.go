@@ -18,13 +18,13 @@ import (
 	"kctl/proto/core"
 )
 
-// owned is what the loop knows of an object: who it is, whom it belongs to, and
-// what its end waits for.
+// owned is what the loop knows of an object: its identity, its owners, and what
+// its deletion waits for.
 type owned struct {
 	uid    types.UID
 	owners []metav1.OwnerReference
 	ending bool
-	// finalizer is the one that says what becomes of its dependents, if any.
+	// finalizer is the one that decides what becomes of its dependents, if any.
 	finalizer string
 }
 
@@ -38,7 +38,7 @@ func ownedOf(obj core.Object) owned {
 	return o
 }
 
-// waits is what the object's end waits for, of its dependents.
+// waits is what the object's deletion waits for, concerning its dependents.
 func (o *owned) waits() string {
 	if o.ending {
 		return o.finalizer
@@ -46,26 +46,26 @@ func (o *owned) waits() string {
 	return ""
 }
 
-// blocks tells whether the object holds up the end of an owner that is to go
-// after its dependents.
+// blocks reports whether the object blocks an owner that is to go after its
+// dependents.
 func (o *owned) blocks(owner types.UID) bool {
 	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool { return r.UID == owner && ptr.Deref(r.BlockOwnerDeletion, false) })
 }
 
 // owners is the garbage collection of dependents: an object all of whose owners
-// are gone is deleted. An owner that is deleted with the wish to orphan its
-// dependents, or to see them gone first, is held by a finalizer until that is
-// done (Kubernetes docs, "Garbage Collection").
+// are gone is deleted. An owner that is deleted with orphan or foreground
+// propagation is held by a finalizer until its dependents are orphaned or gone
+// (Kubernetes docs, "Garbage Collection").
 type owners struct {
 	all    sync.RWMutex
 	kinds  map[schema.GroupKind]*kind
 	logger *zap.Logger
 
 	mu sync.Mutex
-	// dependents by the uid of an owner, and whether they hold up its end.
+	// dependents by the uid of an owner, and whether they block its deletion.
 	dependents map[types.UID]map[dependent]bool
-	// ended are owners that are known to be gone, of kinds that may be gone too,
-	// for as long as they have dependents.
+	// ended are owners known to be gone, whose kinds may be gone too, kept while
+	// they have dependents.
 	ended map[types.UID]bool
 }
 
@@ -86,7 +86,7 @@ func newOwners(d *Dependencies) (Loop, error) {
 	var parts []func(context.Context) error
 	var synced []<-chan struct{}
 	for _, r := range d.Resources {
-		if r.Info().Resource == core.Events { // too many, and they go by themselves
+		if r.Info().Resource == core.Events { // too many, and they expire by themselves
 			continue
 		}
 		k := o.add(d, r)
@@ -99,7 +99,7 @@ func newOwners(d *Dependencies) (Loop, error) {
 	return together(append(parts, o.grow(d, synced))...), nil
 }
 
-// add has the loop know of a resource. Whoever calls it runs the kind's parts.
+// add makes a resource known to the loop. The caller runs the kind's parts.
 func (o *owners) add(d *Dependencies, r registry.Objects) *kind {
 	gk := r.Info().GVK().GroupKind()
 	k := &kind{store: r, mirror: facts.NewMirror(r, ownedOf, facts.Options[owned]{}, d.Clock, d.Logger)}
@@ -113,21 +113,21 @@ func (o *owners) add(d *Dependencies, r registry.Objects) *kind {
 	return k
 }
 
-// kind is what is known of a kind, nil where nothing is.
+// kind returns what is known of a kind; nil if nothing is.
 func (o *owners) kind(gk schema.GroupKind) *kind {
 	o.all.RLock()
 	defer o.all.RUnlock()
 	return o.kinds[gk]
 }
 
-// look has an object of a kind looked at, if the kind is still there.
+// look queues an object of a kind, if the kind still exists.
 func (o *owners) look(d dependent) {
 	if k := o.kind(d.kind); k != nil {
 		k.worker.add(d.key)
 	}
 }
 
-// changed keeps the index of dependents and asks to look at whom it concerns.
+// changed updates the index of dependents and queues the objects concerned.
 func (o *owners) changed(gk schema.GroupKind, key facts.Key, old, now *owned) {
 	self := dependent{gk, key}
 	o.mu.Lock()
@@ -157,8 +157,8 @@ func (o *owners) changed(gk schema.GroupKind, key facts.Key, old, now *owned) {
 	}
 }
 
-// leave takes an object out of the index of its owners. Those that it may have
-// held up are looked at.
+// leave removes an object from the index of its owners. Those that it may have
+// blocked are queued.
 func (o *owners) leave(self dependent, old, now *owned) {
 	for _, owner := range old.owners {
 		delete(o.dependents[owner.UID], self)
@@ -178,8 +178,8 @@ func (o *owners) addOwner(namespace string, owner metav1.OwnerReference) {
 	}
 }
 
-// lookAtOwnedBy has all objects looked at that have an owner of a kind: it is
-// known from now on what becomes of these.
+// lookAtOwnedBy queues all objects that have an owner of a kind: from now on
+// that kind's objects are known.
 func (o *owners) lookAtOwnedBy(gk schema.GroupKind) {
 	o.all.RLock()
 	defer o.all.RUnlock()
@@ -228,7 +228,7 @@ func (o *owners) sync(ctx context.Context, gk schema.GroupKind, key facts.Key) e
 	return o.collect(ctx, k, key, object)
 }
 
-// dependentsOf are the dependents of an owner, and whether each holds up its end.
+// dependentsOf are the dependents of an owner, and whether each blocks its deletion.
 func (o *owners) dependentsOf(uid types.UID) map[dependent]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -22,13 +22,14 @@ const (
 	podGarbageEvery = 20 * time.Second
 	// goneNodeGrace is how long a pod outlives its node: the node may come back.
 	goneNodeGrace = 40 * time.Second
-	// endedPodsKept is how many pods that have run to their end are kept
-	// (upstream's --terminated-pod-gc-threshold).
+	// endedPodsKept is how many finished pods are kept (upstream's
+	// --terminated-pod-gc-threshold).
 	endedPodsKept = 12500
 )
 
-// podGarbage removes pods that nobody else will: on nodes that are gone,
-// deleted before they got a node, and ended ones beyond the number to keep.
+// podGarbage removes pods that nothing else removes: those on nodes that are
+// gone, those deleted before they got a node, and finished ones beyond the
+// number to keep.
 type podGarbage struct {
 	nodes  *facts.Mirror[string]
 	nodeOf registry.Resource
@@ -36,7 +37,7 @@ type podGarbage struct {
 	store  registry.Resource
 	clock  clock.Clock
 	logger *zap.Logger
-	// missing is since when each node has been seen missing.
+	// missing is since when each node has been missing.
 	missing map[string]time.Time
 }
 
@@ -90,8 +91,8 @@ func (g *podGarbage) collect(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// goneNodes finds the nodes of pods that have been missing for long enough; of
-// those it makes sure with the store itself.
+// goneNodes finds pods' nodes that have been missing for long enough; it
+// confirms that with the store.
 func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string]bool {
 	now := g.clock.Now()
 	absent := map[string]bool{}
@@ -122,7 +123,7 @@ func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string
 	return gone
 }
 
-// remove deletes a pod at once; nobody is there who could end it gracefully.
+// remove deletes a pod at once; there is no kubelet to end it gracefully.
 func (g *podGarbage) remove(ctx context.Context, pod facts.Pod, because, message string) error {
 	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)

@@ -16,18 +16,18 @@ import (
 	"kctl/proto/core"
 )
 
-// protection lets objects of one kind go that were deleted and are kept by a
-// finalizer, once nobody uses them (Kubernetes docs, "Storage Object in Use
-// Protection").
+// protection releases deleted objects of one kind that a finalizer keeps, once
+// they are not in use (Kubernetes docs, "Storage Object in Use Protection").
 type protection struct {
 	finalizer string
 	store     registry.Resource
-	// waiting is which objects only the finalizer keeps.
+	// waiting are the objects that only the finalizer keeps.
 	waiting *facts.Mirror[bool]
-	// used is asked about objects that wait, in the write that lets them go.
+	// used reports whether a waiting object is in use; it is called in the write that
+	// releases it.
 	used func(ctx context.Context, obj core.Object) (bool, error)
-	// again is after what time those that are used are looked at again, where
-	// nothing tells that they are not any more.
+	// again is when to look again at those in use, if nothing reports that they no
+	// longer are.
 	again  time.Duration
 	worker *worker
 }
@@ -77,8 +77,8 @@ func (p *protection) loop() Loop {
 	return together(p.waiting.Run, after(p.worker.run, p.waiting.Synced()))
 }
 
-// anyOf decodes the objects of a store, or of one of its namespaces, as they are
-// stored now, until one of them is what is looked for.
+// anyOf decodes a store's objects, or those of one namespace, as stored now,
+// until one matches.
 func anyOf[T core.Object](ctx context.Context, store registry.Resource, namespace string, is func(obj T) bool) (bool, error) {
 	list, err := store.List(ctx, namespace, registry.ListOptions{})
 	if err != nil {
@@ -96,8 +96,8 @@ func anyOf[T core.Object](ctx context.Context, store registry.Resource, namespac
 	return false, nil
 }
 
-// newClaimProtection: claims are used by pods that have a node. One that has
-// none is not given any once its claim is on its way out.
+// newClaimProtection protects claims, which are in use by pods that have a
+// node. A pod without a node does not get one once its claim is being deleted.
 func newClaimProtection(d *Dependencies) (Loop, error) {
 	p, err := newProtection(d, "persistentvolumeclaim-protection-controller", volume.Claims, storageprotection.ClaimFinalizer)
 	if err != nil {
@@ -123,7 +123,7 @@ func newClaimProtection(d *Dependencies) (Loop, error) {
 	return p.loop(), nil
 }
 
-// newVolumeProtection: volumes are used by the claim that they are bound to.
+// newVolumeProtection protects volumes, which are in use by the claim they are bound to.
 func newVolumeProtection(d *Dependencies) (Loop, error) {
 	p, err := newProtection(d, "persistentvolume-protection-controller", volume.Volumes, storageprotection.VolumeFinalizer)
 	if err != nil {
@@ -135,11 +135,11 @@ func newVolumeProtection(d *Dependencies) (Loop, error) {
 	return p.loop(), nil
 }
 
-// classUsedFor is how long a class that is deleted and in use is left alone.
+// classUsedFor is how long a deleted class in use is left alone.
 const classUsedFor = 30 * time.Second
 
-// newClassProtection: classes of attributes are used by the claims and volumes
-// that have them, or are to have them.
+// newClassProtection protects VolumeAttributesClasses, which are in use by the
+// claims and volumes that have or request them.
 func newClassProtection(d *Dependencies) (Loop, error) {
 	p, err := newProtection(d, "volumeattributesclass-protection-controller", storage.AttributesClassResource, storageprotection.AttributesClassFinalizer)
 	if err != nil {

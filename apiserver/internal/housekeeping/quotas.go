@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// goneSoon and changedSoon are how long is waited after objects went or
-	// changed, because more of them are likely to.
+	// goneSoon and changedSoon are how long to wait after objects went or changed,
+	// because more are likely to follow.
 	goneSoon    = 100 * time.Millisecond
 	changedSoon = time.Second
-	// recountPeriod is how often every quota is counted again, whatever happened;
+	// recountPeriod is how often every quota is counted again without any change;
 	// upstream's.
 	recountPeriod = 5 * time.Minute
 )
 
-// quotas counts again what is used of resource quotas when objects go or
-// change. What quotas are not about is not followed, and nothing is kept of
-// what is: where there are no quotas this costs nothing.
+// quotas counts the usage of resource quotas again when objects go or change.
+// It watches only resources that some quota limits, and keeps none of their
+// objects: without quotas it costs nothing.
 type quotas struct {
 	*Dependencies
 	all    *facts.Mirror[*corev1.ResourceQuota]
 	usage  *quota.Usage
 	worker *worker
-	again  chan struct{} // the set of what has to be followed may have changed
+	again  chan struct{} // the set of resources to follow may have changed
 }
 
 func newQuotas(d *Dependencies) (Loop, error) {
@@ -77,8 +77,7 @@ func (q *quotas) sync(ctx context.Context, key facts.Key) (time.Duration, error)
 	return recountPeriod, err
 }
 
-// follow watches every resource that some quota is about, for as long as one
-// is.
+// follow watches every resource that some quota limits, as long as one does.
 func (q *quotas) follow(ctx context.Context) error {
 	defer q.usage.OnClosed(func(key facts.Key) { q.worker.addAfter(key, changedSoon) })()
 	var running sync.WaitGroup
@@ -115,7 +114,7 @@ func (q *quotas) follow(ctx context.Context) error {
 	}
 }
 
-// wanted are the resources that quotas are about.
+// wanted are the resources that quotas limit.
 func (q *quotas) wanted() map[schema.GroupResource]registry.Resource {
 	wanted := map[schema.GroupResource]registry.Resource{}
 	all := q.all.List()
@@ -151,7 +150,7 @@ func (q *quotas) followOne(ctx context.Context, of schema.GroupResource, store r
 		case <-ctx.Done():
 		case <-q.Clock.After(retryPolicy.Delay(failures)):
 		}
-		// What happened in between was not seen.
+		// Changes in between were not seen.
 		q.all.Each(func(key facts.Key, one *corev1.ResourceQuota) {
 			if quota.Matters(one, of) {
 				q.worker.add(key)

@@ -15,14 +15,14 @@ import (
 	"kctl/proto/core"
 )
 
-// AccountTokens makes the tokens that live in secrets: a
+// AccountTokens makes the tokens that are stored in secrets: a
 // serviceaccount.Issuer.
 type AccountTokens interface {
 	Legacy(sa *core.ServiceAccount, secret string) (string, error)
 }
 
 // secretTokens fills secrets of type kubernetes.io/service-account-token that
-// somebody made for a service account, and removes them when it is gone.
+// were created for a service account, and removes them when it is gone.
 type secretTokens struct {
 	secrets  *facts.Mirror[accountSecret]
 	uids     *facts.Mirror[types.UID]
@@ -96,7 +96,7 @@ func (s *secretTokens) sync(ctx context.Context, key facts.Key) (time.Duration, 
 		}
 		return 0, s.fill(ctx, secret)
 	}
-	// The account may be younger than what has been seen of accounts.
+	// The account may be newer than the mirror of accounts.
 	account, err := s.read(ctx, secret.account)
 	switch {
 	case err == nil && (secret.accountUID == "" || secret.accountUID == account.UID):
@@ -120,7 +120,7 @@ func (s *secretTokens) read(ctx context.Context, key facts.Key) (*core.ServiceAc
 	return obj.(*core.ServiceAccount), nil
 }
 
-// fill writes what is missing. A token that is there stays.
+// fill adds what is missing. An existing token stays.
 func (s *secretTokens) fill(ctx context.Context, known accountSecret) error {
 	account, err := s.read(ctx, known.account)
 	if err != nil {

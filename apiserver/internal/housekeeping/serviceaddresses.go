@@ -23,15 +23,15 @@ import (
 
 const (
 	serviceAddressesName = "ipallocator-repair-controller"
-	// addressInFlight is how long a service may take from getting its address to
-	// being stored: longer than any request.
+	// addressInFlight is how long a service may take from being assigned an
+	// address to being stored: longer than any request.
 	addressInFlight = time.Minute
 )
 
-// serviceAddresses sees to it that each address of a service has its IPAddress,
-// and that no IPAddress stays of a service that has it not: because a server
-// ended between the writes of one and the other, or because somebody deleted or
-// wrote what they should not have.
+// serviceAddresses makes sure that each address of a service has its IPAddress,
+// and that no IPAddress of a service stays that the service does not have. That
+// happens when a server stops between the two writes, or when a user deletes or
+// writes them.
 type serviceAddresses struct {
 	services  *facts.Mirror[[]netip.Addr]
 	of        registry.Resource
@@ -48,7 +48,7 @@ type serviceAddresses struct {
 // addressFacts are what the loop knows of an IPAddress.
 type addressFacts struct {
 	managed bool
-	parent  facts.Key // the service, if it is one's
+	parent  facts.Key // the service, if it belongs to one
 	sound   bool      // labelled as it should be
 	created time.Time
 }
@@ -68,8 +68,9 @@ func addressFactsOf(obj core.Object) addressFacts {
 
 func clusterIPsOf(obj core.Object) []netip.Addr { return service.ClusterIPs(obj.(*corev1.Service)) }
 
-// KeepAddresses is the loop that keeps services and their addresses in step. It
-// is an API server's own, of whichever make: --controllers knows nothing of it.
+// KeepAddresses is the loop that keeps services and their addresses consistent.
+// In kube-apiserver, too, it belongs to the server itself: --controllers does
+// not include it.
 func KeepAddresses(d Dependencies) Loop {
 	return func(ctx context.Context) error {
 		s := &serviceAddresses{clock: d.Clock, logger: d.Logger}
@@ -102,7 +103,7 @@ func (s *serviceAddresses) serviceChanged(key facts.Key, old, now *[]netip.Addr)
 	if old == nil {
 		return
 	}
-	for _, addr := range *old { // who took the address away gives it back, if they live
+	for _, addr := range *old { // whoever removed the address returns it, if it still runs
 		if now == nil || !slices.Contains(*now, addr) {
 			s.byAddress.addAfter(facts.Key{Name: addr.String()}, addressInFlight)
 		}
@@ -136,14 +137,14 @@ func stored[T core.Object](ctx context.Context, store registry.Resource, key fac
 	return obj.(T), true, nil
 }
 
-// syncService looks after the addresses of one service.
+// syncService checks the addresses of one service.
 func (s *serviceAddresses) syncService(ctx context.Context, key facts.Key) (again time.Duration, err error) {
 	for _, addr := range s.known(key) {
 		f, ok := s.addresses.Get("", addr.String())
 		if ok && f.sound && f.parent == key {
 			continue
 		}
-		svc, ok, err := stored[*corev1.Service](ctx, s.of, key) // the mirrors needn't be of one moment
+		svc, ok, err := stored[*corev1.Service](ctx, s.of, key) // the mirrors may be at different revisions
 		if err != nil || !ok || !slices.Contains(service.ClusterIPs(svc), addr) {
 			return again, err
 		}
@@ -156,14 +157,14 @@ func (s *serviceAddresses) syncService(ctx context.Context, key facts.Key) (agai
 	return again, nil
 }
 
-// known are the addresses that the mirror knows of a service.
+// known are the service's addresses in the mirror.
 func (s *serviceAddresses) known(key facts.Key) []netip.Addr {
 	addrs, _ := s.services.Get(key.Namespace, key.Name)
 	return addrs
 }
 
-// repair sees to it that an address that a service has is written down as the
-// service's. Where two services have one address, it stays the other's.
+// repair makes sure that an address of a service is recorded as the service's.
+// If two services have the same address, it stays the other's.
 func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr netip.Addr) (again time.Duration, err error) {
 	ip, ok, err := stored[*networkingv1.IPAddress](ctx, s.held, facts.Key{Name: addr.String()})
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr
 				fmt.Sprintf("Cluster IP [%s]:%s was assigned to multiple services; please recreate service", service.FamilyOf(addr), addr))
 			return 0, nil
 		}
-		if wait := s.inFlight(f); wait > 0 { // the other may be about to be stored with it
+		if wait := s.inFlight(f); wait > 0 { // another service may be about to be stored with it
 			return wait, nil
 		}
 	}
@@ -200,8 +201,8 @@ func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr
 	return 0, s.write(ctx, svc, addr)
 }
 
-// writeMissing writes an address down that a service has and nobody knows of,
-// unless it is of none of the cluster's ranges.
+// writeMissing records an address of a service that has no IPAddress, unless it
+// is outside the cluster's ranges.
 func (s *serviceAddresses) writeMissing(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
 	known, err := anyOf(ctx, s.cidrs, "", func(c *networkingv1.ServiceCIDR) bool { return gives(c, addr) })
 	if err != nil {
@@ -216,13 +217,13 @@ func (s *serviceAddresses) writeMissing(ctx context.Context, svc *corev1.Service
 	return s.write(ctx, svc, addr)
 }
 
-// inFlight is for how much longer an address may be that of a service which is
+// inFlight is for how much longer an address may belong to a service that is
 // not stored yet.
 func (s *serviceAddresses) inFlight(f addressFacts) time.Duration {
 	return max(0, addressInFlight-s.clock.Since(f.created))
 }
 
-// syncAddress takes an address away that no service has.
+// syncAddress removes an address that no service has.
 func (s *serviceAddresses) syncAddress(ctx context.Context, key facts.Key) (again time.Duration, err error) {
 	f, ok := s.addresses.Get("", key.Name)
 	if !ok || !f.managed || f.parent != (facts.Key{}) && slices.ContainsFunc(s.known(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
@@ -252,7 +253,7 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key facts.Key) (agai
 	return 0, s.remove(ctx, ip)
 }
 
-// write writes down that a service has an address.
+// write records that a service has an address.
 func (s *serviceAddresses) write(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
 	_, err := s.held.Create(ctx, service.NewAddress(addr, svc.Namespace, svc.Name), registry.Admit{}, &metav1.CreateOptions{})
 	if err != nil {
@@ -261,13 +262,13 @@ func (s *serviceAddresses) write(ctx context.Context, svc *corev1.Service, addr 
 	return nil
 }
 
-// remove removes this address and not one that was made since.
+// remove removes this address but not one that was created since.
 func (s *serviceAddresses) remove(ctx context.Context, ip *networkingv1.IPAddress) error {
 	_, _, err := s.held.Delete(ctx, "", ip.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
 	return ignoreGone(err, "take away address "+ip.Name)
 }
 
-// tell says what was wrong: in the log, and by an event in upstream's words.
+// tell logs what was wrong, and records upstream's event.
 func (s *serviceAddresses) tell(ctx context.Context, obj core.Object, of core.Resource, reason, message string) {
 	s.logger.Warn("services and their addresses did not agree", zap.String("reason", reason), zap.String("object", obj.GetName()), zap.String("problem", message))
 	event := events.New(&core.ObjectReference{

@@ -21,16 +21,16 @@ import (
 
 const (
 	serviceCIDRsName = "service-cidr-controller"
-	// serviceCIDRFinalizer keeps a ServiceCIDR while services have addresses of it
-	// that are of no other.
+	// serviceCIDRFinalizer keeps a ServiceCIDR while services have addresses that
+	// are in no other.
 	serviceCIDRFinalizer = "networking.k8s.io/service-cidr-finalizer"
-	// serviceCIDRRest is how long a ServiceCIDR that is deleted stays at least, so
-	// that no server gives an address of it that doesn't know yet.
+	// serviceCIDRRest is the least time that a deleted ServiceCIDR stays, so that
+	// no server assigns an address from it without knowing of the deletion.
 	serviceCIDRRest = 10 * time.Second
 )
 
-// serviceCIDRs says that ranges of services' addresses are ready, and keeps those
-// that were deleted for as long as services need them (KEP-1880).
+// serviceCIDRs marks ServiceCIDRs as ready, and keeps deleted ones as long as
+// services need them (KEP-1880).
 type serviceCIDRs struct {
 	cidrs     *facts.Mirror[*networkingv1.ServiceCIDR]
 	store     registry.Resource
@@ -52,7 +52,7 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	}
 	s.worker = newWorker(serviceCIDRsName, d, s.sync)
 	s.cidrs.OnChange(func(facts.Key, *(*networkingv1.ServiceCIDR), *(*networkingv1.ServiceCIDR)) {
-		// A range that comes may let another go. There are few.
+		// A new range may make another one dispensable. There are few.
 		s.cidrs.Each(func(key facts.Key, _ *networkingv1.ServiceCIDR) { s.worker.add(key) })
 	})
 	s.addresses.OnChange(func(_ facts.Key, old, now *netip.Addr) {
@@ -65,7 +65,7 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	return together(s.cidrs.Run, s.addresses.Run, after(s.worker.run, s.cidrs.Synced(), s.addresses.Synced())), nil
 }
 
-// servicesAddress is the address that an API server made for a service.
+// servicesAddress reports whether an address was created by an API server for a service.
 func servicesAddress(obj core.Object) netip.Addr {
 	ip := obj.(*networkingv1.IPAddress)
 	if !service.Managed(ip) {
@@ -75,7 +75,7 @@ func servicesAddress(obj core.Object) netip.Addr {
 	return addr
 }
 
-// gives says whether an address may be of a ServiceCIDR.
+// gives reports whether an address may have come from a ServiceCIDR.
 func gives(c *networkingv1.ServiceCIDR, addr netip.Addr) bool {
 	return slices.ContainsFunc(serviceranges.Of(c), func(r netip.Prefix) bool { return serviceranges.Gives(r, addr) })
 }
@@ -101,7 +101,7 @@ func (s *serviceCIDRs) sync(ctx context.Context, key facts.Key) (time.Duration, 
 	return 0, s.say(ctx, c, metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready"})
 }
 
-// end lets a ServiceCIDR go that was deleted, once no service needs it.
+// end releases a deleted ServiceCIDR once no service needs it.
 func (s *serviceCIDRs) end(ctx context.Context, c *networkingv1.ServiceCIDR) (again time.Duration, err error) {
 	if !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
 		return 0, nil
@@ -111,7 +111,7 @@ func (s *serviceCIDRs) end(ctx context.Context, c *networkingv1.ServiceCIDR) (ag
 	if rest := serviceCIDRRest - s.clock.Since(c.DeletionTimestamp.Time); !needed && rest > 0 {
 		return rest, nil
 	}
-	if !needed { // as far as the mirrors know: what is stored counts
+	if !needed { // according to the mirrors; the stored state decides
 		if needed, err = s.neededNow(ctx, c); err != nil {
 			return 0, err
 		}
@@ -127,8 +127,8 @@ func (s *serviceCIDRs) end(ctx context.Context, c *networkingv1.ServiceCIDR) (ag
 	})
 }
 
-// neededNow says whether a service has an address of this ServiceCIDR, and of no
-// other, by what is stored.
+// neededNow reports whether, in the stored state, a service has an address that
+// is in this ServiceCIDR and no other.
 func (s *serviceCIDRs) neededNow(ctx context.Context, c *networkingv1.ServiceCIDR) (bool, error) {
 	var cidrs []*networkingv1.ServiceCIDR
 	_, err := anyOf(ctx, s.store, "", func(one *networkingv1.ServiceCIDR) bool {
@@ -141,8 +141,8 @@ func (s *serviceCIDRs) neededNow(ctx context.Context, c *networkingv1.ServiceCID
 	return anyOf(ctx, s.held, "", func(ip *networkingv1.IPAddress) bool { return needs(c, servicesAddress(ip), cidrs) })
 }
 
-// needs says whether an address is of a ServiceCIDR and of no other. One that was
-// let go already doesn't count.
+// needs reports whether an address is in a ServiceCIDR and in no other. Released
+// ones don't count.
 func needs(c *networkingv1.ServiceCIDR, addr netip.Addr, all []*networkingv1.ServiceCIDR) bool {
 	return addr.IsValid() && gives(c, addr) && !slices.ContainsFunc(all, func(other *networkingv1.ServiceCIDR) bool {
 		stays := other.DeletionTimestamp == nil || slices.Contains(other.Finalizers, serviceCIDRFinalizer)
@@ -150,7 +150,7 @@ func needs(c *networkingv1.ServiceCIDR, addr netip.Addr, all []*networkingv1.Ser
 	})
 }
 
-// say writes down whether the range is ready, where that is news.
+// say records whether the range is ready, if that has changed.
 func (s *serviceCIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
 	ready.Type, ready.LastTransitionTime = networkingv1.ServiceCIDRConditionReady, metav1.NewTime(s.clock.Now())
 	news := func(c *networkingv1.ServiceCIDR) bool {
@@ -168,7 +168,7 @@ func (s *serviceCIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, rea
 	})
 }
 
-// change changes the ServiceCIDR that is meant, and not another of its name.
+// change changes the intended ServiceCIDR, and not another of its name.
 func (s *serviceCIDRs) change(ctx context.Context, meant *networkingv1.ServiceCIDR, subresource string, f func(c *networkingv1.ServiceCIDR)) error {
 	err := registry.Modify(ctx, s.store, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		if c := current.(*networkingv1.ServiceCIDR); c.UID == meant.UID {

@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// tokenCleaner removes bootstrap tokens that have run out. Authentication
-// refuses them anyhow: this is for tidiness.
+// tokenCleaner removes expired bootstrap tokens. Authentication refuses them
+// anyway: this is for tidiness.
 type tokenCleaner struct {
 	tokens *facts.Mirror[bootstrapToken]
 	store  registry.Resource
@@ -32,7 +32,7 @@ type bootstrapToken struct {
 }
 
 func bootstrapTokenOf(obj core.Object) bootstrapToken {
-	// One whose expiration can't be read counts as run out, as of always.
+	// A token with an unreadable expiration counts as long expired.
 	until, limited, _ := bootstraptoken.Expiry(obj.(*core.Secret))
 	return bootstrapToken{obj.GetUID(), until, limited}
 }

@@ -23,27 +23,27 @@ import (
 
 const volumeBinderName = "persistentvolume-binder-controller"
 
-// What upstream's controllers, schedulers and provisioners tell each other by.
+// Annotations through which upstream's controllers, schedulers and provisioners
+// communicate.
 const (
 	bindCompleted     = "pv.kubernetes.io/bind-completed"          // of a claim that had a volume
-	boundByController = "pv.kubernetes.io/bound-by-controller"     // nobody had chosen it
+	boundByController = "pv.kubernetes.io/bound-by-controller"     // no user had chosen it
 	provisionedBy     = "pv.kubernetes.io/provisioned-by"          // of volumes that were made for claims
 	selectedNode      = "volume.kubernetes.io/selected-node"       // of a claim whose pod has one
-	provisioner       = "volume.kubernetes.io/storage-provisioner" // who is to make a volume for a claim
+	provisioner       = "volume.kubernetes.io/storage-provisioner" // the provisioner for a claim
 	provisionerBefore = "volume.beta.kubernetes.io/storage-provisioner"
 )
 
-// volumeBinder gives claims volumes that are there, or asks for one to be made by
-// whoever makes those of a class; it says of both how they are, and of volumes
-// whose claim is gone that they are released (Kubernetes docs, "Persistent Volumes",
-// "Lifecycle of a volume and claim").
+// volumeBinder binds claims to existing volumes, or asks the provisioner of a class
+// for one. It maintains the phase of both, and marks volumes whose claim is gone as
+// released (Kubernetes docs, "Persistent Volumes", "Lifecycle of a volume and
+// claim").
 //
 //	claim:  Pending → Bound → Lost
 //	volume: Pending → Available → Bound → Released (→ Failed), or back to Available
 //
-// Every write looks at the object as it is stored, and another binder may be at work:
-// of two volumes that were bound to one claim the claim names one, and the
-// other is let go.
+// Every write checks the object as stored, and another binder may be at work: if two
+// volumes were bound to one claim, the claim names one, and the other is released.
 type volumeBinder struct {
 	claims  *facts.Mirror[*corev1.PersistentVolumeClaim]
 	volumes *facts.Mirror[*corev1.PersistentVolume]
@@ -52,7 +52,7 @@ type volumeBinder struct {
 	claimStore, volumeStore, events registry.Resource
 
 	worker *worker // of claims, and of volumes, whose keys have no namespace
-	// told is what people were told last of a claim or volume, and is the worker's.
+	// told is the last event of each claim or volume; only the worker uses it.
 	told   map[facts.Key]string
 	clock  clock.Clock
 	logger *zap.Logger
@@ -104,7 +104,8 @@ func (b *volumeBinder) volumeChanged(key facts.Key, old, now **corev1.Persistent
 	}
 }
 
-// lookAgain looks at the claims of a class that have no volume, for which there may be one now.
+// lookAgain queues the claims of a class that have no volume, for which there may be one
+// now.
 func (b *volumeBinder) lookAgain(class string) {
 	b.claims.Each(func(key facts.Key, c *corev1.PersistentVolumeClaim) {
 		if !isCompleted(c) && volume.ClassOf(c) == class {
@@ -128,7 +129,7 @@ func (b *volumeBinder) sync(ctx context.Context, key facts.Key) (time.Duration, 
 	return 0, nil
 }
 
-// keep looks after a claim that had a volume.
+// keep checks a claim that had a volume.
 func (b *volumeBinder) keep(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	if c.Spec.VolumeName == "" {
 		return b.lose(ctx, c, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
@@ -145,7 +146,7 @@ func (b *volumeBinder) keep(ctx context.Context, c *corev1.PersistentVolumeClaim
 	return b.bind(ctx, v, c)
 }
 
-// stored is a volume as it is now: what is said to be lost is lost for good.
+// stored reads a volume as stored now, because a claim that is marked as lost stays lost.
 func (b *volumeBinder) stored(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	e, err := b.volumeStore.Get(ctx, "", name, "")
 	if err != nil {
@@ -163,7 +164,7 @@ func (b *volumeBinder) lose(ctx context.Context, c *corev1.PersistentVolumeClaim
 	return b.claimIs(ctx, c, corev1.ClaimLost, nil)
 }
 
-// find looks for the volume of a claim that has none.
+// find looks for a volume for a claim that has none.
 func (b *volumeBinder) find(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	if c.Spec.VolumeName != "" {
 		return b.asked(ctx, c)
@@ -182,7 +183,7 @@ func (b *volumeBinder) find(ctx context.Context, c *corev1.PersistentVolumeClaim
 		b.tell(ctx, c, volume.Claims, corev1.EventTypeNormal, "FailedBinding", "no persistent volumes available for this claim and no storage class is set")
 	case !known:
 		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("storageclass.storage.k8s.io %q not found", className))
-	case strings.HasPrefix(class.Provisioner, "kubernetes.io/"): // nobody makes those any more
+	case strings.HasPrefix(class.Provisioner, "kubernetes.io/"): // they are no longer provisioned
 		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", "no volume plugin matched name: "+class.Provisioner)
 	default:
 		return b.ask(ctx, c, class.Provisioner)
@@ -190,7 +191,7 @@ func (b *volumeBinder) find(ctx context.Context, c *corev1.PersistentVolumeClaim
 	return b.claimIs(ctx, c, corev1.ClaimPending, nil)
 }
 
-// asked looks at the volume that a claim names.
+// asked checks the volume that a claim names.
 func (b *volumeBinder) asked(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	v, found := b.volumes.Get("", c.Spec.VolumeName)
 	switch {
@@ -205,7 +206,7 @@ func (b *volumeBinder) asked(ctx context.Context, c *corev1.PersistentVolumeClai
 	return b.claimIs(ctx, c, corev1.ClaimPending, nil)
 }
 
-// ask asks a provisioner for a volume: it finds its name on the claim.
+// ask asks a provisioner for a volume by writing its name on the claim.
 func (b *volumeBinder) ask(ctx context.Context, c *corev1.PersistentVolumeClaim, name string) error {
 	err := b.changeClaim(ctx, c, "", func(c *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, provisioner, name)
@@ -216,7 +217,7 @@ func (b *volumeBinder) ask(ctx context.Context, c *corev1.PersistentVolumeClaim,
 	return err
 }
 
-// tell tells people, once as long as it stays so.
+// tell records an event, unless it repeats the last one.
 func (b *volumeBinder) tell(ctx context.Context, obj core.Object, of core.Resource, kind, reason, message string) {
 	key := facts.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	if b.told[key] == reason+message {

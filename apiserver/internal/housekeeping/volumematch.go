@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/resources/volume"
 )
 
-// claimOf is the claim that a volume is kept for; none if there is none.
+// claimOf is the claim that a volume is reserved for, if any.
 func claimOf(v *corev1.PersistentVolume) facts.Key {
 	if v.Spec.ClaimRef == nil {
 		return facts.Key{}
@@ -22,12 +22,12 @@ func claimOf(v *corev1.PersistentVolume) facts.Key {
 	return facts.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}
 }
 
-// isFor says that a volume is kept for this claim, by whomever.
+// isFor reports whether a volume is reserved for this claim, by a user or a binder.
 func isFor(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return claimOf(v) == facts.Key{Namespace: c.Namespace, Name: c.Name} && (v.Spec.ClaimRef.UID == "" || v.Spec.ClaimRef.UID == c.UID)
 }
 
-// boundTo is the claim that a volume is bound to, "" for one that is not.
+// boundTo is the claim that a volume is bound to, "" if there is none.
 func boundTo(v *corev1.PersistentVolume) types.UID {
 	if v.Spec.ClaimRef == nil {
 		return ""
@@ -47,7 +47,7 @@ func classOfVolume(v *corev1.PersistentVolume) string {
 	return v.Spec.StorageClassName
 }
 
-// unfit is why a claim can't have a volume, wherever it is from; "" if it can.
+// unfit is why a claim can't have a volume, whatever its source; "" if it can.
 func unfit(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
 	wanted, has := c.Spec.Resources.Requests[corev1.ResourceStorage], v.Spec.Capacity[corev1.ResourceStorage]
 	switch {
@@ -73,14 +73,14 @@ func mismatch(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) strin
 	return "storageClassName does not match"
 }
 
-// matching is the volume that a claim gets: one that is kept for it, or else, if it
-// need not wait for its pod, the smallest of those that allow the least beyond what it asks for.
+// matching is the volume for a claim: one that is reserved for it or, if it need not wait for
+// its pod, the smallest of those with the fewest access modes beyond the requested ones.
 func matching(c *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume, waits bool) *corev1.PersistentVolume {
 	selector := labels.Everything()
 	if c.Spec.Selector != nil {
 		var err error
 		if selector, err = metav1.LabelSelectorAsSelector(c.Spec.Selector); err != nil {
-			return nil // validation has it
+			return nil // ensured by validation
 		}
 	}
 	var best *corev1.PersistentVolume

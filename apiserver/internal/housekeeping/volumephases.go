@@ -16,11 +16,11 @@ import (
 	"kctl/proto/core"
 )
 
-// errTaken ends a binding that somebody else was faster at.
+// errTaken ends a binding at which another binder was faster.
 var errTaken = errors.New("the volume has been bound to another claim meanwhile")
 
-// bind binds a volume and a claim to each other, the volume first: whoever finds one
-// that is not done goes on.
+// bind binds a volume and a claim to each other, the volume first: any binder that
+// finds an unfinished binding completes it.
 func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) error {
 	v, err := b.changeVolume(ctx, v, "", func(v *corev1.PersistentVolume) error {
 		ref := v.Spec.ClaimRef
@@ -46,7 +46,7 @@ func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *
 	elsewhere := false
 	err = b.changeClaim(ctx, c, "", func(c *corev1.PersistentVolumeClaim) {
 		if elsewhere = c.Spec.VolumeName != "" && c.Spec.VolumeName != v.Name; elsewhere {
-			return // the volume is let go when it is looked at next
+			return // the volume is released when it is next looked at
 		}
 		if c.Spec.VolumeName == "" {
 			c.Spec.VolumeName = v.Name
@@ -60,7 +60,7 @@ func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *
 	return b.claimIs(ctx, c, corev1.ClaimBound, v)
 }
 
-// syncVolume says how a volume is, and lets go of one that is bound in vain.
+// syncVolume maintains the phase of a volume, and releases one that is bound in vain.
 func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolume) error {
 	if v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
 		return b.volumeIs(ctx, v, corev1.VolumeAvailable, "")
@@ -88,7 +88,7 @@ func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolum
 			v.Spec.ClaimRef = nil
 			delete(v.Annotations, boundByController)
 		} else {
-			v.Spec.ClaimRef.UID = "" // it was kept for the claim before, and is again
+			v.Spec.ClaimRef.UID = "" // it was reserved for the claim before, and is again
 		}
 		return nil
 	})
@@ -98,8 +98,8 @@ func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolum
 	return b.volumeIs(ctx, v, corev1.VolumeAvailable, "")
 }
 
-// storedClaim is the claim that a volume is bound to, as it is now, before the volume
-// is given up.
+// storedClaim reads the claim that a volume is bound to, as stored now, before the
+// volume is given up.
 func (b *volumeBinder) storedClaim(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	key := claimOf(v)
 	e, err := b.claimStore.Get(ctx, key.Namespace, key.Name, "")
@@ -116,8 +116,8 @@ func (b *volumeBinder) storedClaim(ctx context.Context, v *corev1.PersistentVolu
 	return obj.(*corev1.PersistentVolumeClaim), nil
 }
 
-// release says that the claim of a volume is gone. What is in the volume is nobody's
-// here to remove: who made it for the claim does, or the one who made it by hand.
+// release marks a volume whose claim is gone. Removing its content is up to its
+// provisioner, or to whoever created it by hand.
 func (b *volumeBinder) release(ctx context.Context, v *corev1.PersistentVolume) error {
 	if v.Status.Phase != corev1.VolumeFailed {
 		if err := b.volumeIs(ctx, v, corev1.VolumeReleased, ""); err != nil {
@@ -140,7 +140,8 @@ func (b *volumeBinder) release(ctx context.Context, v *corev1.PersistentVolume) 
 	return b.volumeIs(ctx, v, corev1.VolumeFailed, message)
 }
 
-// volumeIs says how a volume is, if it has the claim, or none, that this was found by.
+// volumeIs records the phase of a volume, if it still has the claim, or none, from which
+// that was derived.
 func (b *volumeBinder) volumeIs(ctx context.Context, v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) error {
 	if v.Status.Phase == phase {
 		return nil
@@ -154,7 +155,7 @@ func (b *volumeBinder) volumeIs(ctx context.Context, v *corev1.PersistentVolume,
 	return err
 }
 
-// claimIs says how a claim is, and what it has of the volume that it is bound to.
+// claimIs records the phase of a claim, and what it gets from the volume it is bound to.
 func (b *volumeBinder) claimIs(ctx context.Context, c *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, v *corev1.PersistentVolume) error {
 	return b.changeClaim(ctx, c, "status", func(c *corev1.PersistentVolumeClaim) {
 		s := &c.Status
@@ -167,14 +168,14 @@ func (b *volumeBinder) claimIs(ctx context.Context, c *corev1.PersistentVolumeCl
 		if !slices.Equal(s.AccessModes, v.Spec.AccessModes) {
 			s.AccessModes = v.Spec.AccessModes
 		}
-		if turned { // afterwards whoever resizes it says how large it is
+		if turned { // afterwards its resizer maintains the size
 			s.Capacity, s.CurrentVolumeAttributesClassName = v.Spec.Capacity, v.Spec.VolumeAttributesClassName
 		}
 	})
 }
 
-// changeVolume changes the volume that is meant, and not another of its name, and
-// returns it as it is then.
+// changeVolume changes the intended volume, and not another of its name, and
+// returns the result.
 func (b *volumeBinder) changeVolume(ctx context.Context, meant *corev1.PersistentVolume, subresource string, f func(v *corev1.PersistentVolume) error) (*corev1.PersistentVolume, error) {
 	err := registry.Modify(ctx, b.volumeStore, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		if v := current.(*corev1.PersistentVolume); v.UID == meant.UID {

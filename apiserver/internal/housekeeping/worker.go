@@ -12,18 +12,18 @@ import (
 	"kctl/proto/backoff"
 )
 
-// retryPolicy spaces out attempts at one object that fail.
+// retryPolicy is the back-off between failed attempts at one object.
 var retryPolicy = backoff.Policy{Initial: 50 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.2}
 
-// worker calls sync for each key that was added, one at a time, each key at
-// most once however often it was added. It holds one entry per key, so it is
+// worker calls sync for each added key, one at a time, and once however often
+// the key was added meanwhile. It holds one entry per key, so its size is
 // bounded by the number of objects.
 type worker struct {
 	clock    clock.Clock
 	logger   *zap.Logger
 	failures *backoff.Keyed[facts.Key]
-	// sync works on one object. A positive duration asks to be called again
-	// after it; an error asks for that too, with growing delays.
+	// sync works on one object. A positive duration asks to be called again after
+	// it; so does an error, with growing delays.
 	sync func(ctx context.Context, key facts.Key) (again time.Duration, err error)
 
 	mu   sync.Mutex
@@ -41,8 +41,8 @@ func newWorker(name string, d *Dependencies, sync func(ctx context.Context, key 
 
 func (w *worker) add(key facts.Key) { w.addAfter(key, 0) }
 
-// addAfter asks for key to be worked on after a while, or earlier if that was
-// asked for already.
+// addAfter queues key for later, unless it is already queued for an earlier
+// time.
 func (w *worker) addAfter(key facts.Key, after time.Duration) {
 	at := w.clock.Now().Add(after)
 	w.mu.Lock()
@@ -86,8 +86,8 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// take removes the keys that are due, and tells how long until the next one
-// is; zero where there is none.
+// take removes the keys that are due, and returns how long until the next one
+// is; zero if there is none.
 func (w *worker) take() (ready []facts.Key, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
