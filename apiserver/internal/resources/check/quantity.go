@@ -85,7 +85,7 @@ func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, at string) []string {
 	for _, of := range []struct {
 		name    string
 		amounts corev1.ResourceList
-	}{{"limits", s.Resources.Limits}, {"requests", s.Resources.Requests}} {
+	}{{"requests", s.Resources.Requests}, {"limits", s.Resources.Limits}} {
 		if Fractional(of.amounts, corev1.ResourceStorage) {
 			out = append(out, FractionWarning(at+".resources."+of.name, of.amounts, corev1.ResourceStorage))
 		}

@@ -40,7 +40,7 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 		Resource: resource("ingresses", "Ingress", true), Singular: "ingress", ShortNames: []string{"ing"}, StoragePrefix: "ingress",
 		ValidateName: check.NameIsSubdomain,
 		Warnings: func(_ context.Context, i *networkingv1.Ingress) []string {
-			if _, ok := i.Annotations[ClassAnnotation]; ok {
+			if _, ok := i.Annotations[ClassAnnotation]; ok && i.Spec.IngressClassName == nil {
 				return []string{`annotation "` + ClassAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
 			}
 			return nil

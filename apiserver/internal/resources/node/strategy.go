@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/field"
@@ -40,10 +41,17 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 }
 
 func warnings(n *core.Node) []string {
-	if n.Spec.DoNotUseExternalID == "" {
-		return nil
+	var out []string
+	if n.Spec.ConfigSource != nil {
+		out = append(out, "spec.configSource: the feature is removed")
 	}
-	return []string{"spec.externalID: this field is deprecated, and is unused by Kubernetes"}
+	if n.Spec.DoNotUseExternalID != "" {
+		out = append(out, "spec.externalID: this field is deprecated, and is unused by Kubernetes")
+	}
+	for i, one := range n.Spec.PodCIDRs {
+		out = append(out, validation.GetWarningsForCIDR(field.NewPath("spec", "podCIDRs").Index(i).Upstream(), one)...)
+	}
+	return out
 }
 
 // setDefaults keeps the two ways to write a pod range, podCIDR and podCIDRs,

@@ -114,8 +114,7 @@ func affinityWarnings(a *corev1.Affinity, at string) []string {
 		}
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			term, path := &n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, fmt.Sprintf("%s.nodeAffinity.%s[%d].preference", at, preferred, i)
-			out = append(out, termWarnings(term, path)...)
-			out = append(out, valueWarnings(term, path)...)
+			out = append(out, termWarnings(term, path, true)...)
 		}
 	}
 	return out
@@ -137,24 +136,20 @@ func podTermsWarnings(a *corev1.Affinity, at string) []string {
 func NodeSelectorWarnings(s *corev1.NodeSelector, at string) []string {
 	var out []string
 	for i := range s.NodeSelectorTerms {
-		out = append(out, termWarnings(&s.NodeSelectorTerms[i], fmt.Sprintf("%s.nodeSelectorTerms[%d]", at, i))...)
+		out = append(out, termWarnings(&s.NodeSelectorTerms[i], fmt.Sprintf("%s.nodeSelectorTerms[%d]", at, i), false)...)
 	}
 	return out
 }
 
-func termWarnings(term *corev1.NodeSelectorTerm, at string) []string {
+// termWarnings tells of labels that have newer names, and of values that no label has
+// where these are not refused, as those that are required are.
+func termWarnings(term *corev1.NodeSelectorTerm, at string, values bool) []string {
 	var out []string
 	for i, e := range term.MatchExpressions {
 		out = append(out, keyWarnings(e.Key, fmt.Sprintf("%s.matchExpressions[%d].key", at, i))...)
-	}
-	return out
-}
-
-// valueWarnings tells of values that no label has. They are refused where they
-// are required.
-func valueWarnings(term *corev1.NodeSelectorTerm, at string) []string {
-	var out []string
-	for i, e := range term.MatchExpressions {
+		if !values {
+			continue
+		}
 		for j, value := range e.Values {
 			for _, text := range validation.IsValidLabelValue(value) {
 				out = append(out, fmt.Sprintf("%s.matchExpressions[%d].values[%d]: %s is invalid, %s", at, i, j, value, text))

@@ -199,17 +199,11 @@ func changedFamilies(s, old *corev1.ServiceSpec, at *field.Path) field.ErrorList
 }
 
 // validateFamilies checks families, policy and addresses for what they are in
-// any cluster.
+// any cluster. Services that are names only have none.
 func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.Type == corev1.ServiceTypeExternalName {
-		if len(spec.IPFamilies) > 0 {
-			errs = append(errs, field.Forbidden(at.Child("ipFamilies"), "may not be set for ExternalName services"))
-		}
-		if spec.IPFamilyPolicy != nil {
-			errs = append(errs, field.Forbidden(at.Child("ipFamilyPolicy"), "may not be set for ExternalName services"))
-		}
-		return errs
+		return nil
 	}
 	ips := at.Child("clusterIPs")
 	if len(spec.ClusterIPs) > 0 && spec.ClusterIP == "" {
@@ -219,10 +213,8 @@ func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 	}
 	for i, f := range spec.IPFamilies {
 		path := at.Child("ipFamilies").Index(i)
-		switch {
-		case !familyKnown(f):
-			errs = append(errs, check.Supported(f, path, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
-		case slices.Contains(spec.IPFamilies[:i], f):
+		errs = append(errs, check.Supported(f, path, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		if slices.Contains(spec.IPFamilies[:i], f) {
 			errs = append(errs, field.Duplicate(path, f))
 		}
 	}
@@ -234,38 +226,49 @@ func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 // validateClusterIPs checks that the addresses of a service are some, one of
 // each family, in the order of the families.
 func validateClusterIPs(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
-	var errs, order field.ErrorList
-	families, readable := map[corev1.IPFamily]bool{}, true
-	for i, ip := range spec.ClusterIPs {
-		f, ok := familyOf(ip)
-		switch {
-		case i == 0 && ip == corev1.ClusterIPNone:
-			if len(spec.ClusterIPs) > 1 {
-				errs, readable = append(errs, field.Invalid(at, spec.ClusterIPs, "'None' must be the first and only value")), false
-			}
-			continue
-		case !ok:
-			text := "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-			if addr, err := netip.ParseAddr(ip); err == nil && addr.Is4In6() {
-				text = "must not be an IPv4-mapped IPv6 address"
-			} else if utilnet.ParseIPSloppy(ip) != nil {
-				text = "must not have leading 0s"
-			}
-			errs, readable = append(errs, field.Invalid(at.Index(i), ip, text)), false
-			continue
-		case i < len(spec.IPFamilies) && familyKnown(spec.IPFamilies[i]) && spec.IPFamilies[i] != f:
-			order = append(order, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
-		}
-		if families[f] {
-			errs = append(errs, field.Invalid(at, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
-		}
-		families[f] = true
-	}
+	errs := validateEachIP(spec, at)
+	readable := len(errs) == 0
 	if len(spec.ClusterIPs) > 2 {
 		errs = append(errs, field.Invalid(at, spec.ClusterIPs, "may only hold up to 2 values"))
 	}
-	if readable {
-		errs = append(errs, order...)
+	if !readable || len(spec.ClusterIPs) == 1 && spec.ClusterIPs[0] == corev1.ClusterIPNone {
+		return errs
+	}
+	have := map[corev1.IPFamily]bool{}
+	var order field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		f, _ := familyOf(ip)
+		have[f] = true
+		if i < len(spec.IPFamilies) && familyKnown(spec.IPFamilies[i]) && spec.IPFamilies[i] != f {
+			order = append(order, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
+		}
+	}
+	if len(spec.ClusterIPs) > 1 && len(have) < 2 {
+		errs = append(errs, field.Invalid(at, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
+	}
+	return append(errs, order...)
+}
+
+// validateEachIP checks how each address is written.
+func validateEachIP(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		if i == 0 && ip == corev1.ClusterIPNone {
+			if len(spec.ClusterIPs) > 1 {
+				errs = append(errs, field.Invalid(at, spec.ClusterIPs, "'None' must be the first and only value"))
+			}
+			continue
+		}
+		if _, ok := familyOf(ip); ok {
+			continue
+		}
+		text := "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+		if addr, err := netip.ParseAddr(ip); err == nil && addr.Is4In6() {
+			text = "must not be an IPv4-mapped IPv6 address"
+		} else if utilnet.ParseIPSloppy(ip) != nil {
+			text = "must not have leading 0s"
+		}
+		errs = append(errs, field.Invalid(at.Index(i), ip, text))
 	}
 	return errs
 }

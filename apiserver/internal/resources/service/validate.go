@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,94 +24,113 @@ var (
 	policies   = sets.New(corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
 )
 
+// validate tells of faults in upstream's order.
 func validate(s *corev1.Service) field.ErrorList {
 	at := field.NewPath("spec")
 	spec := &s.Spec
-	errs := validateType(s, at)
+	var errs field.ErrorList
+	mode, says := s.Annotations[corev1.AnnotationTopologyMode]
+	if hints, said := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; says && said && mode != hints {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.AnnotationTopologyMode), mode,
+			"must match annotations["+corev1.DeprecatedAnnotationTopologyAwareHints+"] when both are specified"))
+	}
 	if len(spec.Ports) == 0 && hasAddress(s) {
 		errs = append(errs, field.Required(at.Child("ports"), ""))
 	}
-	errs = append(errs, validatePorts(s, at.Child("ports"))...)
+	errs = append(errs, validateOfType(s, at)...)
+	names := sets.New[string]()
+	for i := range spec.Ports {
+		errs = append(errs, validatePort(&spec.Ports[i], len(spec.Ports) > 1, names, at.Child("ports").Index(i))...)
+	}
 	errs = append(errs, metav1validation.ValidateLabels(spec.Selector, at.Child("selector").Upstream())...)
-	if !affinities.Has(spec.SessionAffinity) {
-		errs = append(errs, field.NotSupported(at.Child("sessionAffinity"), spec.SessionAffinity, sets.List(affinities)))
-	}
-	errs = append(errs, validateAddresses(s, at)...)
-	errs = append(errs, validateBalancer(s, at)...)
-	errs = append(errs, validateTraffic(spec, at)...)
-	switch policy := spec.ExternalTrafficPolicy; {
-	case policy == "":
-	case !accessible(s):
-		errs = append(errs, field.Invalid(at.Child("externalTrafficPolicy"), policy, "may only be set for externally-accessible services"))
-	case !policies.Has(policy):
-		errs = append(errs, field.NotSupported(at.Child("externalTrafficPolicy"), policy, sets.List(policies)))
-	}
-	return errs
-}
-
-func validateType(s *corev1.Service, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	spec := &s.Spec
-	switch {
-	case !types.Has(spec.Type):
-		errs = append(errs, field.NotSupported(at.Child("type"), spec.Type, sets.List(types)))
-	case spec.Type == corev1.ServiceTypeExternalName:
-		if len(spec.ClusterIPs) > 0 {
-			errs = append(errs, field.Forbidden(at.Child("clusterIPs"), "may not be set for ExternalName services"))
-		}
-		if spec.ExternalName == "" {
-			errs = append(errs, field.Required(at.Child("externalName"), ""))
-		} else {
-			errs = append(errs, check.Subdomain(strings.TrimSuffix(spec.ExternalName, "."), at.Child("externalName"))...)
-		}
-	case spec.ClusterIP == corev1.ClusterIPNone && outside(s):
-		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))
-	}
-	return errs
-}
-
-func validateAddresses(s *corev1.Service, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	spec := &s.Spec
+	errs = append(errs, validateAffinity(spec, at)...)
 	errs = append(errs, validateFamilies(spec, at)...)
 	for i, ip := range spec.ExternalIPs {
 		errs = append(errs, check.Reachable(ip, at.Child("externalIPs").Index(i))...)
 	}
+	if !types.Has(spec.Type) {
+		errs = append(errs, field.NotSupported(at.Child("type"), spec.Type, sets.List(types)))
+	}
+	errs = append(errs, validatePorts(spec, at.Child("ports"))...)
+	errs = append(errs, validateBalancer(s, at)...)
+	return append(errs, validateTraffic(s, at)...)
+}
+
+// validateOfType is about what one type of service must have, and others may not.
+func validateOfType(s *corev1.Service, at *field.Path) field.ErrorList {
+	spec := &s.Spec
+	if spec.Type != corev1.ServiceTypeExternalName {
+		if spec.ClusterIP == corev1.ClusterIPNone && outside(s) {
+			return field.ErrorList{field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", spec.Type))}
+		}
+		return nil
+	}
+	var errs field.ErrorList
+	for _, of := range [...]struct {
+		name string
+		set  bool
+	}{{"clusterIPs", len(spec.ClusterIPs) > 0}, {"ipFamilies", len(spec.IPFamilies) > 0}, {"ipFamilyPolicy", spec.IPFamilyPolicy != nil}} {
+		if of.set {
+			errs = append(errs, field.Forbidden(at.Child(of.name), "may not be set for ExternalName services"))
+		}
+	}
+	name := strings.TrimSuffix(spec.ExternalName, ".")
+	if name == "" {
+		return append(errs, field.Required(at.Child("externalName"), ""))
+	}
+	return append(errs, check.Subdomain(name, at.Child("externalName"))...)
+}
+
+// validatePort checks a port by itself; names are those of the ports before it.
+func validatePort(port *corev1.ServicePort, several bool, names sets.Set[string], at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case port.Name != "":
+		errs = append(errs, check.Label(port.Name, at.Child("name"))...)
+		if names.Has(port.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), port.Name))
+		}
+		names.Insert(port.Name)
+	case several:
+		errs = append(errs, field.Required(at.Child("name"), ""))
+	}
+	errs = append(errs, check.Messages(at.Child("port"), port.Port, validation.IsValidPortNum(int(port.Port)))...)
+	if !protocols.Has(port.Protocol) {
+		errs = append(errs, field.NotSupported(at.Child("protocol"), port.Protocol, sets.List(protocols)))
+	}
+	if port.TargetPort.Type == intstr.Int {
+		errs = append(errs, check.Messages(at.Child("targetPort"), port.TargetPort.IntVal, validation.IsValidPortNum(int(port.TargetPort.IntVal)))...)
+	} else {
+		errs = append(errs, check.Messages(at.Child("targetPort"), port.TargetPort.StrVal, validation.IsValidPortName(port.TargetPort.StrVal))...)
+	}
+	if port.AppProtocol != nil {
+		errs = append(errs, check.QualifiedName(*port.AppProtocol, at.Child("appProtocol"))...)
+	}
 	return errs
 }
 
-func validatePorts(s *corev1.Service, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	names, numbers, onNodes := sets.New[string](), sets.New[string](), sets.New[string]()
-	for i := range s.Spec.Ports {
-		port, path := &s.Spec.Ports[i], at.Index(i)
-		switch {
-		case port.Name == "" && len(s.Spec.Ports) > 1:
-			errs = append(errs, field.Required(path.Child("name"), ""))
-		case port.Name != "":
-			errs = append(errs, check.Label(port.Name, path.Child("name"))...)
-			if names.Has(port.Name) {
-				errs = append(errs, field.Duplicate(path.Child("name"), port.Name))
+// validatePorts checks the ports with each other: first those on nodes.
+func validatePorts(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	type key struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	var inside, onNodes, twice field.ErrorList
+	seen, seenOnNodes := sets.New[key](), sets.New[key]()
+	for i := range spec.Ports {
+		port, path := &spec.Ports[i], at.Index(i)
+		if port.NodePort != 0 {
+			if spec.Type == corev1.ServiceTypeClusterIP {
+				inside = append(inside, field.Forbidden(path.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
 			}
-			names.Insert(port.Name)
+			there := key{port.Protocol, port.NodePort}
+			if seenOnNodes.Has(there) {
+				onNodes = append(onNodes, field.Duplicate(path.Child("nodePort"), port.NodePort))
+			}
+			seenOnNodes.Insert(there)
 		}
-		errs = append(errs, check.Messages(path.Child("port"), port.Port, validation.IsValidPortNum(int(port.Port)))...)
-		if !protocols.Has(port.Protocol) {
-			errs = append(errs, field.NotSupported(path.Child("protocol"), port.Protocol, sets.List(protocols)))
-		}
-		if port.TargetPort.Type == intstr.Int {
-			errs = append(errs, check.Messages(path.Child("targetPort"), port.TargetPort.IntVal, validation.IsValidPortNum(int(port.TargetPort.IntVal)))...)
-		} else {
-			errs = append(errs, check.Messages(path.Child("targetPort"), port.TargetPort.StrVal, validation.IsValidPortName(port.TargetPort.StrVal))...)
-		}
-		if port.AppProtocol != nil {
-			errs = append(errs, check.QualifiedName(*port.AppProtocol, path.Child("appProtocol"))...)
-		}
-		if port.NodePort != 0 && !outside(s) {
-			errs = append(errs, field.Forbidden(path.Child("nodePort"), fmt.Sprintf("may not be used when `type` is '%s'", s.Spec.Type)))
-		}
-		key := fmt.Sprintf("%s/%d", port.Protocol, port.Port)
-		if numbers.Has(key) {
+		here := key{port.Protocol, port.Port}
+		if seen.Has(here) {
 			shown := struct {
 				Name, Protocol string
 				AppProtocol    *string
@@ -118,32 +138,27 @@ func validatePorts(s *corev1.Service, at *field.Path) field.ErrorList {
 				TargetPort     int
 				NodePort       int32
 			}{Protocol: string(port.Protocol), Port: port.Port}
-			errs = append(errs, field.Duplicate(path, shown))
+			twice = append(twice, field.Duplicate(path, shown))
 		}
-		numbers.Insert(key)
-		key = fmt.Sprintf("%s/%d", port.Protocol, port.NodePort)
-		if port.NodePort != 0 && onNodes.Has(key) {
-			errs = append(errs, field.Duplicate(path.Child("nodePort"), port.NodePort))
-		}
-		onNodes.Insert(key)
+		seen.Insert(here)
 	}
-	return errs
+	return slices.Concat(inside, onNodes, twice)
 }
 
 func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := check.Newly(validate(s), validate(old))
+	var errs field.ErrorList
 	now, before := &s.Spec, &old.Spec
 	if len(validateFamilies(now, at)) == 0 {
 		errs = append(errs, changedFamilies(now, before, at)...)
 	}
-	if before.HealthCheckNodePort != 0 && wantsHealthPort(now) && wantsHealthPort(before) && now.HealthCheckNodePort != before.HealthCheckNodePort {
-		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
-	}
 	if balanced := corev1.ServiceTypeLoadBalancer; now.Type == balanced && before.Type == balanced && !ptr.Equal(now.LoadBalancerClass, before.LoadBalancerClass) {
 		errs = append(errs, field.Invalid(at.Child("loadBalancerClass"), now.LoadBalancerClass, "may not change once set"))
 	}
-	return errs
+	if before.HealthCheckNodePort != 0 && wantsHealthPort(now) && wantsHealthPort(before) && now.HealthCheckNodePort != before.HealthCheckNodePort {
+		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
+	}
+	return append(errs, check.Newly(validate(s), validate(old))...)
 }
 
 // wantsHealthPort says whether a load balancer asks each node how it is.

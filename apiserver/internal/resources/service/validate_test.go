@@ -69,6 +69,48 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestOrder: of several faults upstream's order is kept, and annotations are looked at
+// that were there before fields.
+func TestOrder(t *testing.T) {
+	strategy := Strategy(clock.RealClock{})
+	for _, test := range []struct{ text, want string }{
+		{`{metadata: {annotations: {service.kubernetes.io/topology-mode: auto, service.kubernetes.io/topology-aware-hints: x}}, spec: {type: x, ports: [{port: 0, nodePort: 1}], sessionAffinity: x, trafficDistribution: x}}`,
+			"metadata.annotations[service.kubernetes.io/topology-mode] spec.ports[0].port spec.ports[0].targetPort spec.sessionAffinity spec.type spec.trafficDistribution"},
+		{`{metadata: {annotations: {service.beta.kubernetes.io/load-balancer-source-ranges: " 10.0.0.0/8, x"}}, spec: {ports: [{port: 80, nodePort: 1}], loadBalancerClass: a/b, allocateLoadBalancerNodePorts: true}}`,
+			"spec.ports[0].nodePort metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges] metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges] spec.allocateLoadBalancerNodePorts spec.loadBalancerClass"},
+		{`{spec: {type: ExternalName, clusterIP: None, ipFamilies: [IPv4], ipFamilyPolicy: SingleStack}}`, "spec.clusterIPs spec.ipFamilies spec.ipFamilyPolicy spec.externalName"},
+		{`{spec: {ports: [{port: 80}], sessionAffinity: x, sessionAffinityConfig: {clientIP: {timeoutSeconds: 0}}}}`, "spec.sessionAffinity"},
+		{`{spec: {ports: [{port: 80}], loadBalancerSourceRanges: [x]}}`, "spec.LoadBalancerSourceRanges spec.LoadBalancerSourceRanges[0]"},
+	} {
+		s := strategy.New()
+		if err := yaml.UnmarshalStrict([]byte(test.text), s); err != nil {
+			t.Fatal(err)
+		}
+		strategy.Default(s)
+		strategy.PrepareForCreate(t.Context(), s)
+		var got []string
+		for _, err := range validate(s) {
+			got = append(got, err.Field)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s\n  got: %s\n want: %s", test.text, strings.Join(got, " "), test.want)
+		}
+	}
+}
+
+// TestWarnings: users are told in upstream's order.
+func TestWarnings(t *testing.T) {
+	s := Strategy(clock.RealClock{}).New()
+	if err := yaml.UnmarshalStrict([]byte("{type: ClusterIP, clusterIP: None, externalName: a, externalIPs: [1.2.3.4], loadBalancerIP: 1.2.3.4, sessionAffinity: ClientIP, trafficDistribution: PreferClose}"), &s.Spec); err != nil {
+		t.Fatal(err)
+	}
+	want := `spec.loadBalancerIP is ignored for headless services|spec.externalIPs is ignored for headless services|spec.SessionAffinity is ignored for headless services|` +
+		`spec.externalName is ignored when spec.type is not "ExternalName"|spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`
+	if got := strings.Join(warnings(s), "|"); got != want {
+		t.Errorf(" got: %s\nwant: %s", got, want)
+	}
+}
+
 func TestRow(t *testing.T) {
 	strategy := Strategy(clock.RealClock{})
 	for text, want := range map[string]string{

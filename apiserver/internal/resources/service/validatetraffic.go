@@ -5,51 +5,57 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
+const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
+
 // validateBalancer is about what only services with a load balancer have.
 func validateBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
-	var errs field.ErrorList
+	errs := validateSources(s, at)
 	balanced := spec.Type == corev1.ServiceTypeLoadBalancer
-	health := at.Child("healthCheckNodePort")
-	switch {
-	case spec.HealthCheckNodePort == 0:
-	case !balanced || spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal:
-		errs = append(errs, field.Invalid(health, spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+	if spec.AllocateLoadBalancerNodePorts != nil && !balanced {
+		errs = append(errs, field.Forbidden(at.Child("allocateLoadBalancerNodePorts"), onlyBalanced))
+	}
+	switch class := at.Child("loadBalancerClass"); {
+	case spec.LoadBalancerClass == nil:
+	case balanced:
+		errs = append(errs, check.QualifiedName(*spec.LoadBalancerClass, class)...)
 	default:
-		errs = append(errs, check.Messages(health, spec.HealthCheckNodePort, validation.IsValidPortNum(int(spec.HealthCheckNodePort)))...)
+		errs = append(errs, field.Forbidden(class, onlyBalanced))
 	}
-	// Upstream names this field with a capital.
-	ranges := at.Child("LoadBalancerSourceRanges")
-	if !balanced {
-		for _, f := range []struct {
-			set bool
-			at  *field.Path
-		}{
-			{len(spec.LoadBalancerSourceRanges) > 0, ranges},
-			{spec.AllocateLoadBalancerNodePorts != nil, at.Child("allocateLoadBalancerNodePorts")},
-			{spec.LoadBalancerClass != nil, at.Child("loadBalancerClass")},
-		} {
-			if f.set {
-				errs = append(errs, field.Forbidden(f.at, "may only be used when `type` is 'LoadBalancer'"))
-			}
+	return errs
+}
+
+// validateSources checks from where a load balancer lets requests in: the field, or
+// the annotation that was before it.
+func validateSources(s *corev1.Service, spec *field.Path) field.ErrorList {
+	at := spec.Child("LoadBalancerSourceRanges") // upstream names this field with a capital
+	ranges := s.Spec.LoadBalancerSourceRanges
+	place := at.Index
+	if len(ranges) == 0 {
+		text, said := s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]
+		if !said {
+			return nil
 		}
-		return errs
+		at = field.NewPath("metadata", "annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
+		place = func(int) *field.Path { return at }
+		if text = strings.TrimSpace(text); text != "" {
+			ranges = strings.Split(text, ",")
+		}
 	}
-	for i, one := range spec.LoadBalancerSourceRanges {
+	var errs field.ErrorList
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		errs = append(errs, field.Forbidden(at, onlyBalanced))
+	}
+	for i, one := range ranges {
 		// Spaces around one have always been let through.
-		for _, problem := range validation.IsValidCIDRForLegacyField(ranges.Index(i).Upstream(), strings.TrimSpace(one), true, nil) {
-			problem.BadValue = one
-			errs = append(errs, problem)
-		}
-	}
-	if spec.LoadBalancerClass != nil {
-		errs = append(errs, check.QualifiedName(*spec.LoadBalancerClass, at.Child("loadBalancerClass"))...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(place(i).Upstream(), strings.TrimSpace(one), true, nil)...)
 	}
 	return errs
 }
@@ -57,13 +63,53 @@ func validateBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
 // maxAffinitySeconds is a day.
 const maxAffinitySeconds = 86400
 
-// validateTraffic is about where requests of one client go.
-func validateTraffic(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
-		if seconds := *c.ClientIP.TimeoutSeconds; seconds <= 0 || seconds > maxAffinitySeconds {
-			errs = append(errs, field.Invalid(at.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), seconds, "must be greater than 0 and less than 86400"))
+// validateAffinity is about where later requests of a client go.
+func validateAffinity(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	if !affinities.Has(spec.SessionAffinity) {
+		return field.ErrorList{field.NotSupported(at.Child("sessionAffinity"), spec.SessionAffinity, sets.List(affinities))}
+	}
+	c, at := spec.SessionAffinityConfig, at.Child("sessionAffinityConfig")
+	if spec.SessionAffinity == corev1.ServiceAffinityNone {
+		if c != nil {
+			return field.ErrorList{field.Forbidden(at, "must not be set when session affinity is None")}
 		}
+		return nil
+	}
+	const missing = "when session affinity type is ClientIP"
+	switch {
+	case c == nil:
+		return field.ErrorList{field.Required(at, missing)}
+	case c.ClientIP == nil:
+		return field.ErrorList{field.Required(at.Child("clientIP"), missing)}
+	case c.ClientIP.TimeoutSeconds == nil:
+		return field.ErrorList{field.Required(at.Child("clientIP", "timeoutSeconds"), missing)}
+	}
+	if seconds := *c.ClientIP.TimeoutSeconds; seconds <= 0 || seconds > maxAffinitySeconds {
+		return field.ErrorList{field.Invalid(at.Child("clientIP", "timeoutSeconds"), seconds, "must be greater than 0 and less than 86400")}
+	}
+	return nil
+}
+
+// validateTraffic is about which endpoints are chosen for whom.
+func validateTraffic(s *corev1.Service, at *field.Path) field.ErrorList {
+	spec := &s.Spec
+	var errs field.ErrorList
+	switch policy, path := spec.ExternalTrafficPolicy, at.Child("externalTrafficPolicy"); {
+	case !accessible(s):
+		if policy != "" {
+			errs = append(errs, field.Invalid(path, policy, "may only be set for externally-accessible services"))
+		}
+	case policy == "":
+		errs = append(errs, field.Required(path, ""))
+	case !policies.Has(policy):
+		errs = append(errs, field.NotSupported(path, policy, sets.List(policies)))
+	}
+	switch health := at.Child("healthCheckNodePort"); {
+	case spec.HealthCheckNodePort == 0:
+	case !wantsHealthPort(spec):
+		errs = append(errs, field.Invalid(health, spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+	default:
+		errs = append(errs, check.Messages(health, spec.HealthCheckNodePort, validation.IsValidPortNum(int(spec.HealthCheckNodePort)))...)
 	}
 	if p := spec.InternalTrafficPolicy; p != nil {
 		errs = append(errs, check.Supported(*p, at.Child("internalTrafficPolicy"), corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)

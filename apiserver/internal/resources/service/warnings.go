@@ -7,48 +7,51 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// warnings tells users of what is outdated, or is not looked at.
+// warnings tells users of what is outdated, is not looked at, or is written in an
+// unusual way, in upstream's order.
 func warnings(s *corev1.Service) []string {
 	var out []string
+	spec, at := &s.Spec, field.NewPath("spec")
 	if _, old := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; old {
 		out = append(out, "annotation "+corev1.DeprecatedAnnotationTopologyAwareHints+" is deprecated, please use "+corev1.AnnotationTopologyMode+" instead")
 	}
-	if near := s.Spec.TrafficDistribution; near != nil && *near == corev1.ServiceTrafficDistributionPreferClose {
-		out = append(out, `spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`)
-	}
-	headless := s.Spec.ClusterIP == corev1.ClusterIPNone
-	if headless && s.Spec.SessionAffinity != corev1.ServiceAffinityNone {
-		out = append(out, "spec.SessionAffinity is ignored for headless services")
-	}
-	switch {
-	case len(s.Spec.ExternalIPs) == 0:
-	case s.Spec.Type == corev1.ServiceTypeExternalName:
-		out = append(out, `spec.externalIPs is ignored when spec.type is "ExternalName"`)
-	case headless:
-		out = append(out, "spec.externalIPs is ignored for headless services")
-	default:
-		out = append(out, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
-	}
-	return append(out, addressWarnings(&s.Spec, headless)...)
-}
-
-// addressWarnings tells of addresses that are written in an unusual way.
-func addressWarnings(s *corev1.ServiceSpec, headless bool) []string {
-	var out []string
-	at := field.NewPath("spec")
-	if !headless {
-		for i, ip := range s.ClusterIPs {
+	if hasAddress(s) {
+		for i, ip := range spec.ClusterIPs {
 			out = append(out, validation.GetWarningsForIP(at.Child("clusterIPs").Index(i).Upstream(), ip)...)
 		}
 	}
-	for i, ip := range s.ExternalIPs {
+	headless := spec.Type == corev1.ServiceTypeClusterIP && spec.ClusterIP == corev1.ClusterIPNone
+	if headless {
+		for _, of := range [...]struct {
+			name string
+			set  bool
+		}{{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"externalIPs", len(spec.ExternalIPs) > 0}, {"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone}} {
+			if of.set {
+				out = append(out, "spec."+of.name+" is ignored for headless services")
+			}
+		}
+	}
+	for i, ip := range spec.ExternalIPs {
 		out = append(out, validation.GetWarningsForIP(at.Child("externalIPs").Index(i).Upstream(), ip)...)
 	}
-	if s.LoadBalancerIP != "" {
-		out = append(out, validation.GetWarningsForIP(at.Child("loadBalancerIP").Upstream(), s.LoadBalancerIP)...)
+	nameOnly := spec.Type == corev1.ServiceTypeExternalName
+	if len(spec.ExternalIPs) > 0 && !headless && !nameOnly {
+		out = append(out, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 	}
-	for i, one := range s.LoadBalancerSourceRanges {
+	if spec.LoadBalancerIP != "" {
+		out = append(out, validation.GetWarningsForIP(at.Child("loadBalancerIP").Upstream(), spec.LoadBalancerIP)...)
+	}
+	for i, one := range spec.LoadBalancerSourceRanges {
 		out = append(out, validation.GetWarningsForCIDR(at.Child("loadBalancerSourceRanges").Index(i).Upstream(), one)...)
+	}
+	switch {
+	case nameOnly && len(spec.ExternalIPs) > 0:
+		out = append(out, `spec.externalIPs is ignored when spec.type is "ExternalName"`)
+	case !nameOnly && spec.ExternalName != "":
+		out = append(out, `spec.externalName is ignored when spec.type is not "ExternalName"`)
+	}
+	if near := spec.TrafficDistribution; near != nil && *near == corev1.ServiceTrafficDistributionPreferClose {
+		out = append(out, `spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`)
 	}
 	return out
 }
