@@ -85,8 +85,11 @@ type Validator interface {
 
 // Chain runs plugins in order. The zero Chain admits everything.
 type Chain struct {
-	mutators   []Mutator
-	validators []Validator
+	mutators             []Mutator
+	validators           []Validator
+	mutating, validating *phase // nil where nobody measures
+	meter                *Meter
+	names                struct{ mutators, validators []string }
 }
 
 // NewChain puts plugins into a chain in the given order.
@@ -96,15 +99,28 @@ func NewChain(plugins ...Plugin) *Chain {
 
 // With returns the chain with more plugins behind its own.
 func (c *Chain) With(plugins ...Plugin) *Chain {
-	c = &Chain{mutators: slices.Clone(c.mutators), validators: slices.Clone(c.validators)}
+	more := &Chain{meter: c.meter, mutators: slices.Clone(c.mutators), validators: slices.Clone(c.validators)}
+	more.names.mutators, more.names.validators = slices.Clone(c.names.mutators), slices.Clone(c.names.validators)
 	for _, p := range plugins {
+		name := ""
+		if named, ok := p.(Named); ok {
+			name, p = named.Name, named.Plugin
+		}
 		if m, ok := p.(Mutator); ok {
-			c.mutators = append(c.mutators, m)
+			more.mutators, more.names.mutators = append(more.mutators, m), append(more.names.mutators, name)
 		}
 		if v, ok := p.(Validator); ok {
-			c.validators = append(c.validators, v)
+			more.validators, more.names.validators = append(more.validators, v), append(more.names.validators, name)
 		}
 	}
+	return more.Measured(c.meter)
+}
+
+// Measured has the chain's plugins be measured: each that has a name, and all
+// together. It changes the chain and returns it.
+func (c *Chain) Measured(m *Meter) *Chain {
+	c.meter = m
+	c.mutating, c.validating = m.phase("admit", c.names.mutators), m.phase("validate", c.names.validators)
 	return c
 }
 
@@ -122,11 +138,15 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 func (c *Chain) admit(ctx context.Context, a *Attributes) (err error) {
 	ctx, span := tracing.Step(ctx, "mutating admission")
 	defer func() { tracing.End(span, err) }()
-	for _, m := range c.mutators {
+	lap := c.mutating.begin(a.Operation)
+	defer func() { lap.end(err) }()
+	for i, m := range c.mutators {
 		if !m.Handles(a.Operation) {
 			continue
 		}
-		if err := m.Admit(ctx, a); err != nil {
+		err := m.Admit(ctx, a)
+		lap.passed(i, err)
+		if err != nil {
 			return refusal(a, err)
 		}
 	}
@@ -137,11 +157,15 @@ func (c *Chain) admit(ctx context.Context, a *Attributes) (err error) {
 func (c *Chain) Validate(ctx context.Context, a *Attributes) (err error) {
 	ctx, span := tracing.Step(ctx, "validating admission")
 	defer func() { tracing.End(span, err) }()
-	for _, v := range c.validators {
+	lap := c.validating.begin(a.Operation)
+	defer func() { lap.end(err) }()
+	for i, v := range c.validators {
 		if !v.Handles(a.Operation) {
 			continue
 		}
-		if err := v.Validate(ctx, a); err != nil {
+		err := v.Validate(ctx, a)
+		lap.passed(i, err)
+		if err != nil {
 			return refusal(a, err)
 		}
 	}

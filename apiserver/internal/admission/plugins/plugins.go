@@ -140,7 +140,7 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 		if err != nil {
 			return nil, err
 		}
-		on = append(on, plugin)
+		on = append(on, admission.Named{Plugin: plugin, Name: p.name})
 	}
 	return admission.NewChain(on...), nil
 }

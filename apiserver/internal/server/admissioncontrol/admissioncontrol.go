@@ -103,7 +103,7 @@ func New(o Options) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Chain = chain.With(o.always()...)
+	c.Chain = chain.With(o.always()...).Measured(admission.NewMeter(o.Metrics, o.Clock))
 	return c, nil
 }
 

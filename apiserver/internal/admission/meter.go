@@ -1,0 +1,128 @@
+package admission
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+)
+
+// Named is a plugin with the name by which it is measured.
+type Named struct {
+	Plugin
+	Name string
+}
+
+// Meter measures how long plugins take, under upstream's names. The nil Meter
+// measures nothing.
+type Meter struct {
+	clock           clock.PassiveClock
+	plugins, phases *prometheus.HistogramVec
+}
+
+// NewMeter returns a Meter whose metrics are registered.
+func NewMeter(registry prometheus.Registerer, clock clock.PassiveClock) *Meter {
+	buckets := []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5}
+	m := &Meter{
+		clock: clock,
+		plugins: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_admission_controller_admission_duration_seconds", Buckets: buckets,
+			Help: "How long admission plugins took, by name, type (admit or validate), operation, and whether they refused.",
+		}, []string{"name", "type", "operation", "rejected"}),
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_admission_step_admission_duration_seconds", Buckets: buckets,
+			Help: "How long all mutating (admit) or validating (validate) plugins together took, by operation, and whether one refused.",
+		}, []string{"type", "operation", "rejected"}),
+	}
+	registry.MustRegister(m.plugins, m.phases)
+	return m
+}
+
+// phase measures the plugins of one kind, and all of them together.
+type phase struct {
+	meter   *Meter
+	whole   timings
+	plugins []timings // one for each, in the order in which they run
+}
+
+func (m *Meter) phase(kind string, names []string) *phase {
+	if m == nil {
+		return nil
+	}
+	p := &phase{meter: m, whole: timings{vec: m.phases, labels: []string{kind}}}
+	for _, name := range names {
+		p.plugins = append(p.plugins, timings{vec: m.plugins, labels: []string{name, kind}})
+	}
+	return p
+}
+
+// timings are one plugin's, or one phase's. What it takes to find a histogram by
+// its labels is several times what an observation takes, and each write has
+// dozens of them: they are remembered.
+type timings struct {
+	vec    *prometheus.HistogramVec
+	labels []string
+	found  [4][2]atomic.Pointer[prometheus.Observer]
+}
+
+func (t *timings) observe(op Operation, took time.Duration, rejected bool) {
+	i, j := place(op), 0
+	if rejected {
+		j = 1
+	}
+	found := t.found[i][j].Load()
+	if found == nil {
+		labels := append(t.labels[:len(t.labels):len(t.labels)], string(op), strconv.FormatBool(rejected))
+		observer := t.vec.WithLabelValues(labels...)
+		found = &observer
+		t.found[i][j].Store(found)
+	}
+	(*found).Observe(took.Seconds())
+}
+
+func place(op Operation) int {
+	switch op {
+	case Create:
+		return 0
+	case Update:
+		return 1
+	case Delete:
+		return 2
+	}
+	return 3
+}
+
+// lap measures one request's way through a phase.
+type lap struct {
+	*phase
+	op          Operation
+	begun, last time.Time
+}
+
+func (p *phase) begin(op Operation) lap {
+	if p == nil {
+		return lap{}
+	}
+	now := p.meter.clock.Now()
+	return lap{phase: p, op: op, begun: now, last: now}
+}
+
+// passed ends what the plugin at i took.
+func (l *lap) passed(i int, err error) {
+	if l.phase == nil {
+		return
+	}
+	now := l.meter.clock.Now()
+	if l.plugins[i].labels[0] != "" {
+		l.plugins[i].observe(l.op, now.Sub(l.last), err != nil)
+	}
+	l.last = now
+}
+
+func (l *lap) end(err error) {
+	if l.phase != nil {
+		l.whole.observe(l.op, l.last.Sub(l.begun), err != nil)
+	}
+}
