@@ -26,11 +26,10 @@ func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*
 	asked.SetAttributes(attribute.String("webhook", i.name), attribute.String("operation", string(i.request.Operation)))
 	response, err := i.ask(asking, question)
 	tracing.End(asked, err)
+	p.metrics.called(p.kind, i.name, i.request.Operation, p.Clock.Since(start), i.failOpen, response, err)
 	if err != nil {
-		p.metrics.called(p.kind, i.name, i.request.Operation, p.Clock.Since(start), nil)
 		return nil, err
 	}
-	p.metrics.called(p.kind, i.name, i.request.Operation, p.Clock.Since(start), response)
 	for _, warning := range response.Warnings {
 		request.Warn(ctx, warning)
 	}

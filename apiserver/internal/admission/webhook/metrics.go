@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/admission"
 )
@@ -23,12 +25,12 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return &metrics{
 		duration: register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_admission_duration_seconds",
-			Help:    "Admission webhook latency, by name and type (mutating or validating) and operation.",
+			Help:    "Admission webhook latency, by name and type (admit or validating) and operation.",
 			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25},
 		}, []string{"name", "type", "operation", "rejected"})),
 		requests: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_request_total",
-			Help: "Calls of admission webhooks, by name, type, operation, the code that they answered, and whether they refused. 600 is for a call that failed.",
+			Help: "Calls of admission webhooks, by name, type, operation, the code that they answered, and whether they refused. 503 is for a call that got no answer.",
 		}, []string{"name", "type", "operation", "code", "rejected"})),
 		open: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_fail_open_count",
@@ -46,14 +48,19 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c C) C {
 	return c
 }
 
-// callFailed is the code of a call that got no answer; upstream's.
-const callFailed = 600
-
-// called counts a call; response is nil where it failed.
-func (m *metrics) called(kind, hook string, operation admission.Operation, took time.Duration, response *admissionv1.AdmissionResponse) {
-	code, rejected := callFailed, true
-	if response != nil {
-		code, rejected = 200, !response.Allowed
+// called counts a call. One that failed refuses the request unless the webhook fails
+// open; its code is that of the answer, if there was one.
+func (m *metrics) called(kind, hook string, operation admission.Operation, took time.Duration, failOpen bool, response *admissionv1.AdmissionResponse, err error) {
+	kind = typeOf(kind)
+	code, rejected := 200, !failOpen
+	var answer apierrors.APIStatus
+	switch {
+	case errors.As(err, &answer):
+		code = int(answer.Status().Code)
+	case err != nil:
+		code = http.StatusServiceUnavailable
+	default:
+		rejected = !response.Allowed
 		if rejected {
 			code = 400
 			if response.Result != nil && response.Result.Code >= 400 && response.Result.Code < 600 {
@@ -66,4 +73,13 @@ func (m *metrics) called(kind, hook string, operation admission.Operation, took 
 	m.requests.WithLabelValues(hook, kind, string(operation), strconv.Itoa(code), refused).Inc()
 }
 
-func (m *metrics) failedOpen(kind, hook string) { m.open.WithLabelValues(hook, kind).Inc() }
+func (m *metrics) failedOpen(kind, hook string) { m.open.WithLabelValues(hook, typeOf(kind)).Inc() }
+
+// typeOf is upstream's label of a kind of webhook: mutating ones are called by the
+// step that they belong to, validating ones are not.
+func typeOf(kind string) string {
+	if kind == "mutating" {
+		return "admit"
+	}
+	return kind
+}
