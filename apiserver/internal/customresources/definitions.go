@@ -164,6 +164,12 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 	return served, v.warning, true, err
 }
 
+// Serves tells whether anything is served under a group, version and plural name, as
+// far as that is known without waiting.
+func (d *Definitions) Serves(gvr schema.GroupVersionResource) bool {
+	return d.snapshot().served[gvr] != nil
+}
+
 // GroupVersions are those in which anything is served, in no order.
 func (d *Definitions) GroupVersions() []schema.GroupVersion {
 	seen := map[schema.GroupVersion]bool{}

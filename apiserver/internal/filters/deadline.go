@@ -36,6 +36,7 @@ func Deadline(limit time.Duration, draining context.Context) gin.HandlerFunc {
 		c.Request = c.Request.WithContext(ctx)
 		c.Next()
 		if !c.Writer.Written() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			request.NoteTerminated(ctx)
 			fail(c, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
 		}
 	}

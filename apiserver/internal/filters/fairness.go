@@ -54,6 +54,7 @@ func Fairness(o FairnessOptions) gin.HandlerFunc {
 		entered := ticket.Enter(ctx, o.seats(c, info), patience(ctx, wait))
 		waiting.End()
 		if !entered {
+			request.NoteTerminated(ctx)
 			fail(c, tooMany())
 			return
 		}

@@ -370,7 +370,7 @@ func TestDeadline(t *testing.T) {
 
 func TestObserveLogsOneLine(t *testing.T) {
 	core, lines := observer.New(zapcore.DebugLevel)
-	handler := chain(func(c *gin.Context) { c.Status(http.StatusTeapot) }, Observe(prometheus.NewRegistry(), clk, zap.New(core)), as("jane"))
+	handler := chain(func(c *gin.Context) { c.Status(http.StatusTeapot) }, Observe(prometheus.NewRegistry(), clk, noneServed, zap.New(core)), as("jane"))
 	serve(handler, "GET", "/api/v1/pods?limit=1", "User-Agent", "kubectl")
 	if lines.Len() != 1 {
 		t.Fatalf("%d lines", lines.Len())

@@ -64,6 +64,7 @@ func InFlight(readers, mutators int, registry prometheus.Registerer) gin.Handler
 		counted := p.enter()
 		if !counted && !exempt(request.UserFrom(ctx), info) {
 			p.dropped.Inc()
+			request.NoteTerminated(ctx)
 			fail(c, tooMany())
 			return
 		}

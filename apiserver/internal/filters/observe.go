@@ -9,18 +9,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
 )
 
 // Observe writes one log line and counts each request, under upstream's metric
-// names so that dashboards carry over.
-func Observe(registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+// names so that dashboards carry over. served tells of resources that no route is
+// for whether they are served: custom ones come and go.
+func Observe(registry prometheus.Registerer, clock clock.PassiveClock, served func(*request.Info) bool, logger *zap.Logger) gin.HandlerFunc {
 	m := newRequestMetrics(registry)
 	return func(c *gin.Context) {
 		info := request.InfoFrom(c.Request.Context())
-		labels := labelsOf(c, info)
+		known := info.Resource && (c.FullPath() != "" || served(info))
+		labels := labelsOf(c, info, known)
 		if info.LongRunning() {
 			running := m.longRunning.WithLabelValues(labels[:6]...)
 			running.Inc()
@@ -33,9 +36,12 @@ func Observe(registry prometheus.Registerer, clock clock.PassiveClock, logger *z
 			m.total.WithLabelValues(append(labels, strconv.Itoa(code))...).Inc()
 			if !info.LongRunning() {
 				m.duration.WithLabelValues(labels...).Observe(elapsed.Seconds())
-				own := elapsed - request.WaitedFrom(c.Request.Context())
-				m.own.WithLabelValues(append(labels[:6:6], labels[7])...).Observe(own.Seconds())
+				if labels[6] == "" {
+					own := elapsed - request.WaitedFrom(c.Request.Context())
+					m.own.WithLabelValues(append(labels[:6:6], labels[7])...).Observe(own.Seconds())
+				}
 			}
+			m.remark(c, known, labels)
 			level := zapcore.DebugLevel
 			if code >= 500 {
 				level = zapcore.InfoLevel
@@ -56,11 +62,29 @@ func Observe(registry prometheus.Registerer, clock clock.PassiveClock, logger *z
 	}
 }
 
+// remark counts what not every request has: a size, and that it is for something
+// deprecated or was ended by the server.
+func (m *requestMetrics) remark(c *gin.Context, known bool, labels []string) {
+	if known && (labels[0] == "GET" || labels[0] == "LIST") {
+		m.sizes.WithLabelValues(append(labels[:6:6], labels[7])...).Observe(float64(max(c.Writer.Size(), 0)))
+	}
+	ctx := c.Request.Context()
+	if request.Deprecated(ctx) {
+		m.deprecated.WithLabelValues(append(labels[1:5:5], "")...).Set(1)
+	}
+	if request.Terminated(ctx) {
+		m.terminated.WithLabelValues(append(labels[:6:6], labels[7], strconv.Itoa(c.Writer.Status()))...).Inc()
+	}
+}
+
 type requestMetrics struct {
 	total       *prometheus.CounterVec
 	duration    *prometheus.HistogramVec
 	own         *prometheus.HistogramVec // without what others took
 	longRunning *prometheus.GaugeVec
+	sizes       *prometheus.HistogramVec // of what was read
+	deprecated  *prometheus.GaugeVec
+	terminated  *prometheus.CounterVec
 }
 
 func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
@@ -84,16 +108,26 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests", Help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource and scope.",
 		}, names[:6]),
+		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_response_sizes", Help: "Sizes of the answers to reading requests in bytes for each verb, group, version, resource, subresource, scope and component.",
+			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
+		}, append(names[:6:6], "component")),
+		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_requested_deprecated_apis", Help: "Deprecated versions of resources that have been asked for, by group, version, resource, subresource and the release in which they go.",
+		}, append(names[1:5:5], "removed_release")),
+		terminated: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_request_terminations_total", Help: "Requests that the server ended in its own defence: there was no room for them, or they took too long.",
+		}, append(names[:6:6], "component", "code")),
 	}
-	registry.MustRegister(m.total, m.duration, m.own, m.longRunning)
+	registry.MustRegister(m.total, m.duration, m.own, m.longRunning, m.sizes, m.deprecated, m.terminated)
 	return m
 }
 
-// labelsOf describes the request. Only paths that are served appear by name,
-// so that clients can't make labels up.
-func labelsOf(c *gin.Context, info *request.Info) []string {
-	labels := []string{metricVerb(info), "", "", "", "", "", "", "apiserver"}
-	if info.Resource && c.FullPath() != "" {
+// labelsOf describes the request. Only resources that are served, known ones,
+// appear by name, so that clients can't make labels up.
+func labelsOf(c *gin.Context, info *request.Info, known bool) []string {
+	labels := []string{metricVerb(c, info), "", "", "", "", "", "", "apiserver"}
+	if known {
 		labels[1], labels[2], labels[3], labels[4], labels[5] = info.APIGroup, info.APIVersion, info.ResourceName, info.Subresource, scopeOf(info)
 	}
 	if c.Query("dryRun") == "All" {
@@ -112,7 +146,7 @@ func scopeOf(info *request.Info) string {
 	return "cluster"
 }
 
-func metricVerb(info *request.Info) string {
+func metricVerb(c *gin.Context, info *request.Info) string {
 	if info.Resource && info.LongRunning() && info.Verb != "watch" {
 		return "CONNECT"
 	}
@@ -121,7 +155,14 @@ func metricVerb(info *request.Info) string {
 		return "POST"
 	case "update":
 		return "PUT"
-	case "get", "list", "watch", "post", "put", "patch", "delete", "deletecollection", "head", "options", "proxy":
+	case "deletecollection":
+		return "DELETE"
+	case "patch":
+		if info.Resource && c.ContentType() == string(types.ApplyPatchType) {
+			return "APPLY"
+		}
+		return "PATCH"
+	case "get", "list", "watch", "post", "put", "delete", "head", "options", "proxy":
 		return strings.ToUpper(info.Verb)
 	}
 	return "other"

@@ -1,12 +1,15 @@
 package filters
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	testingclock "k8s.io/utils/clock/testing"
@@ -44,7 +47,7 @@ func TestWhatOthersTookIsNotOurs(t *testing.T) {
 		request.Waited(c.Request.Context(), 2*time.Second)
 		request.Waited(c.Request.Context(), 2*time.Second)
 		clock.SetTime(start.Add(5 * time.Second))
-	}, Observe(registry, clock, zap.NewNop()))
+	}, Observe(registry, clock, noneServed, zap.NewNop()))
 	serve(handler, "GET", "/version")
 	families, err := registry.Gather()
 	if err != nil {
@@ -62,4 +65,72 @@ func TestWhatOthersTookIsNotOurs(t *testing.T) {
 	if problems, err := testutil.GatherAndLint(registry, "apiserver_request_sli_duration_seconds"); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}
+}
+
+// noneServed: there is nothing but what has a route.
+func noneServed(*request.Info) bool { return false }
+
+// TestWhatIsToldOfRequests: custom resources that are served appear by name, and
+// what upstream tells of an answer's size, of what is deprecated and of requests
+// that the server ended.
+func TestWhatIsToldOfRequests(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	served := func(info *request.Info) bool { return info.ResourceName == "widgets" }
+	handler := chain(func(c *gin.Context) {
+		switch ctx := c.Request.Context(); c.Query("case") {
+		case "old":
+			request.NoteDeprecated(ctx)
+		case "full":
+			request.NoteTerminated(ctx)
+			c.Status(http.StatusTooManyRequests)
+			return
+		}
+		c.String(http.StatusOK, "12345")
+	}, Observe(registry, testingclock.NewFakePassiveClock(start), served, zap.NewNop()))
+	const widgets = "/apis/example.com/v1/widgets"
+	serve(handler, "GET", widgets+"?case=old")
+	serve(handler, "GET", widgets+"?case=full")
+	serve(handler, "DELETE", widgets)
+	serve(handler, "PATCH", "/apis/example.com/v1/namespaces/a/widgets/w?dryRun=All", "Content-Type", "application/apply-patch+yaml")
+	serve(handler, "GET", "/apis/example.com/v1/gadgets")
+	for metric, want := range map[string]string{
+		"apiserver_request_total": `
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="",scope="",subresource="",verb="LIST",version=""} 1
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="example.com",resource="widgets",scope="cluster",subresource="",verb="DELETE",version="v1"} 1
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="example.com",resource="widgets",scope="cluster",subresource="",verb="LIST",version="v1"} 1
+apiserver_request_total{code="200",component="apiserver",dry_run="All",group="example.com",resource="widgets",scope="resource",subresource="",verb="APPLY",version="v1"} 1
+apiserver_request_total{code="429",component="apiserver",dry_run="",group="example.com",resource="widgets",scope="cluster",subresource="",verb="LIST",version="v1"} 1
+`,
+		"apiserver_requested_deprecated_apis": `
+apiserver_requested_deprecated_apis{group="example.com",removed_release="",resource="widgets",subresource="",version="v1"} 1
+`,
+		"apiserver_request_terminations_total": `
+apiserver_request_terminations_total{code="429",component="apiserver",group="example.com",resource="widgets",scope="cluster",subresource="",verb="LIST",version="v1"} 1
+`,
+	} {
+		if got := samples(t, registry, metric); got != want[1:] {
+			t.Errorf("%s:\n%s", metric, got)
+		}
+	}
+	if got := samples(t, registry, "apiserver_response_sizes_sum"); got != `apiserver_response_sizes_sum{component="apiserver",group="example.com",resource="widgets",scope="cluster",subresource="",verb="LIST",version="v1"} 5
+` {
+		t.Errorf("sizes:\n%s", got)
+	}
+	if got := samples(t, registry, "apiserver_request_sli_duration_seconds_count"); strings.Contains(got, "APPLY") {
+		t.Errorf("a dry run has no part in what clients are promised:\n%s", got)
+	}
+}
+
+// samples are a metric's lines as they are scraped.
+func samples(t *testing.T, registry *prometheus.Registry, metric string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	var lines strings.Builder
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, metric+"{") {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
 }

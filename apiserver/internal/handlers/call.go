@@ -165,6 +165,7 @@ func (c *call) fail(err error) {
 	told := status.Of(err)
 	if told.Code >= http.StatusInternalServerError && errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
 		err, told = errTimeout, status.Of(errTimeout)
+		request.NoteTerminated(c.ctx)
 	}
 	if told.Reason == metav1.StatusReasonInternalError {
 		c.Logger.Error("request failed", zap.String("method", c.gin.Request.Method), zap.String("path", c.gin.Request.URL.Path), zap.Error(err))

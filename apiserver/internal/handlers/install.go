@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
@@ -41,6 +43,7 @@ type Options struct {
 	// WatchTime is the shortest time that a watch without timeoutSeconds lasts,
 	// and half of the longest; defaultWatchTime if 0.
 	WatchTime time.Duration
+	Watches   *WatchMeter // nil where nobody measures
 	Clock     clock.WithTicker
 	Logger    *zap.Logger
 }
@@ -194,6 +197,15 @@ func (h *handlers) route(router gin.IRouter, path string, m methods, base call) 
 // outdated are deprecated resources.
 var outdated = map[core.Resource]string{
 	core.Endpoints: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+	{Version: "v1", Name: "componentstatuses", Kind: "ComponentStatus"}: "v1 ComponentStatus is deprecated in v1.19+",
+}
+
+// TellDeprecated tells the client, the audit log and the metrics that the request
+// is for what users should no longer ask for.
+func TellDeprecated(ctx context.Context, warning string) {
+	request.Warn(ctx, warning)
+	request.NoteDeprecated(ctx)
+	audit.Annotate(ctx, "k8s.io/deprecated", "true")
 }
 
 // serve returns a handler that makes a copy of base for each request.
@@ -206,7 +218,7 @@ func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
 			call.namespace = ""
 		}
 		if text, old := outdated[base.resource]; old {
-			request.Warn(call.ctx, text)
+			TellDeprecated(call.ctx, text)
 		}
 		if err := handle(&call); err != nil {
 			call.fail(err)

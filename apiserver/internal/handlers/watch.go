@@ -52,8 +52,8 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
-	events := &stream{call: c, form: f}
-	o.Begun, o.Gather = events.begun(request.Begun(ctx)), gather
+	events := &stream{call: c, form: f, meter: c.Watches.of(c.resource)}
+	o.Begun, o.Gather = events.begun(c.measured(&o, request.Begun(ctx))), gather
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
 	var source iter.Seq2[registry.WatchEvent, bool]
 	switch {
@@ -70,6 +70,30 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 		return nil
 	}
 	return events.follow(source)
+}
+
+// measured wraps leave: if the watch stands for a list, it first records how long the
+// initial events took.
+func (c *call) measured(o *registry.ListOptions, leave func()) func() {
+	if c.Watches == nil || o.SendInitialEvents == nil || !*o.SendInitialEvents {
+		return leave
+	}
+	scope := "cluster"
+	if c.namespace != "" {
+		scope = "namespace"
+	}
+	if o.Fields != nil {
+		if _, one := o.Fields.RequiresExactMatch("metadata.name"); one {
+			scope = "resource"
+		}
+	}
+	took := c.Watches.lists.WithLabelValues(c.resource.Group, c.resource.Version, c.resource.Name, scope)
+	return func() {
+		took.Observe(c.Clock.Since(request.ReceivedFrom(c.ctx)).Seconds())
+		if leave != nil {
+			leave()
+		}
+	}
 }
 
 // follow sends events as one endless answer. Events that are ready at the same
@@ -125,7 +149,8 @@ func (s *stream) writeBy(end time.Time) error {
 // stream writes watch events.
 type stream struct {
 	*call
-	form form
+	form  form
+	meter eventMeter
 	// atEase: the client has the initial events. Until then, hurried is when its
 	// deadline was last set.
 	atEase  bool
@@ -154,6 +179,7 @@ func (s *stream) send(event registry.WatchEvent) error {
 	if _, err := s.gin.Writer.Write(framed); err != nil {
 		return fmt.Errorf("write watch event: %w", err)
 	}
+	s.meter.sent(len(framed))
 	return nil
 }
 

@@ -45,6 +45,7 @@ func (s *stream) message(event registry.WatchEvent) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.meter.sent(len(framed))
 	if s.form.media == runtime.ContentTypeProtobuf {
 		return framed[lengthBytes:], nil
 	}

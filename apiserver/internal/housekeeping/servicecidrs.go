@@ -65,7 +65,8 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	return together(s.cidrs.Run, s.addresses.Run, after(s.worker.run, s.cidrs.Synced(), s.addresses.Synced())), nil
 }
 
-// servicesAddress reports whether an address was created by an API server for a service.
+// servicesAddress is the address of an IPAddress that an API server created for a
+// service; the zero Addr for others.
 func servicesAddress(obj core.Object) netip.Addr {
 	ip := obj.(*networkingv1.IPAddress)
 	if !service.Managed(ip) {

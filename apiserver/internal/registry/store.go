@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -33,9 +34,12 @@ type Options struct {
 	Prefix string
 	// Claim, if not nil, is told which resource the keys that begin with prefix
 	// belong to.
-	Claim  func(prefix, group, resource string)
-	Clock  clock.WithTicker
-	Logger *zap.Logger
+	Claim func(prefix, group, resource string)
+	// Received, if not nil, counts the changes that storage tells of, by group and
+	// resource.
+	Received *prometheus.CounterVec
+	Clock    clock.WithTicker
+	Logger   *zap.Logger
 }
 
 // Complete fills in defaults.
@@ -95,6 +99,10 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	if o.Claim != nil {
 		o.Claim(s.prefix, strategy.Resource.Group, strategy.Resource.Name)
 	}
+	var received prometheus.Counter
+	if o.Received != nil {
+		received = o.Received.WithLabelValues(strategy.Resource.Group, strategy.Resource.Name)
+	}
 	var normal func([]byte) []byte
 	if strategy.Encoding != nil {
 		normal = strategy.Encoding.Normal
@@ -107,6 +115,7 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 		Namespaced: strategy.Resource.Namespaced,
 		Kind:       strategy.Resource.GVK(),
 		Fields:     fieldsOf,
+		Received:   received,
 		Clock:      o.Clock,
 		Logger:     s.logger,
 	})

@@ -52,6 +52,8 @@ type Arrival struct {
 	Warnings *Warnings       // nil collects none
 	waited   atomic.Int64    // nanoseconds that others took: see Waited
 	stored   Stored          // see NoteStored
+
+	deprecated, terminated bool // see NoteDeprecated and NoteTerminated
 }
 
 // Stored says which object a request has made: its name may be the server's.
@@ -115,6 +117,28 @@ func NoteStored(ctx context.Context, obj metav1.Object, at time.Time) {
 
 // StoredFrom returns what NoteStored noted; zero where nothing was stored.
 func StoredFrom(ctx context.Context) Stored { return arrival(ctx).stored }
+
+// NoteDeprecated notes that the request is for a version of a resource that users
+// should no longer ask for.
+func NoteDeprecated(ctx context.Context) {
+	if a := arrival(ctx); a != &unknown {
+		a.deprecated = true
+	}
+}
+
+// Deprecated tells whether NoteDeprecated was called.
+func Deprecated(ctx context.Context) bool { return arrival(ctx).deprecated }
+
+// NoteTerminated notes that the server ends the request in its own defence: there
+// was no room for it, or it took too long.
+func NoteTerminated(ctx context.Context) {
+	if a := arrival(ctx); a != &unknown {
+		a.terminated = true
+	}
+}
+
+// Terminated tells whether NoteTerminated was called.
+func Terminated(ctx context.Context) bool { return arrival(ctx).terminated }
 
 // WarningsFrom returns where warnings are collected, or nil.
 func WarningsFrom(ctx context.Context) *Warnings { return arrival(ctx).Warnings }

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -162,6 +163,7 @@ func (f failures) any() error {
 }
 
 func (p *place) compile(source apiextensionsv1.ValidationRule) (*compiled, failures) {
+	defer observe(compilations, time.Now())
 	out := &compiled{source: source}
 	env, err := p.env(&source)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -81,6 +82,7 @@ func (r *run) own(n *node, path *field.Path, value, old any, hasOld, unchanged b
 	if len(n.rules) == 0 {
 		return
 	}
+	defer observe(evaluations, time.Now())
 	self := common.UnstructuredToVal(value, n.shown)
 	var before ref.Val
 	if hasOld {

@@ -8,9 +8,11 @@ import (
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
+	"kctl/apiserver/internal/rules"
 	"kctl/apiserver/internal/server/admissioncontrol"
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/authorization"
@@ -28,6 +30,8 @@ func (s *Server) assemble(certificate string) error {
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
 	s.definitions = s.newDefinitions()
 	s.metrics.MustRegister(s.heldBack(), s.resources, s.resources.Services)
+	s.metrics.MustRegister(rules.Metrics()...)
+	s.watches = handlers.NewWatchMeter(s.metrics)
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err
 	}

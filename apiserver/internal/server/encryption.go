@@ -7,6 +7,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/encrypt"
 	"kctl/apiserver/internal/storage/etcd"
+	"kctl/apiserver/internal/storage/measured"
 	"kctl/proto/daemon"
 )
 
@@ -36,7 +37,7 @@ func (s *Server) encryptionLoops() []housekeeping.Loop {
 
 // registryOptions are the options of the resources' stores.
 func (s *Server) registryOptions() registry.Options {
-	o := registry.Options{Storage: s.backend.Storage, Prefix: s.options.EtcdPrefix, Clock: s.clock, Logger: s.logger}
+	o := registry.Options{Storage: s.backend.Storage, Prefix: s.options.EtcdPrefix, Received: measured.NewEvents(s.metrics), Clock: s.clock, Logger: s.logger}
 	if s.transformer != nil {
 		o.Claim = s.transformer.Claim
 	}

@@ -58,9 +58,14 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 		return true
 	}
 	if warning != "" {
-		request.Warn(c.Request.Context(), warning)
+		handlers.TellDeprecated(c.Request.Context(), warning)
 	}
 	return dispatcher.Serve(c, served, info)
+}
+
+// servesCustom reports whether a request is for a custom resource.
+func (s *Server) servesCustom(info *request.Info) bool {
+	return s.definitions.Serves(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
 }
 
 // unavailable is the answer for a custom resource that should be served and can't be.

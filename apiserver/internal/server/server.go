@@ -23,6 +23,7 @@ import (
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/gcpace"
+	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
@@ -71,6 +72,7 @@ type Server struct {
 	fairness   *fairshare.Share // nil for none
 	auditor    *audit.Auditor   // nil for none
 	ring       *trace.Ring
+	watches    *handlers.WatchMeter
 	admission  *admissioncontrol.Control
 	pods       *facts.Mirror[facts.Pod] // used by the Node authorizer and the loops of the first term
 

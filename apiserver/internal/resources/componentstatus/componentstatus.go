@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/storage"
 	"kctl/proto/core"
@@ -74,7 +73,6 @@ func (s *statuses) Row(obj core.Object) []any {
 }
 
 func (s *statuses) Get(ctx context.Context, _, name, _ string) (registry.Encoded, error) {
-	request.Warn(ctx, "v1 ComponentStatus is deprecated in v1.19+")
 	if name != etcd {
 		return registry.Encoded{}, apierrors.NewNotFound(schema.GroupResource{Resource: resource.Name}, name)
 	}
@@ -82,7 +80,6 @@ func (s *statuses) Get(ctx context.Context, _, name, _ string) (registry.Encoded
 }
 
 func (s *statuses) List(ctx context.Context, _ string, o registry.ListOptions) (registry.List, error) {
-	request.Warn(ctx, "v1 ComponentStatus is deprecated in v1.19+")
 	if chosen, err := selected(o); err != nil || !chosen {
 		return registry.List{}, err
 	}

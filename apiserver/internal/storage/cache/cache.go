@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,8 +36,10 @@ type Options struct {
 	// Normal brings a stored value into the form that clients see; nil if all
 	// values are in it. It must not fail: what it can't read stays as it is.
 	Normal func(value []byte) []byte
-	Clock  clock.WithTicker
-	Logger *zap.Logger
+	// Received counts the changes that the feed brings; nil where nobody does.
+	Received prometheus.Counter
+	Clock    clock.WithTicker
+	Logger   *zap.Logger
 }
 
 // Cache holds one resource. Everything in it may be used by any number of

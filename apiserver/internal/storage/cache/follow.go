@@ -128,6 +128,9 @@ func (f *Feed) adopt(c *Cache, objects []storage.Object, revision int64) error {
 // take applies events, or keeps them for when the cache has been read. The
 // feed's mu is held.
 func (c *Cache) take(events []storage.Event) {
+	if c.options.Received != nil {
+		c.options.Received.Add(float64(len(events)))
+	}
 	if !c.loading {
 		if err := c.apply(events); err != nil {
 			c.holdBack(err)

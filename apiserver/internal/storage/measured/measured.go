@@ -41,6 +41,16 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
+// NewEvents returns a counter of the changes received from etcd, by group and resource,
+// registered with registry.
+func NewEvents(registry prometheus.Registerer) *prometheus.CounterVec {
+	events := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "apiserver_storage_events_received_total", Help: "Number of changes that etcd has told of, by group and resource.",
+	}, []string{"group", "resource"})
+	registry.MustRegister(events)
+	return events
+}
+
 // Store is a store whose requests are timed. Methods that it does not override
 // are passed on.
 type Store struct {
