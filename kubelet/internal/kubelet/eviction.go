@@ -71,7 +71,7 @@ func (k *Kubelet) reclaimDisk(ctx context.Context) error {
 func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) {
 	k.logger.Warn("pod evicted", daemon.PodFields(pod), zap.String("message", v.Message))
 	k.events.annotated(pod, v.Blame.Annotations(), corev1.EventTypeWarning, evicted, v.Message)
-	k.metrics.evictions.WithLabelValues(v.Signal).Inc()
+	k.metrics.Evictions.WithLabelValues(v.Signal).Inc()
 	done := make(chan struct{})
 	end := nodeEnd{reason: evicted, message: v.Message, disrupted: v.Message, grace: &v.Grace, done: done}
 	if v.Limit {

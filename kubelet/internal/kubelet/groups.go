@@ -38,7 +38,7 @@ func (k *Kubelet) makeGroups(ctx context.Context) error {
 		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
 		Allocatable: boundOfPods(k.node.Node().Status.Capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
 		Unbounded: !k.config.BoundsPods(), NoQuota: !k.config.CPUQuota,
-		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.observeGroup,
+		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.ObserveGroup,
 	})
 	return err
 }

@@ -100,7 +100,7 @@ func (k *Kubelet) active(pod *core.Pod) bool {
 func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	k.logger.Info("pod rejected", daemon.PodFields(pod),
 		zap.String("reason", decision.Reason), zap.String("message", decision.Message))
-	k.metrics.rejections.WithLabelValues(decision.Reason).Inc()
+	k.metrics.Rejections.WithLabelValues(decision.Reason).Inc()
 	k.events.Eventf(pod, corev1.EventTypeWarning, decision.Reason, "%s", decision.Message)
 	failed := *pod.Status.DeepCopy()
 	failed.Phase, failed.Reason, failed.Message = corev1.PodFailed, decision.Reason, "Pod was rejected: "+decision.Message

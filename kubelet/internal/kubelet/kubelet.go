@@ -29,6 +29,7 @@ import (
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/pleg"
@@ -62,7 +63,7 @@ type Kubelet struct {
 	clock    clock.WithTicker
 	logger   *zap.Logger
 	registry *prometheus.Registry
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	hollow   *Hollow // nil of one that runs pods
 
 	// Who and where we are (identify).
@@ -126,7 +127,7 @@ func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *pr
 
 func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
 	k := &Kubelet{
-		config: c, hollow: hollow, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
+		config: c, hollow: hollow, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: metrics.New(registry),
 		pods: podmanager.New(), cache: podcache.New(), allocations: allocation.New(),
 	}
 	if err := k.identify(); err != nil {
@@ -199,7 +200,7 @@ func (k *Kubelet) connect(ctx context.Context) error {
 		}
 	}
 	var err error
-	options := cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.observeRuntime, Tracer: k.tracer}
+	options := cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.ObserveRuntime, Tracer: k.tracer}
 	if k.hollow != nil {
 		k.cri = k.hollow.runtimeClient(options)
 	} else if k.cri, err = cri.New(k.config.RuntimeEndpoint, options); err != nil {
@@ -218,10 +219,10 @@ func (k *Kubelet) makeReports() {
 	}
 	k.mirrors = newMirrors(k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
 	k.statuses.OnRest(k.events.rested)
-	k.statuses.OnRunning(func(sinceSeen time.Duration) { k.metrics.podStart.Observe(sinceSeen.Seconds()) })
-	k.statuses.OnStarted(k.metrics.observePodStart)
-	k.statuses.OnSent(func(took time.Duration) { k.metrics.statusSent.Observe(took.Seconds()) })
-	k.statuses.OnEnded(k.metrics.observeEnd)
+	k.statuses.OnRunning(func(sinceSeen time.Duration) { k.metrics.PodStart.Observe(sinceSeen.Seconds()) })
+	k.statuses.OnStarted(k.metrics.ObservePodStart)
+	k.statuses.OnSent(func(took time.Duration) { k.metrics.StatusSent.Observe(took.Seconds()) })
+	k.statuses.OnEnded(k.metrics.ObserveEnd)
 }
 
 func (k *Kubelet) machine() (node.Machine, error) {
@@ -263,7 +264,7 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		Machine: machine, MaxPods: k.config.MostPods(machine.CPUs), Reserved: config.SumOf(reserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)), Under: k.eviction.Under,
 		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
-		Startup: k.metrics.observeStartup, Clock: k.clock, Logger: logger,
+		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
 	})
 	return nil
 }
@@ -281,7 +282,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	k.objects = objects.New(k.client, k.clock)
 	k.volumes, err = volume.NewManager(volume.Config{
 		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: allocatable, Failed: k.mountFailed,
-		Observe: k.metrics.observeStorage, Labels: func() map[string]string { return k.node.Node().Labels },
+		Observe: k.metrics.ObserveStorage, Labels: func() map[string]string { return k.node.Node().Labels },
 		Warn: func(pod *core.Pod, reason, message string) {
 			k.events.Eventf(pod, corev1.EventTypeWarning, reason, "%s", message)
 		},
@@ -313,7 +314,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	k.images = image.NewCollector(image.CollectorOptions{
-		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.imageRemoved, Listed: access.Prune, Thresholds: image.Thresholds{
+		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.ImageRemoved, Listed: access.Prune, Thresholds: image.Thresholds{
 			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
 		},
 	})
@@ -329,7 +330,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
 		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: access, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
 		NoCPUQuota: !k.config.CPUQuota, OOMTogether: cgroups.IsCgroup2UnifiedMode() && !k.config.OneProcessOOM,
-		Count: k.metrics.count, Started: k.metrics.observeStart, ImagePulled: k.metrics.observePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.observeSandbox,
+		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
 	})
 	return err
 }
@@ -342,11 +343,11 @@ func (k *Kubelet) makeLoops() error {
 	}
 	k.mux = source.NewMux(k.clock, k.logger)
 	k.ready = source.NewReady(k.sources()...)
-	k.pleg = pleg.New(k.state, k.cache, k.clock, k.logger, k.metrics.observeRelist)
+	k.pleg = pleg.New(k.state, k.cache, k.clock, k.logger, k.metrics.ObserveRelist)
 	k.pleg.Listen(pleg.Stream{
 		Open:      func(ctx context.Context) (pleg.Receiver, error) { return k.cri.Events(ctx) },
-		Connected: k.metrics.streams.Inc, Failed: k.metrics.streamErrors.Inc,
-		Received: func(age time.Duration) { k.metrics.streamLatency.Observe(age.Seconds()) },
+		Connected: k.metrics.Streams.Inc, Failed: k.metrics.StreamErrors.Inc,
+		Received: func(age time.Duration) { k.metrics.StreamLatency.Observe(age.Seconds()) },
 	})
 	if k.hollow == nil {
 		k.pleg.WatchExits(exitwatch.New(k.cri, k.pleg.Ended, k.clock, k.logger))

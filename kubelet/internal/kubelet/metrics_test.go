@@ -97,7 +97,7 @@ func TestMetricsTellOfPods(t *testing.T) {
 	} {
 		has(b.kubelet.registry, want)
 	}
-	probes := b.kubelet.metrics.probes.registry
+	probes := b.kubelet.metrics.Probes.Registry
 	has(probes, `prober_probe_total{container="main",namespace="default",pod="probed",pod_uid="`+uid+`",probe_type="Readiness",result="successful"} `)
 	has(probes, `prober_probe_duration_seconds{container="main",namespace="default",pod="probed",probe_type="Readiness"} `)
 

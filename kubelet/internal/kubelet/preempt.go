@@ -55,7 +55,7 @@ func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName,
 	k.logger.Warn("pod preempted", daemon.PodFields(pod),
 		zap.String("for", critical.Namespace+"/"+critical.Name), zap.String("resource", string(resource)))
 	k.events.Eventf(pod, corev1.EventTypeWarning, preempting, "%s", preempted)
-	k.metrics.preemptions.WithLabelValues(string(resource)).Inc()
+	k.metrics.Preemptions.WithLabelValues(string(resource)).Inc()
 	k.endPod(pod, nodeEnd{reason: preempting, message: preempted, disrupted: preemptedBecause, asItEnds: true, done: done})
 }
 

@@ -16,6 +16,6 @@ func (k *Kubelet) makeProbes() {
 	k.probes = probe.NewManager(probe.Config{
 		Asker:  asker,
 		Status: func(uid types.UID) (*runtimestate.PodStatus, error) { return k.cache.Get(uid) },
-		Events: k.events, Observe: k.metrics.probes.observe, Forget: k.metrics.probes.forget, Clock: k.clock, Logger: k.logger,
+		Events: k.events, Observe: k.metrics.Probes.Observe, Forget: k.metrics.Probes.Forget, Clock: k.clock, Logger: k.logger,
 	})
 }

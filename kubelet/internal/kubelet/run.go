@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/daemon"
 )
@@ -28,8 +29,10 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		}
 	}()
 	group, ctx := errgroup.WithContext(ctx)
-	k.workers = podworker.New(ctx, k, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.observeWork})
-	k.registry.MustRegister(population{k}, claimed{k})
+	k.workers = podworker.New(ctx, k, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.ObserveWork})
+	metrics.RegisterPopulation(k.registry, metrics.Sources{
+		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.Seen,
+	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {
 			if err := f(ctx); err != nil && !errors.Is(err, context.Canceled) {

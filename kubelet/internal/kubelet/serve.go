@@ -26,7 +26,7 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		Configz: func() any { return k.config.Document() },
 		Usage:   func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
 		Groups:  k.groupUsage, ContainerGroup: k.containerUsage, Daemons: k.daemonUsage, Interfaces: k.podInterfaces,
-		PodUsage: k.usages.get, ProbeMetrics: k.metrics.probes.registry,
+		PodUsage: k.usages.get, ProbeMetrics: k.metrics.Probes.Registry,
 		Tracer:      k.tracer,
 		Capacity:    func() corev1.ResourceList { return k.node.Node().Status.Capacity },
 		Checkpoints: filepath.Join(k.config.RootDir, "checkpoints"),

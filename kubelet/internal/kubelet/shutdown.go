@@ -40,7 +40,7 @@ func (k *Kubelet) shutdownChanged() {
 	what := "cancellation"
 	if k.shutdown.ShuttingDown() {
 		what = "event"
-		k.metrics.shutdownStart.Set(float64(k.clock.Now().Unix()))
+		k.metrics.ShutdownStart.Set(float64(k.clock.Now().Unix()))
 	}
 	k.events.Eventf(k.node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
 	k.node.Kick()

@@ -125,9 +125,9 @@ func (k *Kubelet) inRuntime(ctx context.Context, pod *core.Pod) (*runtimestate.P
 func (k *Kubelet) begin(job podworker.Job) {
 	k.statuses.Begin(job.Pod, job.Start)
 	k.statuses.Recorder(job.Pod).Stamp(relay.KubeletWorker, k.clock.Now())
-	k.metrics.containersPerPod.Observe(float64(len(job.Pod.Spec.Containers)))
+	k.metrics.ContainersPerPod.Observe(float64(len(job.Pod.Spec.Containers)))
 	if !job.Start.IsZero() {
-		k.metrics.workerStart.Observe(k.clock.Since(job.Start).Seconds())
+		k.metrics.WorkerStart.Observe(k.clock.Since(job.Start).Seconds())
 	}
 }
 

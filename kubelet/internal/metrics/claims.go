@@ -1,14 +1,16 @@
-package kubelet
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/volume"
 )
 
 // claimed tells whoever asks for metrics how full the volumes are that pods have
 // claimed, by upstream's names. Those that are paths of the host are left out, as
 // upstream's are.
-type claimed struct{ k *Kubelet }
+type claimed struct{ volumes *volume.Manager }
 
 func claimedDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("kubelet_volume_stats_"+name, help, []string{"namespace", "persistentvolumeclaim"}, nil)
@@ -35,7 +37,7 @@ func (claimed) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c claimed) Collect(metrics chan<- prometheus.Metric) {
-	for _, one := range c.k.volumes.Claimed() {
+	for _, one := range c.volumes.Claimed() {
 		var fs unix.Statfs_t
 		if unix.Statfs(one.Dir, &fs) != nil {
 			continue // its pod has just ended

@@ -1,4 +1,4 @@
-package kubelet
+package metrics
 
 import (
 	"time"
@@ -10,48 +10,49 @@ import (
 	"kctl/kubelet/internal/podworker"
 )
 
-// metrics have upstream's names and labels, so that dashboards carry over.
-type metrics struct {
-	workerStart    prometheus.Histogram
+// Metrics have upstream's names and labels, so that dashboards carry over.
+type Metrics struct {
+	WorkerStart    prometheus.Histogram
 	work           *prometheus.HistogramVec
 	relist         prometheus.Histogram
 	relistInterval prometheus.Histogram
-	shutdownStart  prometheus.Gauge
-	streams        prometheus.Counter
-	streamErrors   prometheus.Counter
-	streamLatency  prometheus.Histogram
+	ShutdownStart  prometheus.Gauge
+	Streams        prometheus.Counter
+	StreamErrors   prometheus.Counter
+	StreamLatency  prometheus.Histogram
 	operations     *prometheus.CounterVec
 	operationTime  *prometheus.HistogramVec
 	operationFails *prometheus.CounterVec
-	evictions      *prometheus.CounterVec
-	preemptions    *prometheus.CounterVec
+	Evictions      *prometheus.CounterVec
+	Preemptions    *prometheus.CounterVec
 	counts         map[podruntime.Counted]prometheus.Counter
 
-	podStart, podStartTotal prometheus.Histogram
+	PodStart, podStartTotal prometheus.Histogram
 	podStartSLI             prometheus.Histogram
-	statusSent              prometheus.Histogram
-	containersPerPod        prometheus.Histogram
+	StatusSent              prometheus.Histogram
+	ContainersPerPod        prometheus.Histogram
 	sandboxStart            *prometheus.HistogramVec
 	sandboxFails            *prometheus.CounterVec
 	started                 *prometheus.CounterVec
 	startFails              *prometheus.CounterVec
 	terminated              *prometheus.CounterVec
-	rejections              *prometheus.CounterVec
+	Rejections              *prometheus.CounterVec
 	pulls                   *prometheus.HistogramVec
 	imagesRemoved           *prometheus.CounterVec
 	groups                  *prometheus.HistogramVec
 	storage                 *prometheus.HistogramVec
 	startup                 map[node.StartupLeg]prometheus.Gauge
-	probes                  *probeMetrics
+	Probes                  *ProbeMetrics
 }
 
-func newMetrics(registry *prometheus.Registry) *metrics {
+// New makes all but those that RegisterPopulation does, and registers them.
+func New(registry *prometheus.Registry) *Metrics {
 	buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
 	histogram := func(name, help string) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: buckets}
 	}
-	m := &metrics{
-		workerStart:    prometheus.NewHistogram(histogram("pod_worker_start_duration_seconds", "Duration in seconds from kubelet seeing a pod to starting a worker.")),
+	m := &Metrics{
+		WorkerStart:    prometheus.NewHistogram(histogram("pod_worker_start_duration_seconds", "Duration in seconds from kubelet seeing a pod to starting a worker.")),
 		work:           prometheus.NewHistogramVec(histogram("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync, kill, or terminated."), []string{"operation_type"}),
 		relist:         prometheus.NewHistogram(histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.")),
 		relistInterval: prometheus.NewHistogram(histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.")),
@@ -59,15 +60,15 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		operationTime:  prometheus.NewHistogramVec(histogram("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type."), []string{"operation_type"}),
 		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
 	}
-	m.evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
-	m.preemptions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "preemptions", Help: "Cumulative number of pod preemptions by preemption resource"}, []string{"preemption_signal"})
+	m.Evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
+	m.Preemptions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "preemptions", Help: "Cumulative number of pod preemptions by preemption resource"}, []string{"preemption_signal"})
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help})
 	}
-	m.streams = counter("evented_pleg_connection_success_count", "The number of times a streaming client was obtained to receive CRI Events.")
-	m.streamErrors = counter("evented_pleg_connection_error_count", "The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
-	m.streamLatency = prometheus.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
-	m.shutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds"})
+	m.Streams = counter("evented_pleg_connection_success_count", "The number of times a streaming client was obtained to receive CRI Events.")
+	m.StreamErrors = counter("evented_pleg_connection_error_count", "The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
+	m.StreamLatency = prometheus.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
+	m.ShutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds"})
 	m.counts = map[podruntime.Counted]prometheus.Counter{}
 	for what, help := range countHelp {
 		m.counts[what] = counter(string(what), help)
@@ -75,9 +76,9 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	}
 	m.measureStarts(registry)
 	m.measureNode(registry)
-	m.probes = newProbeMetrics()
-	registry.MustRegister(m.shutdownStart, m.streams, m.streamErrors, m.streamLatency)
-	registry.MustRegister(m.evictions, m.preemptions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
+	m.Probes = newProbeMetrics()
+	registry.MustRegister(m.ShutdownStart, m.Streams, m.StreamErrors, m.StreamLatency)
+	registry.MustRegister(m.Evictions, m.Preemptions, m.WorkerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }
 
@@ -91,9 +92,11 @@ var countHelp = map[podruntime.Counted]string{
 	podruntime.ImageVolumesFailed:       "Number of image volumes that could not be mounted.",
 }
 
-func (m *metrics) count(what podruntime.Counted) { m.counts[what].Inc() }
+// Count counts something that happened.
+func (m *Metrics) Count(what podruntime.Counted) { m.counts[what].Inc() }
 
-func (m *metrics) observeWork(job podworker.Job, took time.Duration) {
+// ObserveWork takes how long a step of a pod worker took.
+func (m *Metrics) ObserveWork(job podworker.Job, took time.Duration) {
 	operation := job.Type.String()
 	if job.Phase == podworker.Terminated {
 		operation = "terminated"
@@ -101,7 +104,8 @@ func (m *metrics) observeWork(job podworker.Job, took time.Duration) {
 	m.work.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-func (m *metrics) observeRelist(took, interval time.Duration) {
+// ObserveRelist takes a relist of the runtime.
+func (m *Metrics) ObserveRelist(took, interval time.Duration) {
 	m.relist.Observe(took.Seconds())
 	m.relistInterval.Observe(interval.Seconds())
 }
@@ -117,7 +121,8 @@ var operationNames = map[string]string{
 	"Version": "version", "Status": "status", "ImageFsInfo": "image_fs_info", "ListContainerStats": "list_container_stats",
 }
 
-func (m *metrics) observeRuntime(method string, took time.Duration, err error) {
+// ObserveRuntime takes a call of the runtime.
+func (m *Metrics) ObserveRuntime(method string, took time.Duration, err error) {
 	operation, ok := operationNames[method]
 	if !ok {
 		operation = method

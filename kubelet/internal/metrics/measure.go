@@ -1,4 +1,4 @@
-package kubelet
+package metrics
 
 import (
 	"slices"
@@ -10,50 +10,48 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/node"
-	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/status"
-	"kctl/proto/core"
 )
 
 // startBuckets are upstream's of how long pods take to start.
 var startBuckets = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
 
 // measureStarts makes the metrics of pods and containers that come to run.
-func (m *metrics) measureStarts(registry *prometheus.Registry) {
+func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	start := func(name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: startBuckets})
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help}, labels)
 	}
-	m.podStart = start("pod_start_duration_seconds", "Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run")
+	m.PodStart = start("pod_start_duration_seconds", "Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run")
 	m.podStartTotal = start("pod_start_total_duration_seconds", "Duration in seconds to start a pod since creation, including time to pull images and run init containers")
 	m.podStartSLI = start("pod_start_sli_duration_seconds", "Duration in seconds to start a pod, excluding time to pull images and run init containers, measured from pod creation timestamp to when the API has all its containers as started")
 	m.started = counter("started_containers_total", "Cumulative number of containers started", "container_type")
 	m.startFails = counter("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code")
 	m.terminated = counter("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.", "container_type", "exit_code", "reason")
-	m.rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
+	m.Rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
 	m.imagesRemoved = counter("image_garbage_collected_total", "Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
 	m.pulls = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
 		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
-	registry.MustRegister(m.podStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.rejections, m.imagesRemoved, m.pulls)
+	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved, m.pulls)
 }
 
 // measureNode makes those of what pods need of the node.
-func (m *metrics) measureNode(registry *prometheus.Registry) {
+func (m *Metrics) measureNode(registry *prometheus.Registry) {
 	m.groups = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "cgroup_manager_duration_seconds", Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
 	}, []string{"operation_type"})
 	m.storage = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "storage_operation_duration_seconds", Help: "Storage operation duration", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	}, []string{"volume_plugin", "operation_name", "status", "migrated"})
-	m.statusSent = prometheus.NewHistogram(prometheus.HistogramOpts{
+	m.StatusSent = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "pod_status_sync_duration_seconds", Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60},
 		Help: "Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
 	})
-	m.containersPerPod = prometheus.NewHistogram(prometheus.HistogramOpts{
+	m.ContainersPerPod = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "containers_per_pod_count", Help: "The number of containers per pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 5),
 	})
 	m.sandboxStart = prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -67,7 +65,7 @@ func (m *metrics) measureNode(registry *prometheus.Registry) {
 		m.startup[leg] = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: string(leg), Help: help})
 		registry.MustRegister(m.startup[leg])
 	}
-	registry.MustRegister(m.groups, m.storage, m.statusSent, m.containersPerPod, m.sandboxStart, m.sandboxFails)
+	registry.MustRegister(m.groups, m.storage, m.StatusSent, m.ContainersPerPod, m.sandboxStart, m.sandboxFails)
 }
 
 var startupHelp = map[node.StartupLeg]string{
@@ -78,12 +76,13 @@ var startupHelp = map[node.StartupLeg]string{
 	node.Startup:                 "Duration in seconds of node startup in total.",
 }
 
-func (m *metrics) observeStartup(leg node.StartupLeg, took time.Duration) {
+// ObserveStartup sets how long a part of the node's start took.
+func (m *Metrics) ObserveStartup(leg node.StartupLeg, took time.Duration) {
 	m.startup[leg].Set(took.Seconds())
 }
 
-// observePodStart leaves out of the SLI the pods that it is not about: those with state.
-func (m *metrics) observePodStart(s status.Start) {
+// ObservePodStart leaves out of the SLI the pods that it is not about: those with state.
+func (m *Metrics) ObservePodStart(s status.Start) {
 	m.podStartTotal.Observe(max(0, s.Took.Seconds())) // creation is told in seconds, by another clock
 	if !slices.ContainsFunc(s.Pod.Spec.Volumes, hasState) {
 		m.podStartSLI.Observe(max(0, (s.Took - s.Excused).Seconds()))
@@ -98,8 +97,8 @@ func hasState(v corev1.Volume) bool {
 // containerTypes are upstream's names, by the list of the pod's spec.
 var containerTypes = map[string]string{"containers": "container", "initContainers": "init_container", "ephemeralContainers": "ephemeral_container"}
 
-// observeStart takes a container's start; reason says why it failed, if it did.
-func (m *metrics) observeStart(fieldPath, reason string) {
+// ObserveStart takes a container's start; reason says why it failed, if it did.
+func (m *Metrics) ObserveStart(fieldPath, reason string) {
 	list, _, _ := strings.Cut(strings.TrimPrefix(fieldPath, "spec."), "{")
 	m.started.WithLabelValues(containerTypes[list]).Inc()
 	if reason != "" {
@@ -112,8 +111,8 @@ var endedTypes = map[status.ContainerKind]string{
 	status.AppContainer: "container", status.InitContainer: "init_container", status.EphemeralContainer: "ephemeral_container",
 }
 
-// observeEnd takes a container's end.
-func (m *metrics) observeEnd(kind status.ContainerKind, how *corev1.ContainerStateTerminated) {
+// ObserveEnd takes a container's end.
+func (m *Metrics) ObserveEnd(kind status.ContainerKind, how *corev1.ContainerStateTerminated) {
 	m.terminated.WithLabelValues(endedTypes[kind], strconv.Itoa(int(how.ExitCode)), how.Reason).Inc()
 }
 
@@ -126,7 +125,8 @@ var imageSizes = []struct {
 	{20_000, "10GB-20GB"}, {30_000, "20GB-30GB"}, {40_000, "30GB-40GB"}, {60_000, "40GB-60GB"}, {100_000, "60GB-100GB"},
 }
 
-func (m *metrics) observePull(took time.Duration, size uint64) {
+// ObservePull takes a pull that succeeded.
+func (m *Metrics) ObservePull(took time.Duration, size uint64) {
 	class := "GT100GB"
 	for _, one := range imageSizes {
 		if size < one.below*1e6 {
@@ -137,58 +137,27 @@ func (m *metrics) observePull(took time.Duration, size uint64) {
 	m.pulls.WithLabelValues(class).Observe(took.Seconds())
 }
 
-func (m *metrics) imageRemoved(reason string) { m.imagesRemoved.WithLabelValues(reason).Inc() }
+// ImageRemoved counts an image that was taken away, and why.
+func (m *Metrics) ImageRemoved(reason string) { m.imagesRemoved.WithLabelValues(reason).Inc() }
 
-func (m *metrics) observeGroup(operation string, took time.Duration) {
+// ObserveGroup takes how long something took of control groups.
+func (m *Metrics) ObserveGroup(operation string, took time.Duration) {
 	m.groups.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-func (m *metrics) observeSandbox(handler string, took time.Duration, err error) {
+// ObserveSandbox takes how long it took to start a sandbox, or not to.
+func (m *Metrics) ObserveSandbox(handler string, took time.Duration, err error) {
 	m.sandboxStart.WithLabelValues(handler).Observe(took.Seconds())
 	if err != nil {
 		m.sandboxFails.WithLabelValues(handler).Inc()
 	}
 }
 
-func (m *metrics) observeStorage(plugin, operation string, took time.Duration, err error) {
+// ObserveStorage takes how long something took of volumes, or not to.
+func (m *Metrics) ObserveStorage(plugin, operation string, took time.Duration, err error) {
 	status := "success"
 	if err != nil {
 		status = "fail-unknown"
 	}
 	m.storage.WithLabelValues(plugin, operation, status, "false").Observe(took.Seconds())
-}
-
-// probeMetrics are those of /metrics/probes: they are of each container, and are
-// asked for by themselves.
-type probeMetrics struct {
-	registry *prometheus.Registry
-	total    *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
-
-func newProbeMetrics() *probeMetrics {
-	p := &probeMetrics{
-		registry: prometheus.NewRegistry(),
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "prober_probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
-		}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "prober_probe_duration_seconds", Help: "Duration in seconds for a probe response.", Buckets: prometheus.DefBuckets,
-		}, []string{"probe_type", "container", "pod", "namespace"}),
-	}
-	p.registry.MustRegister(p.total, p.duration)
-	return p
-}
-
-func (p *probeMetrics) observe(pod *core.Pod, container string, kind probe.Kind, result string, took time.Duration) {
-	p.total.WithLabelValues(kind.String(), result, container, pod.Name, pod.Namespace, string(pod.UID)).Inc()
-	if result != "unknown" {
-		p.duration.WithLabelValues(kind.String(), container, pod.Name, pod.Namespace).Observe(took.Seconds())
-	}
-}
-
-// forget takes away what was told of a pod that is probed no more.
-func (p *probeMetrics) forget(pod *core.Pod) {
-	p.total.DeletePartialMatch(prometheus.Labels{"pod_uid": string(pod.UID)})
-	p.duration.DeletePartialMatch(prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace})
 }

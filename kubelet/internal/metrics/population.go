@@ -1,16 +1,36 @@
-package kubelet
+package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kctl/kubelet/internal/podcache"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
 )
 
 // population tells whoever asks for metrics how many pods, containers and volumes
 // there are at that moment, by upstream's names.
-type population struct{ k *Kubelet }
+type population struct{ Sources }
+
+// Sources are those who know how many there are.
+type Sources struct {
+	NodeName string
+	Pods     *podmanager.Manager
+	Active   func(*core.Pod) bool // whether a pod holds resources of the node
+	Cache    *podcache.Cache
+	Workers  *podworker.Workers
+	Volumes  *volume.Manager
+	Relisted func() time.Time // when the runtime was listed last
+}
+
+// RegisterPopulation has those metrics told that are counted when somebody asks.
+func RegisterPopulation(registry *prometheus.Registry, s Sources) {
+	registry.MustRegister(population{s}, claimed{s.Volumes})
+}
 
 func populationDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -63,13 +83,13 @@ func (p population) Collect(metrics chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	gauge(nodeNameDesc, 1, p.k.nodeName)
-	gauge(lastSeenDesc, float64(p.k.pleg.Seen().Unix()))
+	gauge(nodeNameDesc, 1, p.NodeName)
+	gauge(lastSeenDesc, float64(p.Relisted().Unix()))
 	p.collectPods(metrics, gauge)
 	p.collectRunning(metrics, gauge)
 	p.collectWorkers(metrics)
 	volumes := newTally(volumesDesc)
-	desired, actual := p.k.volumes.Count()
+	desired, actual := p.Volumes.Count()
 	for plugin, n := range desired {
 		volumes.add(n, plugin, "desired_state_of_world")
 	}
@@ -87,10 +107,10 @@ func (p population) collectPods(metrics chan<- prometheus.Metric, gauge func(*pr
 		active.add(0, static)
 	}
 	mirrors, ephemeral := 0, 0
-	for _, pod := range p.k.pods.Pods() {
+	for _, pod := range p.Pods.Pods() {
 		static := staticLabel(pod)
 		desired.add(1, static)
-		if p.k.active(pod) {
+		if p.Active(pod) {
 			active.add(1, static)
 		}
 		if static != "" {
@@ -114,7 +134,7 @@ func staticLabel(pod *core.Pod) string {
 // collectRunning counts what the runtime has.
 func (p population) collectRunning(metrics chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
 	pods, containers := 0, newTally(containersDesc)
-	for _, status := range p.k.cache.All() {
+	for _, status := range p.Cache.All() {
 		if status.ReadySandbox() != nil {
 			pods++
 		}
@@ -136,11 +156,11 @@ func (p population) collectWorkers(metrics chan<- prometheus.Metric) {
 			working.add(0, config, lifecycle, "true")
 		}
 	}
-	for uid, state := range p.k.workers.States() {
+	for uid, state := range p.Workers.States() {
 		config, static := "runtime_only", "unknown"
 		if state.Pod != nil {
 			config, static = "desired", staticLabel(state.Pod)
-			if _, desired := p.k.pods.ByUID(uid); !desired {
+			if _, desired := p.Pods.ByUID(uid); !desired {
 				config = "orphan"
 			}
 		}
