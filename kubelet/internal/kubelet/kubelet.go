@@ -212,17 +212,19 @@ func (k *Kubelet) connect(ctx context.Context) error {
 
 // makeReports makes what tells the API of pods, and people of what happens to them.
 func (k *Kubelet) makeReports() {
-	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
-	k.events = &podEvents{pods: k.pods, statuses: k.statuses, clock: k.clock}
+	k.events = &podEvents{pods: k.pods, clock: k.clock}
+	k.statuses = status.NewManager(status.Options{
+		API: status.RESTAPI{Client: k.client}, Pods: k.pods, Clock: k.clock, Logger: k.logger, Resting: k.events.rested,
+		Running: func(sinceSeen time.Duration) { k.metrics.PodStart.Observe(sinceSeen.Seconds()) },
+		Started: k.metrics.ObservePodStart,
+		Sent:    func(took time.Duration) { k.metrics.StatusSent.Observe(took.Seconds()) },
+		Ended:   k.metrics.ObserveEnd,
+	})
+	k.events.statuses = k.statuses
 	if k.client != nil {
 		k.events.recorder = events.NewRecorder(k.client, events.Options{Component: "kubelet", Host: k.nodeName, Busy: k.events.starting}, k.clock, k.logger)
 	}
 	k.mirrors = newMirrors(k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
-	k.statuses.OnRest(k.events.rested)
-	k.statuses.OnRunning(func(sinceSeen time.Duration) { k.metrics.PodStart.Observe(sinceSeen.Seconds()) })
-	k.statuses.OnStarted(k.metrics.ObservePodStart)
-	k.statuses.OnSent(func(took time.Duration) { k.metrics.StatusSent.Observe(took.Seconds()) })
-	k.statuses.OnEnded(k.metrics.ObserveEnd)
 }
 
 func (k *Kubelet) machine() (node.Machine, error) {
@@ -343,15 +345,18 @@ func (k *Kubelet) makeLoops() error {
 	}
 	k.mux = source.NewMux(k.clock, k.logger)
 	k.ready = source.NewReady(k.sources()...)
-	k.pleg = pleg.New(k.state, k.cache, k.clock, k.logger, k.metrics.ObserveRelist)
-	k.pleg.Listen(pleg.Stream{
-		Open:      func(ctx context.Context) (pleg.Receiver, error) { return k.cri.Events(ctx) },
-		Connected: k.metrics.Streams.Inc, Failed: k.metrics.StreamErrors.Inc,
-		Received: func(age time.Duration) { k.metrics.StreamLatency.Observe(age.Seconds()) },
-	})
+	var exits pleg.Exits // simulated containers have no process
 	if k.hollow == nil {
-		k.pleg.WatchExits(exitwatch.New(k.cri, k.pleg.Ended, k.clock, k.logger))
+		exits = exitwatch.New(k.cri, func(container string) { k.pleg.Ended(container) }, k.clock, k.logger)
 	}
+	k.pleg = pleg.New(pleg.Options{
+		Runtime: k.state, Cache: k.cache, Clock: k.clock, Logger: k.logger, Observe: k.metrics.ObserveRelist, Exits: exits,
+		Stream: &pleg.Stream{
+			Open:      func(ctx context.Context) (pleg.Receiver, error) { return k.cri.Events(ctx) },
+			Connected: k.metrics.Streams.Inc, Failed: k.metrics.StreamErrors.Inc,
+			Received: func(age time.Duration) { k.metrics.StreamLatency.Observe(age.Seconds()) },
+		},
+	})
 	k.loop = syncloop.New(syncloop.Options{
 		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,

@@ -43,8 +43,7 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		alive, dead := running("alive", runtimestate.StateRunning), running("dead", runtimestate.StateExited)
 		r := &fakeRuntime{pods: []*runtimestate.RunningPod{alive, dead}}
 		exits := &fakeExits{waited: make(chan struct{})}
-		g := New(r, podcache.New(), clock.RealClock{}, zap.NewNop(), nil)
-		g.WatchExits(exits)
+		g := New(Options{Runtime: r, Cache: podcache.New(), Clock: clock.RealClock{}, Logger: zap.NewNop(), Exits: exits})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = g.Run(ctx) }()
 		<-g.Events()

@@ -95,22 +95,32 @@ type Generator struct {
 	asked  map[types.UID]bool // pods to inspect in the next relist
 }
 
-// New returns a Generator. observe is told of each relist; it may be nil.
-func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, observe func(took, interval time.Duration)) *Generator {
-	if observe == nil {
-		observe = func(time.Duration, time.Duration) {}
-	}
-	return &Generator{
-		runtime: runtime, cache: cache, clock: clock, logger: logger, observe: observe,
-		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan about, heardBuffer),
-		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: map[types.UID]bool{},
-		last: clock.Now(), asked: map[types.UID]bool{},
-	}
+// Options are what a Generator is made of.
+type Options struct {
+	Runtime Runtime
+	Cache   Cache
+	Clock   clock.Clock
+	Logger  *zap.Logger
+	// Observe is told of each relist; it may be nil.
+	Observe func(took, interval time.Duration)
+	// Stream, if not nil, has the runtime's events listened to where there are any.
+	Stream *Stream
+	// Exits, if not nil, has ends of containers' processes seen though relists are rare.
+	Exits Exits
 }
 
-// WatchExits has ends of containers' processes seen though relists are rare. It
-// has to be called before Run.
-func (g *Generator) WatchExits(exits Exits) { g.exits = exits }
+// New returns a Generator that does nothing before Run.
+func New(o Options) *Generator {
+	if o.Observe == nil {
+		o.Observe = func(time.Duration, time.Duration) {}
+	}
+	return &Generator{
+		runtime: o.Runtime, cache: o.Cache, clock: o.Clock, logger: o.Logger, observe: o.Observe, stream: o.Stream, exits: o.Exits,
+		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan about, heardBuffer),
+		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: map[types.UID]bool{},
+		last: o.Clock.Now(), asked: map[types.UID]bool{},
+	}
+}
 
 // Events is where the sync loop hears what happened.
 func (g *Generator) Events() <-chan Event { return g.events }

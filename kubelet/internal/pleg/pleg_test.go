@@ -92,7 +92,7 @@ func (r *fakeRuntime) Name() string { return "t" }
 
 func start(t *testing.T, r *fakeRuntime) (*Generator, *podcache.Cache) {
 	cache := podcache.New()
-	g := New(r, cache, clock.RealClock{}, zap.NewNop(), nil)
+	g := New(Options{Runtime: r, Cache: cache, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

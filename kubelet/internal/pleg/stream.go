@@ -48,10 +48,6 @@ type about struct {
 	name, namespace string
 }
 
-// Listen makes Run listen to the runtime's events where there are any. It has
-// to be called before Run.
-func (g *Generator) Listen(stream Stream) { g.stream = &stream }
-
 // Streaming tells whether events come, so that relists are rare.
 func (g *Generator) Streaming() bool { return g.streaming.Load() }
 

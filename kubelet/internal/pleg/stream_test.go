@@ -109,10 +109,9 @@ func listeningLogged(t *testing.T, logger *zap.Logger, test func(r *talking, g *
 	synctest.Test(t, func(t *testing.T) {
 		r := &talking{statuses: map[types.UID]*runtimestate.PodStatus{}, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error)}
 		cache := podcache.New()
-		g := New(r, cache, clock.RealClock{}, logger, nil)
-		g.Listen(Stream{
+		g := New(Options{Runtime: r, Cache: cache, Clock: clock.RealClock{}, Logger: logger, Stream: &Stream{
 			Open: r.open, Connected: func() { r.set(func() { r.connected++ }) }, Failed: func() { r.set(func() { r.failures++ }) }, Received: func(time.Duration) {},
-		})
+		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() { _ = g.Run(ctx) })

@@ -16,17 +16,11 @@ const (
 	EphemeralContainer
 )
 
-// OnEnded has ended called once for each container that is seen to have ended,
-// with how. It is set before Run, and must not wait.
-func (m *Manager) OnEnded(ended func(kind ContainerKind, how *corev1.ContainerStateTerminated)) {
-	m.ended = ended
-}
-
 // tellEnded tells of the containers that have ended from one status to the next.
 // Ends are known by the containers' ids: an end goes on being told as the last one
 // once its container was started anew.
 func (m *Manager) tellEnded(before, after *core.PodStatus) {
-	if m.ended == nil {
+	if m.options.Ended == nil {
 		return
 	}
 	for kind, lists := range map[ContainerKind][2][]core.ContainerStatus{
@@ -43,7 +37,7 @@ func (m *Manager) tellEnded(before, after *core.PodStatus) {
 		for i := range lists[1] {
 			for _, how := range ends(&lists[1][i]) {
 				if !known[how.ContainerID] {
-					m.ended(kind, how)
+					m.options.Ended(kind, how)
 				}
 			}
 		}
@@ -52,7 +46,7 @@ func (m *Manager) tellEnded(before, after *core.PodStatus) {
 
 // inAPI is the status that the API had of the pod when it was last heard of.
 func (m *Manager) inAPI(pod *core.Pod) *core.PodStatus {
-	if object := m.pods.APIPod(pod); object != nil {
+	if object := m.options.Pods.APIPod(pod); object != nil {
 		return &object.Status
 	}
 	return &pod.Status

@@ -24,9 +24,9 @@ func TestEnded(t *testing.T) {
 	}
 	runs, none := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, corev1.ContainerState{}
 	var told []string
-	m := &Manager{ended: func(kind ContainerKind, how *corev1.ContainerStateTerminated) {
+	m := &Manager{options: Options{Ended: func(kind ContainerKind, how *corev1.ContainerStateTerminated) {
 		told = append(told, fmt.Sprintf("%d%s %d", kind, how.ContainerID, how.ExitCode))
-	}}
+	}}}
 	before := core.PodStatus{ContainerStatuses: of(runs, end("x://earlier", 1))}
 	for _, step := range []struct {
 		what   string
@@ -71,8 +71,10 @@ func TestEndsOfStaticPodsAreToldOfOnce(t *testing.T) {
 		"it has no mirror (as yet)": {nil, 1},
 	} {
 		told := 0
-		m := NewManager(nil, mirrored{c.mirror}, clock.RealClock{}, zap.NewNop())
-		m.OnEnded(func(ContainerKind, *corev1.ContainerStateTerminated) { told++ })
+		m := NewManager(Options{
+			Pods: mirrored{c.mirror}, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+			Ended: func(ContainerKind, *corev1.ContainerStateTerminated) { told++ },
+		})
 		pod := &core.Pod{}
 		for range 2 {
 			m.Set(pod, ended)

@@ -48,10 +48,10 @@ func (m *Manager) hold(uid types.UID, e *entry, step bool) {
 	if !e.held.IsZero() {
 		return
 	}
-	e.held = m.clock.Now().Add(holdFor)
+	e.held = m.options.Clock.Now().Add(holdFor)
 	ctx := m.ctx
 	m.sending.Go(func() {
-		timer := m.clock.NewTimer(holdFor)
+		timer := m.options.Clock.NewTimer(holdFor)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():

@@ -23,26 +23,38 @@ type Pods interface {
 	APIPod(pod *core.Pod) *core.Pod
 }
 
+// Options are what a Manager is made of. Those who are told of something may be nil,
+// and must not wait.
+type Options struct {
+	API    API
+	Pods   Pods
+	Clock  clock.Clock
+	Logger *zap.Logger
+
+	// Resting is told when the last status that was on its way has come to the API.
+	Resting func()
+	// Running is told how long it took since a pod was seen until it came to run.
+	Running func(sinceSeen time.Duration)
+	// Started is told once of each pod that this kubelet starts.
+	Started func(Start)
+	// Sent is told how long it took until the API had a status, since the pod was no
+	// longer as the API had it.
+	Sent func(took time.Duration)
+	// Ended is told once of each container that is seen to have ended, and how.
+	Ended func(kind ContainerKind, how *corev1.ContainerStateTerminated)
+}
+
 // Manager keeps the newest status of each pod and brings it to the API. It is
 // safe for concurrent use.
 type Manager struct {
-	api    API
-	pods   Pods
-	clock  clock.Clock
-	logger *zap.Logger
+	options Options
 
 	// ctx ends all sending; set by Run, nil before it.
 	ctx     context.Context
 	sending sync.WaitGroup
 	busy    atomic.Int32 // entries that are being sent
-	resting func()
 	// rested is closed when busy becomes zero; nil while nobody waits for that.
 	rested chan struct{}
-
-	running     func(sinceSeen time.Duration)
-	started     func(Start)
-	observeSent func(took time.Duration)
-	ended       func(ContainerKind, *corev1.ContainerStateTerminated)
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
@@ -81,8 +93,8 @@ type entry struct {
 }
 
 // NewManager returns a Manager that sends nothing before Run.
-func NewManager(api API, pods Pods, clock clock.Clock, logger *zap.Logger) *Manager {
-	return &Manager{api: api, pods: pods, clock: clock, logger: logger, entries: map[types.UID]*entry{}, resting: func() {}}
+func NewManager(o Options) *Manager {
+	return &Manager{options: o, entries: map[types.UID]*entry{}}
 }
 
 // Sending tells whether a status is on its way to the API.
@@ -106,10 +118,6 @@ func (m *Manager) tellRested() {
 		m.rested = nil
 	}
 }
-
-// OnRest has resting called when the last status that was on its way has come
-// to the API. It must not block, and OnRest be called before Run.
-func (m *Manager) OnRest(resting func()) { m.resting = resting }
 
 // Run sends statuses until ctx ends, and then waits for what is under way.
 func (m *Manager) Run(ctx context.Context) error {
@@ -172,10 +180,6 @@ func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 	}
 }
 
-// OnRunning has running called, with how long it took since the pod was seen, when a
-// pod has come to run. It is set before Run.
-func (m *Manager) OnRunning(running func(sinceSeen time.Duration)) { m.running = running }
-
 // Set records the pod's status and sends it if it is not what was set before.
 func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 	m.mu.Lock()
@@ -198,25 +202,25 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 	e.status = status
 	e.version++
 	if e.changed.IsZero() {
-		e.changed = m.clock.Now()
+		e.changed = m.options.Clock.Now()
 	}
 	m.wake(pod.UID, e)
 }
 
 func (m *Manager) stamp(e *entry, status *core.PodStatus) {
 	if status.Phase == corev1.PodRunning {
-		e.recorder.Stamp(relay.KubeletRunning, m.clock.Now())
+		e.recorder.Stamp(relay.KubeletRunning, m.options.Clock.Now())
 	}
 	if c := findCondition(status.Conditions, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
-		e.recorder.Stamp(relay.KubeletReady, m.clock.Now())
+		e.recorder.Stamp(relay.KubeletReady, m.options.Clock.Now())
 	}
 }
 
 func (m *Manager) tellRunning(e *entry, phase corev1.PodPhase) {
-	if phase != corev1.PodRunning || e.seen.IsZero() || m.running == nil {
+	if phase != corev1.PodRunning || e.seen.IsZero() || m.options.Running == nil {
 		return
 	}
-	m.running(m.clock.Since(e.seen))
+	m.options.Running(m.options.Clock.Since(e.seen))
 	e.seen = time.Time{}
 }
 
@@ -277,6 +281,8 @@ func (m *Manager) rest(e *entry) {
 	e.busy = false
 	if m.busy.Add(-1) == 0 {
 		m.tellRested()
-		m.resting()
+		if m.options.Resting != nil {
+			m.options.Resting()
+		}
 	}
 }

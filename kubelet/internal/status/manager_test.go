@@ -119,12 +119,16 @@ func (p *fakePods) set(pod *core.Pod) {
 	p.pod = pod
 }
 
-func bed(t *testing.T, test func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods)) {
+func bed(t *testing.T, test func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods), told ...func(*Options)) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "1"}}
 		pod.Status.Conditions = []core.PodCondition{{Type: "example.com/other", Status: corev1.ConditionTrue}}
 		api, pods := &fakeAPI{t: t, pod: pod}, &fakePods{pod: pod}
-		m := NewManager(api, pods, clock.RealClock{}, zap.NewNop())
+		options := Options{API: api, Pods: pods, Clock: clock.RealClock{}, Logger: zap.NewNop()}
+		for _, tell := range told {
+			tell(&options)
+		}
+		m := NewManager(options)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

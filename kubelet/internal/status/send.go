@@ -75,7 +75,7 @@ func (m *Manager) send(ctx context.Context, uid types.UID, e *entry) {
 		}
 		failures++
 		if failures == 1 {
-			m.logger.Warn("pod status not sent, will retry", zap.Stringer("pod", e.name), zap.String("uid", string(uid)), zap.Error(err))
+			m.options.Logger.Warn("pod status not sent, will retry", zap.Stringer("pod", e.name), zap.String("uid", string(uid)), zap.Error(err))
 		}
 		m.pause(ctx, e, sendRetry.Delay(failures))
 	}
@@ -87,7 +87,7 @@ func (m *Manager) pause(ctx context.Context, e *entry, d time.Duration) {
 	case <-e.kick: // what woke this round
 	default:
 	}
-	timer := m.clock.NewTimer(d)
+	timer := m.options.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -113,7 +113,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object := m.object(uid, e)
-	if object == nil || e.deleted || ctx.Err() != nil || e.held.After(m.clock.Now()) {
+	if object == nil || e.deleted || ctx.Err() != nil || e.held.After(m.options.Clock.Now()) {
 		m.rest(e)
 		return work{}, false
 	}
@@ -140,11 +140,11 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 // object is what stands for the pod in the API: the newer of what the watch
 // brought and what the last patch returned.
 func (m *Manager) object(uid types.UID, e *entry) *core.Pod {
-	pod, ok := m.pods.ByUID(uid)
+	pod, ok := m.options.Pods.ByUID(uid)
 	if !ok {
 		return nil
 	}
-	object := m.pods.APIPod(pod)
+	object := m.options.Pods.APIPod(pod)
 	if object == nil || e.base == nil || e.base.UID != object.UID || revision(e.base) <= revision(object) {
 		return object
 	}
@@ -171,7 +171,7 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	if err != nil {
 		return err
 	}
-	patched, err := m.api.PatchStatus(ctx, nameOf(w.object), patch, w.stamps)
+	patched, err := m.options.API.PatchStatus(ctx, nameOf(w.object), patch, w.stamps)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -193,14 +193,14 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 }
 
 func (m *Manager) remove(ctx context.Context, e *entry, w work) error {
-	err := m.api.Delete(ctx, nameOf(w.object), w.object.UID)
+	err := m.options.API.Delete(ctx, nameOf(w.object), w.object.UID)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete pod %s: %w", e.name, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.deleted = true
-	m.logger.Info("pod deleted after its end", daemon.PodFields(w.object))
+	m.options.Logger.Info("pod deleted after its end", daemon.PodFields(w.object))
 	return nil
 }
 

@@ -21,14 +21,6 @@ type Start struct {
 // span is from when to when something took.
 type span struct{ from, to time.Time }
 
-// OnStarted has started called once for each pod that this kubelet starts. It is set
-// before Run, and must not wait.
-func (m *Manager) OnStarted(started func(Start)) { m.started = started }
-
-// OnSent has sent called with how long it took until the API had a status, since the
-// pod was no longer as the API had it. It is set before Run, and must not wait.
-func (m *Manager) OnSent(sent func(took time.Duration)) { m.observeSent = sent }
-
 // Pulled notes how long an image of a pod was pulled, which may have failed.
 func (m *Manager) Pulled(pod types.UID, from, to time.Time) {
 	m.mu.Lock()
@@ -40,9 +32,9 @@ func (m *Manager) Pulled(pod types.UID, from, to time.Time) {
 
 // tellSent tells of what the API has taken.
 func (m *Manager) tellSent(e *entry, w work) {
-	now := m.clock.Now()
-	if m.observeSent != nil && !e.changed.IsZero() {
-		m.observeSent(now.Sub(e.changed))
+	now := m.options.Clock.Now()
+	if m.options.Sent != nil && !e.changed.IsZero() {
+		m.options.Sent(now.Sub(e.changed))
 	}
 	if e.changed = (time.Time{}); e.version > w.version {
 		e.changed = now
@@ -51,8 +43,8 @@ func (m *Manager) tellSent(e *entry, w work) {
 		return
 	}
 	e.starting = false
-	if m.started != nil {
-		m.started(Start{Pod: w.object, Took: now.Sub(w.object.CreationTimestamp.Time), Excused: union(e.pulls) + inInitContainers(&w.status)})
+	if m.options.Started != nil {
+		m.options.Started(Start{Pod: w.object, Took: now.Sub(w.object.CreationTimestamp.Time), Excused: union(e.pulls) + inInitContainers(&w.status)})
 	}
 	e.pulls = nil
 }

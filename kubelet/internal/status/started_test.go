@@ -15,11 +15,9 @@ import (
 // A pod has started when the API has all its containers as running; pulls, however many
 // at a time, and init containers are excused.
 func TestAStartIsTold(t *testing.T) {
+	var starts []Start
+	var sent []time.Duration
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
-		var starts []Start
-		var sent []time.Duration
-		m.OnStarted(func(s Start) { starts = append(starts, s) })
-		m.OnSent(func(took time.Duration) { sent = append(sent, took) })
 		began := time.Now()
 		pod := pods.pod.DeepCopy()
 		pod.CreationTimestamp = metav1.NewTime(began)
@@ -57,5 +55,8 @@ func TestAStartIsTold(t *testing.T) {
 		if want := []time.Duration{0, 2 * time.Second, 2 * time.Second}; !slices.Equal(sent, want) {
 			t.Errorf("statuses took %v, want %v", sent, want)
 		}
+	}, func(o *Options) {
+		o.Started = func(s Start) { starts = append(starts, s) }
+		o.Sent = func(took time.Duration) { sent = append(sent, took) }
 	})
 }
