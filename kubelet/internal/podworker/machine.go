@@ -97,12 +97,6 @@ func (e *entry) move(to Phase) {
 	panic(fmt.Sprintf("pod worker of %s (%s): no way from %s to %s", e.fullName, e.uid, e.phase, to))
 }
 
-// started says that the pod may have something running, so that no other pod
-// may take its full name.
-func (e *entry) started() bool {
-	return e.phase == Syncing || e.phase == Terminating || e.phase == Terminated
-}
-
 func (e *entry) terminationRequested() bool { return e.phase >= Terminating }
 
 // take brings an update into the entry. It reports whether there is now a step

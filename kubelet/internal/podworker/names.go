@@ -6,21 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// holdsName says that a pod in this phase keeps its full name for itself.
+// holdsName says that a pod in this phase may have something running, so that no
+// other pod may take its full name.
 func (p Phase) holdsName() bool { return p == Syncing || p == Terminating || p == Terminated }
 
-// mayStart says whether the entry's next step may be done now. A waiting pod
-// must be alone with its full name, and first among those that wait for it.
+// queueUp has a pod that waits to start wait for its turn with its full name.
+func (w *Workers) queueUp(e *entry) {
+	if queue := w.waiting[e.fullName]; e.phase == Waiting && !slices.Contains(queue, e.uid) {
+		w.waiting[e.fullName] = append(queue, e.uid)
+	}
+}
+
+// mayStart says whether the next step of an entry, which has queued up, may be done
+// now. A waiting pod must be alone with its full name, and first among those that
+// wait for it.
 func (w *Workers) mayStart(e *entry) bool {
-	if e.phase != Waiting {
-		return true
-	}
-	queue := w.waiting[e.fullName]
-	if !slices.Contains(queue, e.uid) {
-		queue = append(queue, e.uid)
-		w.waiting[e.fullName] = queue
-	}
-	return len(w.names[e.fullName]) == 0 && queue[0] == e.uid
+	return e.phase != Waiting || len(w.names[e.fullName]) == 0 && w.waiting[e.fullName][0] == e.uid
 }
 
 // holdName notes that the pod is started, or is as good as that.

@@ -101,7 +101,7 @@ func (w *Workers) update(u *Update) {
 	}
 	was := e.phase
 	due := e.take(u)
-	if !was.holdsName() && e.started() {
+	if !was.holdsName() && e.phase.holdsName() {
 		w.holdName(e)
 	}
 	if e.phase == Finished && e.removed {
@@ -183,7 +183,11 @@ func (w *Workers) work(e *entry) {
 func (w *Workers) begin(e *entry) (context.Context, Job, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e.pending == nil || w.stopped || w.entries[e.uid] != e || !w.mayStart(e) {
+	if e.pending == nil || w.stopped || w.entries[e.uid] != e {
+		e.working = false
+		return nil, Job{}, false
+	}
+	if w.queueUp(e); !w.mayStart(e) {
 		e.working = false
 		return nil, Job{}, false
 	}
