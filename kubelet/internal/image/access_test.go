@@ -11,7 +11,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
+	"kctl/kubelet/internal/credential"
 	"kctl/kubelet/internal/pulled"
+	"kctl/proto/core"
 )
 
 // A private image that a pod has brought to the node is there for those only who
@@ -59,5 +61,32 @@ func TestAPrivateImageIsNotEverybodys(t *testing.T) {
 	}
 	if _, err := m.Ensure(t.Context(), request("r.test/x:1", corev1.PullNever)); err != nil {
 		t.Error(err)
+	}
+}
+
+// countingNode counts how often it is asked.
+type countingNode struct{ asked int }
+
+func (n *countingNode) Of(context.Context, *core.Pod, string) ([]credential.Pass, error) {
+	n.asked++
+	return []credential.Pass{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, nil
+}
+
+// A pod that may not have what is there pulls it with the credentials that were asked
+// for when it was looked whether it may.
+func TestCredentialsAreAskedForOnceARequest(t *testing.T) {
+	m, _, _, clock := setUp(0)
+	var err error
+	if m.Access, err = pulled.New(t.TempDir(), pulled.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages}, nil, clock, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	mine := secret("mine", `{"auths":{"r.test":{"username":"mine"}}}`)
+	if _, err := m.Ensure(t.Context(), request("r.test/x:1", corev1.PullIfNotPresent, mine)); err != nil {
+		t.Fatal(err)
+	}
+	node := &countingNode{}
+	m.Node = node
+	if _, err := m.Ensure(t.Context(), request("r.test/x:1", corev1.PullIfNotPresent)); err != nil || node.asked != 1 {
+		t.Errorf("%v, and the node was asked %d times", err, node.asked)
 	}
 }

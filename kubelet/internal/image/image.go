@@ -137,13 +137,14 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 		return Present{}, &Error{Reason: ReasonInvalidName, Message: message, RetryAfter: maxBackOff}
 	}
 	spec := &runtimeapi.ImageSpec{Image: name, RuntimeHandler: r.Handler}
+	passes := m.passesFor(ctx, r, name)
 	switch r.Policy {
 	case corev1.PullIfNotPresent, corev1.PullNever, "":
 		present, found, err := m.inspect(ctx, r, spec)
 		if err != nil {
 			return Present{}, err
 		}
-		if found && m.may(ctx, r, spec, present) {
+		if found && m.may(r, present, passes) {
 			m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
 				"Container image %q already present on machine and can be accessed by the pod", r.Image)
 			return present, nil
@@ -157,16 +158,15 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 	default:
 		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("image pull policy %q is not supported", r.Policy)}
 	}
-	return m.pull(ctx, r, spec)
+	return m.pull(ctx, r, spec, passes)
 }
 
 // may tells whether the pod may have an image that is there. To one that may not it is
 // as if it were not.
-func (m *Manager) may(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, present Present) bool {
+func (m *Manager) may(r Request, present Present, passes passes) bool {
 	return m.Access == nil || m.Access.May(r.Image, present.Ref, func() []credential.Pass {
-		passes, err := m.credentials(ctx, r, spec.GetImage())
-		m.warnOf(r, err)
-		return passes
+		all, _ := passes()
+		return all
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,7 +19,7 @@ import (
 )
 
 // pull fetches the image, unless its last failure is too recent.
-func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (Present, error) {
+func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes passes) (Present, error) {
 	key := pullKey{pod: r.Pod.UID, image: spec.GetImage()}
 	if left := m.failures.Remaining(key); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.Image)
@@ -43,7 +44,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	}
 	id, by := "", (*credential.Pass)(nil)
 	defer func() { end(id, by) }()
-	by, err := m.fetch(ctx, r, spec)
+	by, err := m.fetch(ctx, r, spec, passes)
 	if m.Fetched != nil {
 		m.Fetched(r.Pod.UID, began, m.Clock.Now())
 	}
@@ -73,8 +74,23 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	return present(image), nil
 }
 
-// credentials are those that fit the image, of the pod's secrets and of the node.
-// The error is of what can't be had; others may do.
+// passes are the credentials that fit an image. The error is of what can't be had;
+// others may do.
+type passes func() ([]credential.Pass, error)
+
+// passesFor asks for the credentials when they are needed first, once for a request:
+// a plugin that has to be asked for them may take a while.
+func (m *Manager) passesFor(ctx context.Context, r Request, name string) passes {
+	return sync.OnceValues(func() ([]credential.Pass, error) {
+		all, missing := m.credentials(ctx, r, name)
+		if missing != nil {
+			m.Logger.Warn("credentials for an image can not be had", daemon.PodFields(r.Pod), zap.Error(missing))
+		}
+		return all, missing
+	})
+}
+
+// credentials are those of the pod's secrets and of the node.
 func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]credential.Pass, error) {
 	var secrets []*core.Secret
 	if r.Secrets != nil {
@@ -90,14 +106,13 @@ func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]cr
 
 // fetch pulls with each of the credentials that fit the image until one is
 // accepted, which it returns; without any, anonymously.
-func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (*credential.Pass, error) {
-	passes, missing := m.credentials(ctx, r, spec.GetImage())
-	m.warnOf(r, missing)
-	if len(passes) == 0 {
-		passes = []credential.Pass{{}}
+func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes passes) (*credential.Pass, error) {
+	all, missing := passes()
+	if len(all) == 0 {
+		all = []credential.Pass{{}}
 	}
 	var failures []error
-	for _, pass := range passes {
+	for _, pass := range all {
 		_, err := m.Runtime.PullImage(ctx, spec, pass.Auth, r.Sandbox)
 		if err == nil {
 			return &pass, nil
@@ -111,12 +126,6 @@ func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 		failures = append(failures, missing)
 	}
 	return nil, errors.Join(failures...)
-}
-
-func (m *Manager) warnOf(r Request, missing error) {
-	if missing != nil {
-		m.Logger.Warn("credentials for an image can not be had", daemon.PodFields(r.Pod), zap.Error(missing))
-	}
 }
 
 // failed tells the user of a failed pull and counts it. The failure itself is
