@@ -1,7 +1,10 @@
 package pulled
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -28,13 +31,21 @@ type Records struct {
 
 	mu    sync.Mutex     // of the files, too
 	begun map[string]int // pulls under way, by image
+	known map[string]known
+}
+
+// known is a record as it was read from a file: each start of a container asks for
+// one. It is replaced, never changed.
+type known struct {
+	file   fs.FileInfo
+	record *kubeletv1beta1.ImagePulledRecord
 }
 
 // New returns the Records below the kubelet's directory. List lists what is on the
 // node: what a kubelet that ended was pulling, and is there, counts as pulled by
 // nobody's leave.
 func New(rootDir string, policy Policy, list func() ([]*runtimeapi.Image, error), clock clock.PassiveClock, logger *zap.Logger) (*Records, error) {
-	r := &Records{policy: policy, files: files{rootDir}, clock: clock, logger: logger, begun: map[string]int{}}
+	r := &Records{policy: policy, files: files{rootDir}, clock: clock, logger: logger, begun: map[string]int{}, known: map[string]known{}}
 	intents, err := r.files.intents()
 	if err != nil || len(intents) == 0 {
 		return r, err
@@ -108,7 +119,7 @@ func (r *Records) May(image, id string, passes func() []credential.Pass) bool {
 		return true
 	}
 	r.mu.Lock()
-	record, err := r.files.record(id)
+	record, err := r.record(id)
 	byKubelet := record != nil || r.begun[image] > 0 || r.files.hasIntent(image)
 	r.mu.Unlock()
 	if err != nil {
@@ -174,11 +185,11 @@ func (r *Records) note(image, id string, pass *credential.Pass) error {
 	if err != nil {
 		return err
 	}
-	record, err := r.files.record(id)
+	before, err := r.record(id)
 	if err != nil {
 		r.logger.Warn("an image's record is made anew", zap.String("image", image), zap.Error(err))
 	}
-	changed := record == nil
+	record, changed := before.DeepCopy(), before == nil
 	if changed {
 		record = &kubeletv1beta1.ImagePulledRecord{ImageRef: id}
 	}
@@ -196,6 +207,27 @@ func (r *Records) note(image, id string, pass *credential.Pass) error {
 	}
 	record.LastUpdatedTime.Time = r.clock.Now()
 	return r.files.writeRecord(record)
+}
+
+// record is an image's; nil where there is none.
+func (r *Records) record(id string) (*kubeletv1beta1.ImagePulledRecord, error) {
+	file, err := os.Stat(r.files.path(done, id))
+	if errors.Is(err, fs.ErrNotExist) {
+		delete(r.known, id)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record of an image: %w", err)
+	}
+	if last, ok := r.known[id]; ok && os.SameFile(last.file, file) && last.file.ModTime().Equal(file.ModTime()) && last.file.Size() == file.Size() {
+		return last.record, nil
+	}
+	delete(r.known, id)
+	record, err := r.files.record(id)
+	if record != nil {
+		r.known[id] = known{file, record}
+	}
+	return record, err
 }
 
 // add says whether there was anything to add.
@@ -241,6 +273,7 @@ func (r *Records) Prune(ids []string, at time.Time) {
 		if slices.Contains(ids, record.ImageRef) || !record.LastUpdatedTime.Time.Before(at) {
 			continue
 		}
+		delete(r.known, record.ImageRef)
 		if err := r.files.dropRecord(record.ImageRef); err != nil {
 			r.logger.Warn("the record of an image that is gone stays", zap.String("image", record.ImageRef), zap.Error(err))
 		}
