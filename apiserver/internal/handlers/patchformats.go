@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	library "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,16 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 
+	"kctl/apiserver/internal/jsonpatch"
 	"kctl/proto/core"
 )
-
-// maxPatchOperations bounds the work of one JSON patch; upstream's.
-const maxPatchOperations = 10000
-
-// A patch that copies its own copies doubles with each operation; this bounds
-// the bytes of all copies of one patch; upstream's. The library keeps the bound
-// in a package variable.
-func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
 
 // jsonPatchOp is one operation of a JSON patch (RFC 6902).
 type jsonPatchOp struct {
@@ -44,10 +37,10 @@ func jsonPatcher(body []byte) (patcher, error) {
 	for i, err := range doubled {
 		doubled[i] = fmt.Errorf("json patch %w", err)
 	}
-	if len(operations) > maxPatchOperations {
-		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(operations)))
+	if len(operations) > jsonpatch.MaxOperations {
+		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", jsonpatch.MaxOperations, len(operations)))
 	}
-	patch, err := jsonpatch.DecodePatch(body)
+	patch, err := library.DecodePatch(body)
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
@@ -55,23 +48,12 @@ func jsonPatcher(body []byte) (patcher, error) {
 		if err := checkOperations(operations, body, before); err != nil {
 			return nil, err
 		}
-		after, err := applyJSONPatch(patch, before)
+		after, err := jsonpatch.Apply(patch, before)
 		if err != nil {
 			return nil, unprocessable(err)
 		}
 		return after, nil
 	}}, nil
-}
-
-// applyJSONPatch turns the library's panics into errors: there are some if an
-// operation on the whole object (path "") has no value.
-func applyJSONPatch(patch jsonpatch.Patch, before []byte) (after []byte, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = errors.New("an operation does not apply: its value is missing")
-		}
-	}()
-	return patch.Apply(before)
 }
 
 func mergePatcher(body []byte) (patcher, error) {
@@ -83,7 +65,7 @@ func mergePatcher(body []byte) (patcher, error) {
 		return patcher{}, apierrors.NewBadRequest("Invalid JSON Patch")
 	}
 	return patcher{doubled: doubled, parts: partsOf(object), apply: func(before []byte) ([]byte, error) {
-		after, err := jsonpatch.MergePatch(before, body)
+		after, err := library.MergePatch(before, body)
 		if err != nil {
 			return nil, apierrors.NewBadRequest("error applying patch: " + err.Error())
 		}

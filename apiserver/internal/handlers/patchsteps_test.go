@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/jsonpatch"
 )
 
 // TestPatchSteps: what a JSON patch costs goes by how often it moves the elements of a
 // list, and by how long lists are.
 func TestPatchSteps(t *testing.T) {
 	many := func(operation string) string {
-		return "[" + strings.TrimSuffix(strings.Repeat(operation+",", maxPatchOperations), ",") + "]"
+		return "[" + strings.TrimSuffix(strings.Repeat(operation+",", jsonpatch.MaxOperations), ",") + "]"
 	}
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 20_000), ",") + "]"
 	before := fmt.Appendf(nil, `{"long":%s,"map":{"a":1}}`, list)

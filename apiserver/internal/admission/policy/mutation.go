@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"google.golang.org/protobuf/types/known/structpb"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	library "gopkg.in/evanphx/json-patch.v4"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	celmutation "k8s.io/apiserver/pkg/cel/mutation"
@@ -20,11 +20,9 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/jsonpatch"
 	"kctl/proto/core"
 )
-
-// maxOperations bounds the work of one patch, as it does for clients.
-const maxOperations = 10000
 
 // change is the object of a request that mutations of one policy change, one
 // after the other.
@@ -104,9 +102,9 @@ func (m *Mutating) patched(ctx context.Context, value ref.Val, c change) (core.O
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	text, err := patch.Apply(of.Text)
+	text, err := jsonpatch.Apply(patch, of.Text)
 	switch {
-	case errors.Is(err, jsonpatch.ErrTestFailed):
+	case errors.Is(err, library.ErrTestFailed):
 		return nil, nil
 	case err != nil:
 		return nil, &unfit{fmt.Errorf("JSON Patch: %w", err)}
@@ -127,7 +125,7 @@ type operation struct {
 }
 
 // operations reads what a JSONPatch expression made.
-func operations(value ref.Val) (jsonpatch.Patch, error) {
+func operations(value ref.Val) (library.Patch, error) {
 	list, ok := value.(traits.Lister)
 	if !ok {
 		return nil, fmt.Errorf("the expression made a %s and no list", value.Type().TypeName())
@@ -138,8 +136,8 @@ func operations(value ref.Val) (jsonpatch.Patch, error) {
 		if !ok {
 			return nil, errors.New("the expression made a list of other things than JSONPatches")
 		}
-		if len(all) == maxOperations {
-			return nil, fmt.Errorf("the patch has more than %d operations", maxOperations)
+		if len(all) == jsonpatch.MaxOperations {
+			return nil, fmt.Errorf("the patch has more than %d operations", jsonpatch.MaxOperations)
 		}
 		text, err := jsonOf(made.Val)
 		if err != nil {
@@ -154,7 +152,7 @@ func operations(value ref.Val) (jsonpatch.Patch, error) {
 	if all == nil {
 		return nil, nil
 	}
-	return jsonpatch.DecodePatch(text)
+	return library.DecodePatch(text)
 }
 
 func jsonOf(value ref.Val) (json.RawMessage, error) {

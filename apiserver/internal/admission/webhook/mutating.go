@@ -6,20 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	library "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/jsonpatch"
 	"kctl/apiserver/internal/request"
 )
 
 // MutatingName is upstream's name of the plugin.
 const MutatingName = "MutatingAdmissionWebhook"
-
-// maxOperations bounds the work of one patch, as it does for clients.
-const maxOperations = 10000
 
 // Mutating is the plugin that asks webhooks what they change or refuse.
 type Mutating struct{ plugin }
@@ -101,20 +99,20 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 	if *response.PatchType != admissionv1.PatchTypeJSONPatch {
 		return &errCall{i.name, fmt.Errorf("unsupported patch type %q", *response.PatchType)}
 	}
-	patch, err := jsonpatch.DecodePatch(response.Patch)
+	patch, err := library.DecodePatch(response.Patch)
 	if err != nil {
 		return &errCall{i.name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
 	if len(patch) == 0 {
 		return nil
 	}
-	if len(patch) > maxOperations {
-		return &errCall{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch), maxOperations)}
+	if len(patch) > jsonpatch.MaxOperations {
+		return &errCall{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch), jsonpatch.MaxOperations)}
 	}
 	if i.request.Object == nil {
 		return apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", i.name))
 	}
-	patched, err := patch.Apply(of.Text)
+	patched, err := jsonpatch.Apply(patch, of.Text)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}

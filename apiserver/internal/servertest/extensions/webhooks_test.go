@@ -134,6 +134,8 @@ func TestMutatingWebhookAnswers(t *testing.T) {
 		"namespace": {`[{"op":"replace","path":"/metadata/namespace","value":"kube-system"}]`, "400 BadRequest the namespace of the provided object does not match the namespace sent on the request"},
 		"root":      {`[{"op":"replace","path":"","value":[]}]`, "500 InternalError "},
 		"null":      {`[{"op":"replace","path":"","value":null}]`, "500 InternalError "},
+		"valueless": {`[{"op":"replace","path":""}]`, "500 InternalError Internal error occurred: an operation does not apply: its value is missing"},
+		"tests":     {`[{"op":"test","path":""}]`, "500 InternalError Internal error occurred: an operation does not apply: its value is missing"},
 		"copies":    {`[` + strings.Repeat(`{"op":"copy","from":"/data","path":"/data/x"},{"op":"copy","from":"/data","path":"/data/y"},`, 25) + `{"op":"remove","path":"/data"}]`, "500 InternalError "},
 		"many":      {`[` + strings.Repeat(`{"op":"test","path":"/data/a","value":"1"},`, 10001) + `{"op":"remove","path":"/data"}]`, `500 InternalError Internal error occurred: failed calling webhook "many.hooks.test": received a patch of 10002 operations in webhook response, the limit is 10000`},
 		"kind":      {`[{"op":"replace","path":"/kind","value":"Secret"}]`, "500 InternalError Internal error occurred: the object was made a /v1, Kind=Secret, it has to stay a /v1, Kind=ConfigMap"},
