@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/loglinks"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
 )
@@ -127,7 +128,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	gone := func(uid types.UID) bool { return !inRuntime[uid] && !c.Known(uid) }
 	// Of what has ended and can't be removed nobody writes the logs any more.
 	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && !c.Known(uid) }
-	return errors.Join(append(failed, c.logs(silent), c.groups(gone), c.directories(ctx, gone))...)
+	return errors.Join(append(failed, c.logs(silent), loglinks.RemoveAll(c.PodLogsDir), c.groups(gone), c.directories(ctx, gone))...)
 }
 
 func (c *Collector) tell(ctx context.Context, err error) {

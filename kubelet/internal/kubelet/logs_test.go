@@ -2,6 +2,8 @@ package kubelet
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/kubelet/internal/loglinks"
 )
 
 // TestLogsAreRotated has a container write more than its log may have, and
@@ -45,4 +49,23 @@ func TestLogsAreRotated(t *testing.T) {
 	if len(files) > 5 {
 		t.Errorf("%d files are kept: %v", len(files), files)
 	}
+}
+
+// Log shippers find each container's log by a link whose name tells whose it is, as long
+// as the log is there.
+func TestLogsAreLinked(t *testing.T) {
+	b := newBed(t)
+	b.create(shellPod("talker", "echo told; sleep 1000"))
+	id := strings.TrimPrefix(b.waitPhase("talker", corev1.PodRunning).Status.ContainerStatuses[0].ContainerID, "containerd://")
+	link := loglinks.Path(b.config.PodLogsDir, "default", "talker", "main", id)
+	b.eventually("the log by its link", func() bool {
+		text, err := os.ReadFile(link)
+		return err == nil && strings.HasSuffix(string(text), "told\n")
+	})
+	b.delete("talker")
+	b.api.wait("talker to be gone", func() bool { return b.api.pod("talker") == nil })
+	b.eventually("the link to be gone", func() bool {
+		_, err := os.Lstat(link)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/loglinks"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/runtimestate"
@@ -99,6 +100,9 @@ func (k *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.R
 func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPod, running *runtimestate.RunningPod) error {
 	if err := os.RemoveAll(podfiles.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
 		return fmt.Errorf("remove logs: %w", err)
+	}
+	if err := loglinks.RemovePod(k.config.PodLogsDir, pod.Namespace, pod.Name); err != nil {
+		return err
 	}
 	if err := k.runtime.RemovePod(ctx, running); err != nil {
 		return fmt.Errorf("remove containers: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/loglinks"
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
@@ -125,6 +126,10 @@ func (s *podSync) runContainer(c podactions.Start, spec *core.Container, fieldPa
 	if err := s.runtime.StartContainer(ctx, id); err != nil {
 		s.refresh(id) // it is there, and its name is taken
 		return &startError{runtimestate.ReasonRunContainer, err}
+	}
+	log := filepath.Join(s.config.LogDirectory, config.LogPath)
+	if err := loglinks.Add(loglinks.Path(s.PodLogsDir, s.pod.Namespace, s.pod.Name, c.Name, id), log); err != nil {
+		s.fail(fmt.Errorf("container %s: %w", c.Name, err))
 	}
 	s.applied(spec)
 	now := &runtimestate.ContainerStatus{
