@@ -117,11 +117,9 @@ func (w *auditWriter) begin() {
 		return
 	}
 	w.begun = true
+	w.body.ContentType = w.Header().Get("Content-Type")
 	if w.stream {
-		w.record.Stage(audit.ResponseStarted, func(e *audit.Event) {
-			w.identify(e)
-			e.ResponseStatus = &metav1.Status{Code: int32(w.code())}
-		})
+		w.record.Stage(audit.ResponseStarted, w.outcome)
 	}
 }
 
@@ -140,22 +138,27 @@ func (w *auditWriter) keeps() bool {
 
 func (w *auditWriter) complete(asked *audit.Body) {
 	w.begin()
-	w.body.ContentType = w.Header().Get("Content-Type")
 	answered := &w.body
 	if !w.keep {
 		answered = nil
 	}
 	objects := w.record.Objects(asked, answered)
 	w.record.Stage(audit.ResponseComplete, func(e *audit.Event) {
-		w.identify(e)
-		e.ResponseStatus = &metav1.Status{Code: int32(w.code())}
-		var status metav1.Status
-		if json.Unmarshal(w.body.JSON(false), &status) == nil && status.Kind == "Status" {
-			status.TypeMeta, status.Code = metav1.TypeMeta{}, int32(w.code())
-			e.ResponseStatus = &status
-		}
+		w.outcome(e)
 		objects(e)
 	})
+}
+
+// outcome is what came of the request, as far as it is known: the Status that was
+// answered, where one was.
+func (w *auditWriter) outcome(e *audit.Event) {
+	w.identify(e)
+	e.ResponseStatus = &metav1.Status{Code: int32(w.code())}
+	var status metav1.Status
+	if json.Unmarshal(w.body.JSON(false), &status) == nil && status.Kind == "Status" {
+		status.TypeMeta, status.Code = metav1.TypeMeta{}, int32(w.code())
+		e.ResponseStatus = &status
+	}
 }
 
 func (w *auditWriter) WriteHeaderNow() {
@@ -164,18 +167,18 @@ func (w *auditWriter) WriteHeaderNow() {
 }
 
 func (w *auditWriter) Write(b []byte) (int, error) {
-	w.begin()
 	if w.keeps() {
 		_, _ = w.body.Write(b) // never fails
 	}
+	w.begin() // knows what an answer that is a Status says
 	return w.ResponseWriter.Write(b)
 }
 
 func (w *auditWriter) WriteString(s string) (int, error) {
-	w.begin()
 	if w.keeps() {
 		_, _ = w.body.Write([]byte(s)) // never fails
 	}
+	w.begin()
 	return w.ResponseWriter.WriteString(s)
 }
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
 	"kctl/proto/core"
 )
 
@@ -25,6 +26,9 @@ func (c *call) create() error {
 	obj, err := c.received(options.FieldValidation)
 	if err != nil {
 		return err
+	}
+	if name := obj.GetName(); name != "" {
+		audit.Object(c.ctx, c.namespace, name, "", "") // also where it is refused
 	}
 	e, err := c.store.Create(c.ctx, obj, c.tracked(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
 	if err != nil {

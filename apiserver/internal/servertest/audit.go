@@ -20,6 +20,7 @@ rules:
 - {level: RequestResponse, resources: [{resources: [configmaps]}]}
 - {level: Metadata, resources: [{resources: [secrets, namespaces, users]}], omitStages: []}
 - {level: Metadata, resources: [{resources: [nodes]}], verbs: [watch]}
+- {level: Metadata, resources: [{resources: [serviceaccounts/token, services/proxy, endpoints]}]}
 - {level: Metadata, userGroups: [dev]}
 - {level: None, userGroups: ["system:authenticated"]}
 - {level: Metadata, nonResourceURLs: ["/secret-door"]}

@@ -228,7 +228,7 @@ func userOf(c *claims) *request.User {
 		}
 	}
 	if c.ID != "" {
-		add(extraCredentialID, "JTI="+c.ID)
+		add(extraCredentialID, credentialID(c.ID))
 	}
 	if k.Pod != nil {
 		add(extraPodName, k.Pod.Name)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/audit"
 	"kctl/proto/core"
 )
 
@@ -80,7 +81,7 @@ func (i *Issuer) Audiences() []string { return slices.Clone(i.audiences) }
 // Token makes a token for sa by spec. The caller has validated spec and looked
 // up what its boundObjectRef names. expiry is what the client is to be told:
 // for tokens whose life was extended it is earlier than the token's own.
-func (i *Issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound Bound) (token string, expiry time.Time, err error) {
+func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound Bound) (token string, expiry time.Time, err error) {
 	now := i.clock.Now()
 	lifetime := defaultLifetime
 	if spec.ExpirationSeconds != nil {
@@ -125,8 +126,14 @@ func (i *Issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenti
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("sign a token for service account %s/%s: %w", sa.Namespace, sa.Name, err)
 	}
+	// By this, what the token is used for is found in the audit log: its bearer
+	// carries the same as authentication.kubernetes.io/credential-id.
+	audit.Annotate(ctx, "authentication.kubernetes.io/issued-credential-id", credentialID(c.ID))
 	return token, expiry, nil
 }
+
+// credentialID is how a token is called by its id.
+func credentialID(id string) string { return "JTI=" + id }
 
 // within is a life that may be granted where one is asked for.
 func (i *Issuer) within(life time.Duration) time.Duration {

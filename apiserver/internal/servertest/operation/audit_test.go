@@ -44,6 +44,16 @@ func TestAudit(t *testing.T) {
 	if err := as("bound", "master").Do(t.Context(), http.MethodGet, "/api/v1/namespaces/default", nil, nil, rest.Header("Impersonate-User", "alice")); err == nil {
 		t.Fatal("alice may read namespaces")
 	}
+	c.AwaitServiceAccount("default")
+	ask := func(agent, method, path, body string, refused bool) {
+		if err := as(agent, "master").Do(t.Context(), method, path, json.RawMessage(body), nil); (err != nil) != refused {
+			t.Fatal(agent, err)
+		}
+	}
+	ask("bad name", http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"BAD_NAME"}}`, true)
+	ask("token", http.MethodPost, "/api/v1/namespaces/default/serviceaccounts/default/token", `{}`, false)
+	ask("outdated", http.MethodGet, "/api/v1/endpoints", `null`, false)
+	ask("proxy", http.MethodPost, "/api/v1/namespaces/default/services/none/proxy/", `{}`, true)
 	stream, err := as("watcher", "master").Resource(core.Nodes, "").Watch(t.Context())
 	c.Must(err)
 	c.Must(stream.Close())
@@ -93,6 +103,25 @@ func TestAudit(t *testing.T) {
 			if e.ResponseStatus.Reason != metav1.StatusReasonForbidden || !strings.Contains(e.ResponseStatus.Message, "jane") {
 				t.Errorf("%s: %+v", agent, e.ResponseStatus)
 			}
+		}
+	})
+	t.Run("what is not made has a name too", func(t *testing.T) {
+		if e := one("bad name"); e.ObjectRef.Name != "BAD_NAME" || e.ResponseStatus.Code != 422 {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("what is noted of a request", func(t *testing.T) {
+		if e := one("token"); !strings.HasPrefix(e.Annotations["authentication.kubernetes.io/issued-credential-id"], "JTI=") {
+			t.Errorf("a token: %v", e.Annotations)
+		}
+		if e := one("outdated"); e.Annotations["k8s.io/deprecated"] != "true" {
+			t.Errorf("endpoints: %v", e.Annotations)
+		}
+	})
+	t.Run("a stream that does not begin says why, at once", func(t *testing.T) {
+		found := servertest.AuditEvents(t, path, "proxy")
+		if len(found) != 2 || found[0].Stage != audit.ResponseStarted || found[0].ResponseStatus.Message == "" || found[1].ResponseStatus.Message != found[0].ResponseStatus.Message {
+			t.Errorf("%+v", found)
 		}
 	})
 	t.Run("who did not get in", func(t *testing.T) {
