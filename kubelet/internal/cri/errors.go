@@ -58,6 +58,16 @@ func Coded(err error) string {
 	return Message(err)
 }
 
+// Call is what the runtime said, as users of gRPC know it: "rpc error: code = Unknown desc
+// = …", whatever the code is.
+func Call(err error) string {
+	var s interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &s) && s.GRPCStatus().Code() != codes.OK {
+		return s.GRPCStatus().Err().Error()
+	}
+	return err.Error()
+}
+
 // IsNotFound tells whether the runtime does not know the object.
 func IsNotFound(err error) bool { return code(err) == codes.NotFound }
 

@@ -29,7 +29,6 @@ import (
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/image"
-	"kctl/kubelet/internal/loglinks"
 	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
@@ -173,7 +172,7 @@ func (k *Kubelet) identify() error {
 		}
 		k.hostIPs = []string{ip.String()}
 	}
-	for _, dir := range []string{podfiles.PodsDir(k.config.RootDir), k.config.PodLogsDir, loglinks.Directory(k.config.PodLogsDir)} {
+	for _, dir := range []string{podfiles.PodsDir(k.config.RootDir), k.config.PodLogsDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}

@@ -212,7 +212,13 @@ func (k *Kubelet) mountVolumes(ctx context.Context, pod *core.Pod) error {
 }
 
 func (k *Kubelet) mountFailed(pod *core.Pod, err error) {
-	k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap() // of a volume each
+	}
+	for _, one := range all {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", one)
+	}
 }
 
 // pullSecrets are those of a pod's that can be had, and the names of the others,

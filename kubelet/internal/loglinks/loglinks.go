@@ -33,13 +33,19 @@ func Path(podLogsDir, namespace, pod, container, id string) string {
 
 func prefix(namespace, pod string) string { return pod + "_" + namespace + "_" }
 
-// Add makes the link at path to a log. A log that does not exist gets none: some runtimes
-// keep no logs in files.
+// Add makes the link at path to a log, and the directory if there is none. A log that does
+// not exist gets no link: some runtimes keep no logs in files.
 func Add(path, log string) error {
 	if _, err := os.Stat(log); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := os.Symlink(log, path); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := os.Symlink(log, path)
+	if errors.Is(err, fs.ErrNotExist) { // the first, or somebody has cleared the logs away
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = os.Symlink(log, path)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("link to a log: %w", err)
 	}
 	return nil

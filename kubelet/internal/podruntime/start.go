@@ -129,7 +129,7 @@ func (s *podSync) runContainer(c podactions.Start, spec *core.Container, fieldPa
 	}
 	log := filepath.Join(s.config.LogDirectory, config.LogPath)
 	if err := loglinks.Add(loglinks.Path(s.PodLogsDir, s.pod.Namespace, s.pod.Name, c.Name, id), log); err != nil {
-		s.fail(fmt.Errorf("container %s: %w", c.Name, err))
+		s.Logger.Warn("log of a container not linked", daemon.PodFields(s.pod), zap.String("container", c.Name), zap.Error(err))
 	}
 	s.applied(spec)
 	now := &runtimestate.ContainerStatus{

@@ -312,8 +312,17 @@ func terminated(c *runtimestate.ContainerStatus) *corev1.ContainerStateTerminate
 	}
 	return &corev1.ContainerStateTerminated{
 		ExitCode: c.ExitCode, Reason: reason, Message: c.Message, ContainerID: c.ID.String(),
-		StartedAt: apiTime(c.StartedAt), FinishedAt: apiTime(c.FinishedAt),
+		StartedAt: orEpoch(apiTime(c.StartedAt)), FinishedAt: orEpoch(apiTime(c.FinishedAt)),
 	}
+}
+
+// orEpoch is the beginning of Unix' time for what never came about, as the start of a
+// container that could not be started: kubectl would show the year 1.
+func orEpoch(t metav1.Time) metav1.Time {
+	if t.IsZero() {
+		return metav1.Unix(0, 0)
+	}
+	return t
 }
 
 func lost(id, message string) *corev1.ContainerStateTerminated {

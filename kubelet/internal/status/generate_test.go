@@ -287,6 +287,16 @@ func TestWhatWasGranted(t *testing.T) {
 	check("in the end", Generate(in), running)
 }
 
+// kubectl prints when a container started that could not be: not in the year 1.
+func TestWhatNeverStartedDidSoAtTheBeginning(t *testing.T) {
+	runtime := runtimeOf("a=exit128")
+	runtime.Containers[0].StartedAt = time.Time{}
+	status := Generate(Input{Pod: testPod(corev1.RestartPolicyNever, "", "a"), Previous: &core.PodStatus{}, Runtime: runtime, Now: now, Terminal: true})
+	if got := status.ContainerStatuses[0].State.Terminated.StartedAt; got.Unix() != 0 {
+		t.Errorf("started at %v, want the beginning of Unix' time, as upstream tells it", got)
+	}
+}
+
 func TestWhoRunsAndWhatIsMounted(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyAlways, "", "a b")
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{

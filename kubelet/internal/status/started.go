@@ -73,7 +73,7 @@ func union(spans []span) (sum time.Duration) {
 
 func inInitContainers(status *core.PodStatus) (sum time.Duration) {
 	for i := range status.InitContainerStatuses {
-		if how := status.InitContainerStatuses[i].State.Terminated; how != nil {
+		if how := status.InitContainerStatuses[i].State.Terminated; how != nil && how.StartedAt.Unix() > 0 {
 			sum += how.FinishedAt.Sub(how.StartedAt.Time)
 		}
 	}

@@ -294,7 +294,7 @@ func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume) 
 		readOnly: isImage || hasContent(kind), ours: kind != "hostPath", image: isImage,
 	}
 	if err := m.makeOwn(ctx, pod, spec, kind, made.path); err != nil {
-		return made, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, err)
+		return made, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, inOneLine(err))
 	}
 	if kind == "hostPath" {
 		made.path = spec.HostPath.Path

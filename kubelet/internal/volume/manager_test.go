@@ -94,6 +94,10 @@ func TestMountErrorsNameTheVolume(t *testing.T) {
 		{configMapVolume("m", false, corev1.KeyToPath{Key: "nokey", Path: "p"}), "configmap references non-existent config key: nokey"},
 		{configMapVolume("m", false, corev1.KeyToPath{Key: "k", Path: "../p"}), "must not begin with '..'"},
 		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}, `volume "v": volumes of the kind nfs are not supported`},
+		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "neither"}}},
+		}}}}, `MountVolume.SetUp failed for volume "v" : [configmaps "none" not found, configmaps "neither" not found]`},
 		{emptyDirVolume("v", "HugePages-2Mi"), "medium HugePages-2Mi is not supported"},
 		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}}}}}, "unknown is not supported"},
 	}
