@@ -28,7 +28,7 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		Groups:  k.groupUsage, ContainerGroup: k.containerUsage, Daemons: k.daemonUsage, Interfaces: k.podInterfaces,
 		PodUsage: k.usages.get, ProbeMetrics: k.metrics.Probes.Registry,
 		Tracer:      k.tracer,
-		Capacity:    func() corev1.ResourceList { return k.node.Node().Status.Capacity },
+		Machine:     func() corev1.NodeStatus { return k.node.Node().Status },
 		Checkpoints: filepath.Join(k.config.RootDir, "checkpoints"),
 		Clock:       k.clock, Logger: k.logger, Debugging: k.config.Debugging, Profiling: k.config.Profiling,
 	}

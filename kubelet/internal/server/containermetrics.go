@@ -42,12 +42,19 @@ func (s *Server) containerMetrics(c *gin.Context) {
 			addMachine(f, usage)
 		}
 	}
-	if s.Capacity != nil {
-		capacity := s.Capacity()
-		f.plain("machine_cpu_cores", "", fmt.Sprint(capacity.Cpu().Value()))
-		f.plain("machine_memory_bytes", "", fmt.Sprint(capacity.Memory().Value()))
+	if s.Machine != nil {
+		status := s.Machine()
+		of := labelled("boot_id", status.NodeInfo.BootID, "machine_id", status.NodeInfo.MachineID, "system_uuid", status.NodeInfo.SystemUUID)
+		f.plain("machine_cpu_cores", of, fmt.Sprint(status.Capacity.Cpu().Value()))
+		f.plain("machine_memory_bytes", of, fmt.Sprint(status.Capacity.Memory().Value()))
+		swap := int64(0)
+		if known := status.NodeInfo.Swap; known != nil && known.Capacity != nil {
+			swap = *known.Capacity
+		}
+		f.plain("machine_swap_bytes", of, fmt.Sprint(swap))
 	}
 	f.plain("container_scrape_error", "", fmt.Sprint(failed))
+	f.plain("machine_scrape_error", "", "0") // it is asked for nothing here
 	f.answer(c)
 }
 
@@ -171,6 +178,5 @@ func addMachine(f figures, u node.Usage) {
 	f.add("container_memory_working_set_bytes", of(), fmt.Sprint(u.WorkingSet), ms)
 	f.add("container_memory_rss", of(), fmt.Sprint(u.RSS), ms)
 	f.addPressure(u.Pressure, ms, of)
-	f.plain("machine_swap_bytes", "", fmt.Sprint(u.Swap))
 	network{at: u.At, interfaces: carriedBy(u.Interfaces)}.addTo(f, of)
 }

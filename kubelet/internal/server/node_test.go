@@ -26,6 +26,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/cri"
@@ -204,8 +205,13 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	flags.String("node-name", "node-1", "")
 	s, err := New(Config{
 		Pages: daemon.Pages{Flags: flags}, NodeLogs: filepath.Dir(n.logPath), Checkpoints: n.checkpoints(),
-		ProbeMetrics: ofProbes, Capacity: func() corev1.ResourceList { return corev1.ResourceList{"memory": resource.MustParse("1Ki")} },
-		NodeName:      "node-1",
+		ProbeMetrics: ofProbes, NodeName: "node-1",
+		Machine: func() corev1.NodeStatus {
+			return corev1.NodeStatus{
+				Capacity: corev1.ResourceList{"memory": resource.MustParse("1Ki")},
+				NodeInfo: corev1.NodeSystemInfo{BootID: "boot", MachineID: "machine", SystemUUID: "system", Swap: &corev1.NodeSwapStatus{Capacity: ptr.To[int64](6)}},
+			}
+		},
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
 		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
 		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },

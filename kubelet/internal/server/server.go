@@ -96,10 +96,11 @@ type Config struct {
 	// Interfaces is what those of a pod have carried, by its sandbox's id; nil where the
 	// kernel does not tell. May be nil.
 	Interfaces func(pod types.UID, sandbox string) []node.Interface
-	// ProbeMetrics are served at /metrics/probes, and Capacity is the machine's; both
-	// may be nil.
+	// ProbeMetrics are served at /metrics/probes; may be nil.
 	ProbeMetrics *prometheus.Registry
-	Capacity     func() corev1.ResourceList
+	// Machine is the node's status, which has what the machine is called and how large it
+	// is; may be nil.
+	Machine func() corev1.NodeStatus
 	// Tracer makes a span of every request; nil makes none.
 	Tracer *tracing.Tracer
 	Clock  clock.Clock
