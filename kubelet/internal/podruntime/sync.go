@@ -87,6 +87,9 @@ func (s *podSync) step() (again bool) {
 		s.fail(fmt.Errorf("sandbox %s of pod %s/%s is not usable: another one is made later", s.sandboxID, s.pod.Namespace, s.pod.Name))
 		return false
 	}
+	if actions.CreateSandbox && len(s.status.Sandboxes) > 0 {
+		s.Events.Eventf(s.pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+	}
 	if actions.RestartAll != nil {
 		return s.beginAnew(actions)
 	}

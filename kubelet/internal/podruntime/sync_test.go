@@ -179,6 +179,9 @@ func TestLostSandboxIsMadeAnew(t *testing.T) {
 	if main := second.Status.Container("main"); main.State != runtimestate.StateRunning || main.RestartCount != 1 {
 		t.Errorf("main is %+v", main)
 	}
+	if told := slices.DeleteFunc(slices.Clone(b.events.lines), func(line string) bool { return !strings.HasPrefix(line, "SandboxChanged: ") }); len(told) != 1 {
+		t.Errorf("told %q, want once that the sandbox changed", told)
+	}
 }
 
 func TestContainerSeesWhatItsSpecSays(t *testing.T) {
