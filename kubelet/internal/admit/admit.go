@@ -52,7 +52,7 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		}
 	}
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Linux {
-		return Refuse(reasonOS, "pod OS %q is not this node's, linux", pod.Spec.OS.Name)
+		return Refuse(reasonOS, "Failed to admit pod as the OS field doesn't match node OS")
 	}
 	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
 		return Refuse(reasonNodeName, "Predicate NodeName failed: pod is bound to node %s", pod.Spec.NodeName)
