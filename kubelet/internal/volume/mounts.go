@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
 )
 
@@ -91,10 +92,24 @@ func (m *Manager) mountOf(in mounting, index int) (podruntime.Mount, error) {
 	if spec.MountPropagation != nil {
 		made.Propagation = *spec.MountPropagation
 	}
+	if err := m.share(in.pod, &made); err != nil {
+		return podruntime.Mount{}, err
+	}
 	if spec.RecursiveReadOnly != nil {
 		made.RecursiveReadOnly = *spec.RecursiveReadOnly
 	}
 	return made, nil
+}
+
+// share sees to it that mounts in a volume of the pod's own can reach the host or come
+// from there, where the container asks for it: runtimes refuse mounts that are nobody's
+// peers. What the host has of its own, as in hostPath volumes, stays as it is.
+func (m *Manager) share(pod *core.Pod, made *podruntime.Mount) error {
+	if made.Propagation == "" || made.Propagation == corev1.MountPropagationNone ||
+		!strings.HasPrefix(made.HostPath, m.podDir(pod.UID)+string(filepath.Separator)) {
+		return nil
+	}
+	return mount.Share(made.HostPath)
 }
 
 // subPathOf is the path inside the volume, cleared of everything that could
