@@ -60,11 +60,11 @@ func (c *call) delete() error {
 	return c.respondGone(e)
 }
 
-// cascades reports whether the request explicitly asks for dependents to go, too:
-// only then does upstream answer with 202 if the object still exists.
+// cascades reports whether the request asks, in the way of older clients, for dependents
+// to go, too: only then does upstream answer with 202 if the object still exists.
 func cascades(options *metav1.DeleteOptions) bool {
 	orphan := options.OrphanDependents //nolint:staticcheck // older clients send it
-	return orphan != nil && !*orphan || ptr.Deref(options.PropagationPolicy, "") == metav1.DeletePropagationForeground
+	return orphan != nil && !*orphan
 }
 
 func (c *call) respondGone(e registry.Encoded) error {

@@ -53,11 +53,11 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// What is asked to go after its dependents is accepted, and done later.
+// What is asked to go after its dependents, in the words of older clients, is accepted, and done later.
 func TestDeletedLater(t *testing.T) {
 	s := start(t)
 	for query, want := range map[string]int{
-		"?propagationPolicy=Foreground": http.StatusAccepted,
+		"?propagationPolicy=Foreground": http.StatusOK,
 		"?orphanDependents=false":       http.StatusAccepted,
 		"?propagationPolicy=Background": http.StatusOK,
 		"?orphanDependents=true":        http.StatusOK,

@@ -30,11 +30,6 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
 		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
 	}
-	if s.MaxReplicas == 0 {
-		errs = append(errs, field.Required(at.Child("maxReplicas"), ""))
-	} else if s.MaxReplicas < 0 {
-		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to 1"))
-	}
 	errs = append(errs, validateReference(s.ScaleTargetRef, at.Child("scaleTargetRef"))...)
 	errs = append(errs, validateTargetVersion(s.ScaleTargetRef, at.Child("scaleTargetRef", "apiVersion"))...)
 	for i := range s.Metrics {
@@ -43,6 +38,12 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	if b := s.Behavior; b != nil {
 		errs = append(errs, validateRules(b.ScaleUp, at.Child("behavior", "scaleUp"))...)
 		errs = append(errs, validateRules(b.ScaleDown, at.Child("behavior", "scaleDown"))...)
+	}
+	switch most := at.Child("maxReplicas"); { // last, as with upstream
+	case s.MaxReplicas == 0:
+		errs = append(errs, field.Required(most, ""))
+	case s.MaxReplicas < 0:
+		errs = append(errs, field.Invalid(most, s.MaxReplicas, "must be greater than or equal to 1"))
 	}
 	return errs
 }

@@ -68,9 +68,7 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
 	var errs field.ErrorList
 	schedule := specPath.Child("schedule")
-	if s.Schedule == "" {
-		errs = append(errs, field.Required(schedule, ""))
-	} else {
+	if s.Schedule != "" {
 		if problem := checkSchedule(s.Schedule); problem != "" {
 			errs = append(errs, field.Invalid(schedule, s.Schedule, problem))
 		}
@@ -95,9 +93,10 @@ func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
 	if ptr.Deref(s.JobTemplate.Spec.ManualSelector, false) {
 		errs = append(errs, field.NotSupported(at.Child("manualSelector"), true, []string{"nil", "false"}))
 	}
-	return append(errs, workload.Counts(specPath, []workload.Count{
+	errs = append(errs, workload.Counts(specPath, []workload.Count{
 		{Field: "successfulJobsHistoryLimit", Value: *s.SuccessfulJobsHistoryLimit}, {Field: "failedJobsHistoryLimit", Value: *s.FailedJobsHistoryLimit},
 	})...)
+	return append(errs, check.Need(specPath, "schedule", s.Schedule)...) // last, as with upstream
 }
 
 func validateZone(name string, at *field.Path) field.ErrorList {

@@ -77,7 +77,7 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 		}
 	}
 	if kinds > 1 {
-		errs = append(errs, field.Forbidden(at, oneVolumeMessage))
+		errs = append(errs, field.Forbidden(at, oneVolumeMessage+" per source"))
 	}
 	return files, errs
 }

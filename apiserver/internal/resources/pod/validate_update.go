@@ -194,6 +194,5 @@ func restartsAll(c core.Container) bool {
 // keepIdentity keeps the metadata that a status report may not touch.
 func keepIdentity(pod, old *metav1.ObjectMeta) {
 	pod.DeletionTimestamp = old.DeletionTimestamp
-	pod.DeletionGracePeriodSeconds = old.DeletionGracePeriodSeconds
 	pod.OwnerReferences = old.OwnerReferences
 }

@@ -46,7 +46,11 @@ func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
 			continue
 		}
 		if found++; found > 1 {
-			errs = append(errs, field.Forbidden(at.Child(kind.name), oneVolumeMessage))
+			name := kind.name
+			if other, has := tooManyNames[name]; has {
+				name = other
+			}
+			errs = append(errs, field.Forbidden(at.Child(name), oneVolumeMessage))
 			continue
 		}
 		if kind.check != nil {
@@ -58,6 +62,10 @@ func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
 	}
 	return errs
 }
+
+// tooManyNames are upstream's words for sources that are one too many, where they are
+// not those of the API.
+var tooManyNames = map[string]string{"persistentDisk": "gcePersistentDisk", "cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 
 type sourceCheck struct {
 	name  string

@@ -86,7 +86,7 @@ func validate(c *schedulingv1.PriorityClass) field.ErrorList {
 	case policy == "":
 		errs = append(errs, field.Required(field.NewPath("preemptionPolicy"), ""))
 	case !policies.Has(policy):
-		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), policy, sets.List(policies)))
+		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), policy, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
 	}
 	return errs
 }

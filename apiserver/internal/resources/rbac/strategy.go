@@ -54,8 +54,7 @@ func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 // RoleBindings is the strategy of role bindings.
 func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBinding] {
 	validate := func(b *rbacv1.RoleBinding) field.ErrorList {
-		errs := validateRoleRef(b.RoleRef, "Role", "ClusterRole")
-		return append(errs, validateSubjects(b.Subjects, true)...)
+		return validateBinding(b.RoleRef, b.Subjects, true, "Role", "ClusterRole")
 	}
 	return registry.Strategy[*rbacv1.RoleBinding]{
 		Resource: core.RoleBindings, Singular: "rolebinding", StoragePrefix: "rolebindings",
@@ -81,8 +80,7 @@ func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBindin
 // ClusterRoleBindings is the strategy of cluster role bindings.
 func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.ClusterRoleBinding] {
 	validate := func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
-		errs := validateRoleRef(b.RoleRef, "ClusterRole")
-		return append(errs, validateSubjects(b.Subjects, false)...)
+		return validateBinding(b.RoleRef, b.Subjects, false, "ClusterRole")
 	}
 	return registry.Strategy[*rbacv1.ClusterRoleBinding]{
 		Resource: core.ClusterRoleBindings, Singular: "clusterrolebinding", StoragePrefix: "clusterrolebindings",

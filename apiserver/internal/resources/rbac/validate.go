@@ -10,16 +10,22 @@ import (
 )
 
 func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
-	errs := validateRules(r.Rules, false, field.NewPath("rules"))
-	if r.AggregationRule == nil {
-		return errs
+	errs := validateParts(r.Rules, false, field.NewPath("rules"))
+	errs = append(errs, validateAggregation(r.AggregationRule)...)
+	return append(errs, requireVerbs(r.Rules, field.NewPath("rules"))...)
+}
+
+func validateAggregation(r *rbacv1.AggregationRule) field.ErrorList {
+	if r == nil {
+		return nil
 	}
+	var errs field.ErrorList
 	at := field.NewPath("aggregationRule", "clusterRoleSelectors")
-	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
+	if len(r.ClusterRoleSelectors) == 0 {
 		errs = append(errs, field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
 	}
-	for i := range r.AggregationRule.ClusterRoleSelectors {
-		selector := &r.AggregationRule.ClusterRoleSelectors[i]
+	for i := range r.ClusterRoleSelectors {
+		selector := &r.ClusterRoleSelectors[i]
 		errs = append(errs, metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at.Index(i).Upstream())...)
 		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
 			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector."))
@@ -29,10 +35,21 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 }
 
 func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) field.ErrorList {
+	return append(validateParts(rules, namespaced, at), requireVerbs(rules, at)...)
+}
+
+func validateParts(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
 		errs = append(errs, validateRule(&rules[i], namespaced, at.Index(i))...)
 	}
+	return errs
+}
+
+// requireVerbs comes after all other checks, as with upstream all that is declared in
+// the types does.
+func requireVerbs(rules []rbacv1.PolicyRule, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	for i := range rules {
 		if len(rules[i].Verbs) == 0 {
 			errs = append(errs, field.Required(at.Index(i).Child("verbs"), ""))
@@ -63,6 +80,15 @@ func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) fiel
 	return errs
 }
 
+// validateBinding checks the names that must be there after all else, as upstream does.
+func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, kinds ...string) field.ErrorList {
+	errs := append(validateRoleRef(ref, kinds...), validateSubjects(subjects, namespaced)...)
+	for i := range subjects {
+		errs = append(errs, check.Need(field.NewPath("subjects").Index(i), "name", subjects[i].Name)...)
+	}
+	return append(errs, check.Need(field.NewPath("roleRef"), "name", ref.Name)...)
+}
+
 func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("roleRef")
@@ -76,10 +102,10 @@ func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
 	if !known {
 		errs = append(errs, field.NotSupported(at.Child("kind"), ref.Kind, kinds))
 	}
-	if ref.Name == "" {
-		return append(errs, field.Required(at.Child("name"), ""))
+	if ref.Name != "" {
+		errs = append(errs, check.Messages(at.Child("name"), ref.Name, check.NameIsSegment(ref.Name, false))...)
 	}
-	return append(errs, check.Messages(at.Child("name"), ref.Name, check.NameIsSegment(ref.Name, false))...)
+	return errs
 }
 
 func sameRoleRef(ref, old rbacv1.RoleRef) field.ErrorList {
@@ -99,9 +125,6 @@ func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorLis
 
 func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), ""))
-	}
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		if s.Name != "" {

@@ -108,9 +108,10 @@ func validate(s *corev1.ReplicationControllerSpec) field.ErrorList {
 	if len(s.Selector) == 0 {
 		errs = append(errs, field.Required(at.Child("selector"), ""))
 	}
-	errs = append(errs, check.Nonnegative(int64(*s.Replicas), at.Child("replicas"))...)
 	if s.Template == nil {
-		return append(errs, field.Required(at.Child("template"), ""))
+		errs = append(errs, field.Required(at.Child("template"), ""))
+	} else {
+		errs = append(errs, workload.TemplateOf(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController", at.Child("template"))...)
 	}
-	return append(errs, workload.TemplateOf(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController", at.Child("template"))...)
+	return append(errs, check.Nonnegative(int64(*s.Replicas), at.Child("replicas"))...) // last, as with upstream
 }

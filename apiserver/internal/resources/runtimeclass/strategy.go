@@ -61,10 +61,7 @@ func warnings(c *nodev1.RuntimeClass) []string {
 
 // validate checks a class, and that its handler is what isName says it must be.
 func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.ErrorList) field.ErrorList {
-	errs := check.Need(nil, "handler", c.Handler)
-	if c.Handler != "" {
-		errs = isName(c.Handler, field.NewPath("handler"))
-	}
+	var errs field.ErrorList
 	if c.Overhead != nil {
 		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "limits"))...)
 	}
@@ -82,5 +79,9 @@ func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.Err
 			seen[what] = true
 		}
 	}
-	return errs
+	// It comes last with upstream, as all that is declared in the types does.
+	if c.Handler != "" {
+		return append(errs, isName(c.Handler, field.NewPath("handler"))...)
+	}
+	return append(errs, check.Need(nil, "handler", c.Handler)...)
 }

@@ -222,7 +222,7 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 		AnswersDeleted: true,
 		ValidateName:   check.NameIsSubdomain,
 		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
-			return append(check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
+			return append(validateAttachment(&a.Spec), check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher"))...)
 		},
 		Update: registry.Change[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
 			errs := append(check.DriverName(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)

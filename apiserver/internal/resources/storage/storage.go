@@ -230,15 +230,15 @@ func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 	r := resource("csistoragecapacities", "CSIStorageCapacity")
 	r.Namespaced = true
 	validate := func(c *storagev1.CSIStorageCapacity) field.ErrorList {
-		class := field.NewPath("storageClassName")
-		errs := check.Messages(class, c.StorageClassName, check.NameIsSubdomain(c.StorageClassName, false))
+		var errs field.ErrorList
 		if c.NodeTopology != nil {
 			errs = append(errs, metav1validation.ValidateLabelSelector(c.NodeTopology, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology").Upstream())...)
 		}
 		if c.Capacity != nil && c.Capacity.Sign() < 0 {
 			errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), check.NotNegative))
 		}
-		return errs
+		class := field.NewPath("storageClassName") // last, as with upstream
+		return append(errs, check.Messages(class, c.StorageClassName, check.NameIsSubdomain(c.StorageClassName, false))...)
 	}
 	return registry.Strategy[*storagev1.CSIStorageCapacity]{
 		Resource: r, Singular: "csistoragecapacity",

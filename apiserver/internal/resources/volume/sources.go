@@ -89,22 +89,31 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	},
 }
 
+// sourceOrder is the order in which upstream looks at the sources.
+var sourceOrder = []string{
+	"HostPath", "GCEPersistentDisk", "AWSElasticBlockStore", "Glusterfs", "Flocker", "NFS", "RBD", "Quobyte", "CephFS", "ISCSI", "Cinder", "FC", "FlexVolume",
+	"AzureFile", "VsphereVolume", "PhotonPersistentDisk", "PortworxVolume", "AzureDisk", "ScaleIO", "Local", "StorageOS", "CSI",
+}
+
 // validateSource checks that a volume has one source, and that it is whole.
 func validateSource(s *corev1.PersistentVolumeSpec, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	sources := reflect.ValueOf(s.PersistentVolumeSource)
 	found := 0
-	for i := range sources.NumField() {
-		if sources.Field(i).IsNil() {
+	for _, kind := range sourceOrder {
+		if sources.FieldByName(kind).IsNil() {
 			continue
 		}
-		kind := sources.Type().Field(i)
-		name, _, _ := strings.Cut(kind.Tag.Get("json"), ",")
-		if found++; found > 1 {
+		of, _ := sources.Type().FieldByName(kind)
+		name, _, _ := strings.Cut(of.Tag.Get("json"), ",")
+		if found++; found > 1 && kind != "FlexVolume" { // as one too many that one is not refused by upstream either
+			if kind == "CephFS" {
+				name = "cephFS" // upstream's word
+			}
 			errs = append(errs, field.Forbidden(spec.Child(name), "may not specify more than 1 volume type"))
 			continue
 		}
-		if whole, ok := sourceChecks[kind.Name]; ok {
+		if whole, ok := sourceChecks[kind]; ok {
 			errs = append(errs, whole(source{s, spec.Child(name)})...)
 		}
 	}

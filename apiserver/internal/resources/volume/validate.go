@@ -42,12 +42,12 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	}
 	errs = append(errs, check.Supported(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
+	errs = append(errs, validateAffinity(s.NodeAffinity, specPath.Child("nodeAffinity", "required"))...)
 	errs = append(errs, validateSource(s, specPath)...)
 	if s.StorageClassName != "" {
 		errs = append(errs, subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
 	}
 	errs = append(errs, claim.ValidateMode(s.VolumeMode, specPath.Child("volumeMode"))...)
-	errs = append(errs, validateAffinity(s.NodeAffinity, specPath.Child("nodeAffinity", "required"))...)
 	return append(errs, validateAttributesClass(s)...)
 }
 
@@ -55,21 +55,14 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 // driver, of which nothing is said that is for claims.
 func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	const inline = " in the context of inline volumes"
-	for _, said := range []struct {
-		name string
-		is   bool
-		says string
-	}{
-		{"capacity", len(s.Capacity) > 0, "may not be specified"}, {"claimRef", s.ClaimRef != nil, "may not be specified"},
-		{"persistentVolumeReclaimPolicy", s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain, "may only be Retain"},
-		{"nodeAffinity", s.NodeAffinity != nil, "may not be specified"}, {"storageClassName", s.StorageClassName != "", "may not be specified"},
-		{"volumeMode", s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem, "may not specify volumeMode other than Filesystem"},
-	} {
-		if said.is {
-			errs = append(errs, field.Forbidden(at.Child(said.name), said.says+inline))
+	refuse := func(is bool, name, says string) {
+		if is {
+			errs = append(errs, field.Forbidden(at.Child(name), says+" in the context of inline volumes"))
 		}
 	}
+	const never = "may not be specified"
+	refuse(s.ClaimRef != nil, "claimRef", never)
+	refuse(len(s.Capacity) > 0, "capacity", never)
 	if s.CSI == nil {
 		errs = append(errs, field.Required(at.Child("csi"), "has to be specified in the context of inline volumes"))
 	}
@@ -77,7 +70,12 @@ func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorL
 		errs = append(errs, field.Required(at.Child("accessModes"), ""))
 	}
 	errs = append(errs, claim.ValidateModes(s.AccessModes, at.Child("accessModes"))...)
-	return append(errs, validateSource(s, at)...)
+	refuse(s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain, "persistentVolumeReclaimPolicy", "may only be Retain")
+	refuse(s.NodeAffinity != nil, "nodeAffinity", never)
+	errs = append(errs, validateSource(s, at)...)
+	refuse(s.StorageClassName != "", "storageClassName", never)
+	refuse(s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem, "volumeMode", "may not specify volumeMode other than Filesystem")
+	return errs
 }
 
 func validateAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.ErrorList {
