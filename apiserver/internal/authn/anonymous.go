@@ -9,26 +9,25 @@ import (
 	"kctl/proto/core"
 )
 
-// Anonymous lets in as system:anonymous who shows no credential, where its rule
-// lets anybody in.
+// Anonymous authenticates requests without a credential as system:anonymous, if
+// its rule allows them.
 type Anonymous struct {
 	Next Authenticator
 
 	rule atomic.Pointer[AnonymousRule]
 }
 
-// AnonymousRule says what may be asked for without a credential: nothing,
-// everything, or, where there are paths, these.
+// AnonymousRule is what may be requested without a credential: nothing,
+// everything or, if there are paths, these.
 type AnonymousRule struct {
 	Enabled bool
 	Paths   []string
 }
 
-// Put makes rule what is in force from now on; without any nobody is let in.
+// Put sets the rule in force from now on. Without a rule, no one is let in.
 func (a *Anonymous) Put(rule AnonymousRule) { a.rule.Store(&rule) }
 
-// Authenticate implements Authenticator. A credential that is bad stays an
-// error.
+// Authenticate implements Authenticator. A bad credential stays an error.
 func (a *Anonymous) Authenticate(r *http.Request) (*request.User, bool, error) {
 	user, ok, err := a.Next.Authenticate(r)
 	if ok || err != nil {

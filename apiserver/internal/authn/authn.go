@@ -7,8 +7,8 @@ import (
 )
 
 // Authenticator knows one kind of credential. It returns ok=false without an
-// error where the request carries no credential of its kind, and an error
-// where it carries a bad one.
+// error if the request has no credential of its kind, and an error if it has a
+// bad one.
 type Authenticator interface {
 	Authenticate(r *http.Request) (user *request.User, ok bool, err error)
 }

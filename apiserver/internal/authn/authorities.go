@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Overlap tells whether two PEM files have a certificate in common.
+// Overlap reports whether two PEM files have a certificate in common.
 func Overlap(a, b []byte) bool {
 	in := map[string]bool{}
 	for _, der := range certificates(a) {

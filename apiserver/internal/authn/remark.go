@@ -7,14 +7,14 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Remark is what there is to say of a token: to auditors, under a key, and to
-// the client.
+// Remark is a note about a token: for the audit, under a key, and for the
+// client.
 type Remark struct{ Key, Value, Warning string }
 
 type remarksKey struct{}
 
-// Say says it in the request of ctx, and, where the token is remembered, in
-// every request that it is remembered for.
+// Say adds it to the request of ctx and, if the token is cached, to every
+// request answered from the cache.
 func Say(ctx context.Context, r Remark) {
 	if said, _ := ctx.Value(remarksKey{}).(*[]Remark); said != nil {
 		*said = append(*said, r)
@@ -27,7 +27,7 @@ func Say(ctx context.Context, r Remark) {
 	}
 }
 
-// listening has what is said kept in said too.
+// listening returns a context whose remarks are also kept in said.
 func listening(ctx context.Context, said *[]Remark) context.Context {
 	return context.WithValue(ctx, remarksKey{}, said)
 }

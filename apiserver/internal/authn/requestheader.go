@@ -19,14 +19,14 @@ import (
 // HeaderNames are the headers in which a proxy names the user.
 type HeaderNames struct{ Username, UID, Group, ExtraPrefix []string }
 
-// CommonHeaderNames are those that most proxies use. They never travel beyond
-// authentication, whatever a server accepts: who stands behind it may accept
-// them.
+// CommonHeaderNames are those that most proxies use. They are always removed at
+// authentication, whatever a server accepts, because a server behind it may
+// accept them.
 var CommonHeaderNames = HeaderNames{
 	Username: []string{"X-Remote-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"}, ExtraPrefix: []string{"X-Remote-Extra-"},
 }
 
-// Remove takes the headers away.
+// Remove removes the headers.
 func (n HeaderNames) Remove(header http.Header) {
 	for _, names := range [][]string{n.Username, n.UID, n.Group} {
 		for _, name := range names {
@@ -43,16 +43,16 @@ func (n HeaderNames) Remove(header http.Header) {
 	}
 }
 
-// RequestHeader authenticates requests that a proxy passes on: the proxy shows
-// a client certificate of its own authority and names the user in headers
+// RequestHeader authenticates requests that a proxy forwards: the proxy shows a
+// client certificate of its own authority and names the user in headers
 // (Kubernetes docs, "Authenticating Proxy").
 type RequestHeader struct {
 	verifier verifier
 	names    HeaderNames
 }
 
-// NewRequestHeader trusts proxies whose certificate is of the authorities and
-// has one of the allowed common names; of any name where none is given.
+// NewRequestHeader trusts proxies whose certificate is from the authorities and
+// has one of the allowed common names, or any name if none is given.
 func NewRequestHeader(authorities *pki.Authorities, allowed []string, names HeaderNames, clock clock.PassiveClock) *RequestHeader {
 	return &RequestHeader{names: names, verifier: verifier{
 		authorities: authorities, clock: clock,
@@ -65,8 +65,8 @@ func NewRequestHeader(authorities *pki.Authorities, allowed []string, names Head
 	}}
 }
 
-// Authenticate implements Authenticator. A proxy that names nobody speaks for
-// itself, which is for others to judge.
+// Authenticate implements Authenticator. A proxy that names no user makes the
+// request itself; other authenticators handle that.
 func (h *RequestHeader) Authenticate(r *http.Request) (*request.User, bool, error) {
 	name := first(r.Header, h.names.Username)
 	if name == "" {

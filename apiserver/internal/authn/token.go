@@ -19,14 +19,14 @@ import (
 )
 
 // TokenAuthenticator knows one kind of bearer token. It returns ok=false
-// without an error where the token is not of its kind. audiences are those of
-// wanted (or, where wanted is empty, of the API's own) that the token is for.
+// without an error if the token is not of its kind. audiences are those of
+// wanted (or, if wanted is empty, of the API's own) that the token is for.
 type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, wanted []string) (user *request.User, audiences []string, ok bool, err error)
 }
 
-// Tokens tries token authenticators in order. A failure of one does not end
-// the search, because kinds of token can look alike.
+// Tokens tries token authenticators in order. A failure does not end the
+// search, because kinds of token can look alike.
 type Tokens []TokenAuthenticator
 
 // AuthenticateToken implements TokenAuthenticator.
@@ -45,11 +45,11 @@ func (t Tokens) AuthenticateToken(ctx context.Context, token string, wanted []st
 	return nil, nil, false, errors.Join(failures...)
 }
 
-// ExchangeableTokens are token authenticators that others can take the place of
-// while requests are answered. Put must have been called once.
+// ExchangeableTokens are token authenticators that can be replaced while
+// requests are served. Put must have been called once.
 type ExchangeableTokens struct{ current atomic.Pointer[Tokens] }
 
-// Put makes t what knows tokens from now on.
+// Put makes t authenticate tokens from now on.
 func (e *ExchangeableTokens) Put(t Tokens) { e.current.Store(&t) }
 
 // AuthenticateToken implements TokenAuthenticator.
@@ -57,9 +57,9 @@ func (e *ExchangeableTokens) AuthenticateToken(ctx context.Context, token string
 	return e.current.Load().AuthenticateToken(ctx, token, wanted)
 }
 
-// ForAPI are the audiences of a token that names none itself, and so is for the
-// API: those of wanted that are the API's, or all of these where nothing is
-// wanted.
+// ForAPI returns the audiences of a token that names none, and so is for the
+// API: those of wanted that are the API's, or all of the API's if wanted is
+// empty.
 func ForAPI(api, wanted []string) ([]string, error) {
 	if len(wanted) == 0 {
 		return api, nil
@@ -76,14 +76,14 @@ func ForAPI(api, wanted []string) ([]string, error) {
 	return audiences, nil
 }
 
-// ErrInvalidToken is said of tokens that nobody knows.
+// ErrInvalidToken is the error for tokens that no authenticator recognises.
 var ErrInvalidToken = errors.New("invalid bearer token")
 
 // Bearer authenticates requests by the token in their Authorization header.
 type Bearer struct{ Tokens TokenAuthenticator }
 
-// Authenticate implements Authenticator. A token that nobody knows is an
-// error, so that it never falls through to anonymous.
+// Authenticate implements Authenticator. An unknown token is an error, so that
+// it never falls through to anonymous.
 func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	token, _, _ = strings.Cut(token, " ") // upstream looks no further, and finds nothing after two spaces
@@ -100,13 +100,13 @@ func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
 	return user, true, nil
 }
 
-// cacheSize is of how many tokens Cached remembers that they were good.
+// cacheSize is how many valid tokens Cached remembers.
 const cacheSize = 4096
 
 // Cached remembers successes of a token authenticator for a short while:
 // checking a signature costs more than everything else about a small request.
-// Failures are not remembered, so that a new service account works at once. It
-// is safe for concurrent use.
+// Failures are not cached, so that a new service account works at once. It is
+// safe for concurrent use.
 type Cached struct {
 	next  TokenAuthenticator
 	ttl   time.Duration
@@ -123,7 +123,7 @@ type verified struct {
 	until     time.Time
 }
 
-// NewCached returns a cache before next that remembers for ttl.
+// NewCached returns a cache in front of next that remembers for ttl.
 func NewCached(next TokenAuthenticator, ttl time.Duration, clock clock.PassiveClock) *Cached {
 	return &Cached{next: next, ttl: ttl, clock: clock, entries: map[[sha256.Size]byte]verified{}}
 }
@@ -147,8 +147,8 @@ func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []s
 	return user, audiences, ok, err
 }
 
-// keyOf tells apart all that was asked: a client chooses what audiences look
-// like, and one that is empty is not the same as none.
+// keyOf encodes the whole question unambiguously: clients choose the audiences'
+// text, and an empty one is not the same as none.
 func keyOf(token string, wanted []string) [sha256.Size]byte {
 	question := make([]byte, 0, 64+len(token))
 	for _, audience := range wanted {
@@ -174,8 +174,8 @@ func (c *Cached) remember(key [sha256.Size]byte, e verified, now time.Time) {
 	c.entries[key] = e
 }
 
-// evict makes room: first what has run out, then, where that is not enough,
-// anything.
+// evict makes room: it drops expired entries first and then, if that is not
+// enough, any.
 func (c *Cached) evict(now time.Time) {
 	for key, e := range c.entries {
 		if !now.Before(e.until) {

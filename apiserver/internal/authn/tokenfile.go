@@ -18,7 +18,7 @@ import (
 // TokenFile knows the tokens of a file with lines of
 // token,user,uid,"group1,group2" (Kubernetes docs, "Static token file").
 type TokenFile struct {
-	audiences []string // what its tokens are good for: the API
+	audiences []string // what its tokens are valid for: the API
 	entries   []tokenEntry
 }
 
@@ -27,7 +27,7 @@ type tokenEntry struct {
 	user *request.User
 }
 
-// LoadTokenFile reads a token file; a change of it needs a restart.
+// LoadTokenFile reads a token file. A change of the file needs a restart.
 func LoadTokenFile(path string, apiAudiences []string) (*TokenFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func readTokens(r io.Reader, apiAudiences []string) (*TokenFile, error) {
 }
 
 // AuthenticateToken implements TokenAuthenticator. Every entry is compared, in
-// the same time whether it is the one or not.
+// constant time.
 func (t *TokenFile) AuthenticateToken(_ context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
 	sum := sha256.Sum256([]byte(token))
 	var user *request.User

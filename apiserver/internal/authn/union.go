@@ -9,12 +9,12 @@ import (
 	"kctl/proto/core"
 )
 
-// Union tries authenticators in order. One that fails does not end the search:
-// a client may show a certificate of another authority beside a good token.
-// Only where nobody knows the client do the failures count.
+// Union tries authenticators in order. A failure does not end the search: a
+// client may show a certificate of another authority together with a good
+// token. The failures count only if no authenticator recognises the client.
 type Union []Authenticator
 
-// Authenticate implements Authenticator. Everybody it knows is a member of
+// Authenticate implements Authenticator. Every user it returns is a member of
 // system:authenticated.
 func (u Union) Authenticate(r *http.Request) (*request.User, bool, error) {
 	var failures []error

@@ -11,8 +11,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// How a browser, which can't set headers on a WebSocket, brings its token: as
-// one of the subprotocols that it offers, beside a real one (Kubernetes API
+// How a browser, which can't set headers on a WebSocket, sends its token: as
+// one of the subprotocols that it offers, besides a real one (Kubernetes API
 // docs, "base64url.bearer.authorization.k8s.io").
 const (
 	protocolHeader = "Sec-WebSocket-Protocol"
@@ -28,8 +28,8 @@ var (
 	errOnlyToken     = errors.New("WebSocket subprotocols: a real one is needed beside the token")
 )
 
-// RemoveTokens takes away the tokens that a request brought, whatever it was that
-// showed who makes it: nobody behind sees them, or agrees to them as to a protocol.
+// RemoveTokens removes the tokens from a request, however it was authenticated, so
+// that no handler sees them, or agrees to one as a protocol.
 func RemoveTokens(header http.Header) {
 	header.Del("Authorization")
 	offered := header.Values(protocolHeader)
@@ -69,7 +69,7 @@ func (w WebSocket) Authenticate(r *http.Request) (*request.User, bool, error) {
 	return user, true, nil
 }
 
-// protocolToken is the token among the protocols that are offered; "" for none.
+// protocolToken is the token among the offered protocols; "" if there is none.
 func protocolToken(offered []string) (token string, err error) {
 	others := false
 	for _, value := range offered {

@@ -20,14 +20,14 @@ import (
 
 // Certificates authenticates requests by the client certificate of their
 // connection: the common name is the user, organizations are groups. The TLS
-// layer asks for certificates without judging them, so that a bad one is
-// answered with 401 and words rather than a broken handshake.
+// layer asks for certificates without verifying them, so that a bad one is
+// answered with a 401 and a reason rather than a broken handshake.
 type Certificates struct {
 	verifier
 	left prometheus.Histogram
 }
 
-// NewCertificates trusts the authorities, as they are from time to time.
+// NewCertificates trusts the authorities, whichever they are at the time of a request.
 func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock, registry prometheus.Registerer) *Certificates {
 	const hour, day = 3600, 24 * 3600
 	left := prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -42,7 +42,7 @@ func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock, reg
 // Authenticate implements Authenticator.
 func (c *Certificates) Authenticate(r *http.Request) (*request.User, bool, error) {
 	user, err := c.verify(r)
-	if user != nil { // strangers set off no alert
+	if user != nil { // unauthenticated clients must not raise alerts
 		c.left.Observe(r.TLS.PeerCertificates[0].NotAfter.Sub(c.clock.Now()).Seconds())
 	}
 	return user, user != nil, err
@@ -59,7 +59,7 @@ func userOfCertificate(leaf *x509.Certificate, sum [sha256.Size]byte) (*request.
 	}, nil
 }
 
-// certificateCacheSize is how many certificates are remembered as good.
+// certificateCacheSize is how many valid certificates are remembered.
 const certificateCacheSize = 1024
 
 // verifier checks client certificates and remembers good ones: a signature
@@ -70,7 +70,7 @@ type verifier struct {
 	userOf      func(leaf *x509.Certificate, sum [sha256.Size]byte) (*request.User, error)
 
 	mu    sync.Mutex
-	roots *x509.CertPool // that good was checked against
+	roots *x509.CertPool // against which good was verified
 	good  map[[sha256.Size]byte]certified
 }
 
@@ -79,8 +79,8 @@ type certified struct {
 	until time.Time
 }
 
-// verify returns the user that the connection's certificate makes, or nil
-// where there is none. Users are shared and must not be changed.
+// verify returns the user named by the connection's certificate, or nil if it
+// has none. Users are shared and must not be changed.
 func (v *verifier) verify(r *http.Request) (*request.User, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, nil
@@ -113,8 +113,8 @@ func (v *verifier) verify(r *http.Request) (*request.User, error) {
 	return user, nil
 }
 
-// lasting is until when one of the chains holds: no longer than the first of its
-// certificates that expires, which need not be the user's.
+// lasting is until when one of the chains is valid: until the first of its
+// certificates expires, which need not be the user's.
 func lasting(chains [][]*x509.Certificate) time.Time {
 	var longest time.Time
 	for _, chain := range chains {
@@ -140,7 +140,7 @@ func (v *verifier) known(roots *x509.CertPool, sum [sha256.Size]byte, now time.T
 	return nil
 }
 
-// remember forgets what other authorities vouched for.
+// remember forgets certificates verified against other authorities.
 func (v *verifier) remember(roots *x509.CertPool, sum [sha256.Size]byte, e certified) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

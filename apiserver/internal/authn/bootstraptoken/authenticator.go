@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Secrets finds secrets. One that is not there is an apierrors.IsNotFound error.
+// Secrets finds secrets. For a missing one it returns an apierrors.IsNotFound error.
 type Secrets interface {
 	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
 }
@@ -20,12 +20,12 @@ type Secrets interface {
 // Authenticator checks bootstrap tokens. It is an authn.TokenAuthenticator.
 type Authenticator struct {
 	Secrets   Secrets
-	Audiences []string // what its tokens are good for: the API
+	Audiences []string // what its tokens are valid for: the API
 	Clock     clock.PassiveClock
 }
 
-// AuthenticateToken implements authn.TokenAuthenticator. What does not look
-// like a bootstrap token is not its business.
+// AuthenticateToken implements authn.TokenAuthenticator. For what does not look
+// like a bootstrap token, ok is false.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
 	parts := tokenForm.FindStringSubmatch(token)
 	if parts == nil {

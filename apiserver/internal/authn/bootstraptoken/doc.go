@@ -2,6 +2,6 @@
 // secrets of type bootstrap.kubernetes.io/token in kube-system (Kubernetes
 // docs, "Authenticating with Bootstrap Tokens").
 //
-// The authentication chain calls it, and the loop that removes tokens that have
-// run out. It writes nothing, and no error of it shows a secret.
+// The authentication chain calls it, and the loop that removes expired tokens.
+// It writes nothing, and its errors show no secret.
 package bootstraptoken

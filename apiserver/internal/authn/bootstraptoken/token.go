@@ -18,7 +18,7 @@ import (
 // SecretType is the type of the secrets that hold tokens.
 const SecretType corev1.SecretType = "bootstrap.kubernetes.io/token"
 
-// What a token's secret is called, and the keys of its data.
+// The name of a token's secret, and the keys of its data.
 const (
 	secretPrefix  = "bootstrap-token-"
 	keyID         = "token-id"
@@ -28,7 +28,7 @@ const (
 	keyGroups     = "auth-extra-groups"
 )
 
-// Who shows a token is called by its id, and is in the group of all who do.
+// A token's user is named by its id, and is in the group of all such users.
 const (
 	userPrefix = "system:bootstrap:"
 	group      = "system:bootstrappers"
@@ -47,7 +47,7 @@ var (
 	errUsage   = errors.New("it is not for authentication")
 )
 
-// judge tells who shows a token by the secret that holds it, or why nobody.
+// judge returns the user of a token, according to its secret, or why there is none.
 func judge(s *core.Secret, id, secret string, now time.Time) (*request.User, error) {
 	switch {
 	case s.DeletionTimestamp != nil:
@@ -74,9 +74,9 @@ func judge(s *core.Secret, id, secret string, now time.Time) (*request.User, err
 	return &request.User{Username: userPrefix + id, Groups: groups}, nil
 }
 
-// Expiry is when a token's secret says that it runs out; limited is false where
-// it never does. One that can't be read is an error, and such a token counts as
-// run out.
+// Expiry is when a token expires according to its secret; limited is false if
+// it never does. An unreadable time is an error, and such a token counts as
+// expired.
 func Expiry(s *core.Secret) (until time.Time, limited bool, err error) {
 	text := string(s.Data[keyExpiration])
 	if text == "" {

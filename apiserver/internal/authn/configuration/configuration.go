@@ -11,21 +11,21 @@ import (
 
 var versions = []string{"v1", "v1beta1", "v1alpha1"}
 
-// Configuration is what a file says.
+// Configuration is the content of a file.
 type Configuration struct {
 	Issuers []Issuer
-	// Anonymous is nil where the file says nothing of it.
+	// Anonymous is nil if the file does not mention it.
 	Anonymous *apiserverv1.AnonymousAuthConfig
 }
 
-// Issuer is one issuer of tokens, and who their bearers are.
+// Issuer is one issuer of tokens, and how their claims become users.
 type Issuer struct {
 	apiserverv1.Issuer
 	Mapping *Mapping
 }
 
-// Parse reads and checks the content of a file. own are the issuers that it may
-// not name: the server's.
+// Parse reads and validates the content of a file. own are the server's own
+// issuers, which it may not name.
 func Parse(content []byte, own []string) (*Configuration, error) {
 	var c apiserverv1.AuthenticationConfiguration
 	if err := configfile.Decode(content, "AuthenticationConfiguration", versions, &c); err != nil {
@@ -61,7 +61,7 @@ func invalid(errs field.ErrorList) error {
 
 const maxIssuers = 64
 
-// uniques are values that may be there once.
+// uniques are values that may appear only once.
 type uniques map[string]bool
 
 func (u uniques) see(value string, at *field.Path) field.ErrorList {

@@ -1,9 +1,9 @@
-// Package configuration reads what --authentication-config says: whose JSON web
-// tokens are accepted, who their bearers are, and what may be asked for without
-// any credential (Kubernetes docs, "Authenticating", "Using Authentication
-// Configuration").
+// Package configuration reads the file of --authentication-config: whose JSON
+// web tokens are accepted, which users their bearers are, and what may be
+// requested without a credential (Kubernetes docs, "Authenticating", "Using
+// Authentication Configuration").
 //
 // The server calls it at start and when the file has changed. It verifies no
-// token and asks no issuer: oidc does, and has claims that it believes turned
-// into users by a Mapping.
+// token and calls no issuer: oidc does, and turns verified claims into users
+// with a Mapping.
 package configuration

@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/expression"
 )
 
-// Mapping says who the bearer of a token is, from its claims. It is safe for
+// Mapping determines the bearer of a token from its claims. It is safe for
 // concurrent use.
 type Mapping struct {
 	username, groups, uid source
@@ -23,7 +23,7 @@ type Mapping struct {
 	userRules             []rule
 }
 
-// source is where a part of the user is read: a claim, or an expression.
+// source is where a part of the user comes from: a claim, or an expression.
 type source struct {
 	claim, prefix string
 	expression    *expression.Program
@@ -42,10 +42,10 @@ type rule struct {
 	message      string
 }
 
-// compiler compiles the expressions of one issuer and collects what is wrong.
+// compiler compiles the expressions of one issuer and collects errors.
 type compiler struct {
 	errs field.ErrorList
-	// What expressions use of the claims about an email address.
+	// Which of the claims about an email address expressions use.
 	email, verified bool
 }
 
@@ -97,7 +97,7 @@ func (c *compiler) mappings(m *Mapping, from *apiserverv1.ClaimMappings, at *fie
 	if from.Username.Claim == "" && from.Username.Expression == "" {
 		c.errs = append(c.errs, field.Required(username, "claim or expression is required"))
 	}
-	c.email = false // it counts where it names the user
+	c.email = false // it counts if it names the user
 	m.username = c.prefixed(&from.Username, username)
 	namesUser, verified := c.email, c.verified
 	m.groups = c.prefixed(&from.Groups, at.Child("groups"))
@@ -143,7 +143,7 @@ func (c *compiler) source(claim, text string, at *field.Path) source {
 	return s
 }
 
-// extraForm is what may stand behind the domain in the name of an extra.
+// extraForm is what may follow the domain in the name of an extra.
 const extraForm = `[A-Za-z0-9/\-._~%!$&'()*+,;=:]+`
 
 var extraPath = regexp.MustCompile("^" + extraForm + "$")

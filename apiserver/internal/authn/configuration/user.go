@@ -25,7 +25,7 @@ const (
 
 	emailClaim    = "email"
 	verifiedClaim = "email_verified"
-	namesClaim    = "_claim_names" // of claims that are to be had elsewhere
+	namesClaim    = "_claim_names" // of claims that have to be fetched elsewhere
 )
 
 // claimsEnvironment is what expressions about claims see.
@@ -55,15 +55,15 @@ var userEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return set.Env(expression.Stored)
 })
 
-// evaluation is that of one token's expressions.
+// evaluation evaluates one token's expressions.
 type evaluation struct {
 	ctx    context.Context
 	claims map[string]any
 	budget *expression.Budget
 }
 
-// User says who the bearer of a token with these claims is, or why the token is
-// not good enough. The claims have been verified.
+// User returns the bearer of a token with these verified claims, or why the
+// token is not accepted.
 func (m *Mapping) User(ctx context.Context, raw map[string]json.RawMessage) (*request.User, error) {
 	e := &evaluation{ctx: ctx, claims: make(map[string]any, len(raw)), budget: expression.NewBudget(celconfig.RuntimeCELCostBudget)}
 	for name, value := range raw {
@@ -161,8 +161,7 @@ func (m *Mapping) read(e *evaluation) (*request.User, error) {
 	return user, nil
 }
 
-// value is what a source says; nil for nothing. A claim that is missing is
-// nothing, too.
+// value is the value of a source; nil if it has none, or its claim is missing.
 func (e *evaluation) value(s *source) (any, error) {
 	if s.expression == nil {
 		value, there := e.claims[s.claim]
@@ -184,12 +183,12 @@ func (e *evaluation) value(s *source) (any, error) {
 	return result.Value(), nil
 }
 
-// elements are those of a list, whatever it is made of.
+// elements are those of a list of any type.
 func elements(list ref.Val) (any, error) {
 	return list.ConvertToNative(reflect.TypeFor[[]any]())
 }
 
-// text reads one string. Where the source is there, the string has to be.
+// text reads one string, which must be there if the source is.
 func (e *evaluation) text(s *source) (string, error) {
 	value, err := e.value(s)
 	if err != nil || s.claim == "" && s.expression == nil {
@@ -202,7 +201,7 @@ func (e *evaluation) text(s *source) (string, error) {
 	return text, nil
 }
 
-// texts reads one string or several; empty ones are nothing.
+// texts reads one string or several; it skips empty ones.
 func (e *evaluation) texts(s *source) ([]string, error) {
 	value, err := e.value(s)
 	if err != nil {

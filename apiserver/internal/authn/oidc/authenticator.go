@@ -20,13 +20,13 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Options say whose tokens are accepted, and what is read in them.
+// Options say whose tokens are accepted, and what is read from them.
 type Options struct {
 	IssuerURL    string
 	DiscoveryURL string   // "" for the usual place below the issuer's
 	Clients      []string // a token must be for one of them
 	Authorities  []byte   // PEM; empty for the host's
-	// UserOf reads the user in verified claims; nil for what the next fields say.
+	// UserOf reads the user from verified claims; if nil, the next fields say how.
 	UserOf            func(ctx context.Context, claims map[string]json.RawMessage) (*request.User, error)
 	UsernameClaim     string
 	UsernamePrefix    string // "-" for none, "" for the default
@@ -34,12 +34,13 @@ type Options struct {
 	GroupsPrefix      string
 	RequiredClaims    map[string]string
 	SigningAlgorithms []string
-	Audiences         []string // what its tokens are good for: the API
+	Audiences         []string // what its tokens are valid for: the API
 	Clock             clock.PassiveClock
 }
 
-// How long a question to the issuer may take, and how soon after one that
-// failed it is asked again: tokens of strangers must not make us a hammer.
+// How long a request to the issuer may take, and how soon after a failure the
+// next one may follow: tokens from unauthenticated clients must not make this
+// server flood the issuer.
 const (
 	askTimeout = 10 * time.Second
 	askAgain   = 10 * time.Second
@@ -57,8 +58,8 @@ type Authenticator struct {
 	failedAt time.Time
 }
 
-// New returns an Authenticator. It does not ask the issuer yet, which may be a
-// program of this very cluster.
+// New returns an Authenticator. It does not contact the issuer yet, which may
+// run in this very cluster.
 func New(o Options) (*Authenticator, error) {
 	client, err := newClient(&o)
 	if err != nil {
@@ -81,8 +82,8 @@ func (o Options) flagged() *Options {
 	return &o
 }
 
-// AuthenticateToken implements authn.TokenAuthenticator. Tokens of other
-// issuers are not its business.
+// AuthenticateToken implements authn.TokenAuthenticator. For tokens of other
+// issuers, ok is false.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
 	if issuerOf(token) != a.options.IssuerURL {
 		return nil, nil, false, nil
@@ -119,7 +120,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	return user, audiences, true, nil
 }
 
-// issuerOf looks at a token's issuer without believing anything else of it.
+// issuerOf reads a token's issuer without trusting anything else in it.
 func issuerOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -138,7 +139,7 @@ func issuerOf(token string) string {
 	return c.Issuer
 }
 
-// Reach asks the issuer for its discovery document, unless it is known.
+// Reach fetches the issuer's discovery document, unless it is known.
 func (a *Authenticator) Reach(ctx context.Context) error {
 	if _, err := a.find(ctx); err != nil {
 		return fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
@@ -148,8 +149,8 @@ func (a *Authenticator) Reach(ctx context.Context) error {
 
 var errAskedLately = errors.New("it could not be asked a moment ago")
 
-// find reads the issuer's discovery document once. What it learns outlives the
-// request that made it ask, and so does the question.
+// find reads the issuer's discovery document once. The request to the issuer,
+// and its result, outlive the API request that caused it.
 func (a *Authenticator) find(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 const (
 	emailClaim    = "email"
 	verifiedClaim = "email_verified"
-	namesClaim    = "_claim_names" // of claims that are to be had elsewhere
+	namesClaim    = "_claim_names" // of claims that have to be fetched elsewhere
 	idClaim       = "jti"
 	extraID       = "authentication.kubernetes.io/credential-id"
 )
@@ -31,7 +31,7 @@ func (c claims) text(name string) (string, error) {
 	return *value, nil
 }
 
-// userOf reads the user in a token that has been verified.
+// userOf reads the user from a verified token.
 func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*request.User, error) {
 	c := claims(raw)
 	for name, want := range o.RequiredClaims {
@@ -60,8 +60,7 @@ func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*re
 	return &request.User{Username: o.UsernamePrefix + name, Groups: groups}, nil
 }
 
-// checkEmail refuses addresses of which the issuer says that nobody has shown
-// to own them.
+// checkEmail refuses addresses that the issuer marks as unverified.
 func (o *Options) checkEmail(c claims) error {
 	raw, ok := c[verifiedClaim]
 	if o.UsernameClaim != emailClaim || !ok {

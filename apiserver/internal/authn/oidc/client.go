@@ -17,9 +17,9 @@ import (
 // maxAnswer bounds what is read of an issuer's documents.
 const maxAnswer = 1 << 20
 
-// The issuer is asked for its keys whenever a token names none of those that are
-// known, and anybody can make such tokens: so often in a second, and so many times at
-// once. A key that is new is known a second later at most, whatever strangers send.
+// The issuer's keys are fetched whenever a token names an unknown one, and anyone can
+// make such tokens. These bound the requests per second, and how many may come at
+// once. A new key is known a second later at most, whatever else is sent.
 const (
 	mostOften  = rate.Limit(1)
 	mostAtOnce = 10
@@ -27,7 +27,7 @@ const (
 
 var errTooOften = errors.New("it was asked too often")
 
-// newClient returns the client by which the issuer is asked.
+// newClient returns the HTTP client for requests to the issuer.
 func newClient(o *Options) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(o.Authorities) > 0 {
@@ -48,8 +48,8 @@ func newClient(o *Options) (*http.Client, error) {
 	return &http.Client{Transport: careful{transport, elsewhere, rate.NewLimiter(mostOften, mostAtOnce), o.Clock}, Timeout: askTimeout}, nil
 }
 
-// careful asks over TLS only, wherever documents and redirects lead, and not too
-// often, and reads no endless answers. What is elsewhere is fetched from there.
+// careful is a transport that uses TLS only, wherever documents and redirects
+// lead, limits the rate of requests, and bounds answers.
 type careful struct {
 	next      *http.Transport
 	elsewhere map[string]*url.URL
@@ -79,5 +79,5 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// CloseIdleConnections lets go of the pool.
+// CloseIdleConnections closes the pool's idle connections.
 func (c careful) CloseIdleConnections() { c.next.CloseIdleConnections() }

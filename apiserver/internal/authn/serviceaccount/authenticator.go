@@ -19,27 +19,27 @@ import (
 	"kctl/proto/core"
 )
 
-// deletedLeeway is how long a token works after the object that it is bound to
-// was asked to go, so that a pod can still say goodbye.
+// deletedLeeway is how long a token works after the deletion of the object it
+// is bound to began, so that a pod can shut down properly.
 const deletedLeeway = time.Minute
 
-// leeway is how far apart the clocks of the servers that issue and check tokens may
-// be; upstream's.
+// leeway is the tolerated difference between the clocks of servers that issue and
+// check tokens; upstream's.
 const leeway = time.Minute
 
-// Objects finds what tokens are bound to, as it is stored now. An object that
-// is not there is an apierrors.IsNotFound error.
+// Objects finds the objects that tokens are bound to, as stored now. For a
+// missing one it returns an apierrors.IsNotFound error.
 type Objects interface {
 	ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error)
 	Pod(ctx context.Context, namespace, name string) (*core.Pod, error)
 	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
 	Node(ctx context.Context, name string) (*core.Node, error)
-	// TokenUsed writes down that the token in a secret was used on a day. Where
-	// that fails the token is good nevertheless.
+	// TokenUsed records the day on which the token in a secret was used. If that
+	// fails, the token is valid nevertheless.
 	TokenUsed(ctx context.Context, secret *core.Secret, date string)
 }
 
-// methods leave out those that sign with a shared secret, and none.
+// methods exclude signing with a shared secret, and "none".
 var methods = []string{"RS256", "ES256", "ES384", "ES512"}
 
 // Authenticator checks tokens.
@@ -50,9 +50,9 @@ type Authenticator struct {
 	peek    *jwt.Parser
 }
 
-// Checks are what tokens are checked by.
+// Checks are what tokens are checked against.
 type Checks struct {
-	// Audiences are those that callers accept where they name none: the API's.
+	// Audiences are accepted if the caller names none: the API's.
 	Audiences []string
 	// Keys are those that a token may be signed with.
 	Keys    []PublicKey
@@ -74,9 +74,8 @@ func newParser(clock clock.PassiveClock, more ...jwt.ParserOption) *jwt.Parser {
 	return jwt.NewParser(append(more, jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithLeeway(leeway), jwt.WithIssuedAt())...)
 }
 
-// AuthenticateToken tells whose token it is, and for which of the wanted
-// audiences it is good. Tokens of other issuers are not its business: ok is
-// false and err nil.
+// AuthenticateToken returns a token's user, and for which of the wanted
+// audiences it is valid. For tokens of other issuers, ok is false and err nil.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (user *request.User, audiences []string, ok bool, err error) {
 	if !a.ours(token) {
 		return nil, nil, false, nil
@@ -103,8 +102,8 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	return userOf(c), audiences, true, nil
 }
 
-// count tells tokens that should have been replaced from those of programs that
-// read theirs again in time.
+// count counts tokens that should have been replaced apart from those of
+// programs that read theirs again in time.
 func (a *Authenticator) count(ctx context.Context, c *claims) {
 	after := c.Kubernetes.WarnAfter
 	if after == nil || !a.Clock.Now().After(after.Time) {
@@ -115,7 +114,7 @@ func (a *Authenticator) count(ctx context.Context, c *claims) {
 	authn.Say(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject, a.Clock.Since(after.Time).Seconds())})
 }
 
-// ours looks at a token's issuer without believing anything else of it.
+// ours checks a token's issuer without trusting anything else in it.
 func (a *Authenticator) ours(token string) bool {
 	issuer := issuerOf(a.peek, token)
 	return issuer != "" && slices.Contains(a.issuers, issuer)
@@ -152,7 +151,7 @@ func (a *Authenticator) verify(token string) (*claims, error) {
 func (a *Authenticator) candidates(t *jwt.Token) (any, error) { return candidates(a.Keys, t) }
 
 // candidates are the keys that a token may be signed with: the one that its header
-// names; all where it names none, as older issuers did.
+// names, or all if it names none, as older issuers did.
 func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 	if _, ok := t.Header["crit"]; ok {
 		return nil, errors.New("its header demands what is not understood (crit)") // RFC 7515, section 4.1.11
@@ -170,7 +169,7 @@ func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 	return set, nil
 }
 
-// alive checks that everything the token is bound to is still the same.
+// alive checks that everything the token is bound to still exists and is the same.
 func (a *Authenticator) alive(ctx context.Context, c *claims) error {
 	k := c.Kubernetes
 	sa, err := a.Objects.ServiceAccount(ctx, k.Namespace, k.ServiceAccount.Name)

@@ -4,8 +4,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// claims are a token's contents, laid out as upstream lays them out, so that
-// its tokens are valid here and ours there.
+// claims are a token's content, in upstream's layout, so that its tokens are
+// valid here and ours there.
 type claims struct {
 	jwt.RegisteredClaims
 	Kubernetes kubernetesClaims `json:"kubernetes.io"`

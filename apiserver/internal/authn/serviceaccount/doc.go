@@ -3,6 +3,6 @@
 // Service Accounts", "Bound service account tokens").
 //
 // The subresource serviceaccounts/token calls the Issuer; the authentication
-// chain and TokenReview call the Authenticator. Tokens are never stored: what
-// makes one invalid before its time is that an object it is bound to is gone.
+// chain and TokenReview call the Authenticator. Tokens are never stored: one
+// becomes invalid before it expires when an object it is bound to is gone.
 package serviceaccount

@@ -20,17 +20,17 @@ import (
 
 const (
 	defaultLifetime = time.Hour
-	// A kubelet asks for exactly this lifetime on behalf of programs that may
-	// not read their token file again. As upstream does, such tokens live for
-	// a year and say from when on their use deserves a warning.
+	// A kubelet asks for exactly this lifetime on behalf of programs that may not
+	// read their token file again. As upstream does, such tokens live for a year,
+	// and contain the time from which their use is worth a warning.
 	warnOnlyLifetime = time.Hour + 7*time.Second
 	extendedLifetime = 365 * 24 * time.Hour
 )
 
-// Bound is what a token is bound to, beside its service account: the token is
-// valid only as long as these exist. At most one of Pod, Secret and Node is
-// the request's boundObjectRef; Node beside Pod is the pod's node, told in the
-// token but not required to live on.
+// Bound is what a token is bound to besides its service account: the token is
+// valid only while these exist. At most one of Pod, Secret and Node is the
+// request's boundObjectRef; Node together with Pod is the pod's node, which is
+// named in the token but need not go on existing.
 type Bound struct {
 	Pod    *core.Pod
 	Secret *core.Secret
@@ -39,9 +39,9 @@ type Bound struct {
 
 // Issuer makes tokens.
 type Issuer struct {
-	// Longest is the longest life of a token; 0 for no bound.
+	// Longest is the longest lifetime of a token; 0 for no bound.
 	Longest time.Duration
-	// Exact has no token live for longer than was asked for.
+	// Exact: no token lives longer than requested.
 	Exact bool
 
 	name      string
@@ -53,7 +53,7 @@ type Issuer struct {
 }
 
 // NewIssuer returns an Issuer that signs with key under the given issuer name.
-// Tokens that ask for no audience are for apiAudiences.
+// Tokens requested without an audience are for apiAudiences.
 func NewIssuer(name string, apiAudiences []string, key crypto.Signer, clock clock.PassiveClock) (*Issuer, error) {
 	if name == "" {
 		return nil, errors.New("service account issuer: no name")
@@ -72,15 +72,15 @@ func NewIssuer(name string, apiAudiences []string, key crypto.Signer, clock cloc
 	return &Issuer{name: name, audiences: slices.Clone(apiAudiences), key: key, keyID: public.ID, method: method, clock: clock}, nil
 }
 
-// MostSeconds is the longest life of a token that may be asked for; 0 for any.
+// MostSeconds is the longest lifetime that may be requested; 0 for any.
 func (i *Issuer) MostSeconds() int64 { return int64(i.Longest / time.Second) }
 
-// Audiences are those of tokens that ask for none.
+// Audiences are those of tokens requested without any.
 func (i *Issuer) Audiences() []string { return slices.Clone(i.audiences) }
 
-// Token makes a token for sa by spec. The caller has validated spec and looked
-// up what its boundObjectRef names. expiry is what the client is to be told:
-// for tokens whose life was extended it is earlier than the token's own.
+// Token makes a token for sa according to spec. The caller has validated spec
+// and looked up its boundObjectRef. expiry is the time for the client: if the
+// token's life was extended, it is earlier than the token's own.
 func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound Bound) (token string, expiry time.Time, err error) {
 	now := i.clock.Now()
 	lifetime := defaultLifetime
@@ -135,7 +135,7 @@ func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authen
 // credentialID is how a token is called by its id.
 func credentialID(id string) string { return "JTI=" + id }
 
-// within is a life that may be granted where one is asked for.
+// within is the lifetime that is granted for a requested one.
 func (i *Issuer) within(life time.Duration) time.Duration {
 	if i.Longest > 0 {
 		return min(life, i.Longest)
@@ -149,7 +149,7 @@ func referenceTo(obj metav1.Object) *reference {
 	return &reference{Name: obj.GetName(), UID: string(obj.GetUID())}
 }
 
-// Legacy makes the token that a secret of sa's is to hold. It never expires.
+// Legacy makes the token for a secret of sa. It never expires.
 func (i *Issuer) Legacy(sa *core.ServiceAccount, secret string) (string, error) {
 	unsigned := jwt.NewWithClaims(i.method, legacyClaims{
 		RegisteredClaims: jwt.RegisteredClaims{Issuer: legacyIssuer, Subject: core.ServiceAccountPrefix + sa.Namespace + ":" + sa.Name},

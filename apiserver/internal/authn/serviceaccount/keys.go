@@ -16,15 +16,15 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// PublicKey is one key that tokens may be signed with. ID is what a token's
-// header names it by.
+// PublicKey is one key that tokens may be signed with. ID is its name in a
+// token's header.
 type PublicKey struct {
 	ID  string
 	Key crypto.PublicKey
 }
 
 // LoadPublicKeys reads every key of the given PEM files. A file may hold
-// several; of private keys and certificates the public half is taken.
+// several; private keys and certificates contribute their public key.
 func LoadPublicKeys(files []string) ([]PublicKey, error) {
 	var keys []PublicKey
 	for _, file := range files {
@@ -68,8 +68,8 @@ func parsePublicKeys(data []byte) ([]PublicKey, error) {
 	return keys, nil
 }
 
-// publicOf returns the public key in block, or nil where the block holds
-// something that is not a key (EC PARAMETERS stand before EC private keys).
+// publicOf returns the public key in block, or nil if the block is not a key
+// (EC PARAMETERS precede EC private keys).
 func publicOf(block *pem.Block) (crypto.PublicKey, error) {
 	switch block.Type {
 	case "PUBLIC KEY":
@@ -104,7 +104,7 @@ func newPublicKey(public crypto.PublicKey) (PublicKey, error) {
 	return PublicKey{ID: base64.RawURLEncoding.EncodeToString(sum[:]), Key: public}, nil
 }
 
-// LoadSigningKey reads the private key that new tokens are signed with.
+// LoadSigningKey reads the private key with which new tokens are signed.
 func LoadSigningKey(file string) (crypto.Signer, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -126,7 +126,7 @@ func LoadSigningKey(file string) (crypto.Signer, error) {
 	}
 }
 
-// signerOf returns the private key in block, or nil where it holds none.
+// signerOf returns the private key in block, or nil if it holds none.
 func signerOf(block *pem.Block) (crypto.Signer, error) {
 	switch block.Type {
 	case "RSA PRIVATE KEY":
@@ -154,7 +154,7 @@ func asSigner[K crypto.Signer](key K, err error) (crypto.Signer, error) {
 	return key, nil
 }
 
-// methodOf is the one way in which a key signs, so that a token's header
+// methodOf is the only signing method for a key, so that a token's header
 // cannot choose another.
 func methodOf(public crypto.PublicKey) (jwt.SigningMethod, error) {
 	switch key := public.(type) {

@@ -9,7 +9,7 @@ import (
 	"math/big"
 )
 
-// Paths of the documents by which other programs can check tokens without
+// Paths of the documents with which other programs can check tokens without
 // asking this server about each (OpenID Connect Discovery 1.0).
 const (
 	ConfigurationPath = "/.well-known/openid-configuration"

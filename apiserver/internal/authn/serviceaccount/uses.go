@@ -2,14 +2,14 @@ package serviceaccount
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Uses counts how tokens are used, under upstream's names. What is remembered
-// of a token for a while counts once.
+// Uses counts the use of tokens, under upstream's names. Cached answers are not
+// counted again.
 type Uses struct {
 	valid, stale                      prometheus.Counter // bound ones
 	legacy, manual, automatic, marked prometheus.Counter // those in secrets
 }
 
-// NewUses returns Uses whose counters registry has.
+// NewUses returns Uses with counters registered with registry.
 func NewUses(registry prometheus.Registerer) *Uses {
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "serviceaccount", Name: name, Help: help})

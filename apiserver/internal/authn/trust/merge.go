@@ -21,7 +21,7 @@ const (
 	keyExtra    = "requestheader-extra-headers-prefix"
 )
 
-// merged is have with what this server says; have is not changed.
+// merged returns have with this server's data added; have is not changed.
 func (p *Publisher) merged(have map[string]string) map[string]string {
 	data := maps.Clone(have)
 	if data == nil {
@@ -42,8 +42,8 @@ func (p *Publisher) merged(have map[string]string) map[string]string {
 		keyNames: p.AllowedNames, keyUsername: p.Headers.Username,
 		keyGroup: p.Headers.Group, keyExtra: p.Headers.ExtraPrefix,
 	} {
-		// No name at all lets any proxy of the authority in: joined with a list
-		// it would be shut out.
+		// An empty list accepts any proxy of the authority; merged with a list it
+		// would accept only those listed.
 		if _, there := have[key]; key == keyNames && there && (len(values) == 0 || isEmpty(have[key])) {
 			data[key] = "[]"
 			continue
@@ -55,8 +55,8 @@ func (p *Publisher) merged(have map[string]string) map[string]string {
 
 func isEmpty(list string) bool { return mergeLists(list, nil) == "[]" }
 
-// mergeBundles adds the certificates of own that have lacks, and leaves out
-// those that have expired.
+// mergeBundles adds the certificates of own that have lacks, and drops expired
+// ones.
 func mergeBundles(have string, own []byte, now time.Time) string {
 	var out bytes.Buffer
 	var seen [][]byte
@@ -74,8 +74,8 @@ func mergeBundles(have string, own []byte, now time.Time) string {
 	}
 }
 
-// mergeLists adds the values of own that have lacks. What can't be read counts
-// as nothing.
+// mergeLists adds the values of own that have lacks. An unreadable list counts
+// as empty.
 func mergeLists(have string, own []string) string {
 	values := []string{}
 	_ = json.Unmarshal([]byte(have), &values)
@@ -88,7 +88,7 @@ func mergeLists(have string, own []string) string {
 		return "[]"
 	}
 	encoded, err := json.Marshal(values)
-	if err != nil { // strings always can be
+	if err != nil { // strings can always be encoded
 		return "[]"
 	}
 	return string(encoded)

@@ -18,20 +18,20 @@ import (
 // Name is the ConfigMap's, in kube-system.
 const Name = "extension-apiserver-authentication"
 
-// every is how often the ConfigMap is put right, and new files are taken up.
+// every is how often the ConfigMap is checked and brought up to date.
 const every = 10 * time.Second
 
-// ConfigMaps is where it is written: a registry.Store.
+// ConfigMaps is where it is stored: a registry.Store.
 type ConfigMaps interface {
 	GetTyped(ctx context.Context, namespace, name, resourceVersion string) (*core.ConfigMap, error)
 	CreateTyped(ctx context.Context, obj *core.ConfigMap) (*core.ConfigMap, error)
 	UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj *core.ConfigMap) error) (*core.ConfigMap, error)
 }
 
-// Publisher keeps the ConfigMap.
+// Publisher maintains the ConfigMap.
 type Publisher struct {
 	ConfigMaps ConfigMaps
-	// Clients and Proxies are the authorities; nil where none are accepted.
+	// Clients and Proxies are the authorities; nil if none are accepted.
 	Clients, Proxies *pki.Authorities
 	AllowedNames     []string
 	Headers          authn.HeaderNames
@@ -39,7 +39,7 @@ type Publisher struct {
 	Logger           *zap.Logger
 }
 
-// Run keeps the ConfigMap right until ctx ends.
+// Run keeps the ConfigMap up to date until ctx ends.
 func (p *Publisher) Run(ctx context.Context) error {
 	for {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	}
 }
 
-// publish writes only what is not there yet.
+// publish writes only if something is missing.
 func (p *Publisher) publish(ctx context.Context) error {
 	current, err := p.ConfigMaps.GetTyped(ctx, core.NamespaceSystem, Name, "0")
 	if apierrors.IsNotFound(err) {

@@ -1,9 +1,9 @@
-// Package webhook asks a service outside the cluster whose a bearer token is,
-// by a TokenReview (Kubernetes docs, "Webhook Token Authentication").
+// Package webhook asks an external service whose a bearer token is, with a
+// TokenReview (Kubernetes docs, "Webhook Token Authentication").
 //
-// The authentication chain calls it, last of all kinds of token, because it is
-// the only one that costs a request. It remembers nothing: authn.Cached stands
-// before it.
+// The authentication chain calls it after all other kinds of token, because it
+// is the only one that costs a request. It caches nothing: authn.Cached is in
+// front of it.
 package webhook
 
 import (
@@ -26,8 +26,8 @@ type Service interface {
 // Authenticator is an authn.TokenAuthenticator.
 type Authenticator struct {
 	Service   Service
-	Version   string   // of the TokenReview, which looks the same in all
-	Audiences []string // what tokens are good for whose audience the service does not tell: the API
+	Version   string   // of the TokenReview, which has the same form in all
+	Audiences []string // the audiences of tokens for which the service names none: the API
 }
 
 // AuthenticateToken implements authn.TokenAuthenticator.
