@@ -7,7 +7,7 @@ import (
 )
 
 // Decision is one authorizer's answer. The zero value is Deny, so that an
-// authorizer that forgets to answer lets nobody in.
+// authorizer that forgets to answer lets no one in.
 type Decision int
 
 const (
@@ -22,7 +22,7 @@ type Attributes struct {
 	request.Info
 }
 
-// Authorizer takes one decision. The reason is for people; err says that the
+// Authorizer takes one decision. The reason is for people; err means that the
 // decision could not be based on everything it should be.
 type Authorizer interface {
 	Authorize(ctx context.Context, a *Attributes) (d Decision, reason string, err error)

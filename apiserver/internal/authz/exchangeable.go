@@ -9,11 +9,11 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Exchangeable is a union that another one can take the place of while requests
-// are decided. Put must have been called once.
+// Exchangeable is a union that can be replaced while requests are served. Put
+// must have been called once.
 type Exchangeable struct{ current atomic.Pointer[Union] }
 
-// Put makes u what decides from now on.
+// Put makes u decide from now on.
 func (e *Exchangeable) Put(u Union) { e.current.Store(&u) }
 
 // Authorize implements Authorizer.

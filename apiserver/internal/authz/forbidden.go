@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Forbidden is the status error for a request that nobody allows, in
+// Forbidden is the status error for a request that is not allowed, in
 // upstream's words, which users and their tools know.
 func Forbidden(a *Attributes, reason string) *apierrors.StatusError {
 	what := describe(a)

@@ -12,7 +12,7 @@ import (
 )
 
 // RuleResolver lists what a user may do in a namespace, as far as an authorizer
-// can: what it can't list it tells by an error.
+// can; an error says that the list is incomplete.
 type RuleResolver interface {
 	RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error)
 }
@@ -39,7 +39,7 @@ func (u Union) RulesFor(ctx context.Context, user *request.User, namespace strin
 	return all, nil
 }
 
-// Rules is what RulesFor finds as the answer to a SelfSubjectRulesReview.
+// Rules turns RulesFor's result into the answer to a SelfSubjectRulesReview.
 func (u Union) Rules(ctx context.Context, user *request.User, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	status := authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
@@ -64,7 +64,7 @@ func (u Union) Rules(ctx context.Context, user *request.User, namespace string) 
 	return status
 }
 
-// failed are the failures of several authorizers, told in one line.
+// failed are the failures of several authorizers, printed in one line.
 type failed []error
 
 func (f failed) Error() string {

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Starting stands last: nobody allowed the request, which means nothing yet
-// while the rules are still being read.
+// Starting is the last authorizer: none allowed the request, which means
+// nothing while the rules are still being read.
 type Starting struct{ Ready <-chan struct{} }
 
 // Authorize implements Authorizer.
@@ -21,7 +21,7 @@ func (s Starting) Authorize(context.Context, *Attributes) (Decision, string, err
 	}
 }
 
-// ErrStarting asks the client to come again.
+// ErrStarting asks the client to retry.
 var ErrStarting = func() error {
 	err := apierrors.NewServiceUnavailable("the server is starting: roles and bindings are still being read")
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}

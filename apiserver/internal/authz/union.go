@@ -15,8 +15,8 @@ import (
 // Union asks authorizers in order.
 type Union []Authorizer
 
-// Authorize implements Authorizer. Reasons and errors of those who have no
-// opinion are kept for the case that nobody has one.
+// Authorize implements Authorizer. Reasons and errors of authorizers without an
+// opinion are kept for the case that none has one.
 func (u Union) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
 	var reasons []string
 	var failures []error
@@ -35,8 +35,8 @@ func (u Union) Authorize(ctx context.Context, a *Attributes) (Decision, string, 
 	return NoOpinion, strings.Join(reasons, "\n"), errors.Join(failures...)
 }
 
-// Named says whose word it is when an authorizer tells why it has no opinion:
-// of several, somebody has to know which one to ask for the right.
+// Named adds the authorizer's name to its reason for having no opinion: users
+// have to know from which of several to request the right.
 type Named struct {
 	Name string
 	Authorizer
@@ -51,7 +51,7 @@ func (n Named) Authorize(ctx context.Context, a *Attributes) (Decision, string, 
 	return decision, reason, err
 }
 
-// RulesFor implements RuleResolver, where the authorizer does.
+// RulesFor implements RuleResolver, if the authorizer does.
 func (n Named) RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
 	if resolver, ok := n.Authorizer.(RuleResolver); ok {
 		return resolver.RulesFor(ctx, user, namespace)
@@ -59,7 +59,7 @@ func (n Named) RulesFor(ctx context.Context, user *request.User, namespace strin
 	return nil, nil
 }
 
-// Always gives everybody the same answer: --authorization-mode=AlwaysAllow and
+// Always gives everyone the same answer: --authorization-mode=AlwaysAllow and
 // AlwaysDeny.
 type Always Decision
 
@@ -72,7 +72,7 @@ func (a Always) Authorize(context.Context, *Attributes) (Decision, string, error
 }
 
 // Masters allows everything to the group system:masters, whatever the mode, so
-// that a cluster whose rules are broken can be mended.
+// that a cluster with broken rules can be repaired.
 type Masters struct{}
 
 // Authorize implements Authorizer.
@@ -83,7 +83,7 @@ func (Masters) Authorize(_ context.Context, a *Attributes) (Decision, string, er
 	return NoOpinion, "", nil
 }
 
-// IsMaster tells whether user is in system:masters.
+// IsMaster reports whether user is in system:masters.
 func IsMaster(user *request.User) bool {
 	return user != nil && slices.Contains(user.Groups, core.GroupMasters)
 }

@@ -25,8 +25,9 @@ func (a *Authorizer) Authorize(_ context.Context, at *authz.Attributes) (authz.D
 	return authz.NoOpinion, "No policy matched.", nil
 }
 
-// isFor: a policy that names both a user and a group is for that user as long
-// as they are in that group, one that names neither is for nobody.
+// isFor reports whether a policy applies to a user: one that names both a user
+// and a group applies to that user while in that group, one that names neither
+// applies to no one.
 func (p *spec) isFor(user *request.User) bool {
 	if user == nil || p.User == "" && p.Group == "" {
 		return false

@@ -28,8 +28,8 @@ type policy struct {
 	Spec            spec `json:"spec"`
 }
 
-// spec is empty for nothing where it says nothing, and "*" for everything. A user
-// or group of "*" is anybody who is authenticated, which is how it is kept here.
+// spec: an empty field means nothing, "*" everything. A user or group of "*"
+// means any authenticated user, and is stored as that here.
 type spec struct {
 	User            string `json:"user,omitempty"`
 	Group           string `json:"group,omitempty"`
@@ -111,9 +111,9 @@ func parseVersioned(line []byte) (spec, error) {
 	return p.Spec, nil
 }
 
-// parseUnversioned reads a line of the format before v1beta1. What it leaves out
-// is anybody who is authenticated, all namespaces and all resources, and, where it
-// names neither of the last two, all paths as well.
+// parseUnversioned reads a line of the format before v1beta1. What it omits means
+// any authenticated user, all namespaces and all resources; if it names neither of
+// the last two, all paths as well.
 func parseUnversioned(line []byte) (spec, error) {
 	var p unversioned
 	if err := core.DecodeStrict(line, &p); err != nil {

@@ -95,9 +95,8 @@ func with(o, of *apiservercel.DeclType, fields ...string) *apiservercel.DeclType
 	return o
 }
 
-// Match tells whether all conditions are true. One that is false decides,
-// whatever becomes of the others; err is about those that could not be
-// evaluated.
+// Match reports whether all conditions are true. A false one decides, whatever
+// the others yield; err is about those that could not be evaluated.
 func (c *Conditions) Match(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (bool, error) {
 	budget := expression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
 	variables := map[string]any{"request": variable(spec)}
@@ -117,8 +116,8 @@ func (c *Conditions) Match(ctx context.Context, spec *authorizationv1.SubjectAcc
 	return true, nil
 }
 
-// variable is a review as conditions see it: what is empty is there, but for
-// the attributes, of which there is one kind only, and their selectors.
+// variable is a review as conditions see it: empty fields are present, except
+// the attributes, of which there is only one kind, and their selectors.
 func variable(spec *authorizationv1.SubjectAccessReviewSpec) map[string]any {
 	extra := make(map[string]any, len(spec.Extra))
 	for key, values := range spec.Extra {

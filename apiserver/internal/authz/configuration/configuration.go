@@ -19,8 +19,8 @@ import (
 // Types of authorizers.
 const (
 	Webhook = "Webhook"
-	// Deny and NoOpinion are what becomes of a request that a webhook could not
-	// be asked about.
+	// Deny and NoOpinion are the possible decisions if a webhook could not be
+	// asked.
 	Deny      = "Deny"
 	NoOpinion = "NoOpinion"
 
@@ -30,8 +30,8 @@ const (
 
 var versions = []string{"v1", "v1beta1", "v1alpha1"}
 
-// Parse reads and checks the content of a file. types are those of authorizers
-// that there are.
+// Parse reads and validates the content of a file. types are the known types of
+// authorizers.
 func Parse(content []byte, types []string) ([]Authorizer, error) {
 	var c apiserverv1.AuthorizationConfiguration
 	if err := configfile.Decode(content, "AuthorizationConfiguration", versions, &c); err != nil {
@@ -55,7 +55,7 @@ func Parse(content []byte, types []string) ([]Authorizer, error) {
 	return out, nil
 }
 
-// Authorizer is one of the file's. Conditions are nil where a webhook is asked
+// Authorizer is one of the file's. Conditions are nil if a webhook is asked
 // about every request.
 type Authorizer struct {
 	apiserverv1.AuthorizerConfiguration

@@ -24,12 +24,12 @@ type Pods interface {
 type Authorizer struct {
 	Pods   Pods
 	Stored Stored
-	// CatchUp waits until Pods knows of the pods that kubelets may have been told
-	// of by now; nil where it always does.
+	// CatchUp waits until Pods has all pods that kubelets may have seen by now;
+	// nil if it always has.
 	CatchUp func(ctx context.Context)
 }
 
-// kubeletOf returns the node that a user is the kubelet of.
+// kubeletOf returns the node whose kubelet a user is.
 func kubeletOf(user *request.User) (name string, ok bool) {
 	if user == nil || !slices.Contains(user.Groups, core.GroupNodes) {
 		return "", false
@@ -69,7 +69,7 @@ type rule func(ctx context.Context, a *Authorizer, node string, at *authz.Attrib
 
 type place struct{ group, resource, subresource string }
 
-// rules by what is asked for. What is not here is not a kubelet's.
+// rules by resource. Resources that are not here are not for kubelets.
 var rules = map[place]rule{
 	{"", "pods", ""}:                                          pods,
 	{"", "pods", "status"}:                                    both(verbs("patch", "update"), ownPod),
@@ -119,7 +119,7 @@ func verbs(allowed ...string) rule {
 	}
 }
 
-// single: one at a time is read.
+// single: objects are read one at a time.
 func single(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
 	if at.Verb == "get" {
 		return ""
@@ -127,7 +127,7 @@ func single(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) st
 	return "can only get individual resources of this type"
 }
 
-// named: one is read or followed, by its name.
+// named: an object is read or watched by its name.
 func named(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
 	switch {
 	case at.Verb != "get" && at.Verb != "list" && at.Verb != "watch":
@@ -149,7 +149,7 @@ func both(first, second rule) rule {
 	}
 }
 
-// ownName: the object is called like the node.
+// ownName: the object has the node's name.
 func ownName(kind string) rule {
 	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
 		if at.Name == node || at.Name == "" && at.Verb == "create" {
@@ -159,7 +159,7 @@ func ownName(kind string) rule {
 	}
 }
 
-// own: a kubelet keeps the one that is called like its node.
+// own: a kubelet maintains the object with its node's name.
 func own(kind string) rule {
 	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
 		switch at.Verb {
@@ -175,8 +175,9 @@ func own(kind string) rule {
 	}
 }
 
-// ofNode: a kubelet creates these, and reaches one by name where the rule says
-// so, and many where it selects those of its node, by a field that refusals call.
+// ofNode: a kubelet creates these objects, reaches one by name if the rule says
+// so, and several if it selects those of its node by a field, which refusals
+// name.
 func ofNode(one []string, rule rule, field string, many ...string) rule {
 	return func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 		switch {
@@ -194,8 +195,9 @@ func ofNode(one []string, rule rule, field string, many ...string) rule {
 	}
 }
 
-// selected: the request is for what is of the node. A list by name is not: in
-// all namespaces, or of a name yet to come, it would hold those of other nodes.
+// selected: the request selects the node's objects. A list by name does not: in
+// all namespaces, or for a name yet to come, it could include other nodes'
+// objects.
 func selected(node string, at *authz.Attributes) bool {
 	if at.Fields == nil {
 		return false
@@ -204,12 +206,13 @@ func selected(node string, at *authz.Attributes) bool {
 	return ok && value == node
 }
 
-// pods: a kubelet lists and watches those of its node, and reads them by name.
-// It creates and deletes mirror pods, and deletes pods that have ended.
+// pods: a kubelet lists and watches the pods of its node, and reads them by
+// name. It creates and deletes mirror pods, and deletes pods that have
+// terminated.
 var pods = ofNode([]string{"get", "delete"}, ownPod, "spec.nodeName", "list", "watch")
 
-// ownPod: the pod is bound to the node. One that is not there is nobody's
-// secret: a kubelet that looks for a pod it lost has to learn that it is gone.
+// ownPod: the pod is bound to the node, or does not exist: a kubelet that looks
+// for a lost pod has to learn that it is gone.
 func ownPod(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	pod, ok := a.Pods.Get(at.Namespace, at.Name)
 	if !ok || pod.Node == node {
@@ -254,7 +257,7 @@ func referenced(names func(facts.Pod) []string) rule {
 	}
 }
 
-// podNames tells whether a pod of the node names an object of its namespace.
+// podNames reports whether a pod of the node names an object of its namespace.
 func (a *Authorizer) podNames(node, namespace, name string, names func(facts.Pod) []string) bool {
 	return slices.ContainsFunc(a.Pods.ByIndex(node), func(pod facts.Pod) bool {
 		return pod.Namespace == namespace && slices.Contains(names(pod), name)

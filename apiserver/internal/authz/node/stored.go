@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Stored finds an object as it is stored; an error where it can't.
+// Stored reads an object as it is stored now.
 type Stored func(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error)
 
 var (
@@ -50,7 +50,7 @@ func nodeOfSlice(obj core.Object) string {
 	return ""
 }
 
-// volume: a pod of the node has the claim that the volume is bound to.
+// volume: a pod of the node uses the claim that the volume is bound to.
 func volume(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	obj, err := a.Stored(ctx, volumes, "", at.Name)
 	if err != nil {
@@ -79,8 +79,9 @@ func secret(ctx context.Context, a *Authorizer, node string, at *authz.Attribute
 	return reason
 }
 
-// volumeHasSecret looks at the volume that a claim is bound to. What a claim
-// says is its owner's word: the volume has to say the same.
+// volumeHasSecret looks at the volume that a claim is bound to. A claim's
+// binding alone proves nothing, since its owner can write it: the volume has to
+// name the claim, too.
 func (a *Authorizer) volumeHasSecret(ctx context.Context, namespace, claim string, secret corev1.SecretReference) bool {
 	obj, err := a.Stored(ctx, claims, namespace, claim)
 	if err != nil {

@@ -60,7 +60,7 @@ func because(b binding, s subject) string {
 }
 
 // RulesFor implements authz.RuleResolver: all rules that apply to user in
-// namespace. The error is Dangling, and the rules are all that there are.
+// namespace. If the error is Dangling, the rules are complete.
 func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	index := a.index.Load()
@@ -75,7 +75,7 @@ func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace s
 }
 
 // RulesOf returns the rules of the role that a binding in namespace refers to;
-// false where there is no such role.
+// false if there is no such role.
 func (a *Authorizer) RulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
 	return a.index.Load().rulesOf(binding{namespace: namespace, role: ref})
 }

@@ -6,8 +6,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Compact joins rules about one thing, so that each is listed once with all of
-// its verbs. What it is given has been cut down by validation.Covers.
+// Compact joins rules about the same resource, so that each is listed once with
+// all its verbs. validation.Covers has already split and reduced its input.
 func Compact(atoms []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	type thing struct{ group, resource, name string }
 	var out []rbacv1.PolicyRule

@@ -10,14 +10,14 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Dangling are the roles that are not there, of bindings that somebody is a
-// subject of: who was refused is to learn that a right may have been meant.
+// Dangling are missing roles of bindings whose subject a user is: a refused
+// user should learn that a right may have been intended.
 type Dangling []rbacv1.RoleRef
 
-// Error says it of one role as of several, by what they are.
+// Error names the missing roles.
 func (d Dangling) Error() string { return d.say("") }
 
-// Stored says it by where they should have been stored.
+// Stored names where they should have been stored.
 func (d Dangling) Stored() string { return d.say("s") }
 
 func (d Dangling) say(plural string) string {
@@ -34,7 +34,8 @@ func (d Dangling) say(plural string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// dangling are those of user's bindings in namespace ("" for the cluster scope).
+// dangling are the missing roles of user's bindings in namespace ("" for the cluster
+// scope).
 func (x *index) dangling(user *request.User, namespace string) Dangling {
 	var out Dangling
 	find := func(b binding, _ subject) bool {

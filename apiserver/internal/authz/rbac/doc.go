@@ -1,6 +1,6 @@
 // Package rbac decides by roles and bindings (Kubernetes docs, "Using RBAC
-// Authorization"). It keeps an index of all rules by subject in memory, current
-// from the stores' watches, so that a decision costs no look-up elsewhere.
+// Authorization"). It keeps an index of all rules by subject in memory, updated
+// from the stores' watches, so that a decision needs no look-up elsewhere.
 //
 // The authorization chain, rules reviews and the check against privilege
 // escalation call it. It writes nothing; package bootstrap stores what every

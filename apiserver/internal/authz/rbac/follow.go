@@ -17,7 +17,7 @@ type Sources struct {
 	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings facts.Source
 }
 
-// Follower keeps an Authorizer's policy what the stores say it is.
+// Follower keeps an Authorizer's policy in step with the stores.
 type Follower struct {
 	authorizer          *Authorizer
 	changed             chan struct{}
@@ -45,7 +45,7 @@ func mirror[T core.Object](f *Follower, source facts.Source, clock clock.Clock, 
 	return m
 }
 
-// mark asks for a new index; many changes at once make one.
+// mark requests a new index; many changes at once result in one.
 func (f *Follower) mark() {
 	select {
 	case f.changed <- struct{}{}:
@@ -53,7 +53,7 @@ func (f *Follower) mark() {
 	}
 }
 
-// Synced is closed when the authorizer first has everything that is stored.
+// Synced is closed once the authorizer has everything that is stored.
 func (f *Follower) Synced() <-chan struct{} { return f.synced }
 
 // Run follows the stores until ctx ends.

@@ -7,7 +7,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Policy is everything that is stored of roles and bindings at one moment.
+// Policy is all stored roles and bindings at one moment.
 type Policy struct {
 	Roles               []*rbacv1.Role
 	RoleBindings        []*rbacv1.RoleBinding
@@ -75,7 +75,7 @@ func (x *index) bind(subjects []rbacv1.Subject, b binding) {
 				namespace = b.namespace
 			}
 			if namespace == "" {
-				continue // a cluster role binding has to say where the account is
+				continue // a cluster role binding has to name the account's namespace
 			}
 			key = subject{name: core.ServiceAccountPrefix + namespace + ":" + s.Name}
 		default:
@@ -85,7 +85,7 @@ func (x *index) bind(subjects []rbacv1.Subject, b binding) {
 	}
 }
 
-// rulesOf returns what a reference refers to; false where it dangles.
+// rulesOf returns the rules of a referenced role; false if it does not exist.
 func (x *index) rulesOf(b binding) ([]rbacv1.PolicyRule, bool) {
 	switch b.role.Kind {
 	case "ClusterRole":
@@ -98,7 +98,7 @@ func (x *index) rulesOf(b binding) ([]rbacv1.PolicyRule, bool) {
 	return nil, false
 }
 
-// visit calls f with each rule that applies to user in namespace ("" for the
+// visit calls f for each rule that applies to user in namespace ("" for the
 // cluster scope), until f returns false.
 func (x *index) visit(user *request.User, namespace string, f func(b binding, s subject, rule *rbacv1.PolicyRule) bool) {
 	if !x.visitScope(user, "", f) || namespace == "" {
@@ -119,8 +119,8 @@ func (x *index) visitScope(user *request.User, namespace string, f func(binding,
 	})
 }
 
-// visitBindings calls f with each binding of one scope that user is a subject
-// of, until f returns false.
+// visitBindings calls f for each binding of one scope whose subject user is,
+// until f returns false.
 func (x *index) visitBindings(user *request.User, namespace string, f func(binding, subject) bool) bool {
 	bySubject := x.bindings[namespace]
 	if len(bySubject) == 0 {

@@ -9,7 +9,7 @@ import (
 	"kctl/apiserver/internal/authz"
 )
 
-// allows tells whether one rule allows what a asks for.
+// allows reports whether one rule allows a.
 func allows(rule *rbacv1.PolicyRule, a *authz.Attributes) bool {
 	if !hasOrAll(rule.Verbs, a.Verb) {
 		return false
@@ -26,8 +26,8 @@ func hasOrAll(set []string, want string) bool {
 	return slices.Contains(set, rbacv1.VerbAll) || slices.Contains(set, want)
 }
 
-// resourceMatches knows "pods", "pods/log", "*/log" and "*". A rule for pods
-// says nothing of their subresources.
+// resourceMatches understands "pods", "pods/log", "*/log" and "*". A rule for
+// pods does not cover their subresources.
 func resourceMatches(resources []string, resource, subresource string) bool {
 	for _, r := range resources {
 		if r == rbacv1.ResourceAll {
@@ -46,8 +46,8 @@ func resourceMatches(resources []string, resource, subresource string) bool {
 	return false
 }
 
-// nameMatches: a rule without names is about all of them, one with names is
-// not about requests that name nothing.
+// nameMatches reports whether a rule covers a name: one without names covers
+// all, one with names does not cover requests without a name.
 func nameMatches(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }

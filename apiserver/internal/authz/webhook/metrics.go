@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are upstream's of authorization webhooks, for all of them.
+// Metrics are upstream's metrics of authorization webhooks, for all of them.
 type Metrics struct {
 	asked, open, excluded, unmatched *prometheus.CounterVec
 	took                             *prometheus.HistogramVec
@@ -32,7 +32,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// answered counts a question that ended with err after so long.
+// answered counts a question that ended with err after a duration.
 func (a *Authorizer) answered(err error, after time.Duration) {
 	m, result := a.options.Metrics, "success"
 	switch {
@@ -52,8 +52,8 @@ func (a *Authorizer) answered(err error, after time.Duration) {
 	}
 }
 
-// passed counts a request about which the service was not asked, for its
-// conditions exclude it or, with an error, can't be told.
+// passed counts a request about which the service was not asked, because its
+// conditions exclude it or, with an error, could not be evaluated.
 func (a *Authorizer) passed(err error) {
 	m := a.options.Metrics
 	if m == nil {

@@ -9,7 +9,7 @@ import (
 	"kctl/apiserver/internal/authz"
 )
 
-// specOf puts what a decision is about as a review does.
+// specOf returns a decision's attributes as the spec of a review.
 func specOf(a *authz.Attributes) authorizationv1.SubjectAccessReviewSpec {
 	var spec authorizationv1.SubjectAccessReviewSpec
 	if u := a.User; u != nil {

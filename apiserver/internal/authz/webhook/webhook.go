@@ -29,17 +29,17 @@ type Options struct {
 	Clock                  clock.PassiveClock
 	// Timeout bounds one question; 0 is the service's own.
 	Timeout time.Duration
-	// Match tells which requests the service is asked about; nil for all.
+	// Match reports whether the service is asked about a request; nil for all.
 	Match func(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (bool, error)
-	// Name is told in Metrics; nil for none.
+	// Name appears in Metrics; nil for none.
 	Name    string
 	Metrics *Metrics
-	// FailClosed: what the service can't be asked about is denied.
+	// FailClosed: requests are denied if the service can't be asked.
 	FailClosed bool
 }
 
-// maxRemembered is the size of the longest question whose answer is
-// remembered: names in a request can be made long to fill the memory.
+// maxRemembered is the size of the largest question whose answer is cached:
+// long names in requests could fill the memory.
 const maxRemembered = 10_000
 
 // Authorizer is the Webhook authorization mode.
@@ -97,8 +97,8 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	return authz.NoOpinion, status.Reason, nil
 }
 
-// failed is the decision where the service was not asked: because of err, or,
-// where that is nil, because the request is none of its business.
+// failed is the decision if the service was not asked: because of err or, if
+// that is nil, because its conditions exclude the request.
 func (a *Authorizer) failed(err error) (authz.Decision, string, error) {
 	if err != nil && a.options.FailClosed {
 		return authz.Deny, "", err
@@ -106,7 +106,7 @@ func (a *Authorizer) failed(err error) (authz.Decision, string, error) {
 	return authz.NoOpinion, "", err
 }
 
-// RulesFor implements authz.RuleResolver: the rules are elsewhere.
+// RulesFor implements authz.RuleResolver: the service's rules are unknown.
 func (a *Authorizer) RulesFor(context.Context, *request.User, string) ([]rbacv1.PolicyRule, error) {
 	return nil, authz.NoRules("webhook")
 }
@@ -133,7 +133,7 @@ func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccess
 	return answer.Status, nil
 }
 
-// oldReview is the review as v1beta1 has it, where groups are called "group".
+// oldReview is the review in v1beta1, where groups are called "group".
 type oldReview struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -144,6 +144,6 @@ type oldReview struct {
 type oldSpec struct {
 	authorizationv1.SubjectAccessReviewSpec `json:",inline"`
 
-	Hidden *struct{} `json:"groups,omitempty"` // stands before the embedded one
+	Hidden *struct{} `json:"groups,omitempty"` // takes precedence over the embedded one
 	Groups []string  `json:"group,omitempty"`
 }

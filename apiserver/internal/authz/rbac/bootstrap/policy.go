@@ -16,7 +16,7 @@ import (
 //go:embed policy.txt
 var text string
 
-// policy is what policy.txt says.
+// policy is the content of policy.txt.
 type policy struct {
 	clusterRoles        []*rbacv1.ClusterRole
 	clusterRoleBindings []*rbacv1.ClusterRoleBinding
@@ -37,7 +37,7 @@ var (
 	errNoRole = errors.New("a rule of no role")
 )
 
-// parse reads the form that policy.txt describes.
+// parse reads the format that policy.txt describes.
 func parse(text string) (*policy, error) {
 	p := &policy{}
 	number := 0
@@ -167,7 +167,7 @@ func subjectsOf(words []string) ([]rbacv1.Subject, error) {
 	return subjects, nil
 }
 
-// verbs are the words that stand for several.
+// verbs are the words that stand for several verbs.
 var verbs = map[string][]string{
 	"read":      {"get", "list", "watch"},
 	"write":     {"create", "delete", "deletecollection", "patch", "update"},

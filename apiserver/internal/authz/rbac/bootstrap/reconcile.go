@@ -27,12 +27,12 @@ type Store interface {
 // Stores are the stores of the RBAC kinds.
 type Stores struct{ Roles, RoleBindings, ClusterRoles, ClusterRoleBindings Store }
 
-// atOnce is how many objects are written side by side: on an empty store there
-// are some 150, and each waits for a disk.
+// atOnce is how many objects are written concurrently: an empty store needs
+// some 150, and each write waits for a disk.
 const atOnce = 32
 
-// Reconcile brings what is stored up to the policy of every cluster. It may run
-// in several servers at once.
+// Reconcile brings the stored objects up to the policy of every cluster. It may
+// run in several servers at once.
 func Reconcile(ctx context.Context, s Stores) error {
 	p, err := parse(text)
 	if err != nil {
@@ -55,9 +55,9 @@ func Reconcile(ctx context.Context, s Stores) error {
 	return group.Wait()
 }
 
-// ensure creates want, or merges it into what is stored. merge changes have;
-// it returns false where have can't become what is wanted and has to be made
-// anew.
+// ensure creates want, or merges it into the stored object. merge changes have;
+// it returns false if have can't be changed that way and has to be created
+// again.
 func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(have, want T) bool) error {
 	create := func() error {
 		_, err := store.Create(ctx, want.DeepCopyObject().(T), registry.Admit{}, &metav1.CreateOptions{})
@@ -79,7 +79,7 @@ func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(
 			return have, nil
 		}
 		addMeta(have, want)
-		return have, nil // a store does not write what is the same
+		return have, nil // a store does not write an unchanged object
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -128,7 +128,7 @@ func mergeClusterRole(have, want *rbacv1.ClusterRole) bool {
 func mergeRole(have, want *rbacv1.Role) bool { return mergeRules(&have.Rules, want.Rules) }
 
 func mergeRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) bool {
-	if equality.Semantic.DeepEqual(*have, want) { // as after most starts, and far quicker told than by Covers
+	if equality.Semantic.DeepEqual(*have, want) { // the usual case at a start, found far faster than by Covers
 		return true
 	}
 	_, missing := validation.Covers(*have, want)
@@ -144,7 +144,7 @@ func mergeRoleBinding(have, want *rbacv1.RoleBinding) bool {
 	return mergeSubjects(have.RoleRef, want.RoleRef, &have.Subjects, want.Subjects)
 }
 
-// mergeSubjects: what a binding refers to can't be changed.
+// mergeSubjects adds subjects; a binding's role can't be changed.
 func mergeSubjects(haveRef, wantRef rbacv1.RoleRef, have *[]rbacv1.Subject, want []rbacv1.Subject) bool {
 	if haveRef != wantRef {
 		return false
