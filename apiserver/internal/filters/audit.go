@@ -19,11 +19,11 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// auditKey is where the chain's context keeps that a request was judged.
+// auditKey is the context key of a request's audit state.
 const auditKey = "audited"
 
-// AuditRefused stands before authentication and writes down who did not get
-// through it: there is no user yet to judge such a request by.
+// AuditRefused comes before authentication and records requests that fail it:
+// they have no user by which the policy could select them.
 func AuditRefused(a *audit.Auditor) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Next()
@@ -39,8 +39,7 @@ func AuditRefused(a *audit.Auditor) gin.HandlerFunc {
 	}
 }
 
-// Audit stands behind authentication and writes down what is asked for and
-// what comes of it.
+// Audit comes after authentication and records requests and their outcome.
 func Audit(a *audit.Auditor) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Set(auditKey, true)
@@ -88,7 +87,7 @@ type readAlong struct {
 	io.Closer
 }
 
-// auditWriter sees the answer on its way to the client.
+// auditWriter observes the answer on its way to the client.
 type auditWriter struct {
 	gin.ResponseWriter
 	gin    *gin.Context
@@ -105,7 +104,7 @@ type auditWriter struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *auditWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// identify says as whom the request was made, where that is somebody else.
+// identify records the impersonated user, if there is one.
 func (w *auditWriter) identify(e *audit.Event) {
 	if as := request.UserFrom(w.gin.Request.Context()); as != w.user {
 		e.ImpersonatedUser = as
@@ -130,8 +129,8 @@ func (w *auditWriter) code() int {
 	return w.Status()
 }
 
-// keeps reports whether the answer's body is looked at: one that is a Status is
-// short and becomes the event's.
+// keeps reports whether the answer's body is kept: a Status is short and
+// becomes part of the event.
 func (w *auditWriter) keeps() bool {
 	return w.keep || w.gin.Request.Method == http.MethodDelete || w.Status() >= http.StatusBadRequest
 }
@@ -193,8 +192,8 @@ func (w *auditWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.ResponseWriter.Hijack()
 }
 
-// AuditAdmission stands last in the admission chain and tells the audit which
-// object it is: its name may have been made up by the server.
+// AuditAdmission is last in the admission chain and records the object in the
+// audit event: the server may have generated its name.
 type AuditAdmission struct{}
 
 // Handles implements admission.Plugin.

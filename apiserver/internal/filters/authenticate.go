@@ -17,9 +17,9 @@ import (
 	"kctl/proto/relay"
 )
 
-// Authenticate finds out who asks, or answers 401. What proved it does not
-// travel further: handlers that pass requests on must not pass on a token, nor
-// what somebody wrote into the headers by which proxies name users.
+// Authenticate finds out who makes the request, or answers 401. It removes the
+// credentials: handlers that forward requests must not forward a token, nor
+// forged headers in which proxies name users.
 func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "authentication_attempts", Help: "Counter of authenticated attempts.",
@@ -29,8 +29,8 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 	return func(c *gin.Context) {
 		user, ok, err := authenticator.Authenticate(c.Request)
 		if c.Request.ProtoMajor == 2 && (!ok || user.Username == core.UserAnonymous) {
-			// One connection can ask for much at once. Strangers get one for each
-			// request, as with upstream (CVE-2023-44487).
+			// One connection can carry many requests at once. Unauthenticated clients
+			// get one request per connection, as with upstream (CVE-2023-44487).
 			c.Header("Connection", "close")
 		}
 		if err != nil || !ok {
@@ -59,8 +59,8 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 	}
 }
 
-// sampled keeps strangers from filling the log: ten lines a second, then one
-// of a hundred.
+// sampled keeps unauthenticated clients from filling the log: ten lines a
+// second, then one in a hundred.
 func sampled(logger *zap.Logger) *zap.Logger {
 	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 100)

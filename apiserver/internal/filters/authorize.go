@@ -17,7 +17,7 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Authorize lets through what somebody allows, and answers 403 to the rest.
+// Authorize lets allowed requests through, and answers 403 to the others.
 func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
@@ -42,8 +42,8 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 	}
 }
 
-// severity is that of an authorizer's error: clients that come while the server
-// starts are told to come again, which is nothing to worry about.
+// severity is the log level of an authorizer's error: that clients are told to
+// retry while the server starts is no cause for concern.
 func severity(err error) zapcore.Level {
 	if errors.Is(err, authz.ErrStarting) {
 		return zapcore.DebugLevel
@@ -51,7 +51,7 @@ func severity(err error) zapcore.Level {
 	return zapcore.ErrorLevel
 }
 
-// word is a decision as audit events tell it.
+// word is a decision as audit events name it.
 func word(d authz.Decision) string {
 	if d == authz.Allow {
 		return "allow"
@@ -59,8 +59,8 @@ func word(d authz.Decision) string {
 	return "forbid"
 }
 
-// attributesOf asks for what the request asks for; but whoever may get a pod
-// may see its trace.
+// attributesOf are the attributes of the request; a user who may get a pod may
+// also see its trace.
 func attributesOf(user *request.User, info *request.Info) *authz.Attributes {
 	namespace, name, ok := tracedPod(info.Path)
 	if !ok {
@@ -73,7 +73,7 @@ func attributesOf(user *request.User, info *request.Info) *authz.Attributes {
 	}}
 }
 
-// tracedPod reads the pod's name off a path of a trace.
+// tracedPod returns the pod's name in the path of a trace.
 func tracedPod(path string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/debug/relay/namespaces/")
 	if !ok {

@@ -14,9 +14,9 @@ const (
 	maxAuditID    = 64
 )
 
-// Begin reads what the request asks for and makes the places where later links
-// leave things. A client's own audit id is kept, so that a request can be
-// followed through a proxy.
+// Begin parses the request's path and prepares the context for later links. A
+// client's own audit id is kept, so that a request can be followed through a
+// proxy.
 func Begin(clock clock.PassiveClock) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		id := c.GetHeader(auditIDHeader)
@@ -24,8 +24,8 @@ func Begin(clock clock.PassiveClock) gin.HandlerFunc {
 			id = uuid.NewString()
 		}
 		c.Header(auditIDHeader, id)
-		// What is answered is for who asked and may be old at once; the few
-		// documents that may be kept say so.
+		// Answers are private and may be outdated at once; the few documents that may
+		// be cached say so.
 		c.Header("Cache-Control", "no-cache, private")
 		a := &request.Arrival{ID: id, At: clock.Now(), Info: request.Parse(c.Request), Stamps: &relay.Recorder{}, Warnings: &request.Warnings{}}
 		a.Stamps.Stamp(relay.ServerReceived, a.At)

@@ -17,9 +17,9 @@ const (
 	corsExposed = "Date"
 )
 
-// CORS lets web pages of the allowed origins use the API. It answers the
-// question that browsers ask beforehand, which carries no credentials, and so
-// stands before authentication.
+// CORS lets web pages of the allowed origins use the API. It answers browsers'
+// preflight requests, which carry no credentials, so it comes before
+// authentication.
 func CORS(allowed []*regexp.Regexp) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		origin := c.GetHeader("Origin")

@@ -15,28 +15,27 @@ import (
 	"kctl/proto/core"
 )
 
-// constraint is one way to act as somebody that is bound to what is then done
+// constraint is one way of impersonation that is limited to certain actions
 // (Kubernetes docs, "User Impersonation", constrained impersonation; KEP-5284).
 type constraint struct {
 	verb string
 	// who acts, as authorizers see them.
 	who *request.User
-	// asks are the rights to act as this user, beside that to do so here.
+	// asks are the rights to act as this user, besides the right to do so for this action.
 	asks []request.Info
-	// groups are those that the user has by being who they are.
+	// groups are those that the user has by identity.
 	groups []string
 }
 
-// The extra values by which an account says on which node it runs, and what
-// stands in their place where it acts as that node: which account it is counts,
-// not which pod.
+// The extra values that name the node on which an account's pod runs, and what
+// replaces them if it acts as that node: the account matters, not the pod.
 const (
 	extraNodeName           = "authentication.kubernetes.io/node-name"
 	extraAssociatedNodeKeys = "authentication.kubernetes.io/associated-node-keys"
 )
 
 // constraintsOf are the ways in which who may act as wanted, the narrowest first.
-// Nodes and service accounts have no more to them than their names.
+// Nodes and service accounts are fully described by their names.
 func constraintsOf(who, wanted *request.User) []constraint {
 	bare := len(wanted.Groups) == 0 && wanted.UID == "" && len(wanted.Extra) == 0
 	if node, ok := strings.CutPrefix(wanted.Username, core.UserNodePrefix); ok && node != "" {
@@ -79,15 +78,15 @@ func asking(verb, resource, namespace, name string) request.Info {
 	}
 }
 
-// on is the right to act as somebody in doing what a request asks for.
+// on is the right to impersonate for the action of a request.
 func (c constraint) on(asked *authz.Attributes) request.Info {
 	info := asked.Info
 	info.Verb = strings.Replace(c.verb, "impersonate:", "impersonate-on:", 1) + ":" + info.Verb
 	return info
 }
 
-// never is why nobody may act with what a right is asked for, whoever they are;
-// "" if that is for the rules to say.
+// never is why no user may have a right, whatever the rules; "" if the rules
+// decide.
 func never(ask request.Info) (at request.Info, reason string) {
 	switch {
 	case ask.ResourceName == "groups" && ask.Name == core.GroupMasters:

@@ -11,9 +11,9 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Deadline ends requests that take longer than limit, or than the shorter
-// timeout that the client asked for. Long-running ones end when draining does,
-// so that their clients go to another server.
+// Deadline ends requests that take longer than limit, or than a shorter timeout
+// that the client asked for. Long-running ones end with draining, so that their
+// clients go to another server.
 func Deadline(limit time.Duration, draining context.Context) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()

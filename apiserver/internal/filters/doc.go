@@ -1,6 +1,5 @@
-// Package filters holds the links of the chain that every request passes
-// before a handler sees it. In order, outermost first (chain.go of the server has
-// it as it is run):
+// Package filters holds the links of the chain that every request passes before a
+// handler sees it. In order, outermost first (the server's chain.go builds it):
 //
 //	Begin           what is asked for, audit id, where warnings and stamps go
 //	Observe         access log and metrics, after everything else is done
@@ -21,8 +20,8 @@
 //	Names           no namespace or object is called like a step of a path
 //	Relay           keeps the stamps of pods' relays
 //
-// Both limits stand behind authentication, as upstream's do, so that
-// system:masters get through when everybody else has to wait.
+// Both limits come after authentication, as upstream's do, so that
+// system:masters get through when all others have to wait.
 //
 // The server puts the chain together. Filters decide on the request as a whole
 // and never on the object in it: that is admission's business.

@@ -16,26 +16,25 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Headers say by which objects a request was placed: by their uids, which
-// tell nothing to those who may not see the objects.
+// Headers name the objects by which a request was classified, by their uids,
+// which reveal nothing to users who may not see the objects.
 const (
 	schemaHeader = "X-Kubernetes-Pf-Flowschema-Uid"
 	levelHeader  = "X-Kubernetes-Pf-Prioritylevel-Uid"
 )
 
-// FairnessOptions are what Fairness goes by.
+// FairnessOptions are what Fairness needs.
 type FairnessOptions struct {
 	Controller *fairness.Controller
-	// Count tells how many objects a list is of, no more than most.
+	// Count returns how many objects a list has, counting no further than most.
 	Count    func(info *request.Info, most int) int
 	Timeout  time.Duration // of requests
 	Registry prometheus.Registerer
 }
 
-// Fairness lets requests through as their priority levels have seats for them,
-// after a while of waiting maybe, and answers 429 to those that there is none
-// for. Watches keep theirs until they have sent what was there at first, and
-// streams need none.
+// Fairness lets requests through when their priority levels have seats for
+// them, possibly after waiting, and answers 429 if there are none. Watches keep
+// their seats until they have sent the initial events; streams need none.
 func Fairness(o FairnessOptions) gin.HandlerFunc {
 	inFlight := newInFlight(o.Registry)
 	reading, mutating := inFlight.WithLabelValues(readOnlyKind), inFlight.WithLabelValues(mutatingKind)
@@ -76,13 +75,13 @@ func Fairness(o FairnessOptions) gin.HandlerFunc {
 	}
 }
 
-// mark sets the headers. Their values are shared, and nobody adds to them.
+// mark sets the headers. Their values are shared and must not be appended to.
 func mark(h http.Header, t *fairness.Ticket) {
 	h[schemaHeader], h[levelHeader] = t.SchemaID(), t.LevelID()
 }
 
-// patience is how long a request waits at most for others before it: a quarter
-// of the time that it has, as upstream's do, and of what requests may have.
+// patience is how long a request waits at most: a quarter of its time, as with
+// upstream, and of the time that requests may take.
 func patience(ctx context.Context, wait time.Duration) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(wait, time.Until(deadline)/4)
@@ -90,7 +89,7 @@ func patience(ctx context.Context, wait time.Duration) time.Duration {
 	return wait
 }
 
-// seats is what a request costs: lists, by how many objects they are of.
+// seats is what a request costs; for lists it depends on the number of objects.
 func (o *FairnessOptions) seats(c *gin.Context, info *request.Info) int {
 	if info.Verb != "list" || info.Name != "" {
 		return 1

@@ -21,8 +21,8 @@ import (
 )
 
 // Impersonate lets users act as others (Kubernetes docs, "User impersonation":
-// kubectl --as) where they are allowed to do so in what they do here, or to
-// "impersonate" them whatever they do.
+// kubectl --as) if they may do so for this action, or may "impersonate" them
+// for all.
 func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFunc {
 	i := &impersonation{authorizer: authorizer}
 	return func(c *gin.Context) {
@@ -56,9 +56,9 @@ func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFun
 
 type impersonation struct{ authorizer authz.Authorizer }
 
-// allowed tells whether who may act as wanted, and gives wanted the groups that
-// come with it. Of several refusals that of the narrowest way is told by which who may
-// do what is asked at all: elsewhere it is the plain right that is missing.
+// allowed reports whether who may act as wanted, and adds the implied groups to
+// wanted. Of several refusals, it returns that of the narrowest way for which who has
+// the right to the action itself; otherwise the plain right is what is missing.
 func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) error {
 	var refusal error
 	asked := attributesOf(who, request.InfoFrom(ctx))
@@ -69,7 +69,7 @@ func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) 
 			audit.Impersonation(ctx, way.verb)
 			return nil
 		}
-		if refusal == nil && (open || errors.Is(err, authz.ErrStarting)) { // who asks again later may be allowed
+		if refusal == nil && (open || errors.Is(err, authz.ErrStarting)) { // a later attempt may be allowed
 			refusal = err
 		}
 	}
@@ -84,8 +84,8 @@ func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) 
 	return nil
 }
 
-// constrained asks for the rights to go one way; open tells whether what is asked may
-// be done on it, whomever it is for.
+// constrained checks the rights for one way; open reports whether the action is
+// permitted that way, whoever the user.
 func (i *impersonation) constrained(ctx context.Context, way constraint, asked *authz.Attributes) (open bool, err error) {
 	if err := i.may(ctx, way.who, way.on(asked)); err != nil {
 		return false, err
@@ -113,7 +113,7 @@ func (i *impersonation) may(ctx context.Context, who *request.User, ask request.
 	return authz.Forbidden(attributes, reason)
 }
 
-// impersonated reads whom a request wants to act as; nil for nobody else.
+// impersonated reads the user that a request wants to act as; nil if there is none.
 func impersonated(header http.Header) (*request.User, error) {
 	user := &request.User{
 		Username: header.Get(authenticationv1.ImpersonateUserHeader),
@@ -141,7 +141,7 @@ func impersonated(header http.Header) (*request.User, error) {
 	return nil, nil
 }
 
-// unconstrained is what who acts as user has to be allowed, whatever they do.
+// unconstrained are the rights needed to act as user for all actions.
 func unconstrained(user *request.User) []request.Info {
 	asks := impersonations(user, func(resource, subresource, name string) request.Info {
 		info := asking("impersonate", resource, "", name)
@@ -158,7 +158,7 @@ func unconstrained(user *request.User) []request.Info {
 	return asks
 }
 
-// impersonations are the rights to each part of a user, the name's first.
+// impersonations are the rights for each part of a user, the name first.
 func impersonations(user *request.User, ask func(resource, subresource, name string) request.Info) []request.Info {
 	out := []request.Info{ask("users", "", user.Username)}
 	if user.UID != "" {
@@ -184,8 +184,8 @@ func serviceAccountOf(user string) (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
-// complete adds the groups that authentication would have added. Whoever is said
-// to be unauthenticated stays so.
+// complete adds the groups that authentication would have added, unless the user
+// is declared unauthenticated.
 func complete(user *request.User) {
 	if namespace, _, ok := serviceAccountOf(user.Username); ok && len(user.Groups) == 0 {
 		user.Groups = []string{core.GroupServiceAccounts, core.GroupServiceAccounts + ":" + namespace}

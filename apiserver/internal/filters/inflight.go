@@ -13,10 +13,10 @@ import (
 	"kctl/proto/core"
 )
 
-// retryAfterSeconds is what a client that has to wait is told.
+// retryAfterSeconds is the delay that refused clients are told.
 const retryAfterSeconds = 1
 
-// Kinds of requests, as metrics tell them apart.
+// Kinds of requests, as metrics distinguish them.
 const (
 	readOnlyKind = "readOnly"
 	mutatingKind = "mutating"
@@ -31,16 +31,16 @@ func newInFlight(registry prometheus.Registerer) *prometheus.GaugeVec {
 	return current
 }
 
-// tooMany is the answer to a request that there is no room for, in upstream's
+// tooMany is the answer to a request for which there is no room, in upstream's
 // words.
 func tooMany() error {
 	return apierrors.NewTooManyRequests("Too many requests, please try again later.", retryAfterSeconds)
 }
 
-// InFlight answers 429 when as many requests as allowed are being served
-// already; zero means no limit. Requests that may change something have a pool
+// InFlight answers 429 when the allowed number of requests is already being
+// served; zero means no limit. Requests that may change something have a pool
 // of their own, so that readers can't keep writers out. Long-running requests
-// are not counted, and who is exempt gets through.
+// are not counted, and exempt users get through.
 func InFlight(readers, mutators int, registry prometheus.Registerer) gin.HandlerFunc {
 	current := newInFlight(registry)
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -75,9 +75,9 @@ func InFlight(readers, mutators int, registry prometheus.Registerer) gin.Handler
 	}
 }
 
-// exempt lets system:masters through, who may have to mend the cluster, and the
-// leases of its own programs: a crowd of others must not make nodes look dead
-// and leaders step down.
+// exempt lets system:masters through, who may have to repair the cluster, and
+// the leases of the cluster's own programs: a crowd of other requests must not
+// make nodes look dead and leaders step down.
 func exempt(user *request.User, info *request.Info) bool {
 	if authz.IsMaster(user) {
 		return true
@@ -88,7 +88,7 @@ func exempt(user *request.User, info *request.Info) bool {
 	return slices.Contains(user.Groups, core.GroupNodes) || strings.HasPrefix(user.Username, "system:kube-")
 }
 
-// pool counts with a channel of tokens; without one it counts nothing out.
+// pool limits with a channel of tokens; without one there is no limit.
 type pool struct {
 	tokens  chan struct{}
 	current prometheus.Gauge

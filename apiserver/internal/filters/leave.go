@@ -12,8 +12,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Goaway asks an HTTP/2 client, by chance, to connect anew: through a load
-// balancer it comes to another server, perhaps. Its other requests go on.
+// Goaway asks an HTTP/2 client, at random, to reconnect: a load balancer may
+// then send it to another server. Its other requests go on.
 func Goaway(chance float64) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if c.Request.ProtoMajor == 2 && rand.Float64() < chance {
@@ -23,12 +23,12 @@ func Goaway(chance float64) gin.HandlerFunc {
 	}
 }
 
-// drainRetrySeconds is what clients of a server that ends are told to wait.
+// drainRetrySeconds is the delay that clients of a stopping server are told.
 const drainRetrySeconds = 5
 
-// Drain counts the requests that a server has to finish before it ends, and
-// turns away those that come after draining has ended. It is safe for
-// concurrent use.
+// Drain counts the requests that a server has to finish before it stops, and
+// refuses those that come after draining has ended. It is safe for concurrent
+// use.
 type Drain struct {
 	mu      sync.Mutex
 	running int
@@ -98,8 +98,8 @@ func (d *Drain) settle() {
 	}
 }
 
-// Wait turns new requests away, and waits until those under way have ended or
-// ctx does.
+// Wait refuses new requests, and waits until those in flight have ended or ctx
+// does.
 func (d *Drain) Wait(ctx context.Context) {
 	d.mu.Lock()
 	d.refuse = true

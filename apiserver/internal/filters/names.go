@@ -11,8 +11,9 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Names refuses what no object and no namespace is called: names that mean
-// something else in a path, here or in what stands before or behind the server.
+// Names refuses names that no object and no namespace can have because they
+// mean something else in a path, to this server or to proxies and servers
+// around it.
 func Names() gin.HandlerFunc {
 	return func(c *gin.Context) {
 		info := request.InfoFrom(c.Request.Context())

@@ -16,8 +16,8 @@ import (
 )
 
 // Observe writes one log line and counts each request, under upstream's metric
-// names so that dashboards carry over. served tells of resources that no route is
-// for whether they are served: custom ones come and go.
+// names so that dashboards carry over. served reports whether a resource without
+// a route is served: custom resources come and go.
 func Observe(registry prometheus.Registerer, clock clock.PassiveClock, served func(*request.Info) bool, logger *zap.Logger) gin.HandlerFunc {
 	m := newRequestMetrics(registry)
 	return func(c *gin.Context) {
@@ -62,8 +62,8 @@ func Observe(registry prometheus.Registerer, clock clock.PassiveClock, served fu
 	}
 }
 
-// remark counts what not every request has: a size, and that it is for something
-// deprecated or was ended by the server.
+// remark counts what not every request has: a size, a deprecated resource, or an
+// end forced by the server.
 func (m *requestMetrics) remark(c *gin.Context, known bool, labels []string) {
 	if known && (labels[0] == "GET" || labels[0] == "LIST") {
 		m.sizes.WithLabelValues(append(labels[:6:6], labels[7])...).Observe(float64(max(c.Writer.Size(), 0)))
@@ -96,9 +96,9 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_request_duration_seconds", Help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.5, 2, 3, 4, 6, 8, 10, 15, 20, 30, 45, 60},
-			// Who scrapes protobuf gets a native histogram beside the buckets
-			// (NativeHistograms, on in kube-apiserver since 1.37): a tenth more from
-			// one bucket to the next, in a bounded number of them.
+			// Protobuf scrapes also get a native histogram (NativeHistograms, on in
+			// kube-apiserver since 1.37): each bucket is a tenth larger than the one
+			// before, and their number is bounded.
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 		}, names),
 		own: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -123,8 +123,8 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 	return m
 }
 
-// labelsOf describes the request. Only resources that are served, known ones,
-// appear by name, so that clients can't make labels up.
+// labelsOf describes the request. Only served resources appear by name, so that
+// clients can't invent labels.
 func labelsOf(c *gin.Context, info *request.Info, known bool) []string {
 	labels := []string{metricVerb(c, info), "", "", "", "", "", "", "apiserver"}
 	if known {

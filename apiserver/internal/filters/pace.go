@@ -15,19 +15,19 @@ import (
 const answerTime = 10 * time.Second
 
 // Pace bounds how long a client may take to send its body and to read its
-// answer: one that does neither would keep its place among the requests in
-// flight for good. It stands before authentication, so that strangers are
-// bound too; streams are let off once it is known whose they are.
+// answer: one that does neither would occupy a place among the requests in
+// flight for ever. It comes before authentication, so that it also binds
+// unauthenticated clients; streams are exempted once their user is known.
 func Pace(limit time.Duration, logger *zap.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		connection := http.NewResponseController(c.Writer)
 		end := time.Now().Add(limit)
 		if c.Request.ContentLength != 0 {
-			// Not taken back in the end: the server reads on what is left of a
-			// body that was refused, and lifts the bound for the next request.
+			// Not reset at the end: the server reads the rest of a refused body, and
+			// lifts the bound for the next request.
 			try(connection.SetReadDeadline(end), logger)
 		}
-		// Later than the other: there has to be time to say that a body is late.
+		// Later than the read deadline: there has to be time to answer that a body is late.
 		try(connection.SetWriteDeadline(end.Add(answerTime)), logger)
 		c.Next()
 		if c.Request.ProtoMajor == 1 {
@@ -48,8 +48,8 @@ func Stream(logger *zap.Logger) gin.HandlerFunc {
 	}
 }
 
-// try notes a deadline that could not be set: the connection is gone or has
-// been handed to a stream.
+// try logs a deadline that could not be set: the connection is gone or has been
+// handed to a stream.
 func try(err error, logger *zap.Logger) {
 	if err != nil {
 		logger.Debug("no deadline for a connection", zap.Error(err))

@@ -17,8 +17,8 @@ import (
 	"kctl/proto/relay"
 )
 
-// Relay keeps the stamps that come with requests about pods, and the server's
-// own of those requests, once they have succeeded.
+// Relay keeps the stamps that come with successful requests about pods, and the
+// server's own stamps of those requests.
 func Relay(ring *trace.Ring, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		info := request.InfoFrom(c.Request.Context())
@@ -40,7 +40,7 @@ func Relay(ring *trace.Ring, clock clock.PassiveClock, logger *zap.Logger) gin.H
 	}
 }
 
-// aboutPod: creating it, binding it, and telling its status.
+// aboutPod: creating a pod, binding it, and updating its status.
 func aboutPod(info *request.Info) bool {
 	if !info.Resource || info.APIGroup != "" || info.ResourceName != core.Pods.Name || !info.Mutating() {
 		return false
@@ -54,8 +54,8 @@ func aboutPod(info *request.Info) bool {
 	return false
 }
 
-// passed is the pod that a request was about, and the server's own stamps of it: all
-// of a create's, and the end of a binding.
+// passed is the pod that a request was about, with the server's own stamps: all
+// those of a create, and the end of a binding.
 func passed(ctx context.Context, info *request.Info, clock clock.PassiveClock) (pod request.Stored, own []relay.Stamp) {
 	switch info.Subresource {
 	case "":

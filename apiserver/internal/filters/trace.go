@@ -11,9 +11,9 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Trace makes a span of each request, from when it arrived, named as
-// upstream's. It comes behind authentication: those who operate or monitor the cluster
-// say what is traced, of anybody else a fraction is.
+// Trace makes a span of each request, from its arrival, named as upstream's. It comes
+// after authentication: users who operate or monitor the cluster decide what is
+// traced; of other requests, a fraction is.
 func Trace(tracer *tracing.Tracer) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
@@ -30,8 +30,8 @@ func Trace(tracer *tracing.Tracer) gin.HandlerFunc {
 	}
 }
 
-// spanName is the method and the path, without the names of objects, so that alike
-// requests have the same.
+// spanName is the method and the path without names of objects, so that similar
+// requests have the same name.
 func spanName(method string, info *request.Info) string {
 	if !info.Resource {
 		return method

@@ -13,8 +13,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// How much of Warning headers one answer holds, and how much of each where all
-// don't go into that.
+// The size of all Warning headers of one answer, and the length to which each
+// is cut if they exceed it.
 const (
 	maxWarning     = 256
 	maxAllWarnings = 4 * 1024
@@ -24,8 +24,8 @@ const (
 // 5.5.7).
 const miscellaneous = 299
 
-// Warnings writes what was warned of into the answer's header, at the last
-// moment at which that is possible.
+// Warnings writes the request's warnings into the answer's header, at the last
+// possible moment.
 func Warnings() gin.HandlerFunc {
 	return func(c *gin.Context) {
 		w := &warningWriter{ResponseWriter: c.Writer, warnings: request.WarningsFrom(c.Request.Context())}
@@ -64,7 +64,7 @@ func (w *warningWriter) finish() {
 	for _, text := range all {
 		line, err := utilnet.NewWarningHeader(miscellaneous, "-", clean(text, each))
 		if err != nil {
-			continue // of what clean leaves over, nothing is refused
+			continue // nothing that clean returns is refused
 		}
 		if room -= len(line); room < 0 {
 			return
@@ -73,8 +73,8 @@ func (w *warningWriter) finish() {
 	}
 }
 
-// clean keeps a warning to one line of at most so many bytes, as the header's
-// form demands (RFC 7234, 5.5). Webhooks may say anything.
+// clean reduces a warning to one line of a maximum length, as the header's
+// format requires (RFC 7234, 5.5). Webhooks may send anything.
 func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
