@@ -10,7 +10,7 @@ import (
 	"kctl/proto/daemon"
 )
 
-// hollowCommand runs many nodes that only seem to run pods.
+// hollowCommand runs many nodes that only simulate running pods.
 func hollowCommand() *cobra.Command {
 	o, log, memory := hollow.DefaultOptions(), daemon.LogOptions{}, ""
 	cmd := &cobra.Command{

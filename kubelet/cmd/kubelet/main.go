@@ -33,8 +33,9 @@ func main() {
 			if err := c.Process.Apply(logger); err != nil {
 				return err
 			}
-			// Containers that are not root's read what is written for them (/etc/hosts,
-			// volumes' files), whatever the shell that started this thought of others.
+			// Containers of users other than root must be able to read what is written
+			// for them (/etc/hosts, volumes' files), whatever umask the starting shell
+			// had.
 			syscall.Umask(0o022)
 			k, err := kubelet.New(cmd.Context(), c, logger, daemon.NewRegistry())
 			if err != nil {
