@@ -17,17 +17,17 @@ import (
 type Decision struct {
 	Admitted        bool
 	Reason, Message string
-	// NoRoom is the resource of which the node has too little left, where that is
-	// all that speaks against the pod.
+	// NoRoom is the resource that the node has too little of, if that is the only
+	// objection to the pod.
 	NoRoom corev1.ResourceName
 }
 
-// Refuse is the decision against a pod.
+// Refuse returns a decision against a pod.
 func Refuse(reason, format string, args ...any) Decision {
 	return Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Reasons of refusals, as upstream writes them where it has them.
+// Reasons of refusals, upstream's where it has them.
 const (
 	reasonNodeAffinity = "NodeAffinity"
 	reasonNodeName     = "NodeName"
@@ -43,8 +43,9 @@ const (
 // Check tells why a pod asks for something that can't be done.
 type Check func(pod *core.Pod) error
 
-// Pod decides about a pod beside others that run on the node already. static
-// says that it does not come from the API, so that no scheduler chose the node.
+// Pod decides about a pod, given the others that already run on the node.
+// static says that it does not come from the API, so that no scheduler chose
+// the node.
 func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks ...Check) Decision {
 	for _, check := range checks {
 		if err := check(pod); err != nil {
@@ -69,8 +70,8 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 	return fits(pod, others, node.Status.Allocatable)
 }
 
-// untolerated finds a taint by which pods are driven from the node. The others
-// only keep schedulers from choosing it.
+// untolerated finds a taint that evicts pods from the node. Other taints only
+// keep schedulers from choosing it.
 func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
 	for i := range taints {
 		tolerated := taints[i].Effect != corev1.TaintEffectNoExecute
@@ -101,7 +102,7 @@ func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) De
 	for _, name := range sortedNames(requests) {
 		request, taken, has := requests[name], used[name], allocatable[name]
 		if _, known := allocatable[name]; request.IsZero() || !known && extended(name) {
-			continue // a resource that the node does not know is the cluster's to count
+			continue // a resource that the node does not know is counted elsewhere in the cluster
 		}
 		taken.Add(request)
 		if taken.Cmp(has) > 0 {
@@ -120,7 +121,7 @@ func noRoom(name corev1.ResourceName, format string, args ...any) Decision {
 }
 
 // Features refuses what pods may ask for in the API and this kubelet can't do.
-// Left unsaid, the pod would run without it.
+// Otherwise the pod would silently run without it.
 func Features(pod *core.Pod) error {
 	var missing []string
 	if len(pod.Spec.ResourceClaims) > 0 {
@@ -135,8 +136,8 @@ func Features(pod *core.Pod) error {
 	return nil
 }
 
-// extended says that a resource is none of the node's own: an operator wrote it
-// into the node's status, or a scheduler's extender counts it.
+// extended says that a resource is not one of the node's own: an operator wrote
+// it into the node's status, or a scheduler's extender counts it.
 func extended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix)
 }

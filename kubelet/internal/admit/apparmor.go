@@ -15,8 +15,8 @@ func AppArmorEnforced() bool {
 	return err == nil && strings.HasPrefix(string(data), "Y")
 }
 
-// AppArmor refuses a pod that is to be held to a profile where the kernel enforces
-// none: no attempt of the runtime would do. Whoever runs already was admitted before.
+// AppArmor refuses a pod with a profile if the kernel enforces none: no attempt of
+// the runtime could succeed. Pods that already run were admitted before.
 func AppArmor(pod *core.Pod, enforced bool) Decision {
 	if enforced || pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending || !wantsAppArmor(&pod.Spec) {
 		return Decision{Admitted: true}

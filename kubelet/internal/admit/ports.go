@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-// conflictingPort finds a host port of the pod's that another pod has.
+// conflictingPort finds a host port of the pod that another pod has.
 func conflictingPort(pod *core.Pod, others []*core.Pod) (string, bool) {
 	for _, mine := range hostPorts(pod) {
 		for _, other := range others {

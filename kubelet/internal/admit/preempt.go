@@ -12,11 +12,11 @@ import (
 	"kctl/proto/core"
 )
 
-// Victims are the pods that have to end for a critical pod to have room, none
-// more than it takes; none at all if that does not help. Pods of the lower
-// classes of service go first, among them those of the lower priority (Kubernetes
-// docs, "Guaranteed Scheduling For Critical Add-On Pods"), before all of them those
-// that end anyway, as leaving says.
+// Victims are the pods that must end to make room for a critical pod, no more than
+// necessary; none at all if that does not help. Pods of lower QoS classes go first,
+// and among these those of lower priority (Kubernetes docs, "Guaranteed Scheduling
+// For Critical Add-On Pods"). Pods that are ending anyway, as leaving says, come
+// before all others.
 func Victims(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList, leaving func(*core.Pod) bool) []*core.Pod {
 	var staying, victims []*core.Pod
 	for _, other := range others {
@@ -32,7 +32,7 @@ func Victims(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList,
 	slices.SortStableFunc(victims, func(a, b *core.Pod) int {
 		return cmp.Or(cmp.Compare(worth(b, leaving), worth(a, leaving)), cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)))
 	})
-	// Whoever is worth most is the first to be asked whether it may stay.
+	// The most valuable pod is the first to be considered for staying.
 	return slices.DeleteFunc(victims, func(victim *core.Pod) bool {
 		spared := fits(pod, append(staying, victim), allocatable).Admitted
 		if spared {
@@ -46,7 +46,7 @@ func mayPreempt(pod, other *core.Pod) bool {
 	return !podmanager.IsCritical(other) || pod.Spec.Priority != nil && other.Spec.Priority != nil && *pod.Spec.Priority > *other.Spec.Priority
 }
 
-// worth orders pods by how late they are to go.
+// worth orders pods by value: the most valuable goes last.
 func worth(pod *core.Pod, leaving func(*core.Pod) bool) int {
 	if leaving(pod) {
 		return -1
@@ -54,7 +54,7 @@ func worth(pod *core.Pod, leaving func(*core.Pod) bool) int {
 	return class(pod)
 }
 
-// class orders pods by their class of service.
+// class orders pods by their QoS class.
 func class(pod *core.Pod) int {
 	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSBestEffort, corev1.PodQOSBurstable, corev1.PodQOSGuaranteed}, cgroup.QOSClass(pod))
 }

@@ -11,15 +11,15 @@ import (
 	"kctl/proto/core"
 )
 
-// Wish is a pod that runs, with the resources that it has and with those that it
-// wants: one object where these are the same.
+// Wish is a running pod, with the resources that it has and those that it wants:
+// the same object if these are equal.
 type Wish struct{ Has, Wants *core.Pod }
 
-// Resize decides whether a pod that runs may have other resources than it has:
-// it is refused as Infeasible where the node is too small for it, as Deferred
-// where it may fit later. Others that wait for theirs and come first are given
-// theirs first, as far as they fit: those of a higher priority, then guaranteed
-// ones, then those that have waited longer (KEP-1287, "Priority of Resize Requests").
+// Resize decides whether a running pod's resources may be changed: it is refused as
+// Infeasible if the node is too small, and as Deferred if it may fit later. Other
+// waiting pods that come first get theirs first, as far as they fit: those of higher
+// priority, then guaranteed ones, then those that have waited longer (KEP-1287,
+// "Priority of Resize Requests").
 func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
 	if alone := fits(pod.Wants, nil, allocatable); !alone.Admitted {
 		return Decision{Reason: corev1.PodReasonInfeasible, Message: alone.Message}
@@ -40,7 +40,7 @@ func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
 	return Decision{Admitted: true}
 }
 
-// ahead are the indices of those that wait and come before the pod, the first one first.
+// ahead are the indices of the waiting pods that come before the pod, in order.
 func ahead(pod Wish, others []Wish) []int {
 	var waiting []int
 	for i, other := range others {
@@ -60,8 +60,8 @@ func byResizePriority(a, b *core.Pod) int {
 	)
 }
 
-// waitsSince is the second since which the API knows that the pod waits; those of
-// which it does not know yet are the last.
+// waitsSince is the second since when the API shows that the pod waits; pods for
+// which it does not show that yet come last.
 func waitsSince(pod *core.Pod) int64 {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue {

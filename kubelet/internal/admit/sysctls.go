@@ -8,8 +8,7 @@ import (
 	"kctl/proto/core"
 )
 
-// safeSysctls are those that a pod may set without reaching beyond itself:
-// upstream's list.
+// safeSysctls are those that affect only the pod itself: upstream's list.
 var safeSysctls = []string{
 	"kernel.shm_rmid_forced",
 	"net.ipv4.ip_local_port_range",
@@ -28,8 +27,8 @@ var safeSysctls = []string{
 // namespaced are those that a pod can have for itself; others are the node's.
 var namespaced = []string{"kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.", "net."}
 
-// CheckSysctlPattern tells whether pods may be allowed the sysctls that pattern
-// names, which may end in a *.
+// CheckSysctlPattern checks a pattern of sysctls that pods are to be allowed;
+// it may end in *.
 func CheckSysctlPattern(pattern string) error {
 	prefix := strings.TrimSuffix(dotted(pattern), "*")
 	if !slices.ContainsFunc(namespaced, func(p string) bool { return strings.HasPrefix(prefix, p) }) || strings.Contains(prefix, "*") {
@@ -40,8 +39,8 @@ func CheckSysctlPattern(pattern string) error {
 
 func dotted(name string) string { return strings.ReplaceAll(name, "/", ".") }
 
-// Sysctls decides whether the pod may have those that it sets: safe ones, and
-// those that the patterns name.
+// Sysctls decides whether the pod may set its sysctls: safe ones, and those
+// that the patterns name.
 func Sysctls(pod *core.Pod, patterns []string) Decision {
 	if pod.Spec.SecurityContext == nil {
 		return Decision{Admitted: true}
