@@ -1,10 +1,10 @@
-// Package allocation remembers what of cpu and memory each container, and each pod
-// as a whole, was granted, and what it runs with by now. A user may ask for a running pod's
-// resources to be changed at any time; until the node has room for that, and
-// until it is done, what is granted and what is there differ from the spec.
+// Package allocation remembers how much cpu and memory each container, and each pod as a
+// whole, was granted, and what it currently runs with. A user may change a running pod's
+// resources at any time; until the node has room for that, and until it is done, the
+// granted and the actual resources differ from the spec.
 //
-// The kubelet asks it in every sync of a pod. It decides by what it is given
-// and touches nothing of the machine.
+// The kubelet asks it in every sync of a pod. It decides from its arguments and
+// touches nothing on the machine.
 package allocation
 
 import (
@@ -19,8 +19,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Pod is the pod as a whole (KEP-2837), where the name of a container is asked
-// for: no container is called so.
+// Pod stands for the pod as a whole (KEP-2837) in place of a container's name:
+// no container can have this name.
 const Pod = ""
 
 // Manager is safe for concurrent use. It holds an entry for each pod until
@@ -35,23 +35,23 @@ type byContainer map[string]corev1.ResourceRequirements
 type entry struct {
 	granted byContainer                    // what the pod is to have
 	actual  byContainer                    // what its running containers have
-	limits  map[string]corev1.ResourceList // what bounds them: where it is not their own limit, the pod's
+	limits  map[string]corev1.ResourceList // what limits them: their own limit, or else the pod's
 	pending *core.PodCondition
-	failed  string // why what was granted is not there yet, if it did not work
+	failed  string // why the grant could not be carried out, if it could not
 }
 
 // New returns an empty Manager.
 func New() *Manager { return &Manager{pods: map[types.UID]*entry{}} }
 
-// Fits tells whether a pod, as it is given, may have its requests: nil, or the
-// condition that says why not. granted gives other pods as Granted does, and is
-// good for the call only.
+// Fits tells whether the given pod may have its requests: nil, or the condition
+// that says why not. granted returns other pods as Granted does, and is valid
+// only during the call.
 type Fits func(pod *core.Pod, granted func(other *core.Pod) *core.Pod) *core.PodCondition
 
 // Grant returns the pod with the resources that its containers are to have:
-// those of its spec where they are granted already or fits allows them, else
-// those granted before. A pod that is new to the Manager has what its status
-// in the API says it has or, never having run, what it asks for.
+// those of its spec if they are already granted or fits allows them, and
+// otherwise those granted before. A pod that is new to the Manager has what its
+// status in the API says or, if it has never run, what it asks for.
 func (m *Manager) Grant(pod *core.Pod, fits Fits) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,14 +65,14 @@ func (m *Manager) Grant(pod *core.Pod, fits Fits) *core.Pod {
 	return apply(pod, e.granted)
 }
 
-// Before returns the pod with what it and its containers run with.
+// Before returns the pod with what it and its containers currently run with.
 func (m *Manager) Before(pod *core.Pod) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return apply(pod, m.entry(pod).actual)
 }
 
-// Pods returns the pod as it was granted and as it runs, where that is known.
+// Pods returns the pod as granted and as it runs, if known.
 func (m *Manager) Pods(pod *core.Pod) (granted, actual *core.Pod, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *Manager) Granted(pod *core.Pod) *core.Pod {
 	return apply(pod, m.entry(pod).granted)
 }
 
-// Pending is why the pod's wish has not been granted; nil if it has.
+// Pending is why the pod's request has not been granted; nil if it has.
 func (m *Manager) Pending(uid types.UID) *core.PodCondition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,8 +99,8 @@ func (m *Manager) Pending(uid types.UID) *core.PodCondition {
 	return nil
 }
 
-// Actual is what a container runs with, as far as it is known; of limits that it
-// does not have itself, the pod's.
+// Actual is what a container runs with, as far as known; for limits that it does
+// not have itself, the pod's.
 func (m *Manager) Actual(uid types.UID, container string) (corev1.ResourceRequirements, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *Manager) Actual(uid types.UID, container string) (corev1.ResourceRequir
 	return corev1.ResourceRequirements{}, false
 }
 
-// Failed notes why what was granted could not be brought about; "" if it could.
+// Failed notes why a grant could not be carried out; "" if it could.
 func (m *Manager) Failed(uid types.UID, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *Manager) Failed(uid types.UID, why string) {
 	}
 }
 
-// Failure is what was noted last by Failed.
+// Failure is what Failed noted last.
 func (m *Manager) Failure(uid types.UID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +154,7 @@ func (m *Manager) Applied(pod *core.Pod, container string, r corev1.ResourceRequ
 	}
 }
 
-// AppliedToPod notes that the pod as a whole has what it was granted now.
+// AppliedToPod notes that the pod as a whole now has what it was granted.
 func (m *Manager) AppliedToPod(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +166,7 @@ func (m *Manager) AppliedToPod(uid types.UID) {
 	}
 }
 
-// Forget ends what is known of a pod.
+// Forget drops what is known about a pod.
 func (m *Manager) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,8 +187,8 @@ func (m *Manager) entry(pod *core.Pod) *entry {
 	return e
 }
 
-// recorded is what the pod's status says that it has: a kubelet before this
-// one may have ended amid a change.
+// recorded is what the pod's status says that it has: an earlier kubelet may
+// have ended in the middle of a change.
 func recorded(pod *core.Pod) byContainer {
 	all := requirements(pod)
 	if has := pod.Status.Resources; has != nil && pod.Spec.Resources != nil {
@@ -224,8 +224,8 @@ func overlay(list, has corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// common is what of has is asked for too: what a pod's status says of it as a whole
-// can be its containers' sum.
+// common is the part of has that is also asked for: what a pod's status says about
+// the pod as a whole can be its containers' sum.
 func common(has, asked corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name := range asked {
@@ -251,8 +251,8 @@ func requirements(pod *core.Pod) byContainer {
 
 func same(a, b byContainer) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// apply returns the pod itself where nothing differs: it is the common case,
-// and pods are large.
+// apply returns the pod itself if nothing differs: that is the common case, and
+// pods are large.
 func apply(pod *core.Pod, resources byContainer) *core.Pod {
 	if same(requirements(pod), resources) {
 		return pod
