@@ -19,20 +19,19 @@ import (
 	"kctl/proto/rest"
 )
 
-// patience is how long one request is waited for before another is made:
+// patience is how long to wait for one request before another is made:
 // upstream's.
 const patience = 15 * time.Minute
 
-// retry is how long to wait after a request that came to nothing.
+// retry is how long to wait after a failed request.
 var retry = backoff.Policy{Initial: 2 * time.Second, Max: 2 * time.Minute, Jitter: 0.2}
 
 // Options of Bootstrap and of a Rotator. All are needed.
 type Options struct {
 	Purpose Purpose
-	// Subject is what the certificate is to say.
+	// Subject is the certificate's subject.
 	Subject pki.Subject
-	// Dir is where the certificate is kept, with its key, by the name that
-	// upstream gives it.
+	// Dir is where the certificate and its key are kept, under upstream's name.
 	Dir    string
 	Clock  clock.Clock
 	Logger *zap.Logger
@@ -55,10 +54,9 @@ var (
 func (o Options) File() string { return filepath.Join(o.Dir, o.Purpose.file) }
 
 // Bootstrap writes the kubeconfig at path for a certificate that it gets with
-// the credentials of another kubeconfig. If there is one already, with a
-// certificate that is still valid, it does nothing. It waits until the
-// certificate is there or ctx ends; only what can't become better by waiting is
-// an error.
+// the credentials of another kubeconfig. If there is one already, with a valid
+// certificate, it does nothing. It waits until the certificate is there or ctx
+// ends; it returns an error only for what waiting can't improve.
 func Bootstrap(ctx context.Context, path, bootstrapPath string, o Options) error {
 	valid, err := o.usable(path)
 	if err != nil || valid {
@@ -78,12 +76,11 @@ func Bootstrap(ctx context.Context, path, bootstrapPath string, o Options) error
 	return o.writeKubeconfig(path, cfg)
 }
 
-// usable says that a kubeconfig is there, and that the certificate in it, if
-// there is one, has not expired. One of ours that is broken, as after a power
-// cut, is not.
+// usable says that a kubeconfig exists, and that its certificate, if any, has
+// not expired. A broken one of ours, as a power cut leaves it, is not usable.
 func (o Options) usable(path string) (bool, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
-		return false, nil // it was never written to its end
+		return false, nil // it was never completely written
 	}
 	cfg, err := rest.LoadKubeconfig(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,9 +122,8 @@ func pairOf(cfg *rest.Config) (*pki.Pair, error) {
 	return pair, nil
 }
 
-// obtain gets a certificate and writes it, again and again until that has
-// worked; its only error is that of ctx. failed is called for each time that it has
-// not.
+// obtain gets a certificate and writes it, retrying until that succeeds; its only
+// error is ctx's. failed is called for each failed attempt.
 func (o Options) obtain(ctx context.Context, client *rest.Client, failed func()) error {
 	for failures := 1; ; failures++ {
 		err := o.obtainOnce(ctx, client)

@@ -1,6 +1,7 @@
-// Package certificate gets the kubelet the certificates by which an API server
-// knows it, as a client and as a server, and keeps them valid (Kubernetes docs,
-// "TLS bootstrapping" and "Configure Certificate Rotation for the Kubelet").
+// Package certificate obtains the certificates by which an API server
+// recognises the kubelet, as a client and as a server, and keeps them valid
+// (Kubernetes docs, "TLS bootstrapping" and "Configure Certificate Rotation for
+// the Kubelet").
 //
 // Bootstrap is called before the kubelet has a client of its own; Rotator runs
 // beside it. Both make a key that never leaves the machine, ask for a

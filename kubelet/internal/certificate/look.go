@@ -11,7 +11,7 @@ import (
 	"kctl/proto/pki"
 )
 
-// state is what the certificate that we keep is worth.
+// state is the condition of the stored certificate.
 type state int
 
 const (
@@ -20,9 +20,9 @@ const (
 	good
 )
 
-// look says what the certificate that we keep is worth. What can't be read as
-// one, because the machine lost power or its disk was full, is put aside for
-// people to look at, so that another can take its place.
+// look determines the state of the stored certificate. A file that can't be
+// read as one, because the machine lost power or its disk was full, is put
+// aside for people to look at, so that another can take its place.
 func (o Options) look() (state, error) {
 	file := o.File()
 	pair, err := pki.Load(file, file)
@@ -43,7 +43,7 @@ func (o Options) look() (state, error) {
 	}
 	now := o.Clock.Now()
 	if now.Before(cert.Leaf.NotBefore) {
-		// Others, whose clocks may be right, may believe in it.
+		// Others, whose clocks may be right, may accept it.
 		o.Logger.Warn("a certificate is not valid yet by this machine's clock: is the clock right?",
 			zap.String("file", file), zap.Time("clock", now), zap.Time("valid", cert.Leaf.NotBefore))
 	}

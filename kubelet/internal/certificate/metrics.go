@@ -13,15 +13,15 @@ import (
 // measures are the metrics of one Rotator, under upstream's names.
 type measures struct {
 	failures prometheus.Counter
-	// lived is how old certificates were that were replaced; upstream has it of
-	// serving ones only.
+	// lived is the age of certificates when they were replaced; upstream has it
+	// for serving ones only.
 	lived prometheus.Histogram
 }
 
 // ages are upstream's buckets: from a minute to four years.
 var ages = []float64{60, 3600, 14400, 86400, 604800, 2592000, 7776000, 15552000, 31104000, 124416000}
 
-// Register adds to registry what the certificate's alerts ask for.
+// Register adds the metrics that alerts about certificates use to registry.
 func (r *Rotator) Register(registry *prometheus.Registry) {
 	ttl, failures := "certificate_manager_client_ttl_seconds", "certificate_manager_client_expiration_renew_errors"
 	whose := "client"

@@ -49,7 +49,7 @@ func (o Options) request(ctx context.Context, client *rest.Client) (*pki.Pair, e
 	return pair, nil
 }
 
-// decision is what became of a request.
+// decision is the outcome of a request.
 type decision struct {
 	cert []byte
 	err  error
@@ -73,7 +73,7 @@ func await(ctx context.Context, requests rest.Resource, wish *certificatesv1.Cer
 	}
 }
 
-// waiter takes what is heard of one request until it is decided.
+// waiter receives the changes of one request until it is decided.
 type waiter struct {
 	wish    *certificatesv1.CertificateSigningRequest
 	decided chan decision // has room for one

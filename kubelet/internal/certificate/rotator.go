@@ -14,8 +14,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// Adopt has cfg use the certificate that a Rotator keeps. Where there is none
-// yet, or only an old one, cfg's own becomes the first.
+// Adopt makes cfg use the certificate that a Rotator keeps. If there is none
+// yet, or only an expired one, cfg's own becomes the first.
 func Adopt(cfg *rest.Config, o Options) error {
 	file := o.File()
 	state, err := o.look()
@@ -42,9 +42,9 @@ func Adopt(cfg *rest.Config, o Options) error {
 	return nil
 }
 
-// Provide sees to it that there is a certificate to serve with: until a signed
-// one is there, which a Rotator gets, that is one that we sign ourselves, and
-// that nobody who verifies it believes in.
+// Provide makes sure that there is a certificate to serve with. Until a Rotator
+// gets a signed one, it is a self-signed one, which no client that verifies it
+// accepts.
 func Provide(o Options) error {
 	state, err := o.look()
 	if err != nil || state == good {
@@ -57,10 +57,10 @@ func Provide(o Options) error {
 	return o.write(pair)
 }
 
-// provisionally is how long our own signature lasts.
+// provisionally is the validity of the self-signed certificate.
 const provisionally = 365 * 24 * time.Hour
 
-// Rotator has a certificate replaced long before it expires.
+// Rotator replaces a certificate long before it expires.
 type Rotator struct {
 	Options
 	Client *rest.Client
@@ -77,8 +77,8 @@ func (r *Rotator) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// In naps: a timer stands still while the machine is suspended, and does
-		// not follow its clock when that is set.
+		// It waits in short naps: a timer stands still while the machine is
+		// suspended, and does not follow when the clock is set.
 		for left := due.Sub(r.Clock.Now()); left > 0; left = due.Sub(r.Clock.Now()) {
 			if err := backoff.Sleep(ctx, r.Clock, min(left, nap)); err != nil {
 				return nil // ctx has ended
@@ -101,10 +101,10 @@ func (r *Rotator) Run(ctx context.Context) error {
 // nap is how long a Rotator goes without looking at the clock.
 const nap = 10 * time.Minute
 
-// due is when the certificate has lived for seven to nine tenths of its life,
-// at random, so that not all nodes ask at once; and at least a tenth of what is
-// left of it from now, because signers date back. One that we signed ourselves
-// is no good for long.
+// due is when to replace the certificate: after seven to nine tenths of its
+// life, at random, so that nodes don't all ask at once; and at least a tenth of
+// its remaining life from now, because signers backdate. A self-signed one is
+// due at once.
 func (r *Rotator) due() (time.Time, error) {
 	leaf, err := r.leaf()
 	if err != nil {
