@@ -11,16 +11,16 @@ import (
 	"kctl/proto/core"
 )
 
-// burstable is what the pods of the class have requested of the CPU together:
-// by that they compete, as a class, with each guaranteed pod. A kubelet that
-// comes back learns it as it sees its pods again.
+// burstable is the total CPU request of the pods of the class: with that the
+// class competes with each guaranteed pod. A restarted kubelet learns it as it
+// sees its pods again.
 type burstable struct {
 	mu    sync.Mutex
 	milli map[types.UID]int64
 	set   uint64 // the group's shares
 }
 
-// shareBurstable takes the pod's request into the class's share; a pod that is
+// shareBurstable adds the pod's request to the class's share; a pod that is
 // gone has none.
 func (m *Manager) shareBurstable(pod *core.Pod, milli int64, gone bool) error {
 	if QOSClass(pod) != corev1.PodQOSBurstable {

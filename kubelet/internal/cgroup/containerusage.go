@@ -15,24 +15,24 @@ import (
 	"kctl/proto/core"
 )
 
-// ContainerUsage is what a container's group tells that container runtimes do not.
+// ContainerUsage is what a container's group reports and container runtimes do not.
 type ContainerUsage struct {
 	User, System        uint64 // nanoseconds of all cores
-	Periods, Throttled  uint64 // periods in which it ran, and in which it was held to its limit
+	Periods, Throttled  uint64 // periods in which it ran, and in which it was throttled
 	ThrottledTime       uint64 // nanoseconds
 	Cache, Mapped, Peak uint64 // bytes of memory: files, those of them that are mapped, and the most that was used
 	Tasks, Processes    uint64 // threads included, and without
 	Swap                uint64 // bytes
-	AtLimit, Killed     uint64 // how often memory met its limit, and processes were ended for it
+	AtLimit, Killed     uint64 // how often memory reached its limit, and processes were killed for it
 	IO                  map[string]DeviceIO
 	Pressure            Pressure
 }
 
-// tick is what cgroup v1 counts the use of processors in (USER_HZ), in nanoseconds.
+// tick is the unit in which cgroup v1 counts CPU time (USER_HZ), in nanoseconds.
 const tick = 1e9 / 100
 
-// ContainerUsage reads it of a container that runs in a pod's group, by its id: the
-// runtime names the group after that, with a prefix and a suffix of its own.
+// ContainerUsage reads the usage of a running container in a pod's group, by its
+// id: the runtime names the group after the id, with its own prefix and suffix.
 func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, err error) {
 	g, err := m.group(podGroup(pod), nil)
 	if err != nil {
@@ -83,7 +83,7 @@ func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, er
 	return u, errors.Join(failed...)
 }
 
-// countOf is a number that not every kernel keeps.
+// countOf reads a number that not every kernel has.
 func countOf(dir, file string) uint64 {
 	n, _ := fscommon.GetCgroupParamUint(dir, file)
 	return n

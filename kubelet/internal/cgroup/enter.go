@@ -9,9 +9,8 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 )
 
-// Enter puts this process into a group, which is made if it is not there. Where
-// systemd, or whoever started the process, has put it there already, it stays as
-// they did it.
+// Enter puts this process into a group, which is made if missing. If systemd, or
+// whatever started the process, has put it there already, nothing changes.
 func Enter(group string) error {
 	group = path.Join("/", group)
 	of, err := cgroups.ParseCgroupFile("/proc/self/cgroup")

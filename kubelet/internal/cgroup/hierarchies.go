@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// findMounts learns where the hierarchies of cgroup v1 are, by the controllers in
-// them, because looking for them costs more than all that is done in them. It
-// returns nil where there is one hierarchy only, and where systemd makes groups.
+// findMounts finds the hierarchies of cgroup v1, by their controllers, once,
+// because looking for them costs more than everything that is done in them. It
+// returns nil if there is only one hierarchy, or if systemd makes groups.
 func findMounts(names naming) (map[string]string, error) {
 	if names.systemd || cgroups.IsCgroup2UnifiedMode() {
 		return nil, nil
@@ -31,14 +31,14 @@ func findMounts(names naming) (map[string]string, error) {
 	for controller, dir := range g.GetPaths() {
 		mount, ok := strings.CutSuffix(dir, place.Path)
 		if !ok {
-			return nil, nil // it is somewhere else than where it is asked for
+			return nil, nil // it is not where it is asked for
 		}
 		mounts[controller] = mount
 	}
 	return mounts, nil
 }
 
-// group is what makes, sets and removes the group of that name.
+// group makes, sets and removes the group of a name.
 func (m *Manager) group(name string, r *cgroups.Resources) (cgroups.Manager, error) {
 	if r == nil {
 		r = &cgroups.Resources{SkipDevices: true}
@@ -63,10 +63,11 @@ func (m *Manager) dirs(name string) ([]string, error) {
 	return slices.Compact(slices.Sorted(maps.Values(g.GetPaths()))), nil
 }
 
-// Pods are the pods that have a group, by class. All hierarchies are looked into
-// the first time only, for what others have left in some of them. What this
-// Manager made is in all, and what it could not make or remove it knows; but
-// systemd takes empty groups away where it has no use for them.
+// Pods are the pods that have a group, by class. Only the first time it looks
+// into all hierarchies, for what others have left in some of them: this
+// Manager's own groups are in all, and it knows those that it could not make or
+// remove. But systemd removes empty groups in hierarchies that it has no use
+// for.
 func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
 	if !m.PerQOS {
 		return map[types.UID]corev1.PodQOSClass{}, nil

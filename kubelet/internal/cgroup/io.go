@@ -12,7 +12,7 @@ import (
 // DeviceIO is what a group has read from and written to a block device.
 type DeviceIO struct{ Reads, ReadBytes, Writes, WriteBytes uint64 }
 
-// ioOf reads it of a group of the newer or the older version, by the devices' names.
+// ioOf reads a group's I/O in either version, by the devices' names.
 func ioOf(dir string, unified bool) (map[string]DeviceIO, error) {
 	of := map[string]DeviceIO{}
 	add := func(device, what, value string) {
@@ -57,7 +57,7 @@ func ioOf(dir string, unified bool) (map[string]DeviceIO, error) {
 	return named(of), errors.Join(failed...)
 }
 
-// named puts devices' names, as in /dev, in the place of their numbers.
+// named replaces devices' numbers by their names, as in /dev.
 func named(of map[string]DeviceIO) map[string]DeviceIO {
 	all := map[string]DeviceIO{}
 	for numbers, used := range of {

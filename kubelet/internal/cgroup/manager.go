@@ -29,7 +29,7 @@ const (
 )
 
 // killAttempts is how often Destroy kills what is left in a group: processes
-// may fork while they are counted.
+// may fork while they are listed.
 const killAttempts = 5
 
 // Options say where and how groups are kept.
@@ -45,21 +45,21 @@ type Options struct {
 	PerQOS bool
 	// Allocatable bounds all pods together, by the cpu and memory in it.
 	Allocatable corev1.ResourceList
-	// Unbounded makes nothing of that bound, and of the one of Processes.
+	// Unbounded ignores that bound, and the one of Processes.
 	Unbounded bool
-	// NoQuota leaves limits of cpu to nobody.
+	// NoQuota does not enforce cpu limits.
 	NoQuota bool
-	// Processes bounds those of all pods together; zero for no bound.
+	// Processes bounds the processes of all pods together; zero for no bound.
 	Processes int64
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
 	PodPidsLimit int64
-	// Observe hears how long it took to create, update or destroy a pod's group. May
-	// be nil.
+	// Observe is told how long it took to create, update or destroy a pod's group.
+	// May be nil.
 	Observe func(operation string, took time.Duration)
 }
 
-// Manager makes and destroys groups. It is safe for concurrent use, for one pod
-// by one caller at a time.
+// Manager makes and destroys groups. It is safe for concurrent use, but only by
+// one caller at a time for each pod.
 type Manager struct {
 	Options
 	naming    naming
@@ -68,8 +68,8 @@ type Manager struct {
 	partly    partly
 }
 
-// partly are pods whose groups may be in some hierarchies only: it did not work to
-// make or to remove them. The map is made when all hierarchies have been looked
+// partly are pods whose groups may exist in some hierarchies only, because making
+// or removing them failed. The map is made when all hierarchies have been looked
 // into once.
 type partly struct {
 	sync.Mutex
@@ -129,8 +129,8 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Parent is the group that a pod's sandbox and containers belong in, as the
-// container runtime is told it.
+// Parent is the group for a pod's sandbox and containers, in the form for the
+// container runtime.
 func (m *Manager) Parent(pod *core.Pod) string {
 	if m.PerQOS {
 		return m.naming.name(podGroup(pod))
@@ -152,17 +152,16 @@ func podGroup(pod *core.Pod) string {
 	return path.Join(podsGroup, name)
 }
 
-// Create makes a pod's group, with its share and limits, or brings them up to
-// date.
+// Create makes a pod's group with its share and limits, or updates these.
 func (m *Manager) Create(pod *core.Pod) error {
 	defer m.observe("create")()
 	milliCPU, memory := podLimits(pod)
 	return m.set(pod, milliCPU, memory)
 }
 
-// Widen makes the pod's group large enough for the pod both as it is and as it
-// was, so that its containers can be changed one by one; limits that come
-// anew are left for Create.
+// Widen makes the pod's group large enough for the pod both as it was and as it
+// is to be, so that its containers can be changed one by one; new limits are
+// left to Create.
 func (m *Manager) Widen(pod, before *core.Pod) error {
 	defer m.observe("update")()
 	milliCPU, memory := podLimits(pod)
@@ -176,8 +175,7 @@ func (m *Manager) Widen(pod, before *core.Pod) error {
 	return m.set(pod, widest(milliCPU, cpuBefore), widest(memory, memoryBefore))
 }
 
-// observe begins to measure an operation, until the function that it returns is
-// called.
+// observe starts measuring an operation; the returned function ends that.
 func (m *Manager) observe(operation string) (over func()) {
 	if m.Observe == nil || !m.PerQOS {
 		return func() {}
@@ -219,14 +217,14 @@ func (m *Manager) Exists(pod *core.Pod) bool {
 	if !m.PerQOS {
 		return true
 	}
-	// Not the group's own Exists, which looks for the devices hierarchy only: that
-	// one is left to the container runtime.
+	// It does not use the group's own Exists, which looks only at the devices
+	// hierarchy, which is left to the container runtime.
 	dirs, err := m.dirs(podGroup(pod))
 	return err == nil && slices.ContainsFunc(dirs, cgroups.PathExists)
 }
 
-// Processes counts what runs in a pod's group; nothing is known of pods that
-// have none.
+// Processes counts the processes in a pod's group; for a pod without one, the
+// count is unknown.
 func (m *Manager) Processes(pod *core.Pod) int {
 	if !m.PerQOS {
 		return 0
@@ -243,8 +241,8 @@ func (m *Manager) Processes(pod *core.Pod) int {
 	return most
 }
 
-// Destroy ends by force what still runs in a pod's group, and removes it. It is
-// no error if there is none.
+// Destroy kills what still runs in a pod's group, and removes it. It is no
+// error if there is none.
 func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	if !m.PerQOS {
 		return nil
@@ -269,7 +267,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	return nil
 }
 
-// remove takes away an empty group, and of systemd the slice.
+// remove removes an empty group, and with systemd the slice.
 func (m *Manager) remove(g cgroups.Manager) error {
 	if m.naming.systemd {
 		return g.Destroy()
@@ -315,7 +313,7 @@ func kill(g cgroups.Manager) error {
 			}
 		}
 	}
-	return nil // the kernel is still at it; removing waits for it, and fails if it must
+	return nil // the kernel is still ending processes; removing waits for that, and fails if it must
 }
 
 func (m *Manager) create(name string, r *cgroups.Resources) error {

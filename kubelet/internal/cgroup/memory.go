@@ -8,9 +8,9 @@ import (
 	"kctl/proto/core"
 )
 
-// MemoryInUse says that a limit of memory is below what is used, both in bytes: the
-// kernel would refuse it (cgroup v1), or end processes for it (cgroup v2). whose is what
-// the limit is of, in the words that people read.
+// MemoryInUse says that a memory limit is below the usage, both in bytes: the kernel
+// would refuse it (cgroup v1), or kill processes because of it (cgroup v2). whose names
+// the owner of the limit for people.
 func MemoryInUse(whose string, limit, used int64) error {
 	if used > limit {
 		return fmt.Errorf("attempting to set %s memory limit (%d) below current usage (%d)", whose, limit, used)
@@ -18,7 +18,7 @@ func MemoryInUse(whose string, limit, used int64) error {
 	return nil
 }
 
-// CannotDecrease is all that MemoryInUse says of a pod and its containers.
+// CannotDecrease joins all MemoryInUse errors of a pod and its containers.
 func CannotDecrease(inUse ...error) error {
 	if err := utilerrors.NewAggregate(inUse); err != nil {
 		return fmt.Errorf("cannot decrease memory limits: %w", err)
@@ -26,8 +26,8 @@ func CannotDecrease(inUse ...error) error {
 	return nil
 }
 
-// MemoryInUse says that the limit of the pod as a whole, if it was higher before or none,
-// leaves no room for what the pod uses by now.
+// MemoryInUse says that the new limit of the pod as a whole, if it was higher before or
+// there was none, is below what the pod uses now.
 func (m *Manager) MemoryInUse(pod, before *core.Pod) error {
 	_, limit := podLimits(pod)
 	if _, was := podLimits(before); !m.PerQOS || limit == 0 || was != 0 && limit >= was {
@@ -40,8 +40,8 @@ func (m *Manager) MemoryInUse(pod, before *core.Pod) error {
 	return MemoryInUse("pod", limit, int64(now.WorkingSet))
 }
 
-// Settle gives the pod's group what the pod is to have, once its containers have
-// it: after Widen.
+// Settle gives the pod's group its final limits after Widen, once the containers
+// have theirs.
 func (m *Manager) Settle(pod, before *core.Pod) error {
 	if err := CannotDecrease(m.MemoryInUse(pod, before)); err != nil {
 		return err

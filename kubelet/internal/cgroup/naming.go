@@ -60,9 +60,8 @@ func systemdNaming(root string) (naming, error) {
 	return naming{systemd: true, root: strings.TrimSuffix(name, sliceSuffix)}, nil
 }
 
-// slice is the name of a group below another slice, both without suffix. The
-// hyphens of a name are what nests slices, so that those of a group become
-// underscores.
+// slice is the name of a group below another slice, both without suffix.
+// Hyphens in a name nest slices, so a group's own hyphens become underscores.
 func slice(above, group string) string {
 	for part := range strings.SplitSeq(group, "/") {
 		if part == "" {
@@ -76,7 +75,7 @@ func slice(above, group string) string {
 	return above
 }
 
-// name is a group's, as the container runtime is told it.
+// name is a group's name in the form for the container runtime.
 func (n naming) name(group string) string {
 	if !n.systemd {
 		return path.Join(n.root, group)
@@ -101,7 +100,7 @@ func (n naming) place(group string, r *cgroups.Resources) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Name: name, Parent: above, Systemd: true, Resources: r}
 }
 
-// pod is the pod whose group is the directory in the group above.
+// pod is the pod whose group is the given directory in the group above.
 func (n naming) pod(above, directory string) (types.UID, bool) {
 	if !n.systemd {
 		uid, ok := strings.CutPrefix(directory, podPrefix)
@@ -112,7 +111,7 @@ func (n naming) pod(above, directory string) (types.UID, bool) {
 	return types.UID(strings.ReplaceAll(uid, "_", "-")), ok && isSlice && uid != ""
 }
 
-// holds says why a pod's UID can't be told from its group's name.
+// holds says why a pod's UID can't be derived from its group's name.
 func (n naming) holds(uid types.UID) error {
 	if n.systemd && strings.Contains(string(uid), "_") {
 		return fmt.Errorf("the UID %q has an underscore, which names of systemd's slices can't tell from a hyphen", uid)

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pressure is how long tasks have waited for what they were short of (PSI, KEP-4205); nil
-// where the kernel does not tell.
+// Pressure is how long tasks have waited for scarce resources (PSI, KEP-4205); nil if the
+// kernel does not report it.
 type Pressure struct{ CPU, Memory, IO *cgroups.PSIStats }
 
-// MachinePressure is that of all tasks of the machine.
+// MachinePressure is the pressure of all tasks of the machine.
 func MachinePressure() (Pressure, error) { return pressureIn("/proc/pressure", "") }
 
-// pressureOf is a group's, in its directory: there is none with cgroup v1.
+// pressureOf is a group's pressure, read from its directory: there is none with cgroup
+// v1.
 func pressureOf(dir string) (Pressure, error) {
 	if !cgroups.IsCgroup2UnifiedMode() {
 		return Pressure{}, nil

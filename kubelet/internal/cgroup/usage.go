@@ -17,11 +17,11 @@ import (
 type Usage struct {
 	CPU        uint64 // nanoseconds of all cores
 	Memory     uint64 // bytes
-	WorkingSet uint64 // bytes of it that the kernel does not take back first
-	RSS        uint64 // bytes of processes that are no file's
+	WorkingSet uint64 // bytes of it that the kernel would not reclaim first
+	RSS        uint64 // bytes of processes that belong to no file
 	Limit      uint64 // bytes of memory; 0 for none
 	Pressure   Pressure
-	// Started is when its directory was changed last, which cAdvisor takes for that.
+	// Started is when its directory was last changed, which cAdvisor uses for that.
 	Started time.Time
 	// PageFaults are those of its processes.
 	PageFaults, MajorPageFaults uint64
@@ -30,10 +30,10 @@ type Usage struct {
 // unified is where the one hierarchy of cgroup v2 is.
 const unified = "/sys/fs/cgroup"
 
-// unlimited is more memory than any group of cgroup v1 can be held to.
+// unlimited is more memory than any group of cgroup v1 can be limited to.
 const unlimited = 1 << 62
 
-// files are what a hierarchy calls what is read of a group, by its version.
+// files are the names of the files that are read in a group, by version.
 type files struct{ usage, limit, inactive, rss, faults, major string }
 
 var (
@@ -59,9 +59,9 @@ func (m *Manager) usage(name string) (u Usage, err error) {
 	return usageIn(g.Path("memory"), g.Path(cpu))
 }
 
-// UsageOfProcess is what the group uses that a process is in, as a daemon is in its
-// service's. It is false of one that has no group of its own for both memory and
-// processors: it is in that of the whole machine.
+// UsageOfProcess is the usage of the group that a process is in, such as a daemon's
+// service. It returns false if the process has no group of its own for both memory
+// and CPU, and is in the whole machine's.
 func UsageOfProcess(pid int) (u Usage, known bool, err error) {
 	groups, err := cgroups.ParseCgroupFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -91,7 +91,7 @@ func UsageOfProcess(pid int) (u Usage, known bool, err error) {
 	return u, err == nil, err
 }
 
-// usageIn reads what is used of a group's directories, which may be one.
+// usageIn reads the usage from a group's directories, of which there may be only one.
 func usageIn(memory, cpu string) (u Usage, err error) {
 	if u, err = memoryOf(memory); err != nil {
 		return u, err
@@ -109,7 +109,7 @@ func usageIn(memory, cpu string) (u Usage, err error) {
 	return u, err
 }
 
-// memoryOf reads of a group's directory all but the use of processors.
+// memoryOf reads everything but CPU time from a group's directory.
 func memoryOf(dir string) (u Usage, err error) {
 	of := filesOfV1
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -118,7 +118,7 @@ func memoryOf(dir string) (u Usage, err error) {
 	if u.Memory, err = fscommon.GetCgroupParamUint(dir, of.usage); err != nil {
 		return u, fmt.Errorf("asking how much memory is used: %w", err)
 	}
-	if u.Limit, err = fscommon.GetCgroupParamUint(dir, of.limit); err != nil { // of "max" it is the most that there is
+	if u.Limit, err = fscommon.GetCgroupParamUint(dir, of.limit); err != nil { // for "max", the largest number
 		return u, fmt.Errorf("asking how much memory may be used: %w", err)
 	}
 	if u.Limit > unlimited {

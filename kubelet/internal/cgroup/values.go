@@ -18,16 +18,16 @@ const (
 	minQuota      = 1000
 )
 
-// Processes is what process ids are called as a resource that can be reserved.
+// Processes is the name of process ids as a resource that can be reserved.
 const Processes corev1.ResourceName = "pid"
 
-// Shares is a CPU request, in thousandths of a core, as the kernel's weight.
+// Shares converts a CPU request, in thousandths of a core, to the kernel's weight.
 func Shares(milli int64) uint64 {
 	return uint64(min(max(milli*sharesPerCore/1000, minShares), maxShares))
 }
 
-// Quota is a CPU limit, in thousandths of a core, as microseconds of a Period;
-// zero for none.
+// Quota converts a CPU limit, in thousandths of a core, to microseconds of a
+// Period; zero for none.
 func Quota(milli int64) int64 {
 	if milli <= 0 {
 		return 0
@@ -35,8 +35,8 @@ func Quota(milli int64) int64 {
 	return max(milli*Period/1000, minQuota)
 }
 
-// QOSClass is the pod's class of service: the one that the API server recorded,
-// or else the one that its requests and limits make.
+// QOSClass is the pod's QoS class: the one that the API server recorded, or
+// else the one that follows from its requests and limits.
 func QOSClass(pod *core.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
