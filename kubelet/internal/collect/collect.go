@@ -28,8 +28,7 @@ type State interface {
 	Pods(ctx context.Context) ([]*runtimestate.RunningPod, error)
 }
 
-// Runtime removes of a pod
-// just what is in its argument.
+// Runtime removes just those parts of a pod that are in its argument.
 type Runtime interface {
 	RemovePod(ctx context.Context, what *runtimestate.RunningPod) error
 }
@@ -53,8 +52,8 @@ type Options struct {
 	Directories Directories
 	Groups      Groups
 	PodLogsDir  string
-	// Known tells whether a pod's traces are wanted: its source or a worker has
-	// it. Pods that ended but are still in the API are known, for their logs.
+	// Known tells whether to keep what is left of a pod: its source or a worker
+	// has it. Pods that ended but are still in the API are known, for their logs.
 	Known func(uid types.UID) bool
 	// Ready tells whether every source has been heard, so that Known can be
 	// trusted.
@@ -65,7 +64,7 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// Collector is one node's. Run owns its goroutine.
+// Collector collects one node's garbage. Run owns its goroutine.
 type Collector struct {
 	Options
 	now chan struct{}
@@ -126,7 +125,8 @@ func (c *Collector) Collect(ctx context.Context) error {
 	}
 	c.tell(ctx, errors.Join(failed...))
 	gone := func(uid types.UID) bool { return !inRuntime[uid] && !c.Known(uid) }
-	// Of what has ended and can't be removed nobody writes the logs any more.
+	// If something that has ended can't be removed, its logs can: nobody writes them any
+	// more.
 	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && !c.Known(uid) }
 	return errors.Join(append(failed, c.logs(silent), loglinks.RemoveAll(c.PodLogsDir), c.groups(gone), c.directories(ctx, gone))...)
 }
@@ -137,7 +137,7 @@ func (c *Collector) tell(ctx context.Context, err error) {
 	}
 }
 
-// pod removes what can go of one pod, and tells whether there is anything that is to stay.
+// pod removes what can be removed of one pod, and tells whether anything stays.
 func (c *Collector) pod(ctx context.Context, pod *runtimestate.RunningPod) (left bool, err error) {
 	known := c.Known(pod.UID)
 	what := choose(pod, known)
@@ -159,9 +159,10 @@ func (c *Collector) pod(ctx context.Context, pod *runtimestate.RunningPod) (left
 	return left, nil
 }
 
-// choose is what of a pod can go. Lists are newest first. Of a known pod's container
-// the newest stays, whatever its state, and one dead one before it, whose end is told as
-// the last state: also of one that waits to be started again, for when its pod is ended.
+// choose selects what can be removed of a pod. Lists are newest first. For each
+// container of a known pod, the newest instance stays, whatever its state, and one dead
+// instance before it, whose end is shown as the last state; also for a container that
+// waits to be restarted, in case its pod ends.
 func choose(pod *runtimestate.RunningPod, known bool) *runtimestate.RunningPod {
 	what := &runtimestate.RunningPod{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace}
 	newer, used := map[string]bool{}, map[string]bool{}

@@ -1,11 +1,11 @@
-// Package collect takes away what pods leave behind on a node: containers and
-// sandboxes that ended, their logs, and all that there is of pods that nobody
-// knows any more.
+// Package collect removes what pods leave behind on a node: containers and
+// sandboxes that ended, their logs, and everything of pods that are no longer
+// known.
 //
-// It goes round once a minute by itself; whoever ends a pod may have it go
-// round at once. For pods that are still known it keeps, as upstream does, the
+// It does a round once a minute by itself, and at once when asked to after a
+// pod has ended. For pods that are still known it keeps, as upstream does, the
 // newest dead instance of each container, so that its logs and its end can be
-// asked for, and the newest sandbox.
+// read, and the newest sandbox.
 //
 // It never ends anything that runs, and does nothing before every source of
 // pods has been heard: until then no pod is unknown.
