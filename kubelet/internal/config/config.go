@@ -31,7 +31,7 @@ import (
 // Config is everything that can be set. New gives the defaults.
 type Config struct {
 	Kubeconfig string
-	// BootstrapKubeconfig has the credentials for getting those of Kubeconfig.
+	// BootstrapKubeconfig has the credentials with which those of Kubeconfig are obtained.
 	BootstrapKubeconfig string
 	RotateCertificates  bool
 	ServerTLSBootstrap  bool
@@ -45,7 +45,7 @@ type Config struct {
 	Register   bool
 	PodCIDR    string
 	// NodeNetwork is how the pods of several nodes are connected, and CNIConfDir
-	// where the runtime is told so.
+	// where its configuration for the runtime goes.
 	NodeNetwork nodenetwork.Mode
 	CNIConfDir  string
 	MaxPods     int32
@@ -59,15 +59,15 @@ type Config struct {
 	ImageEndpoint   string // the runtime's, or not said
 	RuntimeTimeout  time.Duration
 
-	// CredentialConfig names the plugins that have credentials for images, and
-	// CredentialBinDir where their programs are.
+	// CredentialConfig names the plugins that provide credentials for images, and
+	// CredentialBinDir the directory of their programs.
 	CredentialConfig string
 	CredentialBinDir string
-	// ImageAccess is who may have images that are on the node.
+	// ImageAccess is the policy about who may use images that are on the node.
 	ImageAccess pulled.Policy
 
-	// CloudProvider is "external" where a cloud's own controller completes the node,
-	// and ProviderID what the cloud calls this machine.
+	// CloudProvider is "external" if a cloud's own controller completes the node;
+	// ProviderID is the cloud's name for this machine.
 	CloudProvider string
 	ProviderID    string
 
@@ -91,19 +91,19 @@ type Config struct {
 	Anonymous     bool
 	WebhookTokens bool
 	Authorization string // Webhook or AlwaysAllow
-	// Holds is for how long the API server's answers to both are good.
+	// Holds is how long the API server's answers to both are cached.
 	Holds auth.Holds
 
-	// What the kubelet's port tells of the running program, and lets be changed.
+	// What the kubelet's port shows of the running program, and allows to be changed.
 	Debugging  bool // all that leads into pods, and the three below
 	Profiling  bool
 	Contention bool // is in the profiles
 	DebugFlags bool
 	NodeLogs   bool // of the machine: /var/log
-	// StatsEvery is how often volumes are measured for those who ask; never, if it is
-	// not positive.
+	// StatsEvery is how often volumes are measured for clients that ask; never, if it
+	// is not positive.
 	StatsEvery time.Duration
-	// Flags are those that the program was started with; nil for one that had none.
+	// Flags are those that the program was started with; nil for none.
 	Flags *pflag.FlagSet
 
 	HealthzAddress string
@@ -113,11 +113,11 @@ type Config struct {
 	CgroupRoot    string
 	CgroupsPerQOS bool
 	FailCgroupV1  bool
-	// Enforced is what is held to its bounds: all pods together, or nothing.
+	// Enforced says what limits are enforced on: all pods together, or nothing.
 	Enforced []string
 	CPUQuota bool // limits of cpu are enforced
-	// OneProcessOOM has the kernel end one process of a container that is out of memory,
-	// and not all, where it can end all (cgroup v2).
+	// OneProcessOOM makes the kernel kill one process of a container that is out of
+	// memory, instead of all, where it can kill all (cgroup v2).
 	OneProcessOOM bool
 
 	ManifestPath   string
@@ -136,7 +136,7 @@ type Config struct {
 	ResolvConf    string
 
 	FailSwapOn bool
-	// ProtectKernel refuses a machine whose kernel is set otherwise than it has to be;
+	// ProtectKernel refuses a machine whose kernel settings are not as required;
 	// nothing is set in either case.
 	ProtectKernel  bool
 	SystemReserved corev1.ResourceList
@@ -158,13 +158,13 @@ type Config struct {
 	Log daemon.LogOptions
 }
 
-// Whom limits of the node are enforced on.
+// What limits of the node are enforced on.
 const (
 	enforcePods   = "pods"
 	enforceNobody = "none"
 )
 
-// CloudExternal is the one CloudProvider that there is.
+// CloudExternal is the only CloudProvider.
 const CloudExternal = "external"
 
 // LogRotation is how large the logs of containers may get.
@@ -175,13 +175,13 @@ type LogRotation struct {
 	Interval time.Duration
 }
 
-// ImageGC is when images that nobody uses are removed.
+// ImageGC is when unused images are removed.
 type ImageGC struct {
 	High, Low      int32 // percent of their disk that is in use
 	MinAge, MaxAge time.Duration
 }
 
-// Eviction is when the node ends pods because it is short of something.
+// Eviction is when the node evicts pods because it is short of something.
 type Eviction struct {
 	eviction.Settings
 	MaxPodGracePeriod int32 // seconds, for soft thresholds
@@ -189,7 +189,7 @@ type Eviction struct {
 	TransitionPeriod time.Duration
 }
 
-// Shutdown is how long pods get when the machine is shut down; nothing for as
+// Shutdown is how long pods get when the machine is shut down; if empty, as
 // long as the system itself gives them.
 type Shutdown struct {
 	All, Critical time.Duration // Critical is part of All
@@ -201,7 +201,7 @@ func (s Shutdown) Periods() ([]shutdown.Period, error) {
 	return shutdown.Periods(s.All, s.Critical, s.ByPriority)
 }
 
-// New returns the defaults: upstream's, but that the kubelet does not mind swap.
+// New returns the defaults: upstream's, except that the kubelet tolerates swap.
 func New() *Config {
 	return &Config{
 		Register: true, MaxPods: 110, MaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
@@ -222,7 +222,7 @@ func New() *Config {
 	}
 }
 
-// Validate says what can't be, all at once.
+// Validate returns everything that is invalid in one error.
 func (c *Config) Validate() error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -271,7 +271,7 @@ func (c *Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// validateNode says what can't be of the node and its frequencies.
+// validateNode checks the settings of the node and its intervals.
 func (c *Config) validateNode(add func(format string, args ...any)) {
 	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir, "--cni-conf-dir": c.CNIConfDir} {
 		if !filepath.IsAbs(path) {
@@ -322,7 +322,7 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	}
 }
 
-// validateIdentity says what can't be of how the kubelet gets its certificates.
+// validateIdentity checks how the kubelet gets its certificates.
 func (c *Config) validateIdentity(add func(format string, args ...any)) {
 	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
 		add("--bootstrap-kubeconfig: --kubeconfig has to say where the kubelet's own goes")
@@ -332,7 +332,7 @@ func (c *Config) validateIdentity(add func(format string, args ...any)) {
 	}
 }
 
-// validateServing says what can't be of what the kubelet serves, and to whom.
+// validateServing checks what the kubelet serves, and to whom.
 func (c *Config) validateServing(add func(format string, args ...any)) {
 	for flag, address := range map[string]string{"--address": c.Address, "--healthz-bind-address": c.HealthzAddress} {
 		if net.ParseIP(address) == nil {
@@ -358,7 +358,7 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 	}
 }
 
-// validateDisk says what can't be of the bounds on logs and images.
+// validateDisk checks the limits of logs and images.
 func (c *Config) validateDisk(add func(format string, args ...any)) {
 	if c.Logs.MaxSize.Sign() <= 0 {
 		add("--container-log-max-size=%s: a positive size is needed", &c.Logs.MaxSize)

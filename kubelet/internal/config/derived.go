@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// gates are those of upstream's feature gates that this kubelet is otherwise by
-// than upstream's: what of their features it does not have, or always has.
+// gates are those of upstream's feature gates whose features this kubelet
+// always has, or never, unlike upstream's defaults.
 var gates = map[string]bool{
 	"EventedPLEG": true, "PodAndContainerStatsFromCRI": true,
 
@@ -32,14 +32,14 @@ func (c *Config) PullsAtOnce() int {
 	return c.ParallelPulls
 }
 
-// DeclaredFeatures are those that the node says that it has (KEP-5328): what of
-// Kubernetes 1.37's list this kubelet does.
+// DeclaredFeatures are those that the node declares (KEP-5328): the ones of
+// Kubernetes 1.37's list that this kubelet has.
 func (*Config) DeclaredFeatures() []string {
 	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 }
 
-// Reserved is what of the machine is kept for the system and for Kubernetes' own
-// programs.
+// Reserved is the part of the machine that is kept for the system and for
+// Kubernetes' own programs.
 func (c *Config) Reserved() (corev1.ResourceList, error) {
 	sum := SumOf(c.SystemReserved, c.KubeReserved)
 	if c.ReservedCPUs != "" {
@@ -65,10 +65,10 @@ func SumOf(lists ...corev1.ResourceList) corev1.ResourceList {
 	return sum
 }
 
-// BoundsPods says that all pods together are held to what is not reserved.
+// BoundsPods says that all pods together are limited to what is not reserved.
 func (c *Config) BoundsPods() bool { return slices.Contains(c.Enforced, enforcePods) }
 
-// MostPods is how many pods there may be on a machine of so many cores.
+// MostPods is the maximum number of pods on a machine with the given number of cores.
 func (c *Config) MostPods(cores int64) int64 {
 	if c.PodsPerCore > 0 {
 		return min(int64(c.MaxPods), int64(c.PodsPerCore)*cores)

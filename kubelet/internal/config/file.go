@@ -11,8 +11,8 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// apply takes over every field of the file that is set and that no flag has set, and
-// refuses those that mean something we don't do.
+// apply copies every field of the file that is set and that no flag has set, and
+// refuses those that ask for what this kubelet does not do.
 func (c *Config) apply(file *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) error {
 	known := map[string][]option{}
 	for _, o := range c.options(file) {
@@ -45,7 +45,7 @@ func (c *Config) apply(file *kubeletv1beta1.KubeletConfiguration, flagGiven func
 	return errors.Join(problems...)
 }
 
-// isEmpty says that a list or a map is there without anything in it.
+// isEmpty says that a list or a map is present but empty.
 func isEmpty(value reflect.Value) bool {
 	kind := value.Kind()
 	return (kind == reflect.Slice || kind == reflect.Map) && value.Len() == 0
@@ -56,7 +56,7 @@ func jsonName(field reflect.StructField) string {
 	return name
 }
 
-// nameOf is the field of the file that place is, or is a part of.
+// nameOf is the field of the file that place is, or is part of.
 func nameOf(file *kubeletv1beta1.KubeletConfiguration, place reflect.Value) string {
 	value := reflect.ValueOf(file).Elem()
 	offset := place.UnsafeAddr() - value.UnsafeAddr()
@@ -68,8 +68,8 @@ func nameOf(file *kubeletv1beta1.KubeletConfiguration, place reflect.Value) stri
 	panic("an option whose field is not in the file")
 }
 
-// translation is a field that has another form in the file than in the Config, or is
-// shown otherwise than it was said: what is nil of it is a copy.
+// translation is a field that has different forms in the file and in the Config, or
+// is shown differently from its input; a nil direction means a plain copy.
 type translation struct {
 	field any
 	take  func() error
@@ -92,7 +92,7 @@ func (o option) kept() reflect.Value {
 	return reflect.ValueOf(o.ours).Elem()
 }
 
-// take has the Config say what the file says.
+// take copies the field from the file to the Config.
 func (o option) take() error {
 	if t, _ := o.field.(translation); t.take != nil {
 		return t.take()
@@ -103,7 +103,7 @@ func (o option) take() error {
 	return nil
 }
 
-// show has a KubeletConfiguration say what the Config says.
+// show copies the field from the Config to a KubeletConfiguration.
 func (o option) show() {
 	if t, _ := o.field.(translation); t.show != nil {
 		t.show()
@@ -112,8 +112,8 @@ func (o option) show() {
 	}
 }
 
-// put copies a value from a Config to a KubeletConfiguration or back: the latter has
-// pointers to what may be left out, and durations that JSON writes as text.
+// put copies a value between a Config and a KubeletConfiguration: the latter has
+// pointers for what may be left out, and durations that JSON writes as text.
 func put(to, from reflect.Value) {
 	if from.Kind() == reflect.Pointer {
 		from = from.Elem()

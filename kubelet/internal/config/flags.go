@@ -59,7 +59,7 @@ func pairs(text, separator string, take func(key, value string) error) error {
 	return eachPair(text, separator, false, take)
 }
 
-// eachPair takes a key by itself, too, where that is allowed.
+// eachPair also accepts a key without a value, if that is allowed.
 func eachPair(text, separator string, alone bool, take func(key, value string) error) error {
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "" {
@@ -178,8 +178,8 @@ func setResource(list corev1.ResourceList, key, value string) error {
 }
 
 // pairsFlag is a list of pairs, "thresholds" (signal<value) or "settings"
-// (signal=value). What is given first goes in the place of the default, an empty list
-// too; what is given then is added.
+// (signal=value). The first use of the flag replaces the default, even with an empty
+// list; further ones add to it.
 type pairsFlag struct {
 	into            *map[string]string
 	separator, kind string
@@ -211,7 +211,7 @@ func (f *pairsFlag) Set(text string) error {
 	})
 }
 
-// joined is what Set of a list of pairs takes, in the order of the keys.
+// joined formats a list of pairs as Set accepts it, in the order of the keys.
 func joined(values map[string]string, separator string) string {
 	pairs := make([]string, 0, len(values))
 	for key, value := range values {

@@ -15,8 +15,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Load reads the file that --config names, with those of --config-dir over it, if
-// any, into what no flag set.
+// Load reads the file of --config, with those of --config-dir merged over it, if
+// any, into everything that no flag set.
 func (c *Config) Load(fs *pflag.FlagSet) error {
 	c.Flags = fs
 	if c.File == "" && c.Dir == "" {
@@ -71,8 +71,8 @@ func mergeDir(into map[string]any, dir string) error {
 	})
 }
 
-// mergeFile lays a file over what is there: what has fields is merged field by
-// field, and anything else, lists as well, is put in its place.
+// mergeFile merges a file over what is there: objects are merged field by
+// field, and anything else, including lists, is replaced.
 func mergeFile(into map[string]any, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

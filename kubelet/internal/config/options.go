@@ -6,7 +6,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// option is one thing that can be set.
+// option is one setting.
 type option struct {
 	// flag sets it, and wins over the file; "" where only the file has it.
 	flag string
@@ -15,18 +15,18 @@ type option struct {
 	// field is its place in a KubeletConfiguration: a pointer, or a translation; nil
 	// where only a flag has it.
 	field any
-	// usage is of the flag; "" where somebody else adds that.
+	// usage is the flag's help; "" if the flag is added elsewhere.
 	usage string
 }
 
-// options are all that there is, with their places in c and in f.
+// options are all settings, with their places in c and in f.
 func (c *Config) options(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return slices.Concat(c.identityOptions(f), c.sourceOptions(f), c.nodeOptions(f), c.podOptions(f), c.runtimeOptions(f),
 		c.diskOptions(f), c.evictionOptions(f), c.processOptions(f), c.servingOptions(f), c.accessOptions(f))
 }
 
-// identityOptions: where settings come from, and by what the API server knows the
-// kubelet, and clients know it.
+// identityOptions: where settings come from, and how the API server and clients
+// recognise the kubelet.
 func (c *Config) identityOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"kubeconfig", &c.Kubeconfig, nil, "kubeconfig for the API server; without it only static pods run"},
@@ -50,7 +50,8 @@ func (c *Config) sourceOptions(f *kubeletv1beta1.KubeletConfiguration) []option 
 	}
 }
 
-// nodeOptions: what the API server is told of the node, and what connects it to others.
+// nodeOptions: what the API server is told about the node, and how it is connected to
+// others.
 func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"cloud-provider", &c.CloudProvider, nil, "external: the node is tainted until a cloud's controller has completed it"},
@@ -103,7 +104,7 @@ func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	}
 }
 
-// runtimeOptions: who runs containers, and whence their images come.
+// runtimeOptions: what runs containers, and where their images come from.
 func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"container-runtime-endpoint", &c.RuntimeEndpoint, &f.ContainerRuntimeEndpoint, "socket of the CRI v1 runtime"},
@@ -118,7 +119,8 @@ func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 	}
 }
 
-// diskOptions: what lies where, and what goes when there is too much of it.
+// diskOptions: where things are on disk, and what is removed when there is too much of
+// it.
 func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"root-dir", &c.RootDir, nil, "directory for the kubelet's files"},
@@ -135,7 +137,7 @@ func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	}
 }
 
-// evictionOptions: when pods have to go because the node is short of something.
+// evictionOptions: when pods are evicted because the node is short of something.
 func (c *Config) evictionOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	e := &c.Eviction
 	return []option{

@@ -7,8 +7,8 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// Document is the configuration as a KubeletConfiguration: what the file says,
-// with flags and defaults, for people who ask a kubelet what it runs with.
+// Document is the configuration as a KubeletConfiguration: the file with flags
+// and defaults, for people who want to know what a kubelet runs with.
 func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 	d := &kubeletv1beta1.KubeletConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
@@ -22,9 +22,10 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 	return d
 }
 
-// showFixed adds what is so anyway, by the values that are taken for it (see unused).
-// Programs that know every field write those that they were not told as false or 0,
-// and a configuration that was read here, changed and written is to be taken again.
+// showFixed adds the settings that can't be changed, with the values that are
+// accepted for them (see unused). Programs that know every field write missing ones
+// as false or 0, and a configuration that was read here, changed and written must be
+// accepted again.
 func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
 	yes, no, unbounded := true, false, int32(0)
 	d.EnableControllerAttachDetach, d.LocalStorageCapacityIsolation = &yes, &yes

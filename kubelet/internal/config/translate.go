@@ -109,8 +109,8 @@ func (c *Config) logSize(f *kubeletv1beta1.KubeletConfiguration) translation {
 	}, func() { f.ContainerLogMaxSize = c.Logs.MaxSize.String() }}
 }
 
-// hardThresholds are the file's; what it leaves out is no threshold, unless it
-// says that upstream's defaults stay.
+// hardThresholds are the file's; a signal that it leaves out has no threshold,
+// unless the file keeps upstream's defaults.
 func (c *Config) hardThresholds(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{field: &f.EvictionHard, take: func() error {
 		c.Eviction.Hard = f.EvictionHard
@@ -122,7 +122,7 @@ func (c *Config) hardThresholds(f *kubeletv1beta1.KubeletConfiguration) translat
 	}}
 }
 
-// logging leaves alone what a flag has set.
+// logging does not change what a flag has set.
 func (c *Config) logging(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{&f.Logging, func() error {
 		if c.Log.Format == "" {
@@ -141,7 +141,8 @@ func (c *Config) tracing(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{&f.Tracing, func() error { c.Tracing = f.Tracing; return nil }, func() { f.Tracing = c.Tracing }}
 }
 
-// oneProcessOOM can't be off with cgroup v1, where the kernel ends one process at a time.
+// oneProcessOOM can't be off with cgroup v1, where the kernel kills one process at a
+// time.
 func (c *Config) oneProcessOOM(f *kubeletv1beta1.KubeletConfiguration) translation {
 	unified := cgroups.IsCgroup2UnifiedMode()
 	return translation{&f.SingleProcessOOMKill, func() error {
@@ -156,7 +157,7 @@ func (c *Config) oneProcessOOM(f *kubeletv1beta1.KubeletConfiguration) translati
 	}}
 }
 
-// noSwap takes what says that pods have none.
+// noSwap accepts the values that mean that pods have no swap.
 func noSwap(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{field: &f.MemorySwap.SwapBehavior, take: func() error {
 		if f.MemorySwap.SwapBehavior != "NoSwap" {

@@ -12,17 +12,17 @@ import (
 	"kctl/proto/daemon"
 )
 
-// unused are the settings of upstream's kubelet that nothing stands behind here,
-// as flags, as fields of the file, or both.
+// unused are the settings of upstream's kubelet that have no effect here, as
+// flags, as fields of the file, or both.
 var unused = []daemon.Unused{
-	// What bounds requests, and they are bounded otherwise or need no bound.
+	// Limits on requests, which are limited in another way or need no limit.
 	{Flag: "event-qps", Number: true, Field: "eventRecordQPS", Why: notHeldBack}, {Flag: "event-burst", Number: true, Field: "eventBurst", Why: notHeldBack},
 	{Flag: "kube-api-qps", Number: true, Field: "kubeAPIQPS", Why: notHeldBack}, {Flag: "kube-api-burst", Number: true, Field: "kubeAPIBurst", Why: notHeldBack},
 	{Flag: "registry-qps", Number: true, Field: "registryPullQPS", Why: notHeldBack}, {Flag: "registry-burst", Number: true, Field: "registryBurst", Why: notHeldBack},
 	{Flag: "housekeeping-interval", Why: "it is two seconds"},
 	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: "no CPU is given to one container alone"},
 
-	// What it does, and does not do otherwise.
+	// What it always does.
 	{Flag: "kube-api-content-type", Field: "contentType", Values: []string{"application/json", "application/vnd.kubernetes.protobuf"}},
 	{Flag: "enable-controller-attach-detach", Switch: true, Field: "enableControllerAttachDetach", Values: []string{"true"}},
 	{Flag: "local-storage-capacity-isolation", Switch: true, Field: "localStorageCapacityIsolation", Values: []string{"true"}},
@@ -34,8 +34,8 @@ var unused = []daemon.Unused{
 	{Flag: "runtime-cgroups", Why: "the summary tells of the group that the runtime is in"},
 	{Flag: "system-cgroups", Field: "systemCgroups", Values: daemon.Off},
 
-	// What others do: no iptables rules and no bridge are this kubelet's, volume
-	// plugins are not run, and groups of daemons are not enforced.
+	// What others do: this kubelet has no iptables rules and no bridge, runs no
+	// volume plugins, and does not enforce the groups of daemons.
 	{Flag: "make-iptables-util-chains", Switch: true, Field: "makeIPTablesUtilChains", Why: noRules},
 	{Field: "iptablesMasqueradeBit", Why: noRules}, {Field: "iptablesDropBit", Why: noRules},
 	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "hairpin-veth", "none"}, Why: "the CNI configuration says so"},
@@ -62,7 +62,7 @@ const (
 	podsOnly    = "bounds are enforced on pods only"
 )
 
-// checkField refuses what can't be said in a field of the file.
+// checkField refuses unsupported values of a field of the file.
 func checkField(name string, value reflect.Value) error {
 	at := slices.IndexFunc(unused, func(u daemon.Unused) bool { return u.Field == name })
 	if at < 0 {
