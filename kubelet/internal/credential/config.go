@@ -98,11 +98,11 @@ func readProviders(path string) ([]kubeletv1.CredentialProvider, error) {
 	return file.Providers, nil
 }
 
-// versions of the configuration and of what is said to plugins. They differ in that
-// only v1 has tokens of service accounts.
+// versions of the configuration and of the requests to plugins. Only v1 has tokens
+// of service accounts.
 var versions = []string{"v1", "v1beta1", "v1alpha1"}
 
-// check says what can't be of one plugin.
+// check returns what is invalid about one plugin.
 func check(p *kubeletv1.CredentialProvider, binDir string) error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -165,7 +165,7 @@ func checkToken(a *kubeletv1.ServiceAccountTokenAttributes, add func(format stri
 	}
 }
 
-// cacheKey is a text that tells apart what is told apart by its parts.
+// cacheKey is a text that is unique for its parts.
 func cacheKey(parts ...any) string {
 	text, err := json.Marshal(parts)
 	if err != nil {

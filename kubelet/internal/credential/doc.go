@@ -1,8 +1,8 @@
-// Package credential knows whom image registries know us as: by a pod's pull
-// secrets, by the node's own Docker configuration, and by what plugins say that
+// Package credential finds the credentials for image registries: from a pod's
+// pull secrets, from the node's own Docker configuration, and from plugins that
 // are asked for an image (Kubernetes docs, "Images", "Configure a kubelet image
 // credential provider").
 //
-// The image room asks it before it pulls. It pulls nothing, and keeps what plugins
-// say in memory only, for as long as they allow.
+// Package image asks it before it pulls. It pulls nothing, and keeps the plugins'
+// answers only in memory, for as long as they allow.
 package credential

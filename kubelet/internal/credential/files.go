@@ -26,8 +26,8 @@ func NewFiles(rootDir, home string) *Files {
 	return f
 }
 
-// read returns what the first file that is there says. It is read for each pull,
-// which takes longer, so that a new password needs no restart.
+// read reads the first file that exists. It does so for each pull, which takes
+// much longer anyway, so that a new password needs no restart.
 func (f *Files) read() ([]credential, error) {
 	found, err := readFirst(f.configs, readConfig)
 	if found != nil || err != nil {

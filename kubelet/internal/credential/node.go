@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Node is whom registries know this node as, whatever the pod. It is safe for
-// concurrent use.
+// Node holds the node's own credentials for registries, independent of the pod.
+// It is safe for concurrent use.
 type Node struct {
 	files   *Files
 	plugins []*plugin
@@ -60,8 +60,8 @@ func (n *Node) ran(plugin string, took time.Duration, err error) {
 	}
 }
 
-// Of returns what there is for an image that a pod needs, in the order in which it
-// is to be tried. What can't be had is left out and told in the error.
+// Of returns the credentials for an image that a pod needs, in the order in which
+// to try them. What can't be obtained is left out and reported in the error.
 func (n *Node) Of(ctx context.Context, pod *core.Pod, image string) ([]Pass, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {

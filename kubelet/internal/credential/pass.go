@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Pass is whom a registry knows us as, and by whose leave: a pod's, by a secret or
-// as a service account, or by neither the node's, for all of its pods.
+// Pass is a credential for a registry, with its owner: a pod's secret or service
+// account, or, without either, the node, for all its pods.
 type Pass struct {
 	Auth            *runtimeapi.AuthConfig
 	Secret, Account *Owner
@@ -20,8 +20,8 @@ type Pass struct {
 // Owner is the object that a pass is from.
 type Owner struct{ UID, Namespace, Name string }
 
-// Hash tells passes apart without telling them. It is upstream's, so that one
-// kubelet knows what the other has noted.
+// Hash distinguishes passes without revealing them. It is upstream's, so that
+// each kubelet understands the other's records.
 func (p Pass) Hash() string {
 	data, err := json.Marshal(struct {
 		Username      string `json:"username,omitempty"`

@@ -26,14 +26,14 @@ type entry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// credential says whom a registry, or a part of it, knows us as.
+// credential is the credential for a registry, or a part of it.
 type credential struct {
 	place string // host[:port][/path], the host's labels may have wildcards
 	Pass
 }
 
-// fitting are those of the known ones whose place is a fit one, in the order of
-// their places.
+// fitting are the known credentials whose place fits, in the order of their
+// places.
 func fitting(known []credential, fits func(place string) bool, order func(a, b string) int) (fit []Pass) {
 	places := slices.DeleteFunc(slices.Clone(known), func(c credential) bool { return !fits(c.place) })
 	slices.SortStableFunc(places, func(a, b credential) int { return order(a.place, b.place) })
@@ -43,14 +43,15 @@ func fitting(known []credential, fits func(place string) bool, order func(a, b s
 	return fit
 }
 
-// covering are those of a file's or a secret's credentials that cover a repository,
-// those for the longest path first.
+// covering are the credentials in a file or a secret that cover a repository, those
+// for the longest path first.
 func covering(repository string, known []credential) []Pass {
 	return fitting(known, func(place string) bool { return matches(place, repository) }, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
 // OfSecrets finds the secrets' credentials for an image, those for the longest
-// path first. Secrets that can not be read are left out and told in the error.
+// path first. Secrets that cannot be read are left out and reported in the
+// error.
 func OfSecrets(image string, secrets []*core.Secret) ([]Pass, error) {
 	if len(secrets) == 0 {
 		return nil, nil
@@ -98,7 +99,7 @@ func readConfig(name string, data []byte) ([]credential, error) {
 	return readEntries(file.Auths)
 }
 
-// readOldConfig reads one of old, with nothing around its entries.
+// readOldConfig reads one in the old format, which has only the entries.
 func readOldConfig(name string, data []byte) ([]credential, error) {
 	entries := map[string]entry{}
 	if err := json.Unmarshal(data, &entries); err != nil {
@@ -123,7 +124,7 @@ func readEntries(entries map[string]entry) ([]credential, error) {
 		}
 		found = append(found, credential{place: normalPlace(place), Pass: Pass{Auth: auth}})
 	}
-	// Maps have no order; equal inputs shall be tried in an equal one.
+	// Maps have no order; equal inputs must be tried in the same order.
 	slices.SortFunc(found, func(a, b credential) int { return cmp.Compare(a.place, b.place) })
 	return found, nil
 }
@@ -142,7 +143,7 @@ func splitAuth(auth string) (user, password string, err error) {
 	return user, strings.TrimRight(password, "\x00"), nil
 }
 
-// normalPlace takes off what Docker's files have around a registry's name.
+// normalPlace strips what Docker's files have around a registry's name.
 func normalPlace(place string) string {
 	place = strings.TrimPrefix(strings.TrimPrefix(place, "https://"), "http://")
 	place = strings.TrimSuffix(place, "/")
@@ -167,8 +168,8 @@ func matches(place, repository string) bool {
 	return matchHost(host, imageHost) && (dir == "" || imagePath == dir || strings.HasPrefix(imagePath, dir+"/"))
 }
 
-// begins tells the same as a plugin's patterns have it: their path is a prefix of
-// the image's, wherever it ends.
+// begins does the same for a plugin's patterns: their path is a prefix of the
+// image's, wherever it ends.
 func begins(pattern, repository string) bool {
 	host, dir, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pattern, "https://"), "http://"), "/")
 	imageHost, imagePath, _ := strings.Cut(repository, "/")

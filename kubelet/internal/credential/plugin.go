@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Accounts is what a plugin may be told of a pod's service account.
+// Accounts provides what a plugin may be told about a pod's service account.
 type Accounts interface {
 	ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error)
 	// Token is one that is bound to the pod, for the audience.
@@ -45,7 +45,7 @@ type answer struct {
 	expires time.Time
 }
 
-// measure hears of each run of a plugin.
+// measure is told about each run of a plugin.
 type measure func(plugin string, took time.Duration, err error)
 
 func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts Accounts, clock clock.PassiveClock, measure measure) *plugin {
@@ -55,7 +55,7 @@ func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts Accounts,
 	}
 }
 
-// of returns what the plugin has for a repository that a pod needs an image of.
+// of returns the plugin's credentials for a repository that a pod needs an image from.
 func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]Pass, error) {
 	if !slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return begins(pattern, repository) }) {
 		return nil, nil
@@ -78,7 +78,8 @@ func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]Pa
 	return fit, nil
 }
 
-// identity is on whose behalf a plugin is asked: nobody's, unless it wants tokens.
+// identity is the service account on whose behalf a plugin is asked: none, unless it
+// wants tokens.
 type identity struct {
 	key         string
 	account     *Owner
@@ -124,7 +125,8 @@ func (p *plugin) identify(ctx context.Context, pod *core.Pod) (who identity, ask
 	return who, true, nil
 }
 
-// keysOf are under what answers for a repository may be kept, the most special first.
+// keysOf are the keys under which answers for a repository may be cached, the most
+// specific first.
 func keysOf(who, repository string) []string {
 	host, _, _ := strings.Cut(repository, "/")
 	return []string{
@@ -144,7 +146,7 @@ func (p *plugin) cached(who, repository string) ([]credential, bool) {
 	return nil, false
 }
 
-// run of a plugin that is under way, for as long as somebody waits for it.
+// run is a run of a plugin in progress, which lasts as long as somebody waits for it.
 type run struct {
 	waiting int
 	cancel  context.CancelFunc
@@ -153,8 +155,8 @@ type run struct {
 	err     error
 }
 
-// ask runs the plugin, once for all who want to know the same, and keeps what it
-// says. When all of them have given up, it is ended.
+// ask runs the plugin, once for all callers with the same question, and caches
+// the answer. When all callers have given up, it is killed.
 func (p *plugin) ask(ctx context.Context, who identity, repository string) ([]credential, error) {
 	key := cacheKey(who.key, who.token, repository)
 	r := p.join(ctx, key, func(ctx context.Context) ([]credential, error) { return p.askOnce(ctx, who, repository) })
@@ -193,7 +195,7 @@ func (p *plugin) leave(key string, r *run) {
 	defer p.mu.Unlock()
 	if r.waiting--; r.waiting == 0 {
 		r.cancel()
-		p.drop(key, r) // who comes next begins anew
+		p.drop(key, r) // the next caller starts another run
 	}
 }
 

@@ -17,12 +17,12 @@ import (
 
 const (
 	pluginTimeout = time.Minute // upstream's
-	// A plugin's words are held to a bound; more than a few credentials are none.
+	// A plugin's output is bounded: it should only be a few credentials.
 	mostAnswer, mostWords = 1 << 20, 4 << 10
 )
 
-// run runs the program: a request on its standard input, a response on its standard
-// output, and what people should know on its standard error.
+// run runs the program: it gets a request on its standard input, and writes a
+// response to its standard output and messages for people to its standard error.
 func (p *plugin) run(ctx context.Context, who identity, repository string) (*pluginv1.CredentialProviderResponse, error) {
 	request, err := json.Marshal(&pluginv1.CredentialProviderRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: p.APIVersion, Kind: "CredentialProviderRequest"},
@@ -40,7 +40,7 @@ func (p *plugin) run(ctx context.Context, who identity, repository string) (*plu
 		cmd.Env = append(cmd.Env, e.Name+"="+e.Value) // the last one counts
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), answer, words
-	// With what it has started, which would hold its output open.
+	// Together with its children, which would hold its output open.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
