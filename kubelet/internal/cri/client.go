@@ -34,16 +34,16 @@ type Options struct {
 	// Timeout is the deadline of calls that do not wait for a container;
 	// zero means two minutes.
 	Timeout time.Duration
-	// Observe, if set, hears of every finished unary call: its CRI method name,
-	// how long it took, and how it ended. It must not block.
+	// Observe, if set, is told about every finished unary call: its CRI method
+	// name, duration and result. It must not block.
 	Observe func(method string, took time.Duration, err error)
-	// Tracer makes a span of every call, which the runtime goes on with if it traces;
+	// Tracer makes a span of every call, which the runtime continues if it traces;
 	// nil makes none.
 	Tracer *tracing.Tracer
 }
 
-// Client speaks to one runtime. It is safe for concurrent use, and connects
-// again by itself when the runtime was away.
+// Client talks to one runtime. It is safe for concurrent use, and reconnects by
+// itself when the runtime was away.
 type Client struct {
 	close   func() error
 	runtime runtimeapi.RuntimeServiceClient
@@ -109,7 +109,7 @@ func socketPath(endpoint string) (string, error) {
 	return path, nil
 }
 
-// observed is a connection that somebody hears of.
+// observed is a connection whose calls are reported.
 type observed struct {
 	grpc.ClientConnInterface
 	observe func(string, time.Duration, error)

@@ -45,15 +45,15 @@ func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.Containe
 	return answer.GetContainers(), err
 }
 
-// ContainerStatus tells a container's state, times, exit code and image.
+// ContainerStatus returns a container's state, times, exit code and image.
 func (c *Client) ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
 	answer, err := call(ctx, c.timeout, "ContainerStatus", id, c.runtime.ContainerStatus, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	return answer.GetStatus(), err
 }
 
-// ContainerProcess is the process of a running container as the machine numbers
-// it; 0 where the runtime does not tell. The API has no field for it, but both
-// containerd and CRI-O tell it among the verbose information.
+// ContainerProcess is the process id of a running container on the machine; 0
+// if the runtime does not report it. The API has no field for it, but both
+// containerd and CRI-O include it in their verbose information.
 func (c *Client) ContainerProcess(ctx context.Context, id string) (int, error) {
 	answer, err := call(ctx, c.timeout, "ContainerStatus", id, c.runtime.ContainerStatus, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil || answer.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
@@ -82,28 +82,27 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	return err
 }
 
-// CheckpointContainer has the runtime write what a container is and does now into
-// the archive at path. It takes as long as that needs, up to timeout; zero means
-// an ordinary call's.
+// CheckpointContainer makes the runtime write a running container's state to the
+// archive at path. It may take up to timeout; zero means an ordinary call's.
 func (c *Client) CheckpointContainer(ctx context.Context, id, path string, timeout time.Duration) error {
 	_, err := call(ctx, cmp.Or(timeout, c.timeout), "CheckpointContainer", id, c.runtime.CheckpointContainer,
 		&runtimeapi.CheckpointContainerRequest{ContainerId: id, Location: path, Timeout: int64(timeout / time.Second)})
 	return err
 }
 
-// ContainerStats tells what one container uses.
+// ContainerStats returns what one container uses.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	answer, err := call(ctx, c.timeout, "ContainerStats", id, c.runtime.ContainerStats, &runtimeapi.ContainerStatsRequest{ContainerId: id})
 	return answer.GetStats(), err
 }
 
-// ListContainerStats tells what the containers that match filter use.
+// ListContainerStats returns what the containers that match filter use.
 func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	answer, err := call(ctx, c.timeout, "ListContainerStats", "", c.runtime.ListContainerStats, &runtimeapi.ListContainerStatsRequest{Filter: filter})
 	return answer.GetStats(), err
 }
 
-// ExecResult is what a command in a container said and how it ended.
+// ExecResult is the output and the exit code of a command in a container.
 type ExecResult struct {
 	Stdout, Stderr []byte
 	ExitCode       int32

@@ -3,7 +3,7 @@
 //
 // Every room of the kubelet that needs the runtime calls it. It gives each call
 // its deadline, names the call and its object in every error, and otherwise
-// says what the runtime says: no caching, no retries, no interpretation.
+// passes on what the runtime says: no caching, no retries, no interpretation.
 //
 // It works with runtimes as old as containerd 1.6: calls that a runtime lacks
 // fail with an error for which IsUnimplemented holds.

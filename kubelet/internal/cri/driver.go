@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// CgroupDriver is how the runtime keeps control groups, by the name that a
-// KubeletConfiguration has for it, systemd or cgroupfs; "" if it does not tell.
+// CgroupDriver is how the runtime manages control groups, by the name in a
+// KubeletConfiguration, systemd or cgroupfs; "" if it does not say.
 func (c *Client) CgroupDriver(ctx context.Context) (string, error) {
 	answer, err := c.RuntimeConfig(ctx)
 	if IsUnimplemented(err) {
@@ -23,9 +23,9 @@ func (c *Client) CgroupDriver(ctx context.Context) (string, error) {
 	return "cgroupfs", nil
 }
 
-// containerdDriver is the driver of a containerd before 2.0, which tells it with
-// its configuration only, in its verbose status. It is that of the runtime which
-// pods without a RuntimeClass have.
+// containerdDriver is the driver of a containerd before 2.0, which reports it
+// only as part of the configuration in its verbose status. It is the driver of
+// the runtime for pods without a RuntimeClass.
 func (c *Client) containerdDriver(ctx context.Context) (string, error) {
 	status, err := c.Status(ctx, true)
 	if err != nil {

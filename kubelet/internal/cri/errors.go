@@ -25,7 +25,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes deadlines and cancellations that gRPC reports known as such.
+// Is makes errors.Is recognise deadlines and cancellations that gRPC reports.
 func (e *Error) Is(target error) bool {
 	switch code(e.Err) {
 	case codes.DeadlineExceeded:
@@ -36,7 +36,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Message is what the runtime itself said, without what was put around it: the
+// Message is the runtime's own message, without what was wrapped around it: the
 // text that users read in events and statuses.
 func Message(err error) string {
 	var s interface{ GRPCStatus() *status.Status }
@@ -48,8 +48,8 @@ func Message(err error) string {
 	return err.Error()
 }
 
-// Coded is Message behind the code that the runtime gave its error, where it gave
-// one: "rpc error: code = NotFound desc = …". In some places users read this.
+// Coded is Message after the runtime's error code, if there is one: "rpc error:
+// code = NotFound desc = …". In some places users see this form.
 func Coded(err error) string {
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) && s.GRPCStatus().Code() != codes.Unknown {

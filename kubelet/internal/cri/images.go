@@ -12,15 +12,15 @@ func (c *Client) ListImages(ctx context.Context) ([]*runtimeapi.Image, error) {
 	return answer.GetImages(), err
 }
 
-// ImageStatus is what the runtime has of an image; nil if it does not have it.
+// ImageStatus is what the runtime knows about an image; nil if it does not have it.
 func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
 	answer, err := call(ctx, c.timeout, "ImageStatus", image.GetImage(), c.images.ImageStatus, &runtimeapi.ImageStatusRequest{Image: image})
 	return answer.GetImage(), err
 }
 
-// PullImage fetches an image and returns the reference by which the runtime
-// has it. It has no deadline but ctx's: the runtime itself gives up on pulls
-// that make no progress.
+// PullImage pulls an image and returns the runtime's reference to it. Its only
+// deadline is ctx's: the runtime itself gives up on pulls that make no
+// progress.
 func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
 	answer, err := call(ctx, 0, "PullImage", image.GetImage(), c.images.PullImage,
 		&runtimeapi.PullImageRequest{Image: image, Auth: auth, SandboxConfig: sandbox})
@@ -33,7 +33,7 @@ func (c *Client) RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) e
 	return err
 }
 
-// ImageFsInfo tells how full the file systems of images and containers are.
+// ImageFsInfo returns the usage of the file systems of images and containers.
 func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	return call(ctx, c.timeout, "ImageFsInfo", "", c.images.ImageFsInfo, &runtimeapi.ImageFsInfoRequest{})
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is that of the runtime at a unix socket, as the kernel tells who serves
-// there.
+// Process is the process id of the runtime at a unix socket, according to the
+// kernel.
 func Process(endpoint string) (pid int, err error) {
 	socket, err := socketPath(endpoint)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Version tells which runtime answers, and in which version.
+// Version returns the runtime's name and version.
 func (c *Client) Version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	return call(ctx, c.timeout, "Version", "", c.runtime.Version, &runtimeapi.VersionRequest{Version: "0.1.0"})
 }
@@ -17,7 +17,7 @@ func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 	return call(ctx, c.timeout, "Status", "", c.runtime.Status, &runtimeapi.StatusRequest{Verbose: verbose})
 }
 
-// RuntimeConfig tells the runtime's cgroup driver. Runtimes before 1.28 lack it.
+// RuntimeConfig returns the runtime's cgroup driver. Runtimes before 1.28 lack it.
 func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
 	return call(ctx, c.timeout, "RuntimeConfig", "", c.runtime.RuntimeConfig, &runtimeapi.RuntimeConfigRequest{})
 }
@@ -52,7 +52,7 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 	return err
 }
 
-// PodSandboxStatus tells a sandbox's state, attempt and addresses.
+// PodSandboxStatus returns a sandbox's state, attempt and addresses.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
 	answer, err := call(ctx, c.timeout, "PodSandboxStatus", id, c.runtime.PodSandboxStatus, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	return answer.GetStatus(), err
@@ -64,13 +64,13 @@ func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandb
 	return answer.GetItems(), err
 }
 
-// PodSandboxStats tells what a sandbox and its containers use.
+// PodSandboxStats returns what a sandbox and its containers use.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
 	answer, err := call(ctx, c.timeout, "PodSandboxStats", id, c.runtime.PodSandboxStats, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: id})
 	return answer.GetStats(), err
 }
 
-// ListPodSandboxStats tells what the sandboxes that match filter use.
+// ListPodSandboxStats returns what the sandboxes that match filter use.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	answer, err := call(ctx, c.timeout, "ListPodSandboxStats", "", c.runtime.ListPodSandboxStats, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
 	return answer.GetStats(), err
