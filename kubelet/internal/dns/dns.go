@@ -2,8 +2,7 @@
 // the node's own configuration and the cluster's name servers.
 //
 // The pod runtime asks it when it makes a sandbox. It reads the node's
-// resolv.conf each time, so that a change of it counts for new pods, and
-// writes nothing.
+// resolv.conf each time, so that changes apply to new pods, and writes nothing.
 package dns
 
 import (
@@ -34,10 +33,10 @@ type Configurer struct {
 	ResolvConf string
 	Servers    []string // of the cluster
 	Domain     string   // of the cluster
-	// Warn tells people what a pod asks for and can't have, as the reason and the
-	// text of an event. May be nil.
+	// Warn reports what a pod asks for and can't have, as the reason and the text
+	// of an event. May be nil.
 	Warn func(pod *core.Pod, reason, text string)
-	// WarnNode tells, once, what the node has not got that pods ask for. May be nil.
+	// WarnNode reports, once, what pods ask for and the node does not have. May be nil.
 	WarnNode func(reason, text string)
 
 	nodeWarned sync.Once
@@ -105,7 +104,7 @@ func (c *Configurer) warn(pod *core.Pod, reason, text string) {
 	}
 }
 
-// distinct drops what is there twice.
+// distinct drops duplicates.
 func distinct(values []string) []string {
 	var kept []string
 	for _, v := range values {
