@@ -12,9 +12,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Admit says why a pod may not come to the node while it is short; "" if it
-// may. A pod that was taken before, by a kubelet that ran before this one,
-// stays: if it has to go, it goes by rank.
+// Admit says why the node does not accept a pod while it is short of something;
+// "" if it does. A pod that an earlier kubelet admitted stays: if it has to go,
+// it goes by rank.
 func (m *Manager) Admit(pod *core.Pod) string {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -34,8 +34,8 @@ func (m *Manager) Admit(pod *core.Pod) string {
 	return fmt.Sprintf("The node had condition: %v. ", under)
 }
 
-// mayComeShortOfMemory says that a node that is short of memory only takes the
-// pod: it requests what it needs, or says that it bears with it.
+// mayComeShortOfMemory says that a node that is short only of memory accepts
+// the pod: it requests memory, or tolerates the shortage.
 func mayComeShortOfMemory(pod *core.Pod) bool {
 	taint := &corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
 	return cgroup.QOSClass(pod) != corev1.PodQOSBestEffort ||

@@ -42,8 +42,7 @@ const (
 	containerLimit = "ephemeralcontainerfs.limit"
 )
 
-// overLimit says by what the pod uses more of the node's disk than it may; ""
-// if it does not.
+// overLimit says which of its disk limits the pod exceeds; "" for none.
 func overLimit(pod *core.Pod, usage *Usage) (signal, message string) {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -73,7 +72,7 @@ func hasSizeLimit(v *corev1.Volume) bool {
 	return onDisk(v) && v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() > 0
 }
 
-// limited says that the pod may only use so much of the node's disk.
+// limited says that the pod has a limit on its use of the node's disk.
 func limited(pod *core.Pod) bool {
 	_, ok := diskLimit(pod)
 	return ok || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return hasSizeLimit(&v) })

@@ -20,32 +20,32 @@ import (
 // interval is upstream's between two looks at the node.
 const interval = 10 * time.Second
 
-// hardGrace is what pods get, in seconds, that are ended at once: the least that
-// there is.
+// hardGrace is the grace period, in seconds, of pods that are ended at once: the
+// smallest possible.
 const hardGrace = 1
 
 // Options are what a Manager works on. All are needed.
 type Options struct {
 	Thresholds []Threshold
-	// MaxPodGrace is the most seconds that a pod gets that is ended for a soft
-	// threshold.
+	// MaxPodGrace is the longest grace period, in seconds, of a pod that is
+	// evicted for a soft threshold.
 	MaxPodGrace int64
 	// Transition is how long a condition stays after the node was last short.
 	Transition time.Duration
 
 	Observe func(ctx context.Context) (map[Signal]Observation, error)
-	// Measure gives what it could measure beside an error that says what it
-	// could not; nil if that was nothing.
+	// Measure returns what it could measure, with an error about what it could
+	// not.
 	Measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error)
-	// Pods are those that use something of the node.
+	// Pods are those that use the node's resources.
 	Pods func() []*core.Pod
-	// Reclaim gives back disk that nobody needs: dead containers and unused images.
+	// Reclaim frees disk space that nobody needs: dead containers and unused images.
 	Reclaim func(ctx context.Context) error
-	// Evict ends a pod, tells why, and waits for its end as far as that makes
+	// Evict ends a pod, reports why, and waits for its end as far as that makes
 	// sense.
 	Evict func(ctx context.Context, pod *core.Pod, v Verdict)
-	// Changed is told when the node's conditions are others, Warn what people should
-	// read about the node.
+	// Changed is called when the node's conditions change, Warn with messages for
+	// people about the node.
 	Changed func()
 	Warn    func(reason, message string)
 	Clock   clock.WithTicker
@@ -57,9 +57,9 @@ type Verdict struct {
 	Grace   int64 // seconds
 	Signal  string
 	Message string
-	// Limit says that the pod went past a limit of its own, and not the node short.
+	// Limit says that the pod exceeded a limit of its own; the node was not short.
 	Limit bool
-	// Blame is the message for programs; of a limit there is none.
+	// Blame is the message for programs; there is none for a limit.
 	Blame Blame
 }
 
@@ -97,7 +97,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Under says whether the node has the condition.
+// Under says whether the node has the pressure condition.
 func (m *Manager) Under(condition corev1.NodeConditionType) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -105,8 +105,8 @@ func (m *Manager) Under(condition corev1.NodeConditionType) bool {
 }
 
 // Synchronize looks at the node once, and ends the pods above their limits or,
-// if there is none, at most one for the node's shortage. That a pod can't be
-// measured keeps nobody from looking at the node.
+// if there is none, at most one for the node's shortage. A pod that can't be
+// measured does not keep it from looking at the node.
 func (m *Manager) Synchronize(ctx context.Context) error {
 	pods := m.Pods()
 	ended, err := m.enforceLimits(ctx, pods)
@@ -197,7 +197,7 @@ func (m *Manager) met(t Threshold) bool {
 	return !m.since[slices.Index(m.Thresholds, t)].IsZero()
 }
 
-// evict ends the pod that is to blame most of those that may be ended.
+// evict ends the pod that is most to blame among those that may be ended.
 func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods []*core.Pod) error {
 	pods = slices.DeleteFunc(slices.Clone(pods), podmanager.IsCritical)
 	if len(pods) == 0 {

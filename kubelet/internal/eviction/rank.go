@@ -15,10 +15,10 @@ import (
 	"kctl/proto/core"
 )
 
-// rank puts the pods in the order in which they are ended when the node is
-// short: those first that use more than they requested, of these the ones of
-// low priority, of these the ones that are furthest above. Of inodes and process
-// ids nothing can be requested, so there priority decides, and then use.
+// rank puts the pods in the order in which they are evicted when the node is
+// short: first those that use more than they requested, among these the ones of
+// low priority, and among these the ones that exceed their request most. Inodes
+// and process ids can't be requested, so there priority decides, and then usage.
 func rank(signal Signal, pods []*core.Pod, usages map[types.UID]*Usage) []*core.Pod {
 	type candidate struct {
 		pod      *core.Pod
@@ -53,7 +53,7 @@ func rank(signal Signal, pods []*core.Pod, usages map[types.UID]*Usage) []*core.
 	return ranked
 }
 
-// requestable is what containers request of what a signal is about.
+// requestable is the resource that containers request for a signal.
 var requestable = map[Signal]corev1.ResourceName{
 	MemoryAvailable: corev1.ResourceMemory, PodsMemoryAvailable: corev1.ResourceMemory,
 	NodeFSAvailable: corev1.ResourceEphemeralStorage, ImageFSAvailable: corev1.ResourceEphemeralStorage,
@@ -71,11 +71,11 @@ func (u *Usage) of(signal Signal) int64 {
 	return u.Disk
 }
 
-// Blame is why a pod is ended: of what the node was short, and which of the pod's
-// containers used more of it than they had requested, and how much.
+// Blame is why a pod is evicted: what the node was short of, and which of the
+// pod's containers used more of it than they had requested, and how much.
 type Blame struct{ Starved, Containers, Usage, Pod, PodUsage string }
 
-// Annotations are those that upstream's events of evictions have.
+// Annotations are those of upstream's eviction events.
 func (b Blame) Annotations() map[string]string {
 	if b.Starved == "" {
 		return nil
@@ -87,7 +87,7 @@ func (b Blame) Annotations() map[string]string {
 	return annotations
 }
 
-// blame says why the pod is ended, in upstream's words.
+// blame says why the pod is evicted, in upstream's words.
 func blame(t Threshold, seen Observation, pod *core.Pod, usage *Usage) (string, Blame) {
 	var b strings.Builder
 	why := Blame{Starved: resources[t.Signal]}

@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Observation is how much there is of something, and how much of it is left.
+// Observation is how much there is of a resource, and how much of it is left.
 type Observation struct {
 	Available, Capacity int64
 }
@@ -18,7 +18,7 @@ type Machine struct {
 	RootDir string // on the node's file system
 	// Memory gives how many bytes of memory are left, and how many there are.
 	Memory func() (available, capacity int64, err error)
-	// PodsMemory gives the same of what is for pods; nil where nothing bounds them together.
+	// PodsMemory gives the same for the memory of pods; nil if nothing limits them together.
 	PodsMemory func() (available, capacity int64, err error)
 	// Processes gives how many tasks there are, and how many there may be; 0 for unknown.
 	Processes func() (now, most uint64)
@@ -27,7 +27,7 @@ type Machine struct {
 }
 
 // Observe reads all signals. What a file system does not count (inodes, on
-// some) is left out. While the runtime is away, so is its file system.
+// some) is left out, and the runtime's file system while the runtime is away.
 func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 	available, capacity, err := m.Memory()
 	if err != nil {

@@ -32,18 +32,18 @@ const (
 // Compute Resources for System Daemons"); configurations don't name it.
 const PodsMemoryAvailable Signal = "allocatableMemory.available"
 
-// signals are all there are, in the order in which they are seen to: what kills
-// a node first.
+// signals are all signals, in the order in which they are handled: the most
+// dangerous for a node first.
 var signals = []Signal{MemoryAvailable, PodsMemoryAvailable, NodeFSAvailable, ImageFSAvailable, NodeFSInodesFree, ImageFSInodesFree, PIDAvailable}
 
-// conditions are what the node says while it is short.
+// conditions are the node's conditions while it is short.
 var conditions = map[Signal]corev1.NodeConditionType{
 	MemoryAvailable: corev1.NodeMemoryPressure, PodsMemoryAvailable: corev1.NodeMemoryPressure, PIDAvailable: corev1.NodePIDPressure,
 	NodeFSAvailable: corev1.NodeDiskPressure, NodeFSInodesFree: corev1.NodeDiskPressure,
 	ImageFSAvailable: corev1.NodeDiskPressure, ImageFSInodesFree: corev1.NodeDiskPressure,
 }
 
-// resources are what evicted pods are told that the node was low on.
+// resources are the names of what the node was low on, for evicted pods.
 var resources = map[Signal]string{
 	MemoryAvailable: "memory", PodsMemoryAvailable: "memory", PIDAvailable: "pids",
 	NodeFSAvailable: "ephemeral-storage", ImageFSAvailable: "ephemeral-storage",
@@ -54,11 +54,11 @@ var resources = map[Signal]string{
 type Threshold struct {
 	Signal Signal
 	Least  Amount
-	// Grace is how long it may be less before a pod is ended; zero for a hard
+	// Grace is how long there may be less before a pod is evicted; zero for a hard
 	// threshold.
 	Grace time.Duration
-	// Reclaim is how much more than Least must be free again before the node
-	// stops taking things away.
+	// Reclaim is how much more than Least must be free again before the node stops
+	// reclaiming.
 	Reclaim Amount
 }
 
@@ -175,8 +175,8 @@ func (s Settings) softGrace(signal string) (time.Duration, error) {
 	return grace, nil
 }
 
-// Reserve is what of the node's memory and disk must be left, and so is not for
-// pods to have: its hard thresholds.
+// Reserve is the part of the node's memory and disk that must be left, and so
+// is not for pods: its hard thresholds.
 func Reserve(thresholds []Threshold, memory, disk int64) corev1.ResourceList {
 	reserve := corev1.ResourceList{}
 	for _, t := range thresholds {

@@ -18,7 +18,7 @@ import (
 
 // Usage is what a pod uses of the node.
 type Usage struct {
-	Memory     int64 // bytes that can't be had back without ending it
+	Memory     int64 // bytes that can't be reclaimed without ending it
 	Disk       int64 // bytes of volumes, logs and what containers wrote
 	Inodes     int64 // of the same
 	Processes  int64
@@ -26,8 +26,8 @@ type Usage struct {
 	Volumes    map[string]Volume // those in directories of their own, by name
 }
 
-// Volume is what one volume uses of the file system that it is on; one that is
-// claimed has all that is used of it.
+// Volume is what one volume uses of its file system; for a claimed volume,
+// everything that is used there.
 type Volume struct {
 	Dir           string
 	Claim         string // its name; "" for the pod's own
@@ -55,9 +55,9 @@ type Meter struct {
 	Processes  func(pod *core.Pod) int
 }
 
-// Measure measures pods. Walking through what they have on disk costs, and is
-// done only if asked for. Where something can't be walked through, what could be
-// counts, and the error says what could not; without the runtime's figures there is nothing.
+// Measure measures pods. Walking through their files is expensive, and is done only if asked
+// for. If something can't be walked through, the rest counts, and the error says what could
+// not; without the runtime's figures there is no result.
 func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error) {
 	stats, err := m.Stats(ctx)
 	if err != nil {
@@ -85,8 +85,8 @@ func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[ty
 	return usages, errors.Join(unknown...)
 }
 
-// addContainer adds what the runtime measured of a container; one that was
-// started again may be there twice.
+// addContainer adds the runtime's figures for a container; a restarted one may
+// be there twice.
 func (u *Usage) addContainer(name string, stats *runtimeapi.ContainerStats) {
 	memory := int64(stats.GetMemory().GetWorkingSetBytes().GetValue())
 	layer := stats.GetWritableLayer()

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// walk adds up what is below dir, and dir itself if that is asked for, as du does:
-// blocks, not lengths, and every file once, however many names it has. What goes
-// meanwhile does not count; what can't be looked at is left out, and err has the
-// first of it.
+// walk adds up what is below dir, and dir itself if asked to, as du does: blocks,
+// not lengths, and every file once, however many names it has. Files that
+// disappear meanwhile do not count; what can't be looked at is left out, and err
+// is the first such error.
 //
-// Pods wrote what is there, and nest as deep as they like: no path could name it,
-// and not every level can be held open. So there is one directory open at a time,
-// and the way back leads over its "..", which is looked at: a directory that
-// somebody moved meanwhile ends the walk.
+// Pods wrote the files, and may nest directories so deep that no path can name
+// them and not every level can be held open. So only one directory is open at a
+// time, and the way back is its "..", which is verified: if somebody moved a
+// directory meanwhile, the walk ends.
 func walk(dir string, itself bool) (bytes, inodes int64, err error) {
 	w := &walker{seen: map[uint64]bool{}}
 	fd, err := openDir(unix.AT_FDCWD, dir)
@@ -40,7 +40,7 @@ type walker struct {
 	err           error
 }
 
-// identity is what a directory has that neither a rename nor its path changes.
+// identity identifies a directory independently of its name and path.
 type identity struct{ dev, ino uint64 }
 
 // level is a directory on the way down, with those in it that are yet to be walked.
@@ -141,7 +141,7 @@ func openDir(at int, name string) (int, error) {
 	return fd, nil
 }
 
-// openSame opens a directory that was seen before, if it is that one still.
+// openSame opens a directory that was seen before, if it is still the same one.
 func openSame(at int, name string, who identity) (int, error) {
 	fd, err := openDir(at, name)
 	if err != nil {
