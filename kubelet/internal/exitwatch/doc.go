@@ -1,9 +1,8 @@
-// Package exitwatch tells when containers' processes end, where the runtime does
-// not: it asks once for each process, has the kernel tell of its end (pidfd), and
-// then waits until the runtime knows of it, too.
+// Package exitwatch notices the end of containers' processes where the runtime
+// does not report it: it asks the runtime once for each process, lets the kernel
+// report its end (pidfd), and then waits until the runtime knows of it, too.
 //
-// What came of a container it does not keep: whoever hears of an end looks at the
-// pod in the runtime. It hears nothing of containers whose process the
-// runtime does not tell, or whose process the kubelet can't see; those are found
-// by listing.
+// It keeps no results: its caller looks at the pod in the runtime. It can't watch
+// containers whose process the runtime does not report or the kubelet can't see;
+// their ends are found by listing.
 package exitwatch

@@ -25,14 +25,14 @@ type Runtime interface {
 
 const (
 	asking = 4 // bounds how many containers the runtime is asked for at one time
-	// A runtime knows of the end of a process some time after the kernel does: it
-	// takes the container's namespaces and mounts away before. It is asked again and
-	// again, for a second.
+	// A runtime knows about the end of a process some time after the kernel: it
+	// removes the container's namespaces and mounts first. It is asked repeatedly,
+	// for a second.
 	settling = 10 * time.Millisecond
 	settled  = 100
 )
 
-// errUntold is about a container whose process can't be told: asking again is no use.
+// errUntold is about a container whose process is not reported: asking again is no use.
 var errUntold = errors.New("the runtime does not tell the container's process")
 
 // Watcher waits for the ends of processes. Its methods are for one goroutine.
@@ -59,7 +59,7 @@ func New(runtime Runtime, ended func(container string), clock clock.Clock, logge
 }
 
 // Watch waits from now on for the ends of just these containers' processes, each
-// until it is named no more or ctx ends.
+// until it is no longer named or ctx ends.
 func (w *Watcher) Watch(ctx context.Context, running map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *Watcher) Watch(ctx context.Context, running map[string]bool) {
 	}
 }
 
-// forget has the next Watch try again.
+// forget makes the next Watch try again.
 func (w *Watcher) forget(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,11 +99,11 @@ func (w *Watcher) forget(id string) {
 	}
 }
 
-// Wait returns when nothing is waited for any more, after the end of Watch's ctx.
+// Wait returns when all waiting has ended, after the end of Watch's ctx.
 func (w *Watcher) Wait() { w.waiting.Wait() }
 
 // await returns nil when the container's process has ended, and the runtime
-// knows it or has been given the time to.
+// knows or has had enough time to.
 func (w *Watcher) await(ctx context.Context, id string) error {
 	process, err := w.open(ctx, id)
 	if err != nil {
@@ -125,8 +125,9 @@ func (w *Watcher) await(ctx context.Context, id string) error {
 	return ctx.Err()
 }
 
-// known tells whether the runtime knows that the container has ended. If it says
-// nothing, who hears of the end is to ask it himself.
+// known tells whether the runtime knows that the container has ended. If the
+// runtime does not answer, the caller has to ask again after it hears of the
+// end.
 func (w *Watcher) known(ctx context.Context, id string) bool {
 	if w.turn(ctx) != nil {
 		return true
@@ -136,7 +137,7 @@ func (w *Watcher) known(ctx context.Context, id string) bool {
 	return err != nil || status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING
 }
 
-// turn waits until fewer than may be are being asked for.
+// turn waits until fewer questions than allowed are in flight.
 func (w *Watcher) turn(ctx context.Context) error {
 	select {
 	case w.turns <- struct{}{}:
@@ -146,8 +147,8 @@ func (w *Watcher) turn(ctx context.Context) error {
 	}
 }
 
-// open gives a descriptor of the container's process. A process that has ended
-// meanwhile, and whose number is another's by now, costs a useless look at the
+// open returns a descriptor of the container's process. If that has ended
+// meanwhile and its number was reused, the cost is a useless look at the
 // runtime later.
 func (w *Watcher) open(ctx context.Context, id string) (*os.File, error) {
 	if err := w.turn(ctx); err != nil {
