@@ -1,9 +1,9 @@
-// Package fieldpath reads the values that a pod may be told about itself: its
+// Package fieldpath reads the values that a pod may learn about itself: its
 // metadata, and the resources of its containers.
 //
 // The downward API volumes use it, and environment variables can. It is pure:
-// it reads the pod that it is given and nothing else. Fields that are known
-// only once the pod has a status or a node (addresses) are not its business.
+// it reads the pod that it is given and nothing else. It does not handle fields
+// that are known only once the pod has a status or a node (addresses).
 package fieldpath
 
 import (
@@ -59,13 +59,13 @@ func lines(values map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		fmt.Fprintf(&b, "%s=%q\n", key, values[key])
 	}
-	// Without the last newline, as everybody knows these files.
+	// Without a final newline, as these files have always been.
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // Resource is the value of a resource field of one of the pod's containers, in
 // units of the divisor and rounded up. A limit that the container does not set
-// is the pod's or, without one, what the node could give it at most.
+// is the pod's or, without one, the most that the node could give.
 func Resource(pod *core.Pod, container string, field *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
 	if field.ContainerName != "" {
 		container = field.ContainerName
@@ -81,7 +81,7 @@ func Resource(pod *core.Pod, container string, field *corev1.ResourceFieldSelect
 	return "", fmt.Errorf("container %q not found", container)
 }
 
-// ContainerResource is Resource for a container at hand.
+// ContainerResource is Resource for a given container.
 func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
 	side, name, _ := strings.Cut(field.Resource, ".")
 	known := name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
@@ -109,7 +109,7 @@ func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.R
 	return units(quantity.Value(), divisor.Value()), nil
 }
 
-// podLimit is the limit of all containers together, which may be had of cpu and
+// podLimit is the limit of all containers together, which exists for cpu and
 // memory (KEP-2837).
 func podLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
 	if pod.Spec.Resources == nil || name != corev1.ResourceCPU && name != corev1.ResourceMemory {
@@ -119,8 +119,8 @@ func podLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool)
 	return limit, !limit.IsZero()
 }
 
-// Limits are what bounds a container: its own limits and, of cpu and memory where
-// it has none, the pod's (KEP-2837). own is not changed.
+// Limits are a container's effective limits: its own and, for cpu and memory
+// where it has none, the pod's (KEP-2837). own is not changed.
 func Limits(pod *core.Pod, own corev1.ResourceList) corev1.ResourceList {
 	limits := corev1.ResourceList{}
 	maps.Copy(limits, own)
