@@ -1,6 +1,6 @@
 // Package hollow runs many kubelets in one process, each with a runtime in
-// memory instead of containers: nodes by the hundred, for tests of how an API
-// server and a scheduler do at scale.
+// memory instead of containers: hundreds of nodes, for tests of an API server
+// and a scheduler at scale.
 //
 // The command calls Run. To the API each node is like any other: it registers,
 // heartbeats, watches its pods, runs them through their phases, and gets what
@@ -33,15 +33,15 @@ import (
 type Options struct {
 	Nodes  int
 	Prefix string // of their names, before a number from 0
-	// Kubeconfig is whom all of them are to the API server: somebody who may do
-	// what the kubelets of all these nodes may.
+	// Kubeconfig has the credentials of all nodes: of a user who may do what the
+	// kubelets of all these nodes may do.
 	Kubeconfig string
 	Labels     map[string]string
 	// CPU, Memory and Pods are what each node says that it has.
 	CPU    int64
 	Memory resource.Quantity
 	Pods   int32
-	// How long the runtime takes for what costs a real one time.
+	// How long the simulated runtime takes for operations that cost a real one time.
 	Sandbox, Start, Stop, Pull time.Duration
 }
 
@@ -53,16 +53,16 @@ func DefaultOptions() Options {
 	}
 }
 
-// maxNodes is how many there are addresses for.
+// maxNodes is how many nodes there are addresses for.
 const maxNodes = 16384
 
-// Addresses of nodes and, a /24 for each node, of pods. Nobody is reached there.
+// Addresses of nodes and, a /24 for each node, of pods. Nothing can be reached there.
 var (
 	nodeAddresses = netip.MustParseAddr("10.32.0.1")
 	podAddresses  = netip.MustParseAddr("10.64.0.0")
 )
 
-// Validate says what can't be.
+// Validate checks the options.
 func (o Options) Validate() error {
 	var problems []error
 	if o.Nodes < 1 || o.Nodes > maxNodes {
@@ -115,8 +115,8 @@ func Run(ctx context.Context, o Options, logger *zap.Logger) error {
 	return nil
 }
 
-// machine is what all nodes say of themselves: the real one's names, and the
-// size that was asked for.
+// machine is what all nodes report about themselves: the real machine's names,
+// and the requested size.
 func (o Options) machine(dir string) (node.Machine, error) {
 	machine, err := node.ReadMachine(dir)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o Options) kubelet(ctx context.Context, i int, dir string, machine node.Ma
 	c.Kubeconfig, c.NodeLabels, c.MaxPods = o.Kubeconfig, o.Labels, o.Pods
 	root := filepath.Join(dir, c.NodeName)
 	c.RootDir, c.PodLogsDir, c.CertDir = root, filepath.Join(root, "logs"), filepath.Join(root, "pki")
-	c.ResolvConf = "" // simulated containers ask nobody for names
+	c.ResolvConf = "" // simulated containers resolve no names
 	cidr := netip.PrefixFrom(plus(podAddresses, i<<8), 24)
 	c.PodCIDR = cidr.String()
 	h := kubelet.Hollow{Machine: machine, Runtime: simulated.New(simulated.Options{
@@ -141,7 +141,7 @@ func (o Options) kubelet(ctx context.Context, i int, dir string, machine node.Ma
 	return kubelet.NewHollow(ctx, c, h, logger, prometheus.NewRegistry())
 }
 
-// plus is the address that many after one.
+// plus is the address that many places after one.
 func plus(a netip.Addr, n int) netip.Addr {
 	b := a.As4()
 	sum := (uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])) + uint32(n)
