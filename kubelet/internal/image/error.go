@@ -17,10 +17,10 @@ const (
 type Error struct {
 	Reason  string // for the container's waiting state
 	Message string // for users
-	// RetryAfter is when the answer can be another; zero if it is up to the
-	// caller's own retries.
+	// RetryAfter is when trying again can help; zero leaves that to the caller's
+	// own retries.
 	RetryAfter time.Duration
-	Err        error // the cause; nil if there is none but the user's request
+	Err        error // the cause; nil if the user's request is the only one
 }
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }

@@ -18,7 +18,7 @@ import (
 	"kctl/kubelet/internal/cri"
 )
 
-// collectEvery is upstream's time between two looks at the images' disk.
+// collectEvery is upstream's interval between checks of the images' disk.
 const collectEvery = 5 * time.Minute
 
 // Store is what a Collector asks of a CRI runtime.
@@ -30,8 +30,8 @@ type Store interface {
 	Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error)
 }
 
-// Thresholds say when images go (KubeletConfiguration v1beta1,
-// imageGCHighThresholdPercent and its kin).
+// Thresholds say when images are removed (KubeletConfiguration v1beta1,
+// imageGCHighThresholdPercent and the like).
 type Thresholds struct {
 	High   int           // percent of the disk in use above which images go; 100 for never
 	Low    int           // percent in use down to which they go
@@ -45,22 +45,22 @@ type CollectorOptions struct {
 	Thresholds Thresholds
 	// Volumes are the images that pods mount as volumes, as they name them.
 	Volumes func() []string
-	// Listed, if not nil, hears of the images that there are, and as of when.
+	// Listed, if not nil, is called with the existing images and the time of the list.
 	Listed func(ids []string, at time.Time)
-	// Failed tells people that there is too little room and nothing to remove.
+	// Failed reports to people that there is too little room and nothing to remove.
 	Failed func(reason, message string)
-	// Removed hears of each image that went, and whether for room ("space") or
-	// because nobody used it ("age"). May be nil.
+	// Removed is called for each removed image, with the reason: "space", or "age"
+	// if nobody used it. May be nil.
 	Removed func(reason string)
-	// Disk is the size of the file system at path, and what is free of it, in
-	// bytes; nil for the machine's.
+	// Disk returns the size of the file system at path and its free space, in
+	// bytes; nil for the machine's own.
 	Disk   func(path string) (size, free uint64, err error)
 	Clock  clock.WithTicker
 	Logger *zap.Logger
 }
 
-// Collector removes images that nobody has used for longest when their disk
-// gets full. It is safe for concurrent use.
+// Collector removes the least recently used images when their disk gets full.
+// It is safe for concurrent use.
 type Collector struct {
 	CollectorOptions
 
@@ -68,7 +68,7 @@ type Collector struct {
 	records map[string]*record // by image id
 }
 
-// record is what is remembered of an image.
+// record is what is remembered about an image.
 type record struct {
 	seen, used time.Time
 }
@@ -110,7 +110,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// Use notes that a container is about to be made of an image.
+// Use notes that a container is about to be created from an image.
 func (c *Collector) Use(id string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -122,8 +122,8 @@ func (c *Collector) Use(id string) {
 	c.records[id] = &record{seen: now, used: now}
 }
 
-// Collect removes what is too old, and then what it takes to get from above
-// the high threshold to the low one.
+// Collect removes images that are too old, and then, above the high threshold,
+// as many as it takes to get down to the low one.
 func (c *Collector) Collect(ctx context.Context) error {
 	unused, err := c.unused(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 
 var errNoCapacity = errors.New("invalid capacity 0 on image filesystem")
 
-// inUnits is a size for people.
+// inUnits formats a size for people.
 func inUnits(bytes uint64) string {
 	if bytes < 1<<10 {
 		return fmt.Sprintf("%d B", bytes)
@@ -173,8 +173,8 @@ func inUnits(bytes uint64) string {
 
 var units = []string{"KiB", "MiB", "GiB", "TiB"}
 
-// FreeAll removes every image that nobody uses, however young: what a node
-// does that is short of disk.
+// FreeAll removes every unused image, however recent, when the node is short of
+// disk.
 func (c *Collector) FreeAll(ctx context.Context) error {
 	unused, err := c.unused(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *Collector) FreeAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// candidate is an image that no container is made of.
+// candidate is an image that no container uses.
 type candidate struct {
 	*runtimeapi.Image
 	record
@@ -205,8 +205,8 @@ func (c *Collector) volumes() []string {
 	return names
 }
 
-// unused are the images that can go, the one unused for longest first; and
-// what is remembered is brought up to date.
+// unused are the removable images, the least recently used first; it also
+// updates the records.
 func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
 	asked := c.Clock.Now()
 	images, err := c.Store.ListImages(ctx)
@@ -266,8 +266,8 @@ func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
 	return unused, nil
 }
 
-// sandboxImage is the image that the runtime makes sandboxes of. Runtimes that
-// don't pin it tell it in their verbose status.
+// sandboxImage is the image from which the runtime makes sandboxes. Runtimes
+// that don't pin it report it in their verbose status.
 func (c *Collector) sandboxImage(ctx context.Context) (string, error) {
 	status, err := c.Store.Status(ctx, true)
 	if err != nil {
@@ -282,8 +282,8 @@ func (c *Collector) sandboxImage(ctx context.Context) (string, error) {
 	return config.SandboxImage, nil
 }
 
-// space is the file system that images are on. A runtime that keeps them on
-// none of this machine's file systems has no path.
+// space is the usage of the images' file system. Its path is empty if the
+// runtime keeps images on none of this machine's file systems.
 func (c *Collector) space(ctx context.Context) (path string, size, free uint64, err error) {
 	info, err := c.Store.ImageFsInfo(ctx)
 	if err != nil {
@@ -319,8 +319,8 @@ func (c *Collector) removeOld(ctx context.Context, unused []candidate) ([]candid
 	return rest, errors.Join(failed...)
 }
 
-// free removes images until wanted bytes are free, and returns how many are.
-// Those too young are left: a pod may be about to use them.
+// free removes images until the wanted number of bytes is freed, and returns
+// how many were. Recent images are left: a pod may be about to use them.
 func (c *Collector) free(ctx context.Context, unused []candidate, wanted int64) (freed int64, err error) {
 	now := c.Clock.Now()
 	for _, image := range unused {

@@ -34,23 +34,23 @@ type Runtime interface {
 	PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error)
 }
 
-// Events takes what users should read in a pod's event list.
+// Events receives messages for users in a pod's event list.
 type Events interface {
 	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
 }
 
-// Node knows whom registries know this node as. What it can't have is told in the
-// error, beside the rest.
+// Node has the node's credentials for registries. What it can't obtain is
+// reported in the error, besides the result.
 type Node interface {
 	Of(ctx context.Context, pod *core.Pod, image string) ([]credential.Pass, error)
 }
 
-// Access knows by whose leave images were pulled (see package pulled).
+// Access records with whose credentials images were pulled (see package pulled).
 type Access interface {
-	// May says whether a pod with the passes may have an image that is there.
+	// May says whether a pod with the passes may use an image that is present.
 	May(image, id string, passes func() []credential.Pass) bool
-	// Begin notes that an image is about to be pulled; end has the pass that did it,
-	// nil for none, and is called with an empty id if it failed.
+	// Begin notes that an image is about to be pulled; end is called with the pass
+	// that succeeded, nil for none, or with an empty id if the pull failed.
 	Begin(image string) (end func(id string, by *credential.Pass), err error)
 }
 
@@ -64,19 +64,19 @@ type Options struct {
 	Parallel int
 	// Node has credentials besides those of the pods; it may be nil.
 	Node Node
-	// Access says who may have what is there; nil lets everybody.
+	// Access says who may use images that are present; nil allows everybody.
 	Access Access
 	// Used, if not nil, is told the id of each image that is handed out.
 	Used func(id string)
-	// Pulled, if not nil, hears how long pulls took that succeeded, and how large
-	// the image is.
+	// Pulled, if not nil, is called for successful pulls with the duration and the
+	// image's size.
 	Pulled func(took time.Duration, size uint64)
-	// Fetched, if not nil, hears from when to when it was tried to pull an image of a
-	// pod, whatever came of it.
+	// Fetched, if not nil, is called with the start and end of each attempt to pull
+	// an image of a pod, successful or not.
 	Fetched func(pod types.UID, from, to time.Time)
 }
 
-// Manager makes images present. It is safe for concurrent use.
+// Manager makes sure that images are present. It is safe for concurrent use.
 type Manager struct {
 	Options
 	pulls    chan struct{} // holds one for each pull under way
@@ -161,8 +161,8 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 	return m.pull(ctx, r, spec, passes)
 }
 
-// may tells whether the pod may have an image that is there. To one that may not it is
-// as if it were not.
+// may tells whether the pod may use a present image. For a pod that may not, the image
+// counts as missing.
 func (m *Manager) may(r Request, present Present, passes passes) bool {
 	return m.Access == nil || m.Access.May(r.Image, present.Ref, func() []credential.Pass {
 		all, _ := passes()

@@ -104,8 +104,8 @@ func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]cr
 	return append(all, nodes...), errors.Join(err, nodeErr)
 }
 
-// fetch pulls with each of the credentials that fit the image until one is
-// accepted, which it returns; without any, anonymously.
+// fetch tries the fitting credentials in turn until a pull succeeds, and
+// returns the accepted one; without any, it pulls anonymously.
 func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes passes) (*credential.Pass, error) {
 	all, missing := passes()
 	if len(all) == 0 {
@@ -128,8 +128,8 @@ func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 	return nil, errors.Join(failures...)
 }
 
-// failed tells the user of a failed pull and counts it. The failure itself is
-// no cause for the caller to report: its back-off is kept here.
+// failed reports a failed pull to the user and counts it. The caller need not
+// report the failure as a cause: its back-off is kept here.
 func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 	message := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) == 1 {
@@ -151,8 +151,8 @@ func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 	}
 }
 
-// note keeps why a pull failed, or forgets it if it did not, and what is held back
-// no longer.
+// note records why a pull failed, or forgets that if it succeeded, and drops
+// expired records.
 func (m *Manager) note(key pullKey, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +166,7 @@ func (m *Manager) note(key pullKey, why string) {
 	}
 }
 
-// because adds why the last pull failed to a message.
+// because adds the reason of the last failed pull to a message.
 func (m *Manager) because(key pullKey, message string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
