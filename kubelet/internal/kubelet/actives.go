@@ -7,16 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// actives knows since when pods with a deadline are active, on a clock that goes
-// evenly. Their startTime is of the machine's clock, which may be set meanwhile:
-// set forward by a day, it would end them, and set back, keep them a day too long.
+// actives knows since when pods with a deadline have been active, on a monotonic
+// clock. Their startTime is from the machine's clock, which may be set meanwhile:
+// forward by a day, and it would end them; back, and it would keep them a day too
+// long.
 type actives struct {
 	mu   sync.Mutex
 	seen map[types.UID]time.Time
 }
 
-// of is when the pod became active: what its startTime says when that is first
-// heard, unless it lies in the future, and from then on the same.
+// of is when the pod became active: its startTime when that is first seen,
+// unless it is in the future, and from then on the same.
 func (a *actives) of(uid types.UID, start, now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

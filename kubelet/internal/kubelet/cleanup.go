@@ -10,14 +10,14 @@ import (
 	"kctl/kubelet/internal/podworker"
 )
 
-// cleanups are the rounds in which pods that are gone are seen to.
+// cleanups are the rounds in which pods that are gone are cleaned up.
 type cleanups struct {
 	first  sync.Once // once all sources were heard
 	busy   atomic.Bool
 	rounds sync.WaitGroup // under way: one at the most
 }
 
-// begin has a round done in the background, unless one is under way.
+// begin starts a round in the background, unless one is under way.
 func (c *cleanups) begin(round func()) {
 	if !c.busy.CompareAndSwap(false, true) {
 		return
@@ -28,10 +28,10 @@ func (c *cleanups) begin(round func()) {
 	})
 }
 
-// HandlePodCleanups sees to pods that are gone: their workers end at once, what
-// only the runtime knows of in the background, one round at a time. What they
-// leave behind is the collector's.
-// Before all sources were heard nobody can say which pods are gone.
+// HandlePodCleanups cleans up pods that are gone: those with workers at once,
+// those that only the runtime knows in the background, one round at a time. The
+// collector removes what they leave behind. Before all sources have been heard,
+// it is unknown which pods are gone.
 func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 	if !k.ready.All() {
 		return

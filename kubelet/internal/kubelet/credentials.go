@@ -13,8 +13,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// credentials is where the API server is and who we are to it. Without a valid
-// certificate of our own we first get one, however long that takes.
+// credentials is where the API server is, and our credentials for it. Without a
+// valid certificate of our own, we first get one, however long that takes.
 func (k *Kubelet) credentials(ctx context.Context) (*rest.Config, error) {
 	if k.config.BootstrapKubeconfig != "" {
 		daemon.Waiting("a client certificate from the API server", k.logger)
@@ -34,7 +34,7 @@ func (k *Kubelet) credentials(ctx context.Context) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// certificates is how we get the certificate that we are a client by.
+// certificates is how we get our client certificate.
 func (k *Kubelet) certificates() certificate.Options {
 	return certificate.Options{
 		Purpose: certificate.Client, Subject: pki.Subject{CommonName: core.UserNodePrefix + k.nodeName, Organization: []string{core.GroupNodes}},
@@ -42,7 +42,7 @@ func (k *Kubelet) certificates() certificate.Options {
 	}
 }
 
-// servingCertificates is how we get the certificate that we serve with.
+// servingCertificates is how we get our serving certificate.
 func (k *Kubelet) servingCertificates() certificate.Options {
 	o := k.certificates()
 	o.Purpose = certificate.Serving

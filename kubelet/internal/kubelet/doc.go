@@ -3,5 +3,5 @@
 // (handlers.go), and holds the scripts of a pod's life (sync.go,
 // terminate.go) that say in which order a pod passes through them.
 //
-// The command calls New and Run. What is more than order lives in the rooms.
+// The command calls New and Run. Everything beyond this order is in the rooms.
 package kubelet

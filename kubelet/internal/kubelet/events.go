@@ -16,15 +16,15 @@ import (
 	"kctl/proto/relay"
 )
 
-// podEvents passes on what happened to pods, and to the node. On the way it makes the
-// relay's stamps from what tells of a leg that was passed.
+// podEvents passes on events about pods and the node. On the way it makes the relay's
+// stamps from those events that mark a leg.
 type podEvents struct {
 	recorder *events.Recorder // nil without an API server
 	pods     *podmanager.Manager
 	statuses *status.Manager
 	clock    clock.PassiveClock
 
-	starts atomic.Int32 // pods that are brought to their containers now
+	starts atomic.Int32 // pods that are being started now
 }
 
 // legs are the events of a container that are legs of the relay.
@@ -44,7 +44,7 @@ func (e *podEvents) annotated(obj runtime.Object, annotations map[string]string,
 	}
 }
 
-// Laterf is Eventf for what nobody needs to know before pods run.
+// Laterf is Eventf for events that can wait until pods run.
 func (e *podEvents) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
 	if e.recorder != nil {
 		e.recorder.Laterf(e.inAPI(obj), eventType, reason, format, args...)
@@ -70,12 +70,12 @@ func (e *podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason,
 	tell(object, fieldPath, eventType, reason, format, args...)
 }
 
-// starting tells whether pods are brought to their containers now, or the API is
-// being told of it: people can wait for the events of that until it is done.
+// starting tells whether pods are being started now, or the API is being told
+// about that: the events about it can wait until then.
 func (e *podEvents) starting() bool { return e.starts.Load() > 0 || e.statuses.Sending() }
 
-// countStart counts a pod that is brought to its containers, until the function
-// that it returns is called.
+// countStart counts a pod that is being started, until the returned function is
+// called.
 func (e *podEvents) countStart() (started func()) {
 	e.starts.Add(1)
 	return func() {
@@ -102,8 +102,8 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 	return obj
 }
 
-// tellStart tells of the node that its kubelet has begun, and that all pods together
-// are held to what is for pods.
+// tellStart writes the node's events that its kubelet has started, and that all pods
+// together are limited to what is for pods.
 func (k *Kubelet) tellStart() {
 	node := k.node.Node()
 	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
@@ -112,7 +112,7 @@ func (k *Kubelet) tellStart() {
 	}
 }
 
-// nodeWarning tells people of trouble that is the node's and no pod's.
+// nodeWarning writes an event about trouble of the node rather than of a pod.
 func (k *Kubelet) nodeWarning(reason, message string) {
 	k.events.Eventf(k.node.Node(), corev1.EventTypeWarning, reason, "%s", message)
 }

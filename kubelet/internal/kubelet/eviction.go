@@ -49,7 +49,7 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 	})
 }
 
-// running are the pods that use something of the node and are not ending.
+// running are the pods that use the node's resources and are not ending.
 func (k *Kubelet) running() []*core.Pod {
 	var pods []*core.Pod
 	for _, pod := range k.pods.Pods() {
@@ -60,9 +60,9 @@ func (k *Kubelet) running() []*core.Pod {
 	return pods
 }
 
-// reclaimDisk removes what ended containers left, and the images that nobody
-// uses then. That something of the first can't be had back is no reason to keep
-// the images: pods would be evicted instead.
+// reclaimDisk removes what ended containers left, and then unused images. If
+// some of the former can't be removed, the images are removed all the same;
+// otherwise pods would be evicted.
 func (k *Kubelet) reclaimDisk(ctx context.Context) error {
 	return errors.Join(k.collector.Collect(ctx), k.images.FreeAll(ctx))
 }

@@ -10,7 +10,7 @@ import (
 	"kctl/proto/relay"
 )
 
-// generate makes the pod's status from what the runtime has of it.
+// generate makes the pod's status from its state in the runtime.
 func (k *Kubelet) generate(pod *core.Pod, runtime *runtimestate.PodStatus, terminal bool) core.PodStatus {
 	api := &pod.Status
 	if current, ok := k.pods.ByUID(pod.UID); ok {
@@ -38,8 +38,8 @@ func (k *Kubelet) generate(pod *core.Pod, runtime *runtimestate.PodStatus, termi
 	})
 }
 
-// report takes a change that we made in the runtime ourselves into the cache,
-// and tells the API of it at once.
+// report puts a change that we made in the runtime into the cache, and sends it
+// to the API at once.
 func (k *Kubelet) report(pod *core.Pod, runtime *runtimestate.PodStatus) {
 	if runtime.ReadySandbox() != nil {
 		k.statuses.Recorder(pod).Stamp(relay.KubeletSandboxCreated, k.clock.Now())

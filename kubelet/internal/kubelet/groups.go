@@ -43,8 +43,8 @@ func (k *Kubelet) makeGroups(ctx context.Context) error {
 	return err
 }
 
-// boundOfPods is what all pods together can't go beyond: what nobody has reserved.
-// Eviction thresholds are within it, so that pods are evicted before the kernel ends
+// boundOfPods is the limit of all pods together: everything that is not reserved. It
+// includes the eviction thresholds, so that pods are evicted before the kernel kills
 // them.
 func boundOfPods(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	bound := corev1.ResourceList{}
@@ -58,8 +58,8 @@ func boundOfPods(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	return bound
 }
 
-// processesOfPods is how many all pods together may have of the machine's; 0 where
-// it is not known how many those are.
+// processesOfPods is how many processes all pods together may have; 0 if the
+// machine's number is unknown.
 func processesOfPods(most int64, reserved corev1.ResourceList) int64 {
 	if most == 0 {
 		return 0
@@ -68,14 +68,14 @@ func processesOfPods(most int64, reserved corev1.ResourceList) int64 {
 	return max(1, most-kept.Value())
 }
 
-// podsMemory is how much memory pods have left before they meet their bound.
+// podsMemory is how much memory pods have left before they reach their limit.
 func (k *Kubelet) podsMemory() (available, capacity int64, err error) {
 	used, err := k.cgroups.UsageOfPods()
 	capacity = k.cgroups.Allocatable.Memory().Value()
 	return max(0, capacity-int64(used.WorkingSet)), capacity, err
 }
 
-// groupUsage is what a pod's group uses, or with no uid what all pods do together.
+// groupUsage is what a pod's group uses, or, without a uid, what all pods use together.
 func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
 	if !k.config.CgroupsPerQOS {
 		return usage, false
@@ -93,7 +93,7 @@ func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
 }
 
 // daemonUsage is what the groups of the kubelet and of the container runtime use,
-// where they have such as services have.
+// if they have groups of their own, as services do.
 func (k *Kubelet) daemonUsage() map[string]cgroup.Usage {
 	usages := map[string]cgroup.Usage{}
 	if k.hollow != nil {
@@ -127,7 +127,7 @@ func (k *Kubelet) podInterfaces(uid types.UID, sandbox string) []node.Interface 
 	return node.InterfacesOf(pid)
 }
 
-// containerUsage is what the group of a pod's container tells.
+// containerUsage is what the group of a pod's container reports.
 func (k *Kubelet) containerUsage(uid types.UID, id string) (usage cgroup.ContainerUsage, known bool) {
 	pod, known := k.pods.ByUID(uid)
 	if !known || !k.config.CgroupsPerQOS {

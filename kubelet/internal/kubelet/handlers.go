@@ -21,8 +21,8 @@ import (
 	"kctl/proto/relay"
 )
 
-// HandlePodAdditions takes pods that are new to us, the oldest first: those
-// that are admitted go to their workers, the others fail.
+// HandlePodAdditions handles new pods, the oldest first: admitted ones go to
+// their workers, the others fail.
 func (k *Kubelet) HandlePodAdditions(pods []*core.Pod) {
 	start := k.clock.Now()
 	for _, pod := range byCreation(pods) {
@@ -50,7 +50,7 @@ func byCreation(pods []*core.Pod) []*core.Pod {
 	})
 }
 
-// ending says that the pod will not be started by us.
+// ending says that we will not start the pod.
 func ending(pod *core.Pod) bool {
 	return pod.DeletionTimestamp != nil || status.Ended(pod.Status.Phase)
 }
@@ -59,7 +59,7 @@ func (k *Kubelet) update(t podworker.UpdateType, pod *core.Pod, start time.Time)
 	k.workers.Update(podworker.Update{Type: t, Pod: pod, MirrorPod: k.mirrors.of(pod), Start: start})
 }
 
-// admit decides beside all pods that are on the node and have not ended.
+// admit decides, given all pods that are on the node and have not ended.
 func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if k.shutdown.ShuttingDown() {
 		return admit.Refuse(shutdown.RejectedReason, "%s", shutdown.RejectedMessage)
@@ -115,8 +115,8 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	k.statuses.Set(pod, failed)
 }
 
-// HandlePodUpdates takes pods of which something else is desired now, their
-// deletion for one.
+// HandlePodUpdates handles pods whose desired state has changed, including
+// deletions.
 func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 	start := k.clock.Now()
 	for _, pod := range pods {
@@ -135,7 +135,7 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 	}
 }
 
-// HandlePodRemoves takes pods that are gone from their source.
+// HandlePodRemoves handles pods that are gone from their source.
 func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
 	defer k.collector.Soon()
 	for _, pod := range pods {
@@ -151,20 +151,20 @@ func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
 	}
 }
 
-// HandlePodReconcile takes pods whose status in the API is not as we know it:
-// either the API has what we sent, or somebody else wrote.
+// HandlePodReconcile handles pods whose status in the API has changed: either
+// it is what we sent, or somebody else wrote it.
 func (k *Kubelet) HandlePodReconcile(pods []*core.Pod) {
 	for _, pod := range pods {
 		k.pods.Set(pod)
 		k.reconcile(pod)
 		if len(pod.Spec.ReadinessGates) > 0 && !podmanager.IsMirror(pod) {
-			k.workers.Resync(pod.UID) // whether it is ready hangs on what others write
+			k.workers.Resync(pod.UID) // whether it is ready depends on what others write
 		}
 	}
 }
 
-// reconcile has the pod's status compared with what the API has; a mirror's is that
-// of its static pod.
+// reconcile compares the pod's status with the API's; for a mirror, its static
+// pod's status.
 func (k *Kubelet) reconcile(pod *core.Pod) {
 	if podmanager.IsMirror(pod) {
 		pod = k.pods.PodOf(pod)

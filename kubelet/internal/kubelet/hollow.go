@@ -16,11 +16,11 @@ import (
 	"kctl/proto/core"
 )
 
-// Hollow makes a kubelet one that only seems to run pods: to the API it is like
-// any other, and on the machine it makes no container, control group or mount.
+// Hollow makes a kubelet only simulate running pods: to the API it is like any
+// other, but on the machine it makes no container, control group or mount.
 type Hollow struct {
 	Runtime *simulated.Runtime
-	// Machine is what the node says that it has.
+	// Machine is what the node reports to have.
 	Machine node.Machine
 }
 
@@ -41,22 +41,22 @@ func (h *Hollow) runtimeClient(o cri.Options) *cri.Client {
 	return cri.Over(h.Runtime.Connection(), o)
 }
 
-// askNobody finds all containers well that simulated ones can be asked for.
+// askNobody answers every probe of a simulated container with success.
 type askNobody struct{}
 
 func (askNobody) Probe(context.Context, probe.Target) (probe.Answer, error) {
 	return probe.Answer{Verdict: probe.Succeeded}, nil
 }
 
-// mountNothing gets from the API what the pod's volumes would show, as every
-// kubelet does, and leaves it at that.
+// mountNothing reads from the API what the pod's volumes would show, as every
+// kubelet does, and mounts nothing.
 func (k *Kubelet) mountNothing(ctx context.Context, pod *core.Pod) error {
 	k.objects.Register(pod)
 	k.objects.Prefetch(ctx, pod)
 	return ctx.Err()
 }
 
-// noMounts is what a simulated container gets of its pod's volumes.
+// noMounts are the mounts of a simulated container: none.
 func noMounts(context.Context, *core.Container, map[string]string) ([]podruntime.Mount, error) {
 	return nil, nil
 }

@@ -56,8 +56,8 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Kubelet is all rooms of one kubelet. build makes them, part after part as they
-// stand here, and Run has each room's loop run; only workers begins with Run.
+// Kubelet is all rooms of one kubelet. build makes them, part after part in this
+// order, and Run runs each room's loop; only workers is made by Run.
 type Kubelet struct {
 	config   *config.Config
 	clock    clock.WithTicker
@@ -72,7 +72,7 @@ type Kubelet struct {
 	hostIPs  []string
 	tracer   *tracing.Tracer // nil traces nothing
 
-	// Whom we speak to (connect), and what tells of pods there (makeReports).
+	// Our clients (connect), and what reports about pods through them (makeReports).
 	client   *rest.Client // nil without an API server
 	cri      *cri.Client
 	health   *runtimehealth.Health
@@ -96,7 +96,7 @@ type Kubelet struct {
 	images       *image.Collector
 	surroundings *surroundings.Surroundings // nil without an API server
 
-	// What is known of pods.
+	// What is known about pods.
 	pods        *podmanager.Manager
 	cache       *podcache.Cache
 	allocations *allocation.Manager
@@ -119,8 +119,8 @@ type Kubelet struct {
 	rotator   *rotate.Rotator
 }
 
-// New makes a kubelet. It looks at the machine and reads files, and waits for
-// its certificate, if it is to get one, and for the container runtime to answer.
+// New makes a kubelet. It looks at the machine and reads files. It waits for its
+// certificate, if it has to get one, and for the container runtime to answer.
 func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
 	return build(ctx, c, nil, logger, registry)
 }
@@ -180,9 +180,9 @@ func (k *Kubelet) identify() error {
 	return nil
 }
 
-// connect makes the clients: of the API server, if there is one, and of the
-// container runtime. Neither is asked anything yet, unless the kubelet has to
-// get its certificate first.
+// connect makes the clients of the API server, if there is one, and of the
+// container runtime. It sends no requests yet, unless the kubelet has to get
+// its certificate first.
 func (k *Kubelet) connect(ctx context.Context) error {
 	if k.config.Kubeconfig != "" {
 		cfg, err := k.credentials(ctx)
@@ -210,7 +210,7 @@ func (k *Kubelet) connect(ctx context.Context) error {
 	return nil
 }
 
-// makeReports makes what tells the API of pods, and people of what happens to them.
+// makeReports makes what sends pods' statuses to the API, and events about them.
 func (k *Kubelet) makeReports() {
 	k.events = &podEvents{pods: k.pods, clock: k.clock}
 	k.statuses = status.NewManager(status.Options{

@@ -22,8 +22,8 @@ import (
 
 const mirrorTimeout = 10 * time.Second
 
-// mirrors shows the API the node's static pods, each by its mirror pod. No pod waits
-// for that: static pods must run without an API server too.
+// mirrors shows the node's static pods in the API, each by its mirror pod. No pod
+// waits for that: static pods must run without an API server too.
 type mirrors struct {
 	client *rest.Client // nil without an API server
 	pods   *podmanager.Manager
@@ -37,8 +37,8 @@ type mirrors struct {
 	making map[types.UID]bool
 }
 
-// mirrorBackoff is between tries to make the mirror of a pod; housekeeping comes by
-// every two seconds.
+// mirrorBackoff is the pause between attempts to make the mirror of a pod;
+// housekeeping runs every two seconds.
 var mirrorBackoff = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
 
 func newMirrors(client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock, logger *zap.Logger) *mirrors {
@@ -53,8 +53,8 @@ func (m *mirrors) of(pod *core.Pod) *core.Pod {
 	return nil
 }
 
-// ensure sees to it that the API shows a static pod, which is to run, as it is now.
-// A mirror that has ended shows an earlier one, whose manifest came back.
+// ensure makes sure that the API shows a static pod that is to run as it is now. A
+// mirror that has ended shows an earlier one, whose manifest came back.
 func (m *mirrors) ensure(pod *core.Pod) {
 	if m.client == nil || !podmanager.IsStatic(pod) || ending(pod) || m.node().UID == "" {
 		return // its mirror belongs to the node: housekeeping makes it when there is one
@@ -75,7 +75,7 @@ func (m *mirrors) ensure(pod *core.Pod) {
 }
 
 // begin tells whether the mirror of a pod may be made now: it is not being made, and
-// has not failed to be a moment ago.
+// making it has not failed a moment ago.
 func (m *mirrors) begin(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,9 +97,9 @@ func (m *mirrors) end(uid types.UID, made bool) {
 	}
 }
 
-// drop deletes the mirror of a static pod that was taken away, and has ended. If
-// its manifest is back by now, that pod is another and gets a mirror of its own,
-// whether or not the API was told in time how this one ended.
+// drop deletes the mirror of a static pod that was removed and has ended. If its
+// manifest is back by now, that is another pod with a mirror of its own, whether
+// or not the API was told in time how this one ended.
 func (m *mirrors) drop(pod *core.Pod) {
 	mirror := m.of(pod)
 	if m.client == nil || mirror == nil {

@@ -6,8 +6,7 @@ import (
 	"kctl/kubelet/internal/nodenetwork"
 )
 
-// runNetwork connects the node's pods with those of others, where it is asked
-// to.
+// runNetwork connects the node's pods with those of other nodes, if configured.
 func (k *Kubelet) runNetwork(run func(name string, f func(context.Context) error)) {
 	if k.config.NodeNetwork == nodenetwork.None {
 		return

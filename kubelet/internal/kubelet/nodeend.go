@@ -11,23 +11,24 @@ import (
 	"kctl/proto/core"
 )
 
-// nodeEnd is how and why the node ends a pod that nobody has deleted.
+// nodeEnd is how and why the node ends a pod that was not deleted.
 type nodeEnd struct {
 	reason, message string
-	// disrupted is the message of the condition DisruptionTarget; "" for none, of a pod
-	// that would end so anywhere.
+	// disrupted is the message of the condition DisruptionTarget; "" for none, for a
+	// pod that would end like this on any node.
 	disrupted string
-	// keepsSuccess says that a pod that has done its work until then has not failed.
+	// keepsSuccess says that a pod that has finished its work by then has not failed.
 	keepsSuccess bool
-	// asItEnds says that the pod has failed only if its containers have, asked to end:
-	// those that end well in their time have done what they could.
+	// asItEnds says that the pod has failed only if its containers fail when asked to
+	// end: those that end successfully within their grace period have done what they
+	// could.
 	asItEnds bool
 
 	grace *int64 // seconds; nil for the pod's own
 	done  chan<- struct{}
 }
 
-// endPod ends a pod as Failed, for good: whoever made it makes another one, and the
+// endPod ends a pod as Failed, for good: its controller makes another one, and the
 // scheduler finds a better place for that.
 func (k *Kubelet) endPod(pod *core.Pod, end nodeEnd) {
 	k.kill(pod, podworker.KillOptions{

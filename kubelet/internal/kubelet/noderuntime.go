@@ -13,7 +13,7 @@ import (
 // maxImageNames is how many names of an image the node tells.
 const maxImageNames = 5
 
-// nodeRuntime is what the node tells of the runtime.
+// nodeRuntime is what the node reports about the runtime.
 type nodeRuntime struct{ k *Kubelet }
 
 func (n nodeRuntime) RuntimeVersion() string { return n.k.health.RuntimeVersion() }

@@ -12,14 +12,14 @@ import (
 	"kctl/proto/core"
 )
 
-// endPredecessors ends, before a static pod begins, what still runs of those
-// that had its name before it. A manifest that was changed while no kubelet ran
-// makes another pod, and the workers know nothing of the old one, so that they
-// can't let the new one wait for it: both would run, and want the same ports.
-// Housekeeping ends the old one too, but not before the API server was heard,
-// and that may be the very pod that is to be replaced. It is left to housekeeping
-// where nothing of it runs: taking its network away may need the very pod that is
-// to begin.
+// endPredecessors ends, before a static pod starts, earlier pods of the same name
+// that still run. A manifest that was changed while no kubelet ran makes another
+// pod, and the workers know nothing about the old one, so they can't make the new
+// one wait for it: both would run, and want the same ports. Housekeeping would
+// end the old one too, but not before the API server has been heard, and that may
+// be the very pod that is being replaced. If nothing of the old pod runs, it is
+// left to housekeeping: removing its network may need the very pod that is about
+// to start.
 func (k *Kubelet) endPredecessors(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) error {
 	if !podmanager.IsStatic(pod) || len(runtime.Sandboxes) > 0 {
 		return nil

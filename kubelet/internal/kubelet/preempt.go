@@ -14,17 +14,17 @@ import (
 	"kctl/proto/daemon"
 )
 
-// What a pod is told that ends to make room for a critical one.
+// The messages of a pod that ends to make room for a critical one.
 const (
 	preempting       = "Preempting"
 	preempted        = "Preempted in order to admit critical pod"
 	preemptedBecause = "Pod was preempted by Kubelet to accommodate a critical pod."
 )
 
-// makeRoom ends pods for a critical one that was refused for want of room, and
-// takes that one; it stays refused where no room can be made. The others have their
-// grace periods, for which the critical one waits (awaitRoom), not the sync loop,
-// which has other pods to see to meanwhile.
+// makeRoom ends pods for a critical one that was refused for lack of room, and
+// admits that one; if no room can be made, it stays refused. The others get their
+// grace periods, for which the critical one waits (awaitRoom), and not the sync
+// loop, which has other pods to handle meanwhile.
 func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
 	leaving := func(other *core.Pod) bool { return k.workers.TerminationRequested(other.UID) }
 	victims := admit.Victims(pod, others, k.node.Node().Status.Allocatable, leaving)
@@ -33,7 +33,7 @@ func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Deci
 	}
 	ends := make([]leave, 0, len(victims))
 	for _, victim := range victims {
-		// What is granted may be another object than what is desired.
+		// The granted pod may be a different object from the desired one.
 		if desired, ok := k.pods.ByUID(victim.UID); ok {
 			victim = desired
 		}
@@ -45,8 +45,8 @@ func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Deci
 	return admit.Decision{Admitted: true}
 }
 
-// preempt asks a pod to end. One that was ending already does so in the time and for
-// the reason that it had.
+// preempt asks a pod to end. One that was ending already keeps its grace period and
+// reason.
 func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName, ending bool, done chan<- struct{}) {
 	if ending {
 		k.kill(pod, podworker.KillOptions{Done: done})
@@ -59,16 +59,17 @@ func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName,
 	k.endPod(pod, nodeEnd{reason: preempting, message: preempted, disrupted: preemptedBecause, asItEnds: true, done: done})
 }
 
-// patienceWith is how long a critical pod waits for another's end: half as long again
-// as that has, and at least as long as a runtime may take to kill.
+// patienceWith is how long a critical pod waits for another's end: one and a half
+// times that pod's grace period, and at least as long as a runtime may take to kill
+// it.
 func patienceWith(pod *core.Pod) time.Duration {
 	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)) * time.Second
 	return max(grace+grace/2, 10*time.Second)
 }
 
-// awaitRoom holds up a critical pod while those end that make room for it. It does not
-// wait for ever for what does not end: the node can do with too many pods for a while,
-// and maybe not without this one.
+// awaitRoom delays a critical pod while others end to make room for it. It does not
+// wait for ever: the node can cope with too many pods for a while, but perhaps not
+// without this one.
 func (k *Kubelet) awaitRoom(ctx context.Context, pod *core.Pod) error {
 	for _, end := range k.rooms.of(pod.UID) {
 		timer := k.clock.NewTimer(end.until.Sub(k.clock.Now()))

@@ -7,7 +7,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// makeProbes makes what asks containers how they are.
+// makeProbes makes what probes containers.
 func (k *Kubelet) makeProbes() {
 	var asker probe.Asker = askNobody{}
 	if k.hollow == nil {

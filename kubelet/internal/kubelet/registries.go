@@ -16,7 +16,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// makeRegistries reads what says whom image registries know this node as.
+// makeRegistries reads the node's credentials for image registries.
 func (k *Kubelet) makeRegistries() (*credential.Node, error) {
 	home, _ := os.UserHomeDir() // a service may have none
 	o := credential.Options{
@@ -34,8 +34,8 @@ func (k *Kubelet) makeRegistries() (*credential.Node, error) {
 	return credential.New(o), nil
 }
 
-// makeImageAccess makes what knows who may have the images of the node. Simulated
-// ones are everybody's.
+// makeImageAccess makes what knows who may use the node's images. Everybody may
+// use simulated ones.
 func (k *Kubelet) makeImageAccess(ctx context.Context) (*pulled.Records, error) {
 	policy := k.config.ImageAccess
 	if k.hollow != nil {
@@ -52,7 +52,7 @@ func (k *Kubelet) loadPlugins() ([]kubeletv1.CredentialProvider, error) {
 	return plugins, nil
 }
 
-// accounts tells plugins of pods' service accounts.
+// accounts tells plugins about pods' service accounts.
 type accounts struct {
 	client  *rest.Client
 	objects *objects.Objects

@@ -19,11 +19,11 @@ import (
 	"kctl/proto/core"
 )
 
-// resizeRetry is how often a change of resources is tried again for which the
-// node had no room.
+// resizeRetry is how often to retry a change of resources for which the node
+// had no room.
 const resizeRetry = 5 * time.Second
 
-// grant gives the pod with the resources that it and its containers are to have now.
+// grant returns the pod with the resources that it and its containers are to have now.
 func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 	before, now := k.allocations.Pending(pod.UID), (*core.PodCondition)(nil)
 	changed, why := false, ""
@@ -50,9 +50,9 @@ func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 	return with
 }
 
-// withKnownStatus is the pod with the status that the API has of it: pods that wait
-// for room are in the order of when that said so, and a pod that is only tried again
-// comes as it was when it was changed, which was before. Two such would each wait for the other.
+// withKnownStatus is the pod with its current status in the API. Waiting pods are ordered by the
+// time since when that status says that they wait, and a retried pod still has the older status
+// from when it was changed; two such pods would each wait for the other.
 func withKnownStatus(pods *podmanager.Manager, pod *core.Pod) *core.Pod {
 	known, ok := pods.ByUID(pod.UID)
 	if !ok {
@@ -95,9 +95,9 @@ func (k *Kubelet) neighbours(pod *core.Pod) []*core.Pod {
 	return slices.DeleteFunc(k.pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID || !k.active(other) })
 }
 
-// makeGroup keeps the pod's control group as its containers need it. While
-// they are being resized it has room for what they had, too; the function that
-// it returns ends that, once they are.
+// makeGroup sets the pod's control group as its containers need it. While they
+// are being resized, it also has room for their old resources; the returned
+// function ends that, once they are.
 func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
 	none := func() error { return nil }
 	if k.resizing(pod.UID, runtime) {
@@ -110,7 +110,7 @@ func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *runtimest
 	return none, nil
 }
 
-// settle ends the resizing of a pod whose containers have what they are to have.
+// settle finishes the resizing of a pod whose containers have their new resources.
 func (k *Kubelet) settle(pod, before *core.Pod) error {
 	if err := k.cgroups.Settle(pod, before); err != nil {
 		return &podruntime.ResizeError{Err: err}
@@ -120,8 +120,8 @@ func (k *Kubelet) settle(pod, before *core.Pod) error {
 	return nil
 }
 
-// noteResize keeps why a pod was not resized in a sync, for its condition, and tells
-// of it where it is not what it was.
+// noteResize records why a pod was not resized in a sync, for its condition, and
+// reports changes.
 func (k *Kubelet) noteResize(pod *core.Pod, err error) {
 	var failed *podruntime.ResizeError
 	switch {
@@ -135,8 +135,8 @@ func (k *Kubelet) noteResize(pod *core.Pod, err error) {
 	}
 }
 
-// resizing says that the pod as a whole, or a running container, has not the
-// resources yet that it was granted.
+// resizing says that the pod as a whole, or a running container, does not have
+// its granted resources yet.
 func (k *Kubelet) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
 	granted, actual, known := k.allocations.Container(uid, allocation.Pod)
 	if known && len(podactions.Resized(granted, actual)) > 0 {
@@ -166,7 +166,7 @@ func (k *Kubelet) resizeConditions(uid types.UID, runtime *runtimestate.PodStatu
 	return conditions
 }
 
-// podResources are what the containers of one pod, as it was granted, run with.
+// podResources are what the containers of one pod, as granted, run with.
 type podResources struct {
 	*Kubelet
 	pod *core.Pod

@@ -9,8 +9,8 @@ import (
 	"kctl/proto/core"
 )
 
-// leave is the end of a pod that makes room: done is closed then, and nobody waits for
-// it longer than until.
+// leave is the end of a pod that makes room: done is closed when it has ended, and
+// nobody waits for it longer than until.
 type leave struct {
 	pod   *core.Pod
 	done  <-chan struct{}

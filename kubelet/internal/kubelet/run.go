@@ -16,11 +16,11 @@ import (
 
 // Run runs the kubelet until ctx ends. Containers are left running.
 //
-// The server begins first, because the node tells others its port; then everything
-// that pods need of this machine, what tells the API of them, and last what brings
-// pods: the sources, and the sync loop. All loops end with ctx, and the workers with
-// what they are doing; what was begun in the background is waited for when nobody
-// is left who could begin more.
+// The server starts first, because the node reports its port; then everything that
+// pods need from this machine, then what reports about them to the API, and last
+// what brings pods: the sources and the sync loop. All loops end with ctx, and so do
+// the workers with their current steps. Background work is waited for last, when
+// nothing is left that could start more.
 func (k *Kubelet) Run(ctx context.Context) error {
 	defer k.cri.Close()
 	defer func() {
@@ -49,7 +49,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	}
 	run("health port", k.serveHealth)
 	select {
-	case <-listening: // the node tells others the port
+	case <-listening: // the node reports the port
 	case <-ctx.Done():
 		return group.Wait()
 	}

@@ -67,8 +67,8 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 	})
 }
 
-// authenticator knows clients by certificate, and by token if there is an API
-// server to vouch for it.
+// authenticator recognises clients by certificate, and by token if there is an
+// API server to vouch for it.
 func (k *Kubelet) authenticator() *auth.Authenticator {
 	return auth.NewAuthenticator(auth.Authentication{
 		Certificates: k.config.ClientCAFile != "",
@@ -78,8 +78,8 @@ func (k *Kubelet) authenticator() *auth.Authenticator {
 	}, k.client, k.clock)
 }
 
-// authorizer lets the API server decide. Without one, everybody may do
-// everything whom the authenticator knows: by a certificate of our own CA.
+// authorizer lets the API server decide. Without one, every authenticated
+// client, with a certificate of our own CA, may do everything.
 func (k *Kubelet) authorizer() *auth.Authorizer {
 	if k.config.Authorization == "AlwaysAllow" || k.client == nil {
 		return auth.AlwaysAllow()

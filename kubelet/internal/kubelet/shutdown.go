@@ -11,7 +11,7 @@ import (
 )
 
 // makeShutdown makes what ends pods in order when the machine is shut down, if
-// that is asked for.
+// configured.
 func (k *Kubelet) makeShutdown() error {
 	periods, err := k.config.Shutdown.Periods()
 	if err != nil || len(periods) == 0 {
@@ -24,8 +24,8 @@ func (k *Kubelet) makeShutdown() error {
 	return nil
 }
 
-// mayRun are the pods that may have something running, those that are ending
-// among them.
+// mayRun are the pods that may have something running, including those that are
+// ending.
 func (k *Kubelet) mayRun() []*core.Pod {
 	var pods []*core.Pod
 	for _, pod := range k.pods.Pods() {

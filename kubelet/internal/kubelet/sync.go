@@ -23,8 +23,8 @@ import (
 	"kctl/proto/tracing"
 )
 
-// SyncPod is the script of a pod that is to run: it goes from what the runtime
-// has of the pod towards what is desired, and may be called at any time.
+// SyncPod is the script of a pod that is to run: it brings the pod from its
+// state in the runtime towards the desired one, and may be called at any time.
 //
 //	granted resources → status → deadline → room → network → control group → predecessors → mirror pod →
 //	directories → probes → runtime (volumes and images, with their secrets, beside the sandbox) →
@@ -81,7 +81,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.O
 	return k.conclude(ctx, pod, runtime, result, deadline)
 }
 
-// syncRuntime brings the pod on in the runtime, and has its volumes mounted.
+// syncRuntime brings the pod forward in the runtime, and mounts its volumes.
 func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus, secrets func() []*core.Secret) podruntime.SyncResult {
 	mounted := false
 	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
@@ -97,17 +97,17 @@ func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *runti
 		Changed:   func(changed *runtimestate.PodStatus) { k.report(pod, changed) },
 	})
 	if !mounted && result.Err == nil && ctx.Err() == nil {
-		// Nothing was to be started. The volumes still have to show the pod as it
-		// is now, and to be known again to a kubelet that has just come.
+		// Nothing was to be started. The volumes still have to show the pod as it is
+		// now, and a kubelet that has just started has to learn about them again.
 		result.Err = k.mountVolumes(ctx, pod)
 	}
 	return result
 }
 
-// inRuntime is what the runtime has of the pod, as far as that is known already.
-// Where it could not be had when it was asked for last, the runtime is asked now:
-// what failed then may work, and to go by an old failure would be a new one,
-// after which the pod is left alone for longer still.
+// inRuntime is the pod's state in the runtime, as far as known. If the last query
+// failed, the runtime is asked again now: that may work by now, and to act on the
+// old failure would count as a new one, after which the pod is left alone for
+// even longer.
 func (k *Kubelet) inRuntime(ctx context.Context, pod *core.Pod) (*runtimestate.PodStatus, error) {
 	known, err := k.cache.GetNewerThan(ctx, pod.UID, time.Time{})
 	if err != nil && ctx.Err() == nil {
@@ -131,7 +131,7 @@ func (k *Kubelet) begin(job podworker.Job) {
 	}
 }
 
-// conclude takes what came of a sync in the runtime into the status, and says
+// conclude puts the result of a sync in the runtime into the status, and says
 // when to look again.
 func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, before *runtimestate.PodStatus, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
 	if ctx.Err() != nil {
@@ -173,7 +173,7 @@ func (k *Kubelet) deadline(pod *core.Pod, current *core.PodStatus) (left time.Du
 	return 0, true
 }
 
-// mountsOf tells what of the pod's volumes its containers get.
+// mountsOf says which of the pod's volumes its containers get.
 func (k *Kubelet) mountsOf(pod *core.Pod) func(context.Context, *core.Container, map[string]string) ([]podruntime.Mount, error) {
 	if k.hollow != nil {
 		return noMounts
@@ -183,8 +183,8 @@ func (k *Kubelet) mountsOf(pod *core.Pod) func(context.Context, *core.Container,
 	}
 }
 
-// filesOf reads what a pod's containers wrote. Those of hollow pods write nothing
-// and are waited for by nobody.
+// filesOf reads what a pod's containers wrote. Hollow pods' containers write
+// nothing, and nobody waits for that.
 func (k *Kubelet) filesOf(pod *core.Pod) func(volume, path string) ([]byte, error) {
 	if k.hollow != nil {
 		return nil
@@ -221,15 +221,15 @@ func (k *Kubelet) mountFailed(pod *core.Pod, err error) {
 	}
 }
 
-// pullSecrets are those of a pod's that can be had, and the names of the others,
-// without which images may be had, too.
+// pullSecrets are a pod's pull secrets that could be read, and the names of the
+// others, without which pulls may succeed, too.
 type pullSecrets struct {
 	found   []*core.Secret
 	missing []string
 }
 
-// pullSecrets asks for the pod's, side by side: each that the node may not have takes
-// its time.
+// pullSecrets reads the pod's pull secrets in parallel: each one that the node may
+// not read takes its time.
 func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets pullSecrets) {
 	if podmanager.IsStatic(pod) {
 		return secrets
@@ -258,7 +258,7 @@ func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets pullS
 	return secrets
 }
 
-// tellMissing says that there were no such pull secrets, if a pull failed.
+// tellMissing reports missing pull secrets, if a pull failed.
 func (k *Kubelet) tellMissing(pod *core.Pod, pull func() pullSecrets, waiting map[string]runtimestate.Waiting) {
 	for _, why := range waiting {
 		if why.Reason != image.ReasonErrPull {

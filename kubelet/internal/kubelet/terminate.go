@@ -21,7 +21,7 @@ import (
 	"kctl/proto/tracing"
 )
 
-// errStillRunning says that a container came or stayed though all were ended.
+// errStillRunning says that a container appeared or stayed although all were ended.
 var errStillRunning = errors.New("containers of the pod still run")
 
 // SyncTerminatingPod ends all containers of the pod, and learns how they ended.
@@ -60,15 +60,14 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) (er
 	return nil
 }
 
-// endedBefore says that the pod came to us at its end already: there is
-// nothing to end and nothing to add to its status.
+// endedBefore says that the pod had already ended when we first saw it: there
+// is nothing to end and nothing to add to its status.
 func (k *Kubelet) endedBefore(pod *core.Pod, runtime *runtimestate.PodStatus) bool {
 	_, ours := k.statuses.Get(pod.UID)
 	return !ours && status.Ended(pod.Status.Phase) && len(runtime.Running()) == 0 && runtime.ReadySandbox() == nil
 }
 
-// setStatus reports the status that the pod ends with, as those who asked for
-// the end want it.
+// setStatus reports the pod's final status, as requested with its end.
 func (k *Kubelet) setStatus(job podworker.Job, runtime *runtimestate.PodStatus, terminal bool) {
 	current := k.generate(job.Pod, runtime, terminal)
 	for _, change := range job.Status {
@@ -77,8 +76,8 @@ func (k *Kubelet) setStatus(job podworker.Job, runtime *runtimestate.PodStatus, 
 	k.statuses.Set(job.Pod, current)
 }
 
-// SyncTerminatingRuntimePod ends a pod that only the runtime knows, and takes
-// away what it left.
+// SyncTerminatingRuntimePod ends a pod that only the runtime knows, and removes
+// what it left.
 func (k *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.RunningPod) error {
 	runtime, err := k.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
@@ -95,8 +94,9 @@ func (k *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.R
 	return k.removeFromRuntime(ctx, pod, running)
 }
 
-// removeFromRuntime takes away a pod's logs, dead containers and sandboxes. The logs
-// come first: nobody writes them any more, and the runtime may refuse the rest for long.
+// removeFromRuntime removes a pod's logs, dead containers and sandboxes. The logs come
+// first: nobody writes them any more, and the runtime may refuse to remove the rest for
+// a long time.
 func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPod, running *runtimestate.RunningPod) error {
 	if err := os.RemoveAll(podfiles.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
 		return fmt.Errorf("remove logs: %w", err)
@@ -111,9 +111,9 @@ func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPo
 	return nil
 }
 
-// SyncTerminatedPod gives back what the pod held on the node. Of a pod that is
-// being deleted, or is gone from its source, nothing is left; of one that just ended, the dead containers
-// and their logs are, for people to look at.
+// SyncTerminatedPod releases what the pod held on the node. Nothing is left of a pod that is being
+// deleted or is gone from its source; if it just ended, its dead containers and their logs stay for
+// people to look at.
 func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) (err error) {
 	pod := job.Pod
 	ctx, span := k.tracePod(ctx, "syncTerminatedPod", pod)
@@ -137,7 +137,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) (err
 	return nil
 }
 
-// release gives back what the pod held besides its volumes.
+// release releases what the pod held besides its volumes.
 func (k *Kubelet) release(ctx context.Context, job podworker.Job) error {
 	pod := job.Pod
 	if err := k.cgroups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {
@@ -162,9 +162,9 @@ func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
 		if !k.nothingRuns(ctx, pod) {
 			return err
 		}
-		// containerd 1.6 refuses it for good, until it is started anew, of a container
-		// in whose start a kubelet was killed. Housekeeping goes on trying; the object
-		// does not wait for that, as upstream's doesn't.
+		// For a container during whose start a kubelet was killed, containerd 1.6
+		// refuses it until containerd is restarted. Housekeeping goes on trying; the
+		// object does not wait for that, as upstream's doesn't.
 		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", err)
 		k.logger.Warn("what ended of a pod is not removed yet", daemon.PodFields(pod), zap.Error(err))
 	}
@@ -174,7 +174,7 @@ func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
 	return k.volumes.RemovePodDir(ctx, pod.UID)
 }
 
-// nothingRuns says that the runtime takes all that it has of the pod for ended.
+// nothingRuns says that according to the runtime everything of the pod has ended.
 func (k *Kubelet) nothingRuns(ctx context.Context, pod *core.Pod) bool {
 	now, err := k.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	return err == nil && now.ReadySandbox() == nil &&

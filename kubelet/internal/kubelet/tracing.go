@@ -11,7 +11,7 @@ import (
 	"kctl/proto/tracing"
 )
 
-// newTracer makes the tracer that the configuration asks for; nil where it asks for none.
+// newTracer makes the tracer that the configuration asks for; nil for none.
 func (k *Kubelet) newTracer(ctx context.Context) (*tracing.Tracer, error) {
 	c := k.config.Tracing
 	if c == nil {
@@ -23,8 +23,8 @@ func (k *Kubelet) newTracer(ctx context.Context) (*tracing.Tracer, error) {
 	}, k.logger)
 }
 
-// tracePod starts the span of a sync of the pod, which the calls to the runtime and to the
-// API server are parts of.
+// tracePod starts the span of a sync of the pod, which contains the calls to the runtime
+// and to the API server.
 func (k *Kubelet) tracePod(ctx context.Context, name string, pod *core.Pod) (context.Context, trace.Span) {
 	return k.tracer.Begin(ctx, name,
 		attribute.String("k8s.pod", pod.Namespace+"/"+pod.Name), attribute.String("k8s.pod.uid", string(pod.UID)),

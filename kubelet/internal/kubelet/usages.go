@@ -14,12 +14,12 @@ import (
 	"kctl/proto/core"
 )
 
-// usages are what pods use of the disk, for those who ask the server.
+// usages are what pods use of the disk, for clients of the server.
 type usages struct {
 	measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*eviction.Usage, error)
 	pods    func() []*core.Pod
-	// every is how long what was measured is good enough: to measure is to walk through
-	// all that pods have on disk. Nothing is measured where it is not positive.
+	// every is how long a measurement is good enough: to measure is to walk through
+	// everything that pods have on disk. If it is not positive, nothing is measured.
 	every time.Duration
 	clock clock.Clock
 
@@ -28,8 +28,8 @@ type usages struct {
 	last map[types.UID]server.PodUsage
 }
 
-// get returns what was measured lately, or measures. Pods that can't
-// be measured whole have what could be.
+// get returns a recent measurement, or makes one. Pods that can't be measured
+// completely have partial results.
 func (u *usages) get(ctx context.Context) map[types.UID]server.PodUsage {
 	if u.every <= 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // makeUserNamespaces finds out which of the host's ids are for pods, and which
-// of these they have already.
+// of these are already in use.
 func (k *Kubelet) makeUserNamespaces(ctx context.Context) error {
 	ids, err := userns.Configured(ctx)
 	if err != nil {
@@ -31,8 +31,8 @@ func (k *Kubelet) userIDsOf(pod types.UID) (first, count uint32, err error) {
 	return uint32(ids.First), uint32(ids.Count), err
 }
 
-// directories are the pods' own. With a pod's directory goes what the pod was
-// given, its ids.
+// directories are the pods' own. A pod's ids are released together with its
+// directory.
 type directories struct {
 	*volume.Manager
 	ids *userns.Manager

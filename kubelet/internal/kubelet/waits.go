@@ -15,14 +15,14 @@ type waits struct {
 	reasons map[types.UID]map[string]runtimestate.Waiting
 }
 
-// of is why containers of the pod wait, by their names; it must not be changed.
+// of is why the pod's containers wait, by their names; the caller must not change it.
 func (w *waits) of(uid types.UID) map[string]runtimestate.Waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reasons[uid] // replaced, never changed
 }
 
-// note adds what a sync found: a container that it started waits no more.
+// note adds the result of a sync: a container that it started no longer waits.
 func (w *waits) note(uid types.UID, found map[string]runtimestate.Waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
