@@ -11,18 +11,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How long the end of a log is waited for whose container has ended, or which was
-// moved aside, and how often is looked. The runtime needs a moment; a writer that
-// stays longer is somebody else.
+// How long, and how often, to look for the end of a log whose container has
+// ended, or which was moved aside. The runtime needs a moment; a writer that
+// stays longer is some other process.
 const (
 	completeWithin = 2 * time.Second
 	completeLook   = 2 * time.Millisecond
 )
 
-// complete returns when the log of an ended container has all that it said. A
-// runtime may tell of a container's end while the last lines are still on their
-// way into the file, which it keeps open until then. The log of a container that
-// runs is never complete: it is taken as it is.
+// complete returns when the log of an ended container has all its output. A
+// runtime may report a container's end while the last lines are still on their
+// way into the file, which it keeps open until then. A running container's log
+// is never complete: it is read as it is.
 func (l *Log) complete(ctx context.Context, o Options) error {
 	if o.Running == nil || !beingWritten(l.file) {
 		return nil
@@ -38,8 +38,8 @@ func (l *Log) complete(ctx context.Context, o Options) error {
 }
 
 // AwaitComplete waits, for two seconds at most, until nobody writes any more to
-// the log at path, of a container that has ended. It returns ctx's error if that
-// ends before, and none where there is no log.
+// the log at path of a container that has ended. It returns ctx's error if ctx
+// ends first, and none if there is no log.
 func AwaitComplete(ctx context.Context, path string, clock clock.Clock) error {
 	file, err := OpenRegular(path)
 	if err != nil {
@@ -60,9 +60,9 @@ func awaitComplete(ctx context.Context, file *os.File, clock clock.Clock) error 
 	return nil
 }
 
-// beingWritten tells whether somebody has the file open for writing: as long as
-// that is so, the kernel gives nobody a lease to read it (fcntl(2), F_SETLEASE).
-// Where it gives no leases at all, the answer is no.
+// beingWritten tells whether some process has the file open for writing: as long
+// as that is so, the kernel grants no read lease (fcntl(2), F_SETLEASE). If it
+// grants no leases at all, the answer is no.
 func beingWritten(file *os.File) bool {
 	raw, err := file.SyscallConn()
 	if err != nil {

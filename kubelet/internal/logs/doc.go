@@ -2,12 +2,12 @@
 // time, stream, P or F (part of a line, or its end), and text, in files that
 // the kubelet moves away when they have grown.
 //
-// The kubelet's server calls it, and who wants the end of a log that is complete.
+// The kubelet's server calls it, and rooms that need the end of a complete log.
 // The way through the room: Open (is there a log) → complete (is the last that an
 // ended container said in it) → findTail (where the last lines begin) → follower
-// (what is new, and in which file) → writer (what of it is wanted, as the caller
-// wants it).
+// (what is new, and in which file) → writer (which of it the caller wants, and in
+// what form).
 //
-// It never writes, moves or removes a log, and never asks the runtime: whether
-// a container still runs it is told.
+// It never writes, moves or removes a log, and never asks the runtime: callers
+// tell it whether a container still runs.
 package logs

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lookAgain is how long a follower relies on being told: after that it looks
+// lookAgain is how long a follower relies on notifications: after that it looks
 // for itself, and asks whether the container runs.
 const lookAgain = time.Second
 
@@ -76,7 +76,7 @@ func (f *follower) close() {
 	}
 }
 
-// watch tells the reader of what happens, and holds for it what comes.
+// watch notifies the reader of changes, and holds new files open for it.
 func (f *follower) watch() {
 	defer close(f.done)
 	for {
@@ -103,9 +103,9 @@ func (f *follower) watch() {
 	}
 }
 
-// hold opens the file that has come to the log's path. Of more than there is room
-// for, the oldest is not read, which reopen says: to hold them all would keep as much
-// of the disk as a container can fill while somebody's terminal stands still.
+// hold opens the file that has appeared at the log's path. If there are too many, the
+// oldest is not read, and reopen says so: holding all of them would occupy as much
+// disk as a container can fill while somebody's terminal is paused.
 func (f *follower) hold() {
 	file, err := OpenRegular(f.log.path)
 	if err != nil {
@@ -126,8 +126,8 @@ func (f *follower) hold() {
 	}
 }
 
-// reopen goes on with the file that came after the one that was read, and tells how
-// many there were between them that can't be read any more.
+// reopen continues with the next file after the one that was read, and says how
+// many files in between can no longer be read.
 func (f *follower) reopen() (lost int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +170,7 @@ func (f *follower) wait(ctx context.Context) (happened, error) {
 	}
 }
 
-// look finds out what happened when nothing was heard.
+// look finds out what happened when there was no notification.
 func (f *follower) look(ctx context.Context) (happened, error) {
 	running, err := f.running(ctx)
 	if err != nil {
@@ -195,15 +195,15 @@ func (f *follower) more() (bool, error) {
 		return false, fmt.Errorf("looking at the log: %w", err)
 	}
 	if info.Size() < at {
-		// Somebody cut the file short: what comes is at its new end.
+		// Somebody truncated the file: new lines come at its new end.
 		_, err = f.log.file.Seek(0, 0)
 		return true, err
 	}
 	return info.Size() > at, nil
 }
 
-// isMoved tells whether there is a file after the one that is read: one that is
-// held, or another at the log's path. While that is none, the next is still to come.
+// isMoved tells whether there is a next file: one that is held, or another at the
+// log's path. If there is none at the path, the next is still to come.
 func (f *follower) isMoved() (bool, error) {
 	f.mu.Lock()
 	held := len(f.next) > 0

@@ -15,7 +15,7 @@ type line struct {
 	text    []byte // without the newline
 }
 
-// stream is where a container said something.
+// stream is a container's output stream.
 type stream int
 
 const (
@@ -26,7 +26,7 @@ const (
 var streamNames = [...]string{stdout: "stdout", stderr: "stderr"}
 
 // maxLine is more than a runtime writes in one piece; longer lines are not from
-// a runtime, and what is above is dropped.
+// a runtime, and the excess is dropped.
 const maxLine = 1 << 20
 
 // parseLine reads one line; its newline may be missing.
@@ -63,8 +63,8 @@ func parseLine(raw []byte) (line, error) {
 
 func (l line) at() (time.Time, error) { return time.Parse(time.RFC3339Nano, string(l.time)) }
 
-// endsLine tells of the beginning of a raw line whether it ends a line of the
-// container's. What can't be read counts as a line of its own.
+// endsLine tells by the beginning of a raw line whether it ends a line of the
+// container's output. An unreadable one counts as a line of its own.
 func endsLine(head []byte) bool {
 	for range 2 {
 		i := bytes.IndexByte(head, ' ')

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options say what of a log is wanted. The zero value wants all that is there.
+// Options select a part of a log. The zero value selects all that is there.
 type Options struct {
 	Follow     bool
 	Timestamps bool
@@ -22,12 +22,12 @@ type Options struct {
 	LimitBytes *int64
 	Since      time.Time
 	Stream     string // "stdout" or "stderr"; both if empty
-	// Running tells whether the container may say more. It is asked while somebody
-	// writes to the log, and by a follower when nothing came for a while. May be
-	// nil where nobody follows: the log is then taken as it is.
+	// Running tells whether the container may write more. It is called while some
+	// process writes to the log, and by a follower when nothing came for a while.
+	// May be nil without a follower: the log is then read as it is.
 	Running func(ctx context.Context) (bool, error)
-	// Flush sends on what was written so far; it is called whenever nothing
-	// more is there at once. May be nil.
+	// Flush sends on what was written so far; it is called whenever there is
+	// nothing more at the moment. May be nil.
 	Flush func()
 	Clock clock.Clock
 }
@@ -53,9 +53,9 @@ func Open(path string) (*Log, error) {
 
 var errNotRegular = errors.New("not a regular file")
 
-// OpenRegular opens a regular file to read it. Who may write where logs and
-// messages are may put something else there, of which a pipe would hold its
-// reader for good. A link is followed to its end unless flags has O_NOFOLLOW.
+// OpenRegular opens a regular file for reading. Anyone who may write where logs
+// and messages are may put something else there, and a pipe would block its
+// reader for ever. Links are followed unless flags has O_NOFOLLOW.
 func OpenRegular(path string, flags ...int) (*os.File, error) {
 	mode := os.O_RDONLY | unix.O_NONBLOCK
 	for _, flag := range flags {
@@ -82,8 +82,8 @@ func OpenRegular(path string, flags ...int) (*os.File, error) {
 // Close closes the log.
 func (l *Log) Close() error { return l.file.Close() }
 
-// Read writes what is wanted of the log to out. It returns when that is done:
-// for a follower, when the container has ended and all that it said was
+// Read writes the selected part of the log to out. It returns when that is
+// done: for a follower, when the container has ended and all its output was
 // written, or with ctx's error.
 func (l *Log) Read(ctx context.Context, out io.Writer, o Options) error {
 	if err := l.complete(ctx, o); err != nil {
@@ -131,7 +131,7 @@ func (l *Log) flush(w *writer, o Options) error {
 	return nil
 }
 
-// copy writes the lines that are there, and for a follower those that come.
+// copy writes the lines that are there, and for a follower those that follow.
 func (l *Log) copy(ctx context.Context, w *writer, o Options) error {
 	lines := &lines{}
 	var follow *follower

@@ -40,8 +40,8 @@ func findTail(file io.ReaderAt, size int64, n int64) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("looking for the last lines: %w", err)
 		}
-		// Going backwards, a raw line that ends a line is where another line
-		// comes in; so does the very last one, whatever it is.
+		// Going backwards, each raw line that ends a line begins another one; so does
+		// the very last one, whatever it is.
 		if first || endsLine(head) {
 			if n--; n < 0 {
 				return start, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timeFormat has all nine digits, so that lines stand under each other.
+// timeFormat has all nine digits, so that lines are aligned.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
 var newline = []byte{'\n'}
@@ -16,7 +16,7 @@ var newline = []byte{'\n'}
 // errLimit ends the reading when enough bytes were written.
 var errLimit = errors.New("the byte limit is reached")
 
-// writer writes what is wanted of the lines that it is given.
+// writer writes the selected ones of the lines that it gets.
 type writer struct {
 	out     *bufio.Writer
 	options Options
@@ -32,8 +32,7 @@ func newWriter(out io.Writer, o Options) *writer {
 	return w
 }
 
-// line writes one raw line, if it is wanted. Lines that can't be read are left
-// out.
+// line writes one raw line, if it is selected. Unreadable lines are left out.
 func (w *writer) line(raw []byte) error {
 	l, err := parseLine(raw)
 	if err != nil {
@@ -61,7 +60,7 @@ func (w *writer) line(raw []byte) error {
 	return w.write(newline)
 }
 
-// missing writes a line of ours that says what the reader was too slow for.
+// missing writes a line of our own about what the reader was too slow for.
 func (w *writer) missing(files int) error {
 	var text []byte
 	if w.options.Timestamps {
