@@ -7,9 +7,8 @@ import (
 	"kctl/kubelet/internal/volume"
 )
 
-// claimed tells whoever asks for metrics how full the volumes are that pods have
-// claimed, by upstream's names. Those that are paths of the host are left out, as
-// upstream's are.
+// claimed exports how full pods' claimed volumes are, as metrics with upstream's
+// names. Paths of the host are left out, as upstream does.
 type claimed struct{ volumes *volume.Manager }
 
 func claimedDesc(name, help string) *prometheus.Desc {

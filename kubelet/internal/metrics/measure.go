@@ -13,10 +13,10 @@ import (
 	"kctl/kubelet/internal/status"
 )
 
-// startBuckets are upstream's of how long pods take to start.
+// startBuckets are upstream's buckets for the start durations of pods.
 var startBuckets = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
 
-// measureStarts makes the metrics of pods and containers that come to run.
+// measureStarts makes the metrics of starts of pods and containers.
 func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	start := func(name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: startBuckets})
@@ -39,7 +39,7 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved, m.pulls)
 }
 
-// measureNode makes those of what pods need of the node.
+// measureNode makes the metrics of what pods need from the node.
 func (m *Metrics) measureNode(registry *prometheus.Registry) {
 	m.groups = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "cgroup_manager_duration_seconds", Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
@@ -83,7 +83,7 @@ func (m *Metrics) ObserveStartup(leg node.StartupLeg, took time.Duration) {
 
 // ObservePodStart leaves out of the SLI the pods that it is not about: those with state.
 func (m *Metrics) ObservePodStart(s status.Start) {
-	m.podStartTotal.Observe(max(0, s.Took.Seconds())) // creation is told in seconds, by another clock
+	m.podStartTotal.Observe(max(0, s.Took.Seconds())) // the creation time is in seconds, by another clock
 	if !slices.ContainsFunc(s.Pod.Spec.Volumes, hasState) {
 		m.podStartSLI.Observe(max(0, (s.Took - s.Excused).Seconds()))
 	}
@@ -116,7 +116,7 @@ func (m *Metrics) ObserveEnd(kind status.ContainerKind, how *corev1.ContainerSta
 	m.terminated.WithLabelValues(endedTypes[kind], strconv.Itoa(int(how.ExitCode)), how.Reason).Inc()
 }
 
-// imageSizes are the classes of images by size that pulls are told apart by.
+// imageSizes are the size classes of images for the metrics of pulls.
 var imageSizes = []struct {
 	below uint64 // in units of a million bytes
 	name  string

@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// population tells whoever asks for metrics how many pods, containers and volumes
-// there are at that moment, by upstream's names.
+// population exports how many pods, containers and volumes there currently are,
+// as metrics with upstream's names.
 type population struct{ Sources }
 
 // Sources are those who know how many there are.
@@ -147,7 +147,7 @@ func (p population) collectRunning(metrics chan<- prometheus.Metric, gauge func(
 	containers.tell(metrics, 1)
 }
 
-// collectWorkers counts what pod workers are at.
+// collectWorkers counts pod workers by what they are doing.
 func (p population) collectWorkers(metrics chan<- prometheus.Metric) {
 	working := newTally(workingDesc)
 	for _, config := range []string{"desired", "orphan"} {
