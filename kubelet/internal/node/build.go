@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// state is all that the node's status is made from besides its configuration.
+// state is everything that the node's status is made from, besides its configuration.
 type state struct {
 	images   []corev1.ContainerImage
 	runtime  string // name://version
@@ -45,8 +45,8 @@ func (m *Manager) object() *core.Node {
 	return node
 }
 
-// What is said to a cloud's controller, which takes the taint away when it has
-// completed the node (Kubernetes docs, "Cloud Controller Manager Administration").
+// The taint for a cloud's controller, which removes it when it has completed the
+// node (Kubernetes docs, "Cloud Controller Manager Administration").
 const (
 	taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 	annotationGivenIP  = "alpha.kubernetes.io/provided-node-ip"
@@ -83,14 +83,14 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 	for name, size := range machine.HugePages {
 		status.Capacity[name] = *resource.NewQuantity(size, resource.BinarySI)
 	}
-	// What an operator has advertised stays; all of it is for pods.
+	// Resources that an operator has advertised stay; all of them are for pods.
 	for name, quantity := range before.Capacity {
 		if strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix) {
 			status.Capacity[name] = quantity
 		}
 	}
 	status.Allocatable = allocatable(status.Capacity, m.config.Reserved)
-	if !m.config.Cloud || len(before.Addresses) == 0 { // else they are the cloud's to say
+	if !m.config.Cloud || len(before.Addresses) == 0 { // otherwise the cloud sets them
 		status.Addresses = m.addresses()
 	}
 	status.DaemonEndpoints.KubeletEndpoint.Port = m.config.Port()
@@ -139,8 +139,8 @@ func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// conditions are upstream's, with its reasons and messages; the kubelet says
-// how it is each time, and since when.
+// conditions are upstream's, with its reasons and messages, each with its
+// current state and since when.
 func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.NodeCondition {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
 	if len(s.notReady) > 0 {
@@ -207,7 +207,7 @@ func (p pressure) condition(under func(corev1.NodeConditionType) bool) corev1.No
 	return corev1.NodeCondition{Type: p.of, Status: status, Reason: says.reason, Message: says.message}
 }
 
-// sameButHeartbeat says that nothing differs but when it was last said.
+// sameButHeartbeat says that only the heartbeat times differ.
 func sameButHeartbeat(a, b corev1.NodeStatus) bool {
 	still := func(s corev1.NodeStatus) corev1.NodeStatus {
 		s.Conditions = slices.Clone(s.Conditions)

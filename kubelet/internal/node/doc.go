@@ -3,6 +3,6 @@
 // (lease.go), and registers it again if somebody deletes it.
 //
 // The kubelet runs it; admission and mirror pods read the Node from it. It
-// never taints or labels a node that is registered already, but for the labels
-// that the kubelet owns.
+// never taints or labels a node that is registered already, except for the
+// labels that the kubelet owns.
 package node

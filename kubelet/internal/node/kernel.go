@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// kernelSettings are what upstream's kubelet wants of the machine's kernel: it
-// overcommits memory and kills rather than panics when there is none, reboots
-// when it panics, and lets root have keys enough for every container's session.
+// kernelSettings are those that upstream's kubelet requires: the kernel
+// overcommits memory and kills rather than panics when there is none left,
+// reboots when it panics, and allows root enough keys for every container's
+// session.
 var kernelSettings = []struct{ name, want string }{
 	{"vm/overcommit_memory", "1"}, {"vm/panic_on_oom", "0"},
 	{"kernel/panic", "10"}, {"kernel/panic_on_oops", "1"},
 	{"kernel/keys/root_maxkeys", "1000000"}, {"kernel/keys/root_maxbytes", "25000000"},
 }
 
-// CheckKernel says which settings of the kernel below dir, /proc/sys, are others
+// CheckKernel says which of the kernel's settings below dir, /proc/sys, differ
 // (KubeletConfiguration v1beta1, protectKernelDefaults).
 func CheckKernel(dir string) error {
 	var wrong []error

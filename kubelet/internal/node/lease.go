@@ -44,7 +44,7 @@ func (m *Manager) runLease(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// renew writes the lease anew; known is what the last renewal returned.
+// renew updates the lease; known is what the last renewal returned.
 func (m *Manager) renew(ctx context.Context, leases rest.Resource, known *core.Lease) (*core.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/4)
 	defer cancel()

@@ -87,9 +87,9 @@ func Memory() (map[string]int64, error) {
 	return values, nil
 }
 
-// inUse is what of the machine's memory is used, and what of that is not just files
-// that nobody has read lately, in bytes: as the root control group counts it, of
-// either version, by which upstream's kubelet goes. The kernel's own is not in it.
+// inUse is how much of the machine's memory is used, and how much of that is not
+// just inactive files, in bytes, as the root control group of either version counts
+// it, like upstream's kubelet. The kernel's own memory is not included.
 func inUse(memory map[string]int64) (used, workingSet int64) {
 	used = memory["AnonPages"] + memory["Cached"] + memory["Buffers"] + memory["SwapCached"]
 	return used, max(0, used-memory["Inactive(file)"])

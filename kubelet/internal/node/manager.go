@@ -26,25 +26,25 @@ import (
 	"kctl/proto/watch"
 )
 
-// Runtime is what the node says of its container runtime.
+// Runtime is what the node reports about its container runtime.
 type Runtime interface {
 	// RuntimeVersion is name://version, as last known.
 	RuntimeVersion() string
-	// Features are what its handlers can do, as last known.
+	// Features are the features of its handlers, as last known.
 	Features() RuntimeFeatures
 	// NotReady says why pods can't run now; empty if they can.
 	NotReady() []string
 	Images(ctx context.Context) ([]corev1.ContainerImage, error)
 }
 
-// RuntimeFeatures are what a container runtime says that it can do; those that
-// are older than the question say nothing.
+// RuntimeFeatures are the features that a container runtime reports; older ones
+// report none.
 type RuntimeFeatures struct {
 	Handlers []corev1.NodeRuntimeHandler
 	Node     *corev1.NodeFeatures
 }
 
-// Events takes what people should read about the node.
+// Events receives messages for people about the node.
 type Events interface {
 	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
 }
@@ -58,8 +58,8 @@ type Config struct {
 	Labels    map[string]string
 	Taints    []corev1.Taint
 	PodCIDR   string
-	// Cloud says that a cloud's controller completes the node; GivenIP is what was
-	// said of its address, if anything, and ProviderID what the cloud calls it.
+	// Cloud says that a cloud's controller completes the node; GivenIP is the
+	// configured address, if any, and ProviderID the cloud's name for it.
 	Cloud      bool
 	GivenIP    string
 	ProviderID string
@@ -70,14 +70,14 @@ type Config struct {
 	Reserved corev1.ResourceList
 	Port     func() int32
 	Version  string
-	// DeclaredFeatures are what of upstream's list the node says that it has.
+	// DeclaredFeatures are the features of upstream's list that the node declares.
 	DeclaredFeatures []string
 	Runtime          Runtime
 	Events           Events
 	// Under says whether the node is short of memory, disk or process ids.
 	Under func(corev1.NodeConditionType) bool
-	// StatusEvery is how often the status is looked at, ReportEvery how often it
-	// is sent though it is as it was.
+	// StatusEvery is how often the status is checked, ReportEvery how often it is
+	// sent even if unchanged.
 	StatusEvery   time.Duration
 	ReportEvery   time.Duration
 	LeaseDuration time.Duration
@@ -95,7 +95,7 @@ type Manager struct {
 
 	mu       sync.RWMutex
 	node     *core.Node // newest known; before registration as we would make it
-	cordoned bool       // as people were told
+	cordoned bool       // as reported to people
 	deleted  bool
 	reported time.Time
 
@@ -111,14 +111,14 @@ func New(config Config) *Manager {
 	return m
 }
 
-// Node is the Node as it is known now; it must not be changed.
+// Node is the Node as currently known; it must not be changed.
 func (m *Manager) Node() *core.Node {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.node
 }
 
-// Kick asks for the status to be looked at now.
+// Kick makes the status be checked now.
 func (m *Manager) Kick() {
 	select {
 	case m.kick <- struct{}{}:
@@ -137,7 +137,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// nodeSink takes what the watch of the own Node brings.
+// nodeSink receives the changes of the own Node from its watch.
 type nodeSink struct{ *Manager }
 
 func (s nodeSink) Replace(nodes []*core.Node) {
@@ -176,7 +176,7 @@ func revision(node *core.Node) uint64 {
 	return n
 }
 
-// lost makes the next look at the status register the node anew.
+// lost makes the next check of the status register the node again.
 func (m *Manager) lost() {
 	m.mu.Lock()
 	m.deleted = m.node.UID != ""
@@ -235,8 +235,9 @@ func (m *Manager) update(ctx context.Context) error {
 	return m.send(ctx, node, status)
 }
 
-// imagesWithin is how long the runtime may take to list its images. One that says
-// nothing must not hold up that the node is told to be not ready for that.
+// imagesWithin is how long the runtime may take to list its images. A runtime
+// that does not answer must not delay the report that the node is therefore not
+// ready.
 const imagesWithin = 5 * time.Second
 
 func (m *Manager) look(ctx context.Context) state {
@@ -280,8 +281,8 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 	return node, nil
 }
 
-// takeOver finds the Node of an earlier kubelet, and sets right the labels
-// that are the kubelet's own.
+// takeOver adopts the Node of an earlier kubelet, and corrects the labels that
+// the kubelet owns.
 func (m *Manager) takeOver(ctx context.Context) (*core.Node, error) {
 	node := &core.Node{}
 	if err := m.nodes.Get(ctx, m.config.Name, node); err != nil {

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// rivalWrites are as many renewals that found another's write since the last
-	// one as can't be chance: only a kubelet renews a node's lease for long.
+	// rivalWrites is the number of renewals in a row that found somebody else's
+	// write which can't be chance: only a kubelet renews a node's lease for long.
 	rivalWrites = 3
-	// rivalGone is how many renewals in peace mean that it is over.
+	// rivalGone is how many undisturbed renewals mean that it is over.
 	rivalGone = 8
 )
 
-// rival notices that another kubelet, with this node's name and credentials,
-// renews the node's lease: a machine that was copied, say. Both would run the
-// node's pods, and the API server can't tell them apart.
+// rival notices that another kubelet with this node's name and credentials
+// renews the node's lease, for example on a copied machine. Both would run the
+// node's pods, and the API server can't distinguish them.
 type rival struct {
 	writes, peace int
 	told          bool
 }
 
-// renewed takes in whether a renewal found somebody else's write. It returns
-// whether people have to be told now, once for each rival.
+// renewed records whether a renewal found somebody else's write. It returns
+// whether to report that now, once for each rival.
 func (r *rival) renewed(conflict bool) (tell bool) {
 	if conflict {
 		r.writes, r.peace = r.writes+1, 0

@@ -9,9 +9,9 @@ import (
 	"kctl/proto/core"
 )
 
-// tell makes an event of each of our conditions that is another now: it is called as
-// the condition's reason is, as upstream's are. And it tells that the machine was
-// started anew.
+// tell writes an event for each of our conditions that has changed, named after the
+// condition's reason, like upstream's. It also reports that the machine was
+// rebooted.
 func (m *Manager) tell(node *core.Node, before, now *corev1.NodeStatus) {
 	if boot := before.NodeInfo.BootID; boot != "" && boot != now.NodeInfo.BootID {
 		m.config.Events.Eventf(node, corev1.EventTypeWarning, "Rebooted", "Node %s has been rebooted, boot id: %s", node.Name, now.NodeInfo.BootID)
@@ -31,8 +31,8 @@ func (m *Manager) tellStatus(node *core.Node, reason string) {
 	m.config.Events.Eventf(node, corev1.EventTypeNormal, reason, "Node %s status is now: %s", node.Name, reason)
 }
 
-// tellRegistered tells of every pressure that the node is free of, or not, whatever
-// was known before, and of readiness where that is news.
+// tellRegistered reports every pressure condition, whatever was known before, and
+// readiness if it has changed.
 func (m *Manager) tellRegistered(node *core.Node, now *corev1.NodeStatus, created bool) {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: statusOf(now, corev1.NodeReady)}
 	if created {
@@ -41,8 +41,8 @@ func (m *Manager) tellRegistered(node *core.Node, now *corev1.NodeStatus, create
 	m.tell(node, &corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}, now)
 }
 
-// tellSchedulable tells that the node was cordoned, or may be used again. The caller
-// holds m.mu.
+// tellSchedulable reports that the node was cordoned, or may be used again. The
+// caller holds m.mu.
 func (m *Manager) tellSchedulable(node *core.Node) {
 	if m.cordoned == node.Spec.Unschedulable {
 		return

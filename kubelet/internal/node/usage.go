@@ -11,14 +11,14 @@ import (
 	"kctl/kubelet/internal/cgroup"
 )
 
-// Usage is what everything on the machine uses together.
+// Usage is the total usage of the machine.
 type Usage struct {
 	At         time.Time
 	CPU        uint64 // nanoseconds of all cores since the machine started
 	Memory     uint64 // bytes
-	WorkingSet uint64 // bytes of it that the kernel can't just drop
+	WorkingSet uint64 // bytes of it that the kernel can't simply drop
 	Available  uint64 // bytes
-	RSS        uint64 // bytes of processes that are no file's
+	RSS        uint64 // bytes of processes that belong to no file
 	// PageFaults are those since the machine started.
 	PageFaults, MajorPageFaults uint64
 	// Disk is the file system of the kubelet's root.
@@ -29,7 +29,7 @@ type Usage struct {
 	Processes, MaxProcesses     uint64 // the kernel's tasks, threads included
 	Booted                      time.Time
 	Pressure                    cgroup.Pressure
-	Interfaces                  []Interface // those that hosts have; first the one that leads to the world
+	Interfaces                  []Interface // the host's own; the one with the default route first
 }
 
 // Interface is what a network interface of the machine has carried.
@@ -39,7 +39,7 @@ type Interface struct {
 	TxBytes, TxPackets, TxErrors, TxDropped uint64
 }
 
-// ticks is how many of its ticks the kernel counts in a second (USER_HZ).
+// ticks is how many ticks per second the kernel counts (USER_HZ).
 const ticks = 100
 
 // busyFields are those of the first line of /proc/stat that count work: user,

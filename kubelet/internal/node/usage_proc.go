@@ -30,8 +30,8 @@ func bootedAt(stat []byte) time.Time {
 	return time.Time{}
 }
 
-// Processes are how many tasks there are, and how many there may be; 0 for what the
-// kernel does not say (proc(5): loadavg).
+// Processes returns how many tasks there are, and how many there may be; 0 for what
+// the kernel does not say (proc(5): loadavg).
 func Processes() (now, most uint64) {
 	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
 		if fields := strings.Fields(string(data)); len(fields) > 3 {
@@ -42,8 +42,8 @@ func Processes() (now, most uint64) {
 	return now, MaxProcesses()
 }
 
-// MaxProcesses is how many tasks the machine may have, threads included: both of what
-// the kernel bounds them by hold (proc(5): kernel/pid_max, kernel/threads-max). 0 for unknown.
+// MaxProcesses is how many tasks the machine may have, threads included: the smaller of the
+// kernel's two limits (proc(5): kernel/pid_max, kernel/threads-max). 0 means unknown.
 func MaxProcesses() (most uint64) {
 	for _, file := range []string{"pid_max", "threads-max"} {
 		data, err := os.ReadFile("/proc/sys/kernel/" + file)
@@ -57,13 +57,12 @@ func MaxProcesses() (most uint64) {
 	return most
 }
 
-// notTheMachines are how interfaces begin that lead to its pods, or nowhere.
+// notTheMachines are the prefixes of interfaces that lead to pods, or nowhere.
 var notTheMachines = []string{"lo", "veth", "docker", "nerdctl"}
 
-// interfaces reads a table as the kernel writes it in /proc/net/dev: of each
-// interface eight columns of what was received, and eight of what was sent. The
-// interface that leads to the rest of the world, by the machine's routes as in
-// /proc/net/route, is the first of them.
+// interfaces reads the kernel's table /proc/net/dev: for each interface, eight
+// columns about what was received, and eight about what was sent. The interface
+// of the default route, by the table in /proc/net/route, comes first.
 func interfaces(devices, routes string) []Interface {
 	data, err := os.ReadFile(devices)
 	if err != nil {
@@ -89,8 +88,8 @@ func interfaces(devices, routes string) []Interface {
 	return all
 }
 
-// InterfacesOf is what the interfaces have carried that a process sees; nil if there is
-// no such process.
+// InterfacesOf is the traffic of the interfaces that a process sees; nil if there is no
+// such process.
 func InterfacesOf(pid int) []Interface {
 	return interfaces(fmt.Sprintf("/proc/%d/net/dev", pid), fmt.Sprintf("/proc/%d/net/route", pid))
 }
