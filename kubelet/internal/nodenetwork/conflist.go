@@ -17,15 +17,15 @@ import (
 // configFile is the name under which runtimes find the network.
 const configFile = core.NodeNetworkConfig
 
-// bridge is the link that the node's pods hang on.
+// bridge is the link that the node's pods are attached to.
 const bridge = core.NodeNetworkBridge
 
 type object = map[string]any
 
-// conflist is the CNI configuration of a node whose pods have addresses of
-// ranges: each gets one from host-local, hangs on a bridge, and has its host
-// ports by portmap. What leaves the cluster is masqueraded by our own rules: the
-// bridge's would do it between nodes, too.
+// conflist is the CNI configuration of a node whose pods have addresses from
+// ranges: each pod gets one from host-local, is attached to a bridge, and has
+// its host ports mapped by portmap. Our own rules masquerade what leaves the
+// cluster: the bridge's would do it between nodes, too.
 func conflist(ranges []netip.Prefix, mtu int) ([]byte, error) {
 	var sets, routes []any
 	for _, r := range ranges {
@@ -48,8 +48,7 @@ func conflist(ranges []netip.Prefix, mtu int) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// writeConfig writes it where it is not there already: runtimes load it anew
-// each time.
+// writeConfig writes it only if it has changed: runtimes reload it each time.
 func writeConfig(dir string, text []byte) (written bool, err error) {
 	path := filepath.Join(dir, configFile)
 	have, err := os.ReadFile(path)

@@ -20,8 +20,8 @@ const (
 	vxlanLink = core.NodeNetworkVXLAN
 	vxlanID   = 107
 	vxlanPort = 4789 // IANA's
-	// vxlanOverhead is what packing costs of each packet, over IPv4; over IPv6
-	// it is 20 bytes more.
+	// vxlanOverhead is the overhead of each packet over IPv4, in bytes; over IPv6
+	// it is 20 more.
 	vxlanOverhead = 50
 )
 
@@ -38,7 +38,7 @@ func prefixOf(n *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(addr.Unmap(), bits)
 }
 
-// forward has the kernel pass packets on between pods and other nodes.
+// forward makes the kernel forward packets between pods and other nodes.
 func forward(ranges []netip.Prefix) error {
 	for _, r := range ranges {
 		path := "/proc/sys/net/ipv4/ip_forward"
@@ -88,7 +88,7 @@ func setRoutes(routes []route, link netlink.Link) error {
 	return errors.Join(errs...)
 }
 
-// unreachable says what to do where a gateway is on no link of ours.
+// unreachable says what to do if a gateway is on none of our links.
 func unreachable(err error) error {
 	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
 		return fmt.Errorf("%w: the nodes share no link; use --node-network=vxlan", err)
@@ -118,7 +118,7 @@ func setVXLAN(p plan) (netlink.Link, error) {
 	return link, errors.Join(dropAddresses(link, p.own.ranges), setNeighbours(link, p.routes))
 }
 
-// vxlan returns the link, made anew where it is not as it should be.
+// vxlan returns the link, made again if it is not as it should be.
 func vxlan(underlay netip.Addr, parent netlink.Link) (netlink.Link, error) {
 	want := &netlink.Vxlan{
 		LinkAttrs: netlink.NewLinkAttrs(), VxlanId: vxlanID, Port: vxlanPort,
@@ -155,7 +155,7 @@ func findVXLAN() (netlink.Link, error) {
 	return link, err
 }
 
-// removeVXLAN: the node had it before its mode was changed.
+// removeVXLAN removes what the node had before its mode was changed.
 func removeVXLAN() error {
 	link, err := findVXLAN()
 	if link == nil || err != nil {
@@ -164,7 +164,7 @@ func removeVXLAN() error {
 	return netlink.LinkDel(link)
 }
 
-// mtuInside is the size of packets that can be packed into one of parent's.
+// mtuInside is the size of packets that fit, encapsulated, into one of parent's.
 func mtuInside(underlay netip.Addr, parent netlink.Link) int {
 	size := parent.Attrs().MTU - vxlanOverhead
 	if underlay.Is6() {
@@ -187,7 +187,7 @@ func linkWith(address netip.Addr) (netlink.Link, error) {
 	return nil, fmt.Errorf("no link of this machine has the node's address %s", address)
 }
 
-// dropAddresses removes those of ranges that the node had before.
+// dropAddresses removes addresses of ranges that the node had before.
 func dropAddresses(link netlink.Link, ranges []netip.Prefix) error {
 	list, err := netlink.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {

@@ -30,7 +30,7 @@ type Options struct {
 	Logger    *zap.Logger
 }
 
-// Network keeps the node's network as the cluster's nodes want it.
+// Network maintains the node's part of the pod network.
 type Network struct {
 	options   Options
 	reflector *watch.Reflector[*core.Node]
@@ -96,13 +96,14 @@ func (n *Network) wake() {
 	}
 }
 
-// again is how often the network is looked at when nothing happens: others may
+// again is how often the network is checked when nothing happens: others may
 // have flushed rules or routes.
 const again = time.Minute
 
 var retry = backoff.Policy{Initial: time.Second, Max: again, Jitter: 0.2}
 
-// Run keeps the network until ctx ends, and leaves it as it is then: pods go on.
+// Run maintains the network until ctx ends, and then leaves it as it is, for running
+// pods.
 func (n *Network) Run(ctx context.Context) error {
 	var following sync.WaitGroup
 	following.Go(func() { _ = n.reflector.Run(ctx) }) // ends with ctx only
@@ -147,8 +148,8 @@ type waiting string
 
 func (w waiting) Error() string { return string(w) }
 
-// ensure brings the network to what the nodes say that they have. The CNI
-// configuration comes last: with it the runtime begins to give addresses.
+// ensure brings the network to what the Node objects say. The CNI configuration
+// comes last: with it the runtime begins to assign addresses.
 func (n *Network) ensure(ctx context.Context) error {
 	n.mu.Lock()
 	peers := slices.Collect(maps.Values(n.peers))
@@ -189,8 +190,8 @@ func (n *Network) isHere(own *peer) error {
 	return fmt.Errorf("node %s has the addresses %s, of which this machine has none: does another machine have the same node name (--hostname-override), or is --node-ip wrong?", n.options.Node, own.addresses)
 }
 
-// connect sets the ways to other nodes. It returns the size of packets that
-// they take; 0 for that of the links.
+// connect sets the routes to other nodes. It returns their MTU; 0 for that of
+// the links.
 func (n *Network) connect(p plan) (mtu int, err error) {
 	if n.options.Mode != VXLAN {
 		if err := removeVXLAN(); err != nil {

@@ -18,14 +18,14 @@ const (
 	// Routes sends them to the other node's address, which must be on a link
 	// that both nodes share.
 	Routes Mode = "routes"
-	// VXLAN packs them into UDP between the nodes' addresses, wherever those are.
+	// VXLAN encapsulates them in UDP between the nodes' addresses, wherever those are.
 	VXLAN Mode = "vxlan"
 )
 
 // Modes are all of them.
 var Modes = []Mode{None, Routes, VXLAN}
 
-// peer is what matters of a node.
+// peer is the relevant part of a node.
 type peer struct {
 	name      string
 	addresses []netip.Addr   // of type InternalIP, in the node's order
@@ -42,8 +42,8 @@ func (p *peer) address(is4 bool) netip.Addr {
 }
 
 // route leads to a range of another node's pods. In a VXLAN its gateway is the
-// other end's address in there, which is reached at hardware, and that at
-// underlay.
+// other end's address inside the VXLAN, which has the MAC address hardware,
+// which in turn is reached at underlay.
 type route struct {
 	to       netip.Prefix
 	via      netip.Addr
@@ -59,7 +59,7 @@ type plan struct {
 }
 
 // makePlan works out the network of the node called own. Problems name the nodes
-// that can't be reached; the rest of the plan holds.
+// that can't be reached; the rest of the plan is valid.
 func makePlan(mode Mode, own string, peers []peer) (p plan, problems []string) {
 	peers = slices.SortedFunc(slices.Values(peers), func(a, b peer) int { return cmp.Compare(a.name, b.name) })
 	var all []netip.Prefix
@@ -105,7 +105,7 @@ func wayTo(mode Mode, own, q *peer, r netip.Prefix) (route, string) {
 	return route{to: r, via: r.Masked().Addr(), underlay: underlay, hardware: hardware(underlay)}, ""
 }
 
-// underlay is the address between which and others' a VXLAN is laid.
+// underlay is this node's outer address of the VXLAN.
 func (p *peer) underlay() netip.Addr {
 	if a := p.address(true); a.IsValid() {
 		return a
@@ -113,8 +113,8 @@ func (p *peer) underlay() netip.Addr {
 	return p.address(false)
 }
 
-// hardware is the address in the VXLAN of the node with this one: it follows
-// from it, so that nodes need not tell each other.
+// hardware is the MAC address in the VXLAN for a node's address: it is derived
+// from that, so nodes need not exchange it.
 func hardware(underlay netip.Addr) net.HardwareAddr {
 	end := underlay.AsSlice()
 	if underlay.Is6() {

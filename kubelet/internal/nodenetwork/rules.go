@@ -22,10 +22,9 @@ const (
 // rules are our chains' contents for one address family, as iptables-restore
 // takes them: it replaces them in one step.
 //
-// Pods speak to pods with their own addresses and to all others with the
-// node's. What comes from or goes to a pod of ours is passed on, even where the
-// policy of the machine is not to (Docker sets it so); rules of users that come
-// first count more.
+// Pods talk to pods with their own addresses, and to everything else with the
+// node's. Packets from and to our pods are forwarded even if the machine's
+// policy is to drop them (Docker sets it so); users' rules come first and win.
 func rules(own, pods []netip.Prefix, multicast string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*nat\n:%s - [0:0]\n", masquerade)
@@ -43,7 +42,7 @@ func rules(own, pods []netip.Prefix, multicast string) string {
 	return b.String()
 }
 
-// setRules sets the rules of both families, where the node has ranges of them.
+// setRules sets the rules of each address family that the node has ranges of.
 func setRules(ctx context.Context, own, pods []netip.Prefix) error {
 	var errs []error
 	for _, f := range []struct {
@@ -65,7 +64,7 @@ func setRules(ctx context.Context, own, pods []netip.Prefix) error {
 	return errors.Join(errs...)
 }
 
-// jump has a chain of the kernel's go through one of ours.
+// jump makes one of the kernel's chains jump to one of ours.
 func jump(ctx context.Context, command, table, from, to string) error {
 	rule := []string{from, "-m", "comment", "--comment", "pods of this node (kctl)", "-j", to}
 	if run(ctx, "", command, append([]string{"-w", "5", "-t", table, "-C"}, rule...)...) == nil {
