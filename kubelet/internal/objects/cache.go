@@ -13,8 +13,8 @@ import (
 
 // cache keeps objects of one kind by name, for as long as they are referred to.
 type cache[T any] struct {
-	// get asks the API server; refused says that this was in vain before, because the
-	// node may not have the object, and that no other pod refers to it since.
+	// get asks the API server; refused says that the node was not allowed to read the
+	// object before, and that no further pod refers to it since.
 	get    func(ctx context.Context, name types.NamespacedName, refused bool) (T, error)
 	frozen func(T) bool // immutable objects are never asked for again
 	ttl    time.Duration
@@ -26,8 +26,8 @@ type cache[T any] struct {
 
 type entry[T any] struct {
 	references int
-	// wanted counts the moments from which on an older answer is no longer
-	// good enough; held is the count at the time when value was asked for.
+	// wanted counts the moments that make older answers insufficient; held is the
+	// count when value was asked for.
 	wanted, held int
 	refused      int // wanted when the node was told last that it may not have it; 0 for never
 	has          bool
@@ -36,7 +36,7 @@ type entry[T any] struct {
 	flight       *flight[T]
 }
 
-// flight is a request under way, which several callers may wait for.
+// flight is a request in progress, which several callers may wait for.
 type flight[T any] struct {
 	asked   int  // entry.wanted when it took off
 	refused bool // the one before, asked for as much, was
@@ -51,7 +51,7 @@ func newCache[T any](clock clock.PassiveClock, ttl time.Duration, frozen func(T)
 	return &cache[T]{get: get, frozen: frozen, ttl: ttl, clock: clock, entries: map[types.NamespacedName]*entry[T]{}}
 }
 
-// refer makes the cache keep the object, and ask for it anew at the next Get.
+// refer makes the cache keep the object, and ask for it again at the next Get.
 func (c *cache[T]) refer(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (f *flight[T]) wait(ctx context.Context) (value T, err error, again bool) {
 	return f.value, f.err, f.gaveUp() && ctx.Err() == nil
 }
 
-// gaveUp says that the one who asked did, before there was an answer to go by.
+// gaveUp says that the caller that made the request gave up before there was an answer.
 func (f *flight[T]) gaveUp() bool {
 	return errors.Is(f.err, context.Canceled) || errors.Is(f.err, context.DeadlineExceeded)
 }

@@ -8,8 +8,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Claims and the volumes that they are bound to are asked for each time: that is
-// when a pod begins, which wants to see what they are now.
+// Claims and the volumes that they are bound to are read each time: that happens
+// when a pod starts, which needs their current state.
 
 // Claim returns the claim; its error is the API's.
 func (o *Objects) Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {

@@ -19,7 +19,7 @@ import (
 
 // ttl is how old a secret or config map may be. It is less than the minute
 // after which running pods' volumes look for changes, so that each look sees
-// the present.
+// the current state.
 const ttl = 45 * time.Second
 
 // Objects is the kubelet's reader of secrets, config maps and tokens. It is
@@ -37,7 +37,7 @@ type Objects struct {
 	pods map[types.UID]references
 }
 
-// errNoServer is what a kubelet without an API server answers.
+// errNoServer is the error of a kubelet without an API server.
 var errNoServer = errors.New("there is no API server to ask for what the pod refers to")
 
 // New returns an Objects that asks the API server behind client; without a
@@ -78,16 +78,16 @@ func New(client *rest.Client, clock clock.Clock) *Objects {
 	}
 }
 
-// forbiddenFor is how long after it first said so the API server is taken at its
-// word that the node may not have something.
+// forbiddenFor is how long a first refusal by the API server is not taken as
+// final.
 const forbiddenFor = 2 * time.Second
 
 var forbiddenRetry = backoff.Policy{Initial: 20 * time.Millisecond, Max: 300 * time.Millisecond}
 
-// allowed asks again for a while for what the node may not have: which pods are on
-// it a node authorizer hears on a watch of its own, and kube-apiserver's often does
-// a moment after the kubelet, so that the pod would fail its first try for nothing.
-// What was refused so before is asked for once: the authorizer knows the pod by now.
+// allowed repeats a refused request for a while: a node authorizer learns from its
+// own watch which pods are on the node, and kube-apiserver's often does so a moment
+// after the kubelet, so that the pod's first attempt would fail without need. What
+// was refused before is asked for only once: by now the authorizer knows the pod.
 func allowed(ctx context.Context, clock clock.Clock, refused bool, ask func() error) error {
 	began := clock.Now()
 	for failures := 1; ; failures++ {
@@ -105,8 +105,8 @@ func allowed(ctx context.Context, clock clock.Clock, refused bool, ask func() er
 	}
 }
 
-// named has an object that is not there named as people know it from upstream's
-// kubelet: by its kind in the singular.
+// named names a missing object as upstream's kubelet does: by its kind in the
+// singular.
 func named(kind string, err error, name string) error {
 	if apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
@@ -114,7 +114,7 @@ func named(kind string, err error, name string) error {
 	return err
 }
 
-// Register notes what pod refers to, so that it is kept, and is asked for anew
+// Register notes what pod refers to, so that it is kept, and is read again
 // once. Registering a pod again does nothing.
 func (o *Objects) Register(pod *core.Pod) {
 	o.mu.Lock()
@@ -148,9 +148,9 @@ func (o *Objects) Unregister(uid types.UID) {
 	o.certificates.forget(uid)
 }
 
-// Prefetch asks for everything that pod's containers need, side by side, and returns
-// when all answers are there or ctx ends. What fails here fails again, and is
-// reported, where it is needed.
+// Prefetch reads everything that pod's containers need, in parallel, and returns
+// when all answers are there or ctx ends. It reports no errors: what fails here
+// fails again where it is needed.
 func (o *Objects) Prefetch(ctx context.Context, pod *core.Pod) {
 	r := contentOf(pod)
 	var group sync.WaitGroup

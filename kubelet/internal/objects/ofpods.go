@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ofPods keeps what was got for pods alone: one entry for all that K says of it, as
-// long as the pod is registered.
+// ofPods keeps what was obtained for single pods: one entry for each K, as long as
+// the pod is registered.
 type ofPods[K comparable, E any] struct {
 	mu      sync.Mutex
 	entries map[types.UID]map[K]*E
 }
 
-// entry is that of the pod under the key, a new one if there is none.
+// entry is the pod's entry under the key, a new one if there is none.
 func (o *ofPods[K, E]) entry(pod types.UID, key K) *E {
 	o.mu.Lock()
 	defer o.mu.Unlock()

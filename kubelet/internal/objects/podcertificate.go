@@ -40,11 +40,11 @@ const (
 )
 
 // podCertificates keeps the certificates of pods until they should be replaced.
-// They are in memory alone: a kubelet that starts again asks for new ones.
+// They are only in memory: a restarted kubelet asks for new ones.
 type podCertificates struct {
 	client *rest.Client // nil for no API server
 	clock  clock.Clock
-	// By all that a volume of the pod says of the certificate.
+	// The key contains everything that a volume of the pod says about the certificate.
 	ofPods[string, podCertificate]
 }
 
@@ -64,7 +64,7 @@ type podCertificate struct {
 
 // PodCertificate returns the private key and the certificates that a pod's
 // volume asks for, as PEM: the same ones until the signer says that it is time
-// for others. Of the first it waits for the signer until ctx ends.
+// for new ones. For the first, it waits for the signer until ctx ends.
 func (o *Objects) PodCertificate(ctx context.Context, pod *core.Pod, source *corev1.PodCertificateProjection) (key, chain []byte, err error) {
 	return o.certificates.get(ctx, pod, source)
 }
@@ -91,7 +91,7 @@ func (p *podCertificates) get(ctx context.Context, pod *core.Pod, source *corev1
 	return e.key, e.chain, nil
 }
 
-// advance makes a request unless one is under way, and looks what came of it:
+// advance makes a request unless one is under way, and checks its outcome:
 // once, or until it is decided.
 func (p *podCertificates) advance(ctx context.Context, e *podCertificate, pod *core.Pod, source *corev1.PodCertificateProjection, wait bool) error {
 	if e.refused != nil && p.clock.Now().Before(e.again) {
@@ -127,7 +127,7 @@ func (p *podCertificates) request(ctx context.Context, e *podCertificate, pod *c
 	if err != nil {
 		return err
 	}
-	// Who asks and for whom is told by UID, too.
+	// The requester and the pod are identified by UID, too.
 	var node corev1.Node
 	if err := p.client.Resource(core.Nodes, "").Get(ctx, pod.Spec.NodeName, &node); err != nil {
 		return err

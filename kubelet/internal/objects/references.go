@@ -24,7 +24,7 @@ func referencesOf(pod *core.Pod) references {
 	return r
 }
 
-// contentOf is what its containers can't be without: all but the pull secrets.
+// contentOf is what its containers can't do without: everything but the pull secrets.
 func contentOf(pod *core.Pod) references {
 	r := references{secrets: map[types.NamespacedName]bool{}, configMaps: map[types.NamespacedName]bool{}}
 	secret := func(name string) { add(r.secrets, pod.Namespace, name) }

@@ -16,8 +16,8 @@ import (
 // maxTokenAge is the age at which a token is replaced however long it lasts.
 const maxTokenAge = 24 * time.Hour
 
-// requestToken asks the API server; refused says that this was in vain before,
-// because the node may not have the token.
+// requestToken asks the API server; refused says that this was not allowed
+// before.
 type requestToken func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest, refused bool) (*authenticationv1.TokenRequest, error)
 
 // tokens keeps the tokens of registered pods until they should be replaced.
@@ -84,10 +84,10 @@ func (t *tokens) renew(ctx context.Context, e *tokenEntry, now time.Time, key to
 	return nil
 }
 
-// lifeOf is how long a token lasts from now on. The server may give it another
-// life than the one asked for. Where our clock and the server's disagree, so
-// that a token seems to outlast its life or to have ended before it began, its
-// life counts.
+// lifeOf is how long a token lasts from now on. The server may grant a
+// different lifetime from the requested one. If our clock and the server's
+// disagree, so that a token seems to outlast its lifetime or to have expired
+// before it was issued, the lifetime counts.
 func lifeOf(answer *authenticationv1.TokenRequest, now time.Time) time.Duration {
 	left := answer.Status.ExpirationTimestamp.Sub(now)
 	if answer.Spec.ExpirationSeconds == nil {

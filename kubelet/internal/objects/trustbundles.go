@@ -11,8 +11,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// Trust bundles are asked for each time: few pods show them, and a volume looks
-// once a minute.
+// Trust bundles are read each time: few pods use them, and a volume looks once
+// a minute.
 
 // TrustBundle returns the certificates of a cluster trust bundle; its error is
 // the API's.
