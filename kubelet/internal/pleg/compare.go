@@ -8,14 +8,14 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// change is a pod that is not as it was.
+// change is a pod that has changed.
 type change struct {
 	events []Event
 	err    error // from asking for its status
 }
 
-// compare gives what happened to a pod between two lists; nil stands for a pod
-// that was not, or is not, there.
+// compare returns what happened to a pod between two lists; nil stands for a
+// pod that did not, or does not, exist.
 func compare(uid types.UID, before, after *runtimestate.RunningPod) []Event {
 	old, now := states(before), states(after)
 	var events []Event
@@ -35,8 +35,8 @@ func compare(uid types.UID, before, after *runtimestate.RunningPod) []Event {
 		case runtimestate.StateUnknown:
 			add(ContainerChanged, id)
 		case runtimestate.StateCreated:
-			// Whoever made it is about to start it, and will say so. After a
-			// restart of the kubelet nobody is, so that its first sight counts.
+			// Its worker is about to start it, and will report that. After a restart of
+			// the kubelet there is no such worker, so its first appearance counts.
 			if before == nil {
 				add(ContainerChanged, id)
 			}
@@ -54,9 +54,10 @@ func compare(uid types.UID, before, after *runtimestate.RunningPod) []Event {
 	return events
 }
 
-// unheard is what of the events is news beside the pod's status: nothing, if all
-// of them are starts that its worker has told of already. To look at the pod again
-// for its own doing would take the runtime's time while it starts the next one.
+// unheard are those of the events that are news given the pod's status: none, if
+// all of them are starts that its worker has already reported. Looking at the pod
+// again because of its own worker's actions would take the runtime's time while it
+// starts the next one.
 func unheard(events []Event, status *runtimestate.PodStatus) []Event {
 	for _, e := range events {
 		if e.Type != ContainerStarted || !runs(status, e.ContainerID) {

@@ -2,9 +2,9 @@
 // compares it with what it had, brings the pod cache up to date for the pods
 // that changed, and tells the sync loop.
 //
-// It lists often while things happen and seldom while nothing does; whoever
-// acts on the runtime, or expects something of it, calls Poke. Where the runtime
-// tells what happens (CRI, GetContainerEvents), it asks for the pod in question
-// instead, and lists for safety's sake only. It only reads
-// from the runtime, and decides nothing about pods.
+// It lists often while things happen and seldom while nothing does; rooms that
+// act on the runtime, or expect something from it, call Poke. If the runtime has
+// an event stream (CRI, GetContainerEvents), it asks only for the pod in
+// question, and lists just for safety. It only reads from the runtime, and
+// decides nothing about pods.
 package pleg

@@ -36,15 +36,15 @@ func (p *pace) soon() {
 	}
 }
 
-// relisted sets when the next relist is due after one that took so long: soon where
-// something happened, and later each time where nothing did.
+// relisted sets when the next relist is due, given how long the last one took: soon
+// if something happened, and later each time if nothing did.
 func (p *pace) relisted(happened bool, took time.Duration) {
 	if happened {
 		p.interval = fastest
 	} else {
 		p.interval = min(slowest, 2*p.interval)
 	}
-	// A runtime that takes its time is not asked all the time.
+	// A slow runtime is not asked all the time.
 	p.in(max(p.interval, restFactor*took))
 }
 

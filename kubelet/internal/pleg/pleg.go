@@ -41,25 +41,25 @@ type Runtime interface {
 	Name() string
 }
 
-// Cache takes what the relists find, and has what pod workers did themselves.
+// Cache receives what the relists find, and has what pod workers did themselves.
 type Cache interface {
 	Get(uid types.UID) (*runtimestate.PodStatus, error)
 	Set(uid types.UID, status *runtimestate.PodStatus, err error, at time.Time) bool
 	Complete(at time.Time, pods iter.Seq[types.UID])
 }
 
-// Exits tells of the ends of containers' processes.
+// Exits reports the ends of containers' processes.
 type Exits interface {
-	// Watch has Ended called when one of the running containers ends, and forgets
-	// all others.
+	// Watch calls Ended when one of the running containers ends, and forgets all
+	// others.
 	Watch(ctx context.Context, running map[string]bool)
-	// Wait returns when Watch's ctx has ended and nothing is waited for any more.
+	// Wait returns when Watch's ctx has ended and all waiting is over.
 	Wait()
 }
 
-// Without a relist for unhealthyAfter, the generator says that it is not healthy.
+// Without a relist for unhealthyAfter, the generator reports that it is unhealthy.
 const (
-	// Relists that are further apart than this would tell too late of an end.
+	// Relists that are further apart than this would notice an end too late.
 	patience       = 100 * time.Millisecond
 	unhealthyAfter = 3 * time.Minute
 	relistTimeout  = 2 * time.Minute
@@ -122,7 +122,7 @@ func New(o Options) *Generator {
 	}
 }
 
-// Events is where the sync loop hears what happened.
+// Events is where the sync loop receives what happened.
 func (g *Generator) Events() <-chan Event { return g.events }
 
 // Poke asks for relists at the fastest interval from now on.
@@ -133,7 +133,7 @@ func (g *Generator) Poke() {
 	}
 }
 
-// Ended has the pod of a container that has ended looked at, at once.
+// Ended makes the generator look at the pod of an ended container at once.
 func (g *Generator) Ended(container string) {
 	select {
 	case g.ended <- container:
@@ -142,9 +142,9 @@ func (g *Generator) Ended(container string) {
 	}
 }
 
-// Inspect makes the next relist, soon, ask for the pod's full status though it
-// may see no change: whoever wrote the pod's status into the cache by pieces may
-// have written something old over what a relist had found meanwhile.
+// Inspect makes the next relist, soon, ask for the pod's full status even if it
+// sees no change: a worker that writes the pod's status into the cache piece by
+// piece may have overwritten what a relist found meanwhile with something older.
 func (g *Generator) Inspect(uid types.UID) {
 	g.mu.Lock()
 	g.asked[uid] = true
@@ -223,8 +223,8 @@ func (g *Generator) Run(ctx context.Context) error {
 	}
 }
 
-// owes tells whether the runtime did not answer something, which the next relist asks
-// again.
+// owes tells whether the runtime left a question unanswered, which the next relist
+// repeats.
 func (g *Generator) owes() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -247,8 +247,8 @@ func (g *Generator) watchExits(ctx context.Context) {
 	g.exits.Watch(ctx, running)
 }
 
-// hearEnded looks at the pods of a container that has ended and of all others that
-// have by now. It reports whether it found all of them, and what came of them.
+// hearEnded looks at the pods of an ended container and of all others that have
+// ended by now. It reports whether it found all of them, and the results.
 func (g *Generator) hearEnded(ctx context.Context, first string) bool {
 	ended := map[string]bool{}
 	for _, container := range waiting(first, g.ended) {
@@ -314,7 +314,7 @@ func (g *Generator) note(at time.Time, err error) {
 	}
 }
 
-// compare gives the pods that changed, or whose status is still owed.
+// compare returns the pods that changed, or whose status is still owed.
 func (g *Generator) compare(current map[types.UID]*runtimestate.RunningPod, asked map[types.UID]bool) map[types.UID]*change {
 	changes := map[types.UID]*change{}
 	for uid, pod := range current {

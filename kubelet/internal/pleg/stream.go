@@ -20,35 +20,35 @@ type Receiver interface {
 	Recv() (*runtimeapi.ContainerEventResponse, error)
 }
 
-// Stream is where a runtime tells what happens as it happens, and who hears how
-// that goes. All are needed.
+// Stream opens a runtime's event stream, with callbacks about it. All are
+// needed.
 type Stream struct {
 	Open func(ctx context.Context) (Receiver, error)
-	// Connected and Failed hear of each attempt, Received of each event: how old
-	// it was when it came.
+	// Connected and Failed are called for each attempt, Received for each event,
+	// with its age on arrival.
 	Connected, Failed func()
 	Received          func(age time.Duration)
 }
 
 const (
-	// streamed is how often the runtime is listed while it tells what happens:
+	// streamed is how often the runtime is listed while there is an event stream:
 	// runtimes drop events when they have too many.
 	streamed = 10 * time.Second
-	// unstreamed is how long a runtime without events is left alone: the next
-	// version of it may have some.
+	// unstreamed is how long to wait before asking a runtime without events again:
+	// a new version may have some.
 	unstreamed  = 5 * time.Minute
 	heardBuffer = 100
 )
 
 var reconnect = backoff.Policy{Initial: 500 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.2}
 
-// about is the pod that something happened to; without a UID nobody knows which.
+// about is the pod that something happened to; unknown if there is no UID.
 type about struct {
 	uid             types.UID
 	name, namespace string
 }
 
-// Streaming tells whether events come, so that relists are rare.
+// Streaming tells whether events arrive, so that relists are rare.
 func (g *Generator) Streaming() bool { return g.streaming.Load() }
 
 // listen keeps a stream open until ctx ends.
@@ -81,8 +81,8 @@ func (g *Generator) listen(ctx context.Context) {
 	}
 }
 
-// receive passes events on until the stream breaks. That a stream is open shows
-// by its first event only: until then the runtime is listed as if there were none.
+// receive passes events on until the stream breaks. Only the first event proves
+// that a stream is open: until then the runtime is listed as if there were none.
 func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,8 +113,8 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 	}
 }
 
-// hear inspects the pod that something happened to, and with it all others
-// that are known by now to have something new.
+// hear inspects the pod that something happened to, together with all others
+// that are known to have news by now.
 func (g *Generator) hear(ctx context.Context, first about) {
 	pods := map[types.UID]about{}
 	for _, pod := range waiting(first, g.heard) {
@@ -127,8 +127,8 @@ func (g *Generator) hear(ctx context.Context, first about) {
 	g.single(ctx, pods)
 }
 
-// waiting is what was heard first and what else has been by now, as much as there is
-// room for.
+// waiting returns the first event and those that have arrived since, as far as there
+// is room.
 func waiting[T any](first T, more <-chan T) []T {
 	all := []T{first}
 	for range heardBuffer {
