@@ -30,15 +30,15 @@ type Facts struct {
 type Actions struct {
 	// KillPod ends all containers and sandboxes.
 	KillPod bool
-	// RestartAll is the container whose end has the pod begin anew: Kill is
-	// without grace then, and Remove forgets what ended.
+	// RestartAll is the container whose end makes the pod start over: Kill is then
+	// without grace, and Remove forgets what ended.
 	RestartAll *runtimestate.ContainerStatus
 	// Kill ends containers that shall not run as they are.
 	Kill []Kill
 	// Resize changes running containers' resources in place.
 	Resize []Resize
-	// Remove takes containers away that were created and never started, or that
-	// are to be forgotten.
+	// Remove removes containers that were created and never started, or that are
+	// to be forgotten.
 	Remove []runtimestate.ContainerID
 	// CreateSandbox makes a sandbox with Attempt; otherwise SandboxID is used.
 	CreateSandbox bool
@@ -133,8 +133,8 @@ type decision struct {
 	actions Actions
 }
 
-// sandboxChanged tells whether the pod needs a new sandbox, and which attempt
-// at one that is.
+// sandboxChanged tells whether the pod needs a new sandbox, and the number of
+// that attempt.
 func sandboxChanged(pod *core.Pod, status *runtimestate.PodStatus) (changed bool, attempt uint32) {
 	if len(status.Sandboxes) == 0 {
 		return true, 0
@@ -148,7 +148,7 @@ func sandboxChanged(pod *core.Pod, status *runtimestate.PodStatus) (changed bool
 		}
 	}
 	switch {
-	case ready > 1, // two networks: nobody can say which is the pod's
+	case ready > 1, // two networks: it is unknown which one is the pod's
 		!newest.Ready,
 		newest.HostNetwork != pod.Spec.HostNetwork,
 		!newest.HostNetwork && len(newest.IPs) == 0:
@@ -234,8 +234,8 @@ func (d *decision) containers() {
 	}
 }
 
-// unfit tells why a running container can not go on; regardless of its restart
-// policy if again.
+// unfit says why a running container cannot go on; if again, it is restarted
+// regardless of its restart policy.
 func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (kill *Kill, again bool) {
 	probes := d.facts.Probes[s.ID]
 	who := "Container " + c.Name
@@ -261,8 +261,8 @@ func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (ki
 	return nil, false
 }
 
-// clear makes way for a container to be started anew where the last one is not
-// known to have ended.
+// clear makes way for a restart of a container whose last instance is not known
+// to have ended.
 func (d *decision) clear(last *runtimestate.ContainerStatus) {
 	if last == nil {
 		return
@@ -294,7 +294,7 @@ func (d *decision) start(kind Kind, index int, name string) Start {
 	return s
 }
 
-// restart starts a container that is to be killed first, after the same
+// restart restarts a container that must be killed first, with the same
 // back-off as if it had ended by itself.
 func (d *decision) restart(kind Kind, index int, name string) {
 	d.actions.Start = append(d.actions.Start, Start{Kind: kind, Index: index, Name: name, HeldFor: d.facts.Delays[name]})

@@ -7,8 +7,8 @@ import (
 	"kctl/proto/core"
 )
 
-// initContainers decides about init containers, and tells whether they are all
-// through: ended well or, for sidecars, started.
+// initContainers decides about init containers, and tells whether all of them
+// are done: succeeded or, for sidecars, started.
 //
 // The runtime's records of init containers that ended may be gone, so the last
 // one that has a record says how far the pod has come.
@@ -46,8 +46,8 @@ func (d *decision) startInit(index int) {
 	}
 }
 
-// keepSidecars starts those of the first n init containers again that are
-// sidecars and do not run, or can not go on as they run.
+// keepSidecars restarts those of the first n init containers that are sidecars
+// and do not run, or cannot go on as they are.
 func (d *decision) keepSidecars(n int) {
 	for i := range d.pod.Spec.InitContainers[:n] {
 		if core.IsSidecar(&d.pod.Spec.InitContainers[i]) {
@@ -56,7 +56,7 @@ func (d *decision) keepSidecars(n int) {
 	}
 }
 
-// sidecar keeps one sidecar going, and tells whether it has started.
+// sidecar keeps one sidecar running, and tells whether it has started.
 func (d *decision) sidecar(index int) (started bool) {
 	c := &d.pod.Spec.InitContainers[index]
 	last := d.status.Container(c.Name)
@@ -76,8 +76,8 @@ func (d *decision) sidecar(index int) (started bool) {
 	return c.StartupProbe == nil || d.facts.Probes[last.ID].Startup == ProbeSuccess
 }
 
-// initContainer decides about the init container that the pod has come to, and
-// tells whether the next one may start.
+// initContainer decides about the pod's current init container, and tells
+// whether the next one may start.
 func (d *decision) initContainer(index int) (through bool) {
 	c := &d.pod.Spec.InitContainers[index]
 	if core.IsSidecar(c) {

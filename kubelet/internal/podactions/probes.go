@@ -1,6 +1,6 @@
 package podactions
 
-// ProbeResult is what a probe found last.
+// ProbeResult is the last result of a probe.
 type ProbeResult int
 
 const (

@@ -8,11 +8,11 @@ import (
 	"kctl/proto/core"
 )
 
-// resizable are the resources that can change while a container runs.
+// resizable are the resources that can be changed while a container runs.
 var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// Resized are the resources of which a container is to have another amount
-// than it runs with.
+// Resized are the resources of which a container is to get a different amount
+// from what it runs with.
 func Resized(wanted, actual corev1.ResourceRequirements) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for _, name := range resizable {
@@ -35,8 +35,8 @@ func (d *decision) resized(c *core.Container) []corev1.ResourceName {
 	return Resized(wanted, actual)
 }
 
-// resizeRestarts tells whether the container asks to be restarted for a change
-// of its resources that is due.
+// resizeRestarts tells whether the container wants a restart for the change of
+// its resources that is due.
 func (d *decision) resizeRestarts(c *core.Container) bool {
 	for _, name := range d.resized(c) {
 		for _, policy := range c.ResizePolicy {
@@ -48,8 +48,8 @@ func (d *decision) resizeRestarts(c *core.Container) bool {
 	return false
 }
 
-// resize changes a running container in place where it has to have other
-// resources than it has.
+// resize changes a running container's resources in place if they are not what
+// they should be.
 func (d *decision) resize(c *core.Container, running *runtimestate.ContainerStatus) {
 	if len(d.resized(c)) > 0 {
 		d.actions.Resize = append(d.actions.Resize, Resize{ID: running.ID, Container: c})

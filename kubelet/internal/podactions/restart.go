@@ -12,7 +12,7 @@ import (
 
 // Restarts tells whether a container that ended with this exit code runs again,
 // by its own rules and policy or, without them, its pod's (KEP-5307): the first
-// rule that names the exit code decides, and the policy where none does.
+// rule that names the exit code decides, or the policy if none does.
 func Restarts(spec *core.PodSpec, c *core.Container, exitCode int32) bool {
 	if actionFor(c, exitCode) != "" {
 		return true // alone, or with all others
@@ -56,8 +56,8 @@ func shouldRestart(pod *core.Pod, c *core.Container, last *runtimestate.Containe
 }
 
 // startsInNewSandbox tells whether a container that was lost with its sandbox
-// runs again in the next one. Of one that still runs nobody knows with which
-// exit code it will end, so that its policy decides.
+// runs again in the next one. If it still runs, its exit code is unknown, so
+// its policy decides.
 func startsInNewSandbox(pod *core.Pod, c *core.Container, last *runtimestate.ContainerStatus) bool {
 	switch {
 	case last == nil, last.State == runtimestate.StateCreated:
@@ -68,8 +68,8 @@ func startsInNewSandbox(pod *core.Pod, c *core.Container, last *runtimestate.Con
 	return restartPolicyOf(&pod.Spec, c) != corev1.ContainerRestartPolicyNever
 }
 
-// anyRestarts tells whether something of a pod that has run may run again: a
-// container by its policy, or one that has ended by its rules.
+// anyRestarts tells whether anything of a pod that has run may run again: a
+// container because of its policy, or an ended one because of its rules.
 func anyRestarts(pod *core.Pod, status *runtimestate.PodStatus) bool {
 	again := func(c core.Container) bool {
 		last := status.Container(c.Name)

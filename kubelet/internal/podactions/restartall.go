@@ -10,10 +10,10 @@ import (
 	"kctl/proto/core"
 )
 
-// RestartsAll is the container whose end, by its rules, has the pod begin anew
-// in its sandbox: everything that runs is ended, without grace and hooks, what
-// ended is forgotten, and the init containers come first again (KEP-5532). It
-// is nil if there is none.
+// RestartsAll is the container whose end, by its rules, makes the pod start
+// over in its sandbox: everything that runs is ended, without grace and hooks,
+// what ended is forgotten, and the init containers come first again (KEP-5532).
+// It is nil if there is none.
 func RestartsAll(pod *core.Pod, status *runtimestate.PodStatus) *runtimestate.ContainerStatus {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -30,8 +30,8 @@ func RestartsAll(pod *core.Pod, status *runtimestate.PodStatus) *runtimestate.Co
 	return nil
 }
 
-// actionFor is that of the first of the container's rules that is about the
-// exit code; "" if none is.
+// actionFor is the action of the container's first rule about the exit code; ""
+// if there is none.
 func actionFor(c *core.Container, exitCode int32) corev1.ContainerRestartRuleAction {
 	for _, rule := range c.RestartPolicyRules {
 		if ruleApplies(rule, exitCode) {
@@ -41,8 +41,9 @@ func actionFor(c *core.Container, exitCode int32) corev1.ContainerRestartRuleAct
 	return ""
 }
 
-// restartAll decides how to end a pod that begins anew. The one whose end is
-// the reason is forgotten last: who stops in the middle finds it again.
+// restartAll decides how to end a pod that starts over. The container whose end
+// is the reason is forgotten last, so that a kubelet that stops in the middle
+// finds it again.
 func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 	if len(d.status.Sandboxes) > 0 {
 		d.actions.SandboxID = d.status.Sandboxes[0].ID
