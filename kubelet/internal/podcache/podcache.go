@@ -1,8 +1,8 @@
-// Package podcache keeps the newest that is known of each pod in the runtime.
+// Package podcache keeps the newest known state of each pod in the runtime.
 //
-// The lifecycle event generator writes what its relists find, pod workers what
-// their own calls did; pod workers, probes and the server read it. It never
-// asks the runtime itself.
+// The lifecycle event generator writes what its relists find, and pod workers
+// write the results of their own calls; pod workers, probes and the server read
+// it. It never asks the runtime itself.
 package podcache
 
 import (
@@ -40,10 +40,10 @@ func New() *Cache {
 	return &Cache{entries: map[types.UID]entry{}, changed: make(chan struct{})}
 }
 
-// Set records the pod's status as it was at the given time, or the error met
-// when asking for it. What is older than the present entry is dropped; Set
-// reports whether it was taken. That the runtime has nothing of a pod is kept, too,
-// so that what was asked before does not bring it back, until the next Complete.
+// Set records the pod's status as it was at the given time, or the error met when
+// asking for it. Anything older than the present entry is dropped; Set reports
+// whether it was accepted. That the runtime has nothing of a pod is also kept,
+// until the next Complete, so that an older answer does not bring the pod back.
 func (c *Cache) Set(uid types.UID, status *runtimestate.PodStatus, err error, at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +56,8 @@ func (c *Cache) Set(uid types.UID, status *runtimestate.PodStatus, err error, at
 }
 
 // Complete notes that at the given time the runtime had these pods and no others,
-// and that each of them has its entry. What was written of others before is
-// forgotten, such as by a worker that asked before the pod was gone and wrote later.
+// and that each of them has its entry. Earlier entries of other pods are forgotten,
+// for example one by a worker that asked before the pod was gone and wrote later.
 func (c *Cache) Complete(at time.Time, pods iter.Seq[types.UID]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Cache) wake() {
 	c.changed = make(chan struct{})
 }
 
-// Get is what is known of the pod now. A pod that the runtime does not have
+// Get is what is known about the pod now. A pod that the runtime does not have
 // has an empty status.
 func (c *Cache) Get(uid types.UID) (*runtimestate.PodStatus, error) {
 	c.mu.Lock()
@@ -89,7 +89,7 @@ func (c *Cache) Get(uid types.UID) (*runtimestate.PodStatus, error) {
 	return e.status, e.err
 }
 
-// All is what is known of all pods that the runtime has, in no order.
+// All is what is known about all pods that the runtime has, in no order.
 func (c *Cache) All() []*runtimestate.PodStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *Cache) get(uid types.UID) entry {
 	return entry{status: &runtimestate.PodStatus{UID: uid, At: c.complete}, at: c.complete}
 }
 
-// GetNewerThan waits until what is known of the pod is not older than the
+// GetNewerThan waits until what is known about the pod is not older than the
 // given time.
 func (c *Cache) GetNewerThan(ctx context.Context, uid types.UID, than time.Time) (*runtimestate.PodStatus, error) {
 	for {
