@@ -1,8 +1,8 @@
 // Package podfiles says where on the node the files of pods are: what the kubelet
 // keeps for each below its own directory, and the logs.
 //
-// Every room that reads or writes one of them asks here, so that who takes files
-// away and who makes them mean the same. It never touches them.
+// Every room that reads, writes or removes one of them asks here, so that all of
+// them mean the same. It never touches the files.
 package podfiles
 
 import (
