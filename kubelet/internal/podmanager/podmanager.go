@@ -1,9 +1,9 @@
 // Package podmanager holds the pods that are desired on this node, as the
 // sources have them now, and ties static pods to their mirror pods in the API.
 //
-// The sync loop writes it; everybody reads it. A pod that is not in here is
-// gone from its source, whatever still runs of it. It never starts, ends or
-// writes anything.
+// The sync loop writes it; all rooms read it. A pod that is not in it is gone
+// from its source, whatever of it still runs. It never starts, ends or writes
+// anything.
 package podmanager
 
 import (
@@ -33,8 +33,8 @@ func New() *Manager {
 	}
 }
 
-// fullName is how a pod is named on a node: unlike its UID, it is shared by a
-// static pod and its mirror.
+// fullName is a pod's name on a node: unlike its UID, it is shared by a static
+// pod and its mirror.
 func fullName(pod *core.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // IsMirror says that the pod is the API's picture of a static pod.
@@ -55,8 +55,8 @@ func IsMirrorOf(mirror, pod *core.Pod) bool {
 		mirror.Annotations[core.ConfigMirrorAnnotation] == pod.Annotations[core.ConfigHashAnnotation]
 }
 
-// IsCritical says that the node is no node without the pod: static pods, and
-// those that the cluster can't do without.
+// IsCritical says that the node or the cluster can't do without the pod: static
+// pods, and those of a critical priority.
 func IsCritical(pod *core.Pod) bool {
 	return IsStatic(pod) || IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= core.SystemCriticalPriority
 }
@@ -70,7 +70,7 @@ func (m *Manager) Set(pod *core.Pod) {
 	byName[fullName(pod)] = pod
 }
 
-// Remove forgets the pod. The name goes with it only if it is still its own.
+// Remove forgets the pod. Its name is freed only if no other pod has it by now.
 func (m *Manager) Remove(pod *core.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
