@@ -12,8 +12,8 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// beginAnew ends what runs, or forgets what ended. It tells whether it is worth
-// asking again what to do.
+// beginAnew ends what runs, or forgets what ended. It tells whether there is
+// more to do.
 func (s *podSync) beginAnew(a podactions.Actions) bool {
 	var g errgroup.Group
 	atOnce := int64(0)

@@ -16,14 +16,14 @@ import (
 	"kctl/proto/core"
 )
 
-// Events takes what users should read in a pod's event list.
+// Events receives messages for users in a pod's event list.
 type Events interface {
 	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
 	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
 }
 
-// Objects gives the configmaps and secrets that a container's environment is
-// taken from; errors are those of the API, so that "not found" can be told.
+// Objects reads the config maps and secrets of a container's environment;
+// errors are the API's, so that "not found" can be recognised.
 type Objects interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*core.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
@@ -47,55 +47,55 @@ type Config struct {
 	// Allocatable is the node's, for resourceFieldRef limits that the container
 	// does not set. May be nil.
 	Allocatable func() corev1.ResourceList
-	// CgroupParent gives the cgroup that a pod's sandbox and containers belong
-	// under; nil or "" leaves it to the runtime.
+	// CgroupParent returns the cgroup for a pod's sandbox and containers; nil or
+	// "" leaves it to the runtime.
 	CgroupParent func(pod *core.Pod) string
 	// DNS gives a pod's resolver configuration; nil leaves it to the runtime.
 	DNS func(pod *core.Pod) (*runtimeapi.DNSConfig, error)
 	// Services are those that a container in the namespace sees as
 	// environment variables; nil for none.
 	Services func(namespace string) []*corev1.Service
-	// WaitServices waits until Services knows them; nil where it does at once.
-	// Pods that come from the API server wait for it, others do not: they may
-	// be what the API server itself waits for.
+	// WaitServices waits until Services knows them; nil if it does at once. Only
+	// pods from the API server wait for it: the API server itself may be waiting
+	// for others.
 	WaitServices func(ctx context.Context) error
 	// RuntimeHandler resolves a RuntimeClass name; nil refuses pods with one.
 	RuntimeHandler func(class string) (string, error)
-	// UserIDs gives the ids of the host that belong to a pod with a user
-	// namespace of its own; nil refuses such pods.
+	// UserIDs returns the host's ids for a pod with a user namespace of its own;
+	// nil refuses such pods.
 	UserIDs func(pod types.UID) (first, count uint32, err error)
 	// ClusterDomain completes the FQDN of pods with a subdomain.
 	ClusterDomain string
 	// SeccompRoot is where Localhost profiles are: RootDir/seccomp.
 	SeccompRoot string
-	// SeccompDefault confines containers by the runtime's profile that name none.
+	// SeccompDefault gives containers that name no profile the runtime's default one.
 	SeccompDefault bool
-	// NoCPUQuota leaves limits of cpu to nobody.
+	// NoCPUQuota does not enforce cpu limits.
 	NoCPUQuota bool
-	// OOMTogether has the kernel end all of a container's processes where it would end
-	// one because there is no memory left (cgroup v2).
+	// OOMTogether makes the kernel kill all of a container's processes instead of one
+	// when it is out of memory (cgroup v2).
 	OOMTogether bool
 	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
 	MaxParallelPulls int
-	// Registries knows whom registries know this node as; may be nil.
+	// Registries has the node's credentials for registries; may be nil.
 	Registries image.Node
-	// ImageAccess says which pods may have the images that are there; nil lets all.
+	// ImageAccess says which pods may use present images; nil allows all.
 	ImageAccess image.Access
-	// ImageUsed, if not nil, is told the id of each image that a container is
-	// about to be made of.
+	// ImageUsed, if not nil, is called with the id of each image that a container
+	// is about to be created from.
 	ImageUsed func(id string)
 	// MaxContainerBackOff bounds the crash back-off; zero means 300 s.
 	MaxContainerBackOff time.Duration
-	// Count, if not nil, is told of what metrics count. It must not block.
+	// Count, if not nil, is called for things that metrics count. It must not block.
 	Count func(what Counted)
-	// Started hears of each container that was started (reason is empty), or could
-	// not be; ImagePulled of each pull that succeeded, ImageFetched of each that was tried.
-	// All may be nil.
+	// Started is called for each container that was started (reason is empty) or could not
+	// be; ImagePulled for each successful pull, and ImageFetched for each attempt. All may
+	// be nil.
 	Started      func(fieldPath, reason string)
 	ImagePulled  func(took time.Duration, size uint64)
 	ImageFetched func(pod types.UID, from, to time.Time)
-	// SandboxStarted hears how long it took to start a pod's sandbox by that runtime
-	// handler, or not to. May be nil.
+	// SandboxStarted is called with the time that starting a pod's sandbox took or
+	// failed after, and its runtime handler. May be nil.
 	SandboxStarted func(handler string, took time.Duration, err error)
 	// HTTPClient runs httpGet hooks; nil means one of the package's own.
 	HTTPClient *http.Client

@@ -16,7 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-// containerConfig says what a container is to be like.
+// containerConfig makes a container's configuration for the runtime.
 func (s *podSync) containerConfig(start podactions.Start, c *core.Container, present image.Present, volumes map[string]image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
 	if err := refuse(c); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *podSync) containerConfig(start podactions.Start, c *core.Container, pre
 	return config, nil
 }
 
-// refuse names what a container asks for and can not have here.
+// refuse names what a container asks for and cannot have here.
 func refuse(c *core.Container) error {
 	if len(c.VolumeDevices) > 0 {
 		return fmt.Errorf("volumeDevices (%s) are not supported by this kubelet", c.VolumeDevices[0].Name)
@@ -96,8 +96,8 @@ func refuse(c *core.Container) error {
 	return nil
 }
 
-// target lets an ephemeral container see the processes of the container that
-// it is to look into.
+// target lets an ephemeral container see the processes of the container that it
+// debugs.
 func (s *podSync) target(start podactions.Start, o *runtimeapi.NamespaceOption) error {
 	if start.Kind != podactions.Ephemeral {
 		return nil
@@ -148,9 +148,9 @@ func (s *podSync) mounts(c *core.Container, env map[string]string, volumes map[s
 	return out, nil
 }
 
-// mount is one path as the runtime is told of it. Where the pod has a user
+// mount is one path in the form for the runtime. If the pod has a user
 // namespace of its own, the runtime maps the owners of what is mounted, so that
-// they are in the container what they are on the host.
+// they are the same in the container as on the host.
 func (s *podSync) mount(m *Mount, volumes map[string]image.Present) (*runtimeapi.Mount, error) {
 	recursive, err := s.recursiveReadOnly(m)
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *podSync) mount(m *Mount, volumes map[string]image.Present) (*runtimeapi
 	return out, nil
 }
 
-// recursiveReadOnly tells whether the runtime is to make a mount read-only all
-// the way down (KEP-3857).
+// recursiveReadOnly tells whether the runtime is to make a mount recursively
+// read-only (KEP-3857).
 func (s *podSync) recursiveReadOnly(m *Mount) (bool, error) {
 	can := s.can().handlers[s.handler].GetRecursiveReadOnlyMounts()
 	switch m.RecursiveReadOnly {

@@ -1,7 +1,7 @@
 package podruntime
 
-// Counted is something of which metrics tell how often it happened; its values
-// are upstream's names of the counters.
+// Counted is something that metrics count; its values are upstream's names of
+// the counters.
 type Counted string
 
 // What is counted.
@@ -32,7 +32,7 @@ func (s *podSync) countSandbox(err error) {
 	s.countNamespace(err)
 }
 
-// countNamespace counts one of a pod with users of its own.
+// countNamespace counts one for a pod with a user namespace of its own.
 func (s *podSync) countNamespace(err error) {
 	if s.pod.Spec.HostUsers == nil || *s.pod.Spec.HostUsers {
 		return

@@ -7,12 +7,12 @@
 // configuration, environment, hooks.
 //
 // Pod workers call SyncPod and KillPod, one call at a time for one pod. The room
-// keeps no state about pods besides back-off counters: everything else is read
-// from the runtime, so a kubelet that starts anew goes on where the last one ended.
+// keeps no state about pods except back-off counters: everything else is read from
+// the runtime, so a restarted kubelet goes on where the last one stopped.
 //
-// KillPod works from what runs alone where the pod itself is not known, and
-// leaves the dead containers, to be asked how they ended; RemovePod then takes
-// them away.
+// If the pod itself is unknown, KillPod works only from what runs. It leaves
+// the dead containers, so that their ends can be read; RemovePod then removes
+// them.
 //
 // The files in the order of a pod's way: sync.go (what was decided is done, step
 // by step), newsandbox.go and start.go (the sandbox, and one container from its

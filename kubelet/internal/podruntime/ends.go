@@ -7,9 +7,9 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// ends knows when containers ended, for their back-off, on a clock that goes
-// evenly. The runtime's record is of the machine's clock, which may be set
-// meanwhile: set back by a day, it would hold a container for a day.
+// ends knows when containers ended, for their back-off, on a monotonic clock.
+// The runtime's record is from the machine's clock, which may be set meanwhile:
+// set back by a day, it would delay a container for a day.
 type ends struct {
 	forget time.Duration // after which nobody waits for a back-off any more
 
@@ -27,8 +27,8 @@ func newEnds(maxBackOff time.Duration) *ends {
 	return &ends{forget: 2 * maxBackOff, seen: map[containerKey]end{}}
 }
 
-// of is when a container that has exited did so: what the runtime says when
-// that is first heard, unless it lies in the future, and from then on the same.
+// of is when an exited container ended: the runtime's time when that is first
+// seen, unless it is in the future, and from then on the same.
 func (e *ends) of(key containerKey, last *runtimestate.ContainerStatus, now time.Time) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // fileKey is the value of a key in a file that the pod's containers wrote
-// (KEP-3721); nil for an optional one that is not there. Where there are no files at
+// (KEP-3721); nil for an optional one that does not exist. If there are no files at
 // all, every value is empty.
 func (s *podSync) fileKey(ref *corev1.FileKeySelector) (*string, error) {
 	if s.options.ReadFile == nil {
@@ -27,7 +27,7 @@ func (s *podSync) fileKey(ref *corev1.FileKeySelector) (*string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fileKeyRef: %s: %w", ref.Path, err)
 	}
-	// As kubelet 1.37 (measured), which takes an empty value for none.
+	// Like kubelet 1.37 (measured), which treats an empty value as none.
 	if found && value != "" {
 		return &value, nil
 	}
@@ -37,7 +37,7 @@ func (s *podSync) fileKey(ref *corev1.FileKeySelector) (*string, error) {
 	return nil, fmt.Errorf("environment variable key %q not found in file %q", ref.Key, ref.Path)
 }
 
-// lookUp finds a key in what the Kubernetes docs have as the syntax of such files
+// lookUp finds a key in such a file, whose syntax is in the Kubernetes docs
 // ("Define Environment Variable Values Using An Init Container"): lines of
 // KEY='value', the value as it is up to the next quote, over several lines if
 // need be; and comments. Errors don't show values.

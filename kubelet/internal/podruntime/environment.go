@@ -17,22 +17,22 @@ import (
 	"kctl/proto/core"
 )
 
-// maxStrings is what Linux takes of a program's arguments and environment together,
-// whatever its limits are (execve(2)), in bytes.
+// maxStrings is the most that Linux accepts as a program's arguments and
+// environment together, whatever its limits are (execve(2)), in bytes.
 const maxStrings = 6 << 20
 
-// errTooManyStrings ends what would not fit: a few variables, each of which has the
-// one before it twice, are more than a machine's memory.
+// errTooManyStrings stops an expansion that would not fit: a few variables, each of
+// which contains the previous one twice, can exceed a machine's memory.
 var errTooManyStrings = fmt.Errorf("command, arguments and environment have more than %d bytes, with which Linux starts no program", maxStrings)
 
-// environment is a container's environment as it is put together: later
-// definitions of a name win, in the place of the first.
+// environment is a container's environment while it is put together: later
+// definitions of a name win, at the position of the first.
 type environment struct {
 	names  []string
 	values map[string]string
 	size   int // of all values
-	// services are seen by references, and added at the end where the
-	// container defines nothing by their name.
+	// services can be referred to, and are added at the end unless the container
+	// defines something of their name.
 	services map[string]string
 }
 
@@ -94,8 +94,8 @@ func (e *environment) keyValues() []*runtimeapi.KeyValue {
 	return kv
 }
 
-// expand puts values in the place of $(NAME); $$ is a dollar sign. References
-// to names that are not defined stay as they are.
+// expand replaces $(NAME) by values; $$ is a dollar sign. References to
+// undefined names stay as they are.
 func (e *environment) expand(text string) (string, error) {
 	return expand(text, func(name string) (string, bool) {
 		if value, ok := e.values[name]; ok {
@@ -147,7 +147,7 @@ func expand(text string, value func(string) (string, bool)) (string, error) {
 	}
 }
 
-// addFrom takes in all of a config map or secret.
+// addFrom adds all keys of a config map or secret.
 func (s *podSync) addFrom(e *environment, c *core.Container, from corev1.EnvFromSource) error {
 	values := map[string]string{}
 	var optional *bool
@@ -191,7 +191,7 @@ func (s *podSync) addFrom(e *environment, c *core.Container, from corev1.EnvFrom
 	return nil
 }
 
-// valueFrom is nil for an optional value that is not there.
+// valueFrom is nil for an optional value that does not exist.
 func (s *podSync) valueFrom(c *core.Container, v corev1.EnvVar) (*string, error) {
 	ctx, namespace, from := s.ctx, s.pod.Namespace, v.ValueFrom
 	switch {
@@ -255,7 +255,7 @@ func (m *Manager) secretKey(ctx context.Context, namespace string, ref *corev1.S
 }
 
 // fieldValue is a field of the pod; the addresses come from the sandbox, which
-// is newer than the pod that the API has.
+// is more recent than the pod in the API.
 func (s *podSync) fieldValue(ref *corev1.ObjectFieldSelector) (string, error) {
 	switch ref.FieldPath {
 	case "status.podIP", "status.podIPs":

@@ -9,14 +9,14 @@ import (
 	"kctl/proto/core"
 )
 
-// features are what the runtime says that it can.
+// features are what the runtime says that it supports.
 type features struct {
 	handlers     map[string]*runtimeapi.RuntimeHandlerFeatures // by name; "" is the default
 	strictGroups bool
 }
 
-// Learn takes up what the runtime says of itself now: a newer one may have come
-// in its place.
+// Learn updates what the runtime says about itself: a newer version may have
+// replaced it.
 func (m *Manager) Learn(status *runtimeapi.StatusResponse) {
 	can := &features{
 		handlers:     map[string]*runtimeapi.RuntimeHandlerFeatures{},
@@ -35,15 +35,15 @@ func (m *Manager) can() *features {
 	return &features{} // nothing was said
 }
 
-// CheckImageVolumes tells why a pod's image volumes can't be had from a runtime,
-// named as the node names it: containerd://2.1.0. Runtimes that are too old would
-// not say so, they would mount something else.
+// CheckImageVolumes says why a runtime, named as in the node's status
+// (containerd://2.1.0), can't provide a pod's image volumes. Runtimes that are
+// too old would not report an error, but mount something else.
 func CheckImageVolumes(pod *core.Pod, runtime string) error {
 	name, version, _ := strings.Cut(runtime, "://")
 	needed, known := map[string][2]int{"containerd": {2, 1}, "cri-o": {1, 31}}[name]
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); err != nil || !known {
-		return nil // another runtime, or a build of somebody's own: it has to say itself
+		return nil // another runtime, or a custom build: it has to report errors itself
 	}
 	if major > needed[0] || major == needed[0] && minor >= needed[1] {
 		return nil

@@ -29,9 +29,9 @@ const (
 		"fe00::2\tip6-allrouters\n"
 )
 
-// hostsMount mounts the pod's hosts file, unless the container mounts
-// something of its own there. The file must be there before the container is
-// created, or the runtime makes a directory in its place.
+// hostsMount mounts the pod's hosts file, unless the container mounts something
+// else there. The file must exist before the container is created, or the
+// runtime makes a directory in its place.
 func (m *Manager) hostsMount(pod *core.Pod, c *core.Container) (*Mount, error) {
 	for _, v := range c.VolumeMounts {
 		if filepath.Clean(v.MountPath) == hostsPath {
@@ -52,8 +52,8 @@ func (m *Manager) hostsMount(pod *core.Pod, c *core.Container) (*Mount, error) {
 	return &Mount{ContainerPath: hostsPath, HostPath: path, SELinuxRelabel: true}, nil
 }
 
-// writeHosts fills the pod's hosts file before a container starts that sees
-// it. It writes in place: other containers have this very file mounted.
+// writeHosts fills the pod's hosts file before a container that sees it starts.
+// It writes in place, because other containers have this very file mounted.
 func (s *podSync) writeHosts() error {
 	ips, err := s.ips.wait()
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *podSync) writeHosts() error {
 	return nil
 }
 
-// holds tells whether a file has that content. Containers write to it, too: no
-// more of it is read than belongs there.
+// holds tells whether a file has the given content. Containers can write to it,
+// too, so no more than that length is read.
 func holds(path string, content []byte) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,8 +90,8 @@ func holds(path string, content []byte) bool {
 	return err == nil && bytes.Equal(has, content)
 }
 
-// overwrite changes what is in a file that others have mounted. Room for it is
-// taken first, so that they lose nothing on a full disk.
+// overwrite changes the content of a file that others have mounted. It reserves
+// the space first, so that nothing is lost on a full disk.
 func overwrite(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -108,7 +108,7 @@ func overwrite(path string, content []byte) error {
 }
 
 // hosts is the content of a pod's hosts file: the node's for pods in its
-// network, and otherwise one that knows the pod itself.
+// network, and otherwise one with the pod itself.
 func (m *Manager) hosts(pod *core.Pod, ips []string) ([]byte, error) {
 	var out bytes.Buffer
 	if pod.Spec.HostNetwork {
@@ -139,7 +139,7 @@ func (m *Manager) hosts(pod *core.Pod, ips []string) ([]byte, error) {
 }
 
 // terminationMount gives the container a file for its termination message, one
-// for each time it starts; anybody in the container may write to it.
+// for each start; every user in the container may write to it.
 func (m *Manager) terminationMount(pod *core.Pod, c *core.Container) (*Mount, error) {
 	if c.TerminationMessagePath == "" {
 		return nil, nil
@@ -155,7 +155,7 @@ func (m *Manager) terminationMount(pod *core.Pod, c *core.Container) (*Mount, er
 	if err != nil {
 		return nil, fmt.Errorf("making the container's termination message file: %w", err)
 	}
-	// Once more, because the process's umask took something away.
+	// Once more, because the process's umask cleared some bits.
 	err = f.Chmod(0o666)
 	if closed := f.Close(); err == nil {
 		err = closed
@@ -166,7 +166,7 @@ func (m *Manager) terminationMount(pod *core.Pod, c *core.Container) (*Mount, er
 	return &Mount{ContainerPath: c.TerminationMessagePath, HostPath: path, SELinuxRelabel: true}, nil
 }
 
-// inContainer is a mount path as the runtime wants it: absolute.
+// inContainer is a mount path in the form that the runtime needs: absolute.
 func inContainer(path string) string {
 	if strings.HasPrefix(path, "/") {
 		return path

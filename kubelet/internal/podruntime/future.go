@@ -2,14 +2,14 @@ package podruntime
 
 import "sync"
 
-// future is a value that a goroutine is getting.
+// future is a value that a goroutine is computing.
 type future[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
 }
 
-// begin gets a value in a goroutine that group waits for.
+// begin computes a value in a goroutine that group waits for.
 func begin[T any](group *sync.WaitGroup, get func() (T, error)) *future[T] {
 	f := &future[T]{done: make(chan struct{})}
 	group.Go(func() {
@@ -19,7 +19,7 @@ func begin[T any](group *sync.WaitGroup, get func() (T, error)) *future[T] {
 	return f
 }
 
-// known is a future that has come.
+// known is a future with a value.
 func known[T any](value T) *future[T] {
 	f := &future[T]{done: make(chan struct{}), value: value}
 	close(f.done)

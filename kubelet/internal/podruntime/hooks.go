@@ -22,7 +22,7 @@ import (
 	"kctl/proto/release"
 )
 
-// maxHookOutput bounds what of a hook's answer is read and shown.
+// maxHookOutput bounds how much of a hook's answer is read and shown.
 const maxHookOutput = 1 << 10
 
 // maxHookHeaders bounds the headers of such an answer.

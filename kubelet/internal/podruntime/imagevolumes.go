@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-// pullVolumes begins to get the images that a container mounts as volumes
+// pullVolumes starts pulling the images that a container mounts as volumes
 // (KEP-4639): each once for all containers of the pod that start now.
 func (s *podSync) pullVolumes(c podactions.Start) {
 	spec, _ := s.spec(c)

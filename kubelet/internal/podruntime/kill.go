@@ -19,15 +19,15 @@ import (
 	"kctl/proto/daemon"
 )
 
-// minimumGrace is what a container always gets to end after its preStop hook
-// took all of the grace period.
+// minimumGrace is the time that a container always gets to end, even if its
+// preStop hook used up the grace period.
 const minimumGrace = 2 * time.Second
 
-// KillPod ends a pod's containers side by side, sidecars after the rest, and
-// then its sandboxes; it returns when all are ended. The grace period is the
-// override's if there is one, and otherwise the pod's. Pod may be nil for pods
+// KillPod ends a pod's containers in parallel, sidecars after the others, and
+// then its sandboxes; it returns when all have ended. The grace period is the
+// override if there is one, and otherwise the pod's. Pod may be nil for pods
 // that only the runtime knows. When ctx ends, KillPod returns, and may be
-// called again with a shorter grace period: what ended stays ended.
+// called again with a shorter grace period: what has ended stays ended.
 func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *runtimestate.RunningPod, grace *int64) error {
 	if err := m.killContainers(ctx, pod, running, grace); err != nil {
 		// The sandbox is not stopped: it would end the containers without grace.
@@ -36,7 +36,7 @@ func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *runtimest
 	var g errgroup.Group
 	for _, s := range running.Sandboxes {
 		if s.State != runtimestate.StateRunning {
-			// Its network may be held still: stopping is what lets it go.
+			// Its network may still be allocated: stopping releases it.
 			m.Logger.Debug("stopping a sandbox that is not ready", zap.String("uid", string(running.UID)), zap.String("id", s.ID.ID))
 		}
 		g.Go(func() error {
@@ -50,9 +50,9 @@ func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *runtimest
 }
 
 // killContainers ends the containers that may run, all within one grace period. Their
-// preStop hooks run at once, those of sidecars as well; who has a turn waits for it after
-// that: first all but the sidecars end, then the sidecars in the reverse of the order in
-// which they started (Kubernetes docs, "Sidecar Containers").
+// preStop hooks run at once, including those of sidecars. After that, containers wait for
+// their turn: first all but the sidecars end, then the sidecars in the reverse order of
+// their start (Kubernetes docs, "Sidecar Containers").
 func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *runtimestate.RunningPod, grace *int64) error {
 	var first []*runtimestate.RunningContainer
 	sidecars := map[string][]*runtimestate.RunningContainer{}
@@ -88,7 +88,7 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *ru
 	return g.Wait()
 }
 
-// turnOf waits until those before have ended; it fails where they can't be.
+// turnOf waits until the containers before have ended; it fails if they can't be ended.
 func turnOf(ctx context.Context, before <-chan struct{}) func() error {
 	if before == nil {
 		return nil
@@ -177,9 +177,9 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 	return nil
 }
 
-// stop ends a container. A call that fails is made once more at once, unless the
-// runtime is away: where a container's end closes the connection to its shim in the
-// middle of the call, containerd 1.6 answers with that ("ttrpc: closed").
+// stop ends a container. A failed call is repeated once at once, unless the runtime
+// is away: if a container's end closes the connection to its shim during the call,
+// containerd 1.6 returns that as an error ("ttrpc: closed").
 func (m *Manager) stop(ctx context.Context, id runtimestate.ContainerID, grace time.Duration) error {
 	began := m.Clock.Now()
 	err := m.runtime.StopContainer(ctx, id.ID, grace)
@@ -193,8 +193,8 @@ func (m *Manager) stop(ctx context.Context, id runtimestate.ContainerID, grace t
 	return err
 }
 
-// preStop runs the hook for at most grace. A hook that fails is told of and holds
-// nothing up.
+// preStop runs the hook for at most grace. A failing hook is reported and delays
+// nothing.
 func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID, grace time.Duration) {
 	began := m.Clock.Now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -216,8 +216,8 @@ func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container,
 	}
 }
 
-// recall learns from the runtime what it takes to end a container whose spec
-// nobody has any more.
+// recall reads from the runtime what is needed to end a container whose spec is
+// no longer known.
 func (m *Manager) recall(ctx context.Context, id runtimestate.ContainerID) (*core.Pod, *core.Container, error) {
 	status, err := m.runtime.ContainerStatus(ctx, id.ID)
 	if err != nil {
@@ -227,9 +227,9 @@ func (m *Manager) recall(ctx context.Context, id runtimestate.ContainerID) (*cor
 	return pod, container, nil
 }
 
-// gracePeriod is how long a container has to end: by override, by the probe
-// that failed, by the pod's deletion or by its spec. A pod that says nothing
-// gets the minimum.
+// gracePeriod is how long a container has to end: by the override, the failed
+// probe, the pod's deletion or its spec, in this order. A pod without any gets
+// the minimum.
 func gracePeriod(pod *core.Pod, c *core.Container, reason podactions.KillReason, override *int64) time.Duration {
 	seconds := int64(minimumGrace / time.Second)
 	var probe *corev1.Probe
@@ -253,7 +253,7 @@ func gracePeriod(pod *core.Pod, c *core.Container, reason podactions.KillReason,
 }
 
 // RemovePod removes an ended pod's containers and sandboxes from the runtime,
-// side by side. Whatever of it still runs is ended by force.
+// in parallel. Anything that still runs is killed.
 func (m *Manager) RemovePod(ctx context.Context, running *runtimestate.RunningPod) error {
 	remove := func(all []*runtimestate.RunningContainer, call func(context.Context, string) error) error {
 		var g errgroup.Group

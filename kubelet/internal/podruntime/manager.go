@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// maxCrashBackOff is the longest wait before a failing container is started
-	// again; a container that ran for twice as long starts from the beginning.
+	// maxCrashBackOff is the longest wait before a failing container is restarted;
+	// after a container has run for twice as long, its back-off starts from the
+	// beginning.
 	maxCrashBackOff     = 300 * time.Second
 	initialCrashBackOff = 10 * time.Second
 )
 
-// Manager brings pods to what their specs ask for. All methods may be called
-// from several goroutines; for one pod only one of SyncPod, KillPod and
-// RemovePod at a time.
+// Manager brings pods to what their specs ask for. It is safe for concurrent
+// use, except that for one pod only one of SyncPod, KillPod and RemovePod may
+// run at a time.
 type Manager struct {
 	Config
 	runtime  *cri.Client
@@ -39,14 +40,14 @@ type Manager struct {
 }
 
 // containerKey is one container of one pod in one version of its spec: a
-// changed spec is not held back for the failures of the one before.
+// changed spec is not held back for the failures of the previous one.
 type containerKey struct {
 	pod  types.UID
 	name string
 	hash uint64
 }
 
-// New returns a Manager for the runtime, which it asks for what it can.
+// New returns a Manager for the runtime, whose features it asks for.
 func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, error) {
 	if c.Events == nil || c.Clock == nil || c.Logger == nil || c.RootDir == "" || c.PodLogsDir == "" {
 		return nil, errors.New("pod runtime: Events, Clock, Logger, RootDir and PodLogsDir must be given")
@@ -85,8 +86,8 @@ func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c
 	return m, nil
 }
 
-// newHookClient is for httpGet hooks. Certificates are not checked, as
-// upstream's are not: hooks ask a pod by its address, for which it has none.
+// newHookClient is for httpGet hooks. Like upstream, it does not verify
+// certificates: hooks reach a pod by its address, for which it has none.
 func newHookClient() *http.Client {
 	return &http.Client{
 		Transport: hookTransport(),

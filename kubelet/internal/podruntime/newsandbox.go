@@ -14,9 +14,10 @@ import (
 	"kctl/proto/core"
 )
 
-// sandbox sees to it that the pod has one. Beside making it, the images of the
-// containers that are to start in it are pulled and what else they need is
-// prepared; beside their creation, the sandbox's addresses are asked for.
+// sandbox makes sure that the pod has one. While it is being made, the images
+// of the containers that are to start in it are pulled, and whatever else they
+// need is prepared; while these are created, the sandbox's addresses are asked
+// for.
 func (s *podSync) sandbox(a podactions.Actions) bool {
 	if err := s.configureSandbox(a); err != nil {
 		s.countSandbox(err)
@@ -95,8 +96,8 @@ func (s *podSync) createSandbox() (string, error) {
 	return id, err
 }
 
-// inspectSandbox learns the addresses of a sandbox just made. One in the
-// host's network has none of its own, so that there is nothing to ask.
+// inspectSandbox reads the addresses of a new sandbox. One in the host's
+// network has none of its own, so there is nothing to ask.
 func (s *podSync) inspectSandbox(id string) ([]string, error) {
 	box := &runtimestate.SandboxStatus{
 		ID: id, Attempt: s.config.Metadata.Attempt, Ready: true,
@@ -125,7 +126,7 @@ func (s *podSync) inspectSandbox(id string) ([]string, error) {
 	return s.podIPs(box.IPs), err
 }
 
-// podIPs are the addresses that the pod's containers see as theirs.
+// podIPs are the pod's addresses as its containers see them.
 func (s *podSync) podIPs(own []string) []string {
 	if s.pod.Spec.HostNetwork && s.HostIPs != nil {
 		return s.HostIPs()
@@ -133,7 +134,7 @@ func (s *podSync) podIPs(own []string) []string {
 	return own
 }
 
-// runtimeHandler is that of the pod's RuntimeClass.
+// runtimeHandler is the handler of the pod's RuntimeClass.
 func (m *Manager) runtimeHandler(pod *core.Pod) (string, error) {
 	class := pod.Spec.RuntimeClassName
 	if class == nil || *class == "" {

@@ -27,15 +27,15 @@ type SyncOptions struct {
 	// ReadFile, if set, reads a file of one of the pod's own volumes. It is called
 	// after Prepare.
 	ReadFile func(volume, path string) ([]byte, error)
-	// Probes, if set, tells what the probes of a running container found last.
+	// Probes, if set, returns the last probe results of a running container.
 	Probes func(id runtimestate.ContainerID) podactions.ProbeResults
-	// Resources, if set, keeps what containers run with, so that they can be
+	// Resources, if set, records what containers run with, so that they can be
 	// resized.
 	Resources Resources
-	// Changed, if set, hears the pod's status as soon as a call of SyncPod's
-	// own changed it: a sandbox is up, its IPs are known, a container runs. The
-	// calls come in order, one at a time, from goroutines of SyncPod's, and
-	// hold up the next change, not the containers' start.
+	// Changed, if set, is called with the pod's status as soon as SyncPod's own
+	// calls change it: a sandbox is up, its IPs are known, a container runs. The
+	// calls come in order, one at a time, from SyncPod's goroutines, and delay the
+	// next change, but not the containers' start.
 	Changed func(status *runtimestate.PodStatus)
 }
 
@@ -43,28 +43,28 @@ type SyncOptions struct {
 type Mount struct {
 	ContainerPath string
 	HostPath      string
-	// ImageVolume, in place of HostPath, names the pod's volume that is an
-	// image, ImageSubPath what of it is mounted.
+	// ImageVolume, in place of HostPath, names the pod's volume that is an image,
+	// and ImageSubPath the part of it to mount.
 	ImageVolume, ImageSubPath string
 	ReadOnly                  bool
-	// Propagation is that of the API: None (also if empty), HostToContainer or
+	// Propagation is the API's value: None (also if empty), HostToContainer or
 	// Bidirectional.
 	Propagation corev1.MountPropagationMode
-	// RecursiveReadOnly is that of the API; empty is Disabled.
+	// RecursiveReadOnly is the API's value; empty is Disabled.
 	RecursiveReadOnly corev1.RecursiveReadOnlyMode
 	SELinuxRelabel    bool
 }
 
-// SyncResult is what came of a SyncPod.
+// SyncResult is the result of a SyncPod.
 type SyncResult struct {
 	// Status is the status given to SyncPod, with what SyncPod did added.
 	Status *runtimestate.PodStatus
-	// Waiting has, for each container that SyncPod wanted to start, why it does
-	// not run; an empty Reason says that it was started.
+	// Waiting says why each container that SyncPod wanted to start does not run;
+	// an empty Reason means that it was started.
 	Waiting map[string]runtimestate.Waiting
 	// RetryAfter is when the soonest back-off ends; zero if none holds.
 	RetryAfter time.Duration
-	// Err joins what failed and should be tried again. Containers held by
-	// back-off are no error.
+	// Err joins the errors that should be retried. Containers held by back-off are
+	// not errors.
 	Err error
 }

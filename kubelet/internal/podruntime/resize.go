@@ -12,13 +12,13 @@ import (
 	"kctl/proto/core"
 )
 
-// Resources keeps what a pod's containers run with, by name. Limits that a container
-// does not have itself are the pod's in Actual, and not in Applied.
+// Resources records what a pod's containers run with, by name. In Actual, but not in
+// Applied, limits that a container does not have itself are the pod's.
 type Resources interface {
 	Actual(container string) (r corev1.ResourceRequirements, known bool)
 	Applied(container string, r corev1.ResourceRequirements)
-	// PodMemoryInUse says that the pod's memory limit, if it is to be lower, leaves no
-	// room for what the pod uses.
+	// PodMemoryInUse says that the pod's memory limit, if it is lowered, would be
+	// below what the pod uses.
 	PodMemoryInUse() error
 }
 
@@ -55,8 +55,8 @@ func (s *podSync) resizeContainers(resizes []podactions.Resize) bool {
 	return true
 }
 
-// memoryInUse names every limit that is to be lower than what is used by now. All is
-// left as it is then: the kernel would end containers for that, or refuse (KEP-1287,
+// memoryInUse names every new limit that is below the current usage. Nothing is
+// changed then: the kernel would kill containers for that, or refuse (KEP-1287,
 // "Memory Limit Decreases").
 func (s *podSync) memoryInUse(resizes []podactions.Resize) error {
 	var inUse []error
@@ -86,7 +86,7 @@ func (s *podSync) resizeContainer(r podactions.Resize) error {
 	return nil
 }
 
-// lessMemory says that the limit, in bytes, is lower than what the container has.
+// lessMemory says that the limit, in bytes, is lower than the container's current one.
 func (s *podSync) lessMemory(container string, limit int64) bool {
 	if s.options.Resources == nil || limit == 0 {
 		return false

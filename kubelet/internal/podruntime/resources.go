@@ -20,15 +20,15 @@ import (
 	"kctl/proto/core"
 )
 
-// OOM score adjustments: whom the kernel ends first when memory runs out.
+// OOM score adjustments: what the kernel kills first when memory runs out.
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
 )
 
-// containerResources are a container's limits in the runtime's terms. One that has
-// none of cpu or memory has the pod's, so that programs in it see how much there
-// is (KEP-2837).
+// containerResources are a container's limits in the runtime's terms. Without a
+// limit of its own for cpu or memory it has the pod's, so that programs in it see
+// how much there is (KEP-2837).
 func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
 	r := m.linuxResources(c.Resources.Requests, fieldpath.Limits(pod, c.Resources.Limits))
 	if c.Resources.Requests.Cpu().IsZero() && c.Resources.Limits.Cpu().IsZero() {
@@ -62,8 +62,8 @@ func (m *Manager) linuxResources(requests, limits corev1.ResourceList) *runtimea
 	return r
 }
 
-// hugepages limits every page size that the machine has, so that those that
-// are not asked for are not to be had.
+// hugepages limits every page size that the machine has, so that those that are
+// not requested can't be used.
 func hugepages(limits corev1.ResourceList) []*runtimeapi.HugepageLimit {
 	var out []*runtimeapi.HugepageLimit
 	for _, size := range cgroups.HugePageSizes() {
@@ -82,7 +82,7 @@ func hugepages(limits corev1.ResourceList) []*runtimeapi.HugepageLimit {
 	return out
 }
 
-// pageSize is a size as the kernel writes it: 2MB, 1GB.
+// pageSize formats a size as the kernel does: 2MB, 1GB.
 func pageSize(bytes int64) string {
 	for _, unit := range []struct {
 		name string
@@ -96,9 +96,9 @@ func pageSize(bytes int64) string {
 }
 
 // oomScore is upstream's: guaranteed and node-critical pods last, best-effort
-// ones first, and in between the less the more of the machine's memory a
-// container requested. A sidecar goes no sooner than the containers that it is
-// there for (KEP-753).
+// ones first, and in between the later, the more of the machine's memory a
+// container requested. A sidecar goes no sooner than the containers that it
+// serves (KEP-753).
 func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
 	if pod.Spec.PriorityClassName == nodeCritical && podmanager.IsCritical(pod) {
 		return oomGuaranteed
@@ -117,7 +117,7 @@ func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
 	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
 }
 
-// nodeCritical is the class of pods without which a node is none.
+// nodeCritical is the priority class of pods that a node can't do without.
 const nodeCritical = "system-node-critical"
 
 func leastRequest(containers []core.Container) int64 {

@@ -15,11 +15,11 @@ import (
 	"kctl/proto/core"
 )
 
-// maxHostname is how long the kernel lets a host's name be; a DNS label is one
-// less.
+// maxHostname is the kernel's limit on the length of a host name; a DNS label's
+// is one less.
 const maxHostname = 64
 
-// sandboxConfig says what a pod's sandbox is to be like.
+// sandboxConfig makes the configuration of a pod's sandbox for the runtime.
 func (m *Manager) sandboxConfig(pod *core.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
 	linux, err := m.linuxSandbox(pod)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *Manager) sandboxConfig(pod *core.Pod, attempt uint32) (*runtimeapi.PodS
 	return config, nil
 }
 
-// hostname is what the pod's containers see as the name of their host.
+// hostname is the pod's containers' host name.
 func (m *Manager) hostname(pod *core.Pod) (string, error) {
 	name, domain := m.hostAndDomain(pod)
 	if pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || domain == "" {
@@ -62,9 +62,8 @@ func (m *Manager) hostname(pod *core.Pod) (string, error) {
 	return fqdn, nil
 }
 
-// hostAndDomain are the pod's name as a DNS label, and its domain if it has a
-// subdomain: what it calls itself. A name that overrides all others is whole
-// (KEP-4762).
+// hostAndDomain are the pod's own name as a DNS label, and its domain if it has
+// a subdomain. A name that overrides all others is already complete (KEP-4762).
 func (m *Manager) hostAndDomain(pod *core.Pod) (name, domain string) {
 	if override := pod.Spec.HostnameOverride; override != nil && *override != "" {
 		return *override, ""
@@ -196,8 +195,8 @@ func anyPrivileged(pod *core.Pod) bool {
 		})
 }
 
-// sandboxResources are what the pod's containers sum up to, for runtimes that
-// size a machine by it.
+// sandboxResources is the sum of the pod's containers' resources, for runtimes
+// that size a virtual machine by it.
 func (m *Manager) sandboxResources(pod *core.Pod) *runtimeapi.LinuxContainerResources {
 	requests, limits := podTotals(pod)
 	return m.linuxResources(requests, limits)

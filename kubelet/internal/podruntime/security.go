@@ -11,9 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Paths of /proc and /sys that containers see empty, or can not write to,
-// unless they ask for an unmasked /proc. The runtime masks nothing that it is
-// not told.
+// Paths of /proc and /sys that containers see as empty, or cannot write to,
+// unless they ask for an unmasked /proc. The runtime masks only what it is
+// told.
 var (
 	maskedPaths = []string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
@@ -23,8 +23,8 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// effectiveSecurity is the container's security context, with the pod's in the
-// place of what it leaves open. It is never nil.
+// effectiveSecurity is the container's security context, with the pod's values
+// where it has none. It is never nil.
 func effectiveSecurity(pod *core.Pod, c *core.Container) *corev1.SecurityContext {
 	e := &corev1.SecurityContext{}
 	if c.SecurityContext != nil {
@@ -100,7 +100,7 @@ func (m *Manager) linuxSecurity(pod *core.Pod, c *core.Container, present image.
 	return security, nil
 }
 
-// verifyNonRoot holds a container to its runAsNonRoot.
+// verifyNonRoot enforces a container's runAsNonRoot.
 func verifyNonRoot(pod *core.Pod, c *core.Container, e *corev1.SecurityContext, present image.Present) error {
 	if !isTrue(e.RunAsNonRoot) {
 		return nil
@@ -167,8 +167,7 @@ func selinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
 }
 
-// podGroups are the groups that every container's processes are in besides
-// their own.
+// podGroups are the supplementary groups of all containers' processes.
 func podGroups(pod *core.Pod) []int64 {
 	sc := pod.Spec.SecurityContext
 	if sc == nil {

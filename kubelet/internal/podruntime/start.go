@@ -29,8 +29,8 @@ func (s *podSync) ensureImage(c podactions.Start) (image.Present, error) {
 	})
 }
 
-// startError is why a container was not started: its waiting reason and, for
-// the user, what went wrong.
+// startError is why a container was not started: its waiting reason and a
+// message for the user.
 type startError struct {
 	reason string
 	err    error
@@ -39,8 +39,8 @@ type startError struct {
 func (e *startError) Error() string { return e.reason + ": " + e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
-// startContainer takes one container from its image to running, its postStart
-// hook included.
+// startContainer brings one container from its image to running, including its
+// postStart hook.
 func (s *podSync) startContainer(c podactions.Start) bool {
 	spec, fieldPath := s.spec(c)
 	err := s.runContainer(c, spec, fieldPath)
@@ -124,7 +124,7 @@ func (s *podSync) runContainer(c podactions.Start, spec *core.Container, fieldPa
 		s.crashes.Fail(s.key(spec))
 	}
 	if err := s.runtime.StartContainer(ctx, id); err != nil {
-		s.refresh(id) // it is there, and its name is taken
+		s.refresh(id) // it exists, and its name is taken
 		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	log := filepath.Join(s.config.LogDirectory, config.LogPath)
@@ -151,8 +151,8 @@ func (s *podSync) runContainer(c podactions.Start, spec *core.Container, fieldPa
 	return nil
 }
 
-// learnUser asks a runtime that can tell who the container's first process is.
-// If it can't just now, the next look at the pod shows it.
+// learnUser asks a runtime that reports it for the user of the container's
+// first process. If that fails, the next look at the pod shows it.
 func (s *podSync) learnUser(ctx context.Context, now *runtimestate.ContainerStatus) {
 	if !s.can().strictGroups {
 		return
@@ -176,8 +176,8 @@ func (s *podSync) postStart(spec *core.Container, fieldPath string, id runtimest
 	return &startError{runtimestate.ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
 }
 
-// restartCount counts on from the last container. If the runtime has lost all
-// of them, the logs still tell how many were started.
+// restartCount continues from the last container. If the runtime has lost all
+// of them, the logs still show how many were started.
 func (s *podSync) restartCount(name string, last *runtimestate.ContainerStatus) int32 {
 	if last != nil {
 		return last.RestartCount + 1

@@ -18,13 +18,13 @@ import (
 	"kctl/proto/core"
 )
 
-// SyncPod brings a pod from status towards its spec, as far as it goes without
+// SyncPod brings a pod from status towards its spec, as far as possible without
 // waiting for a container to end, a probe to pass or a back-off to run out. It
-// acts on the results of its own calls at once: where one step makes the next
-// possible, it takes the next one too.
+// acts on the results of its own calls at once: if one step makes the next
+// possible, it takes that too.
 //
-// When ctx ends, it starts nothing more and returns after the runtime call
-// under way: a half-made sandbox would be left behind otherwise.
+// When ctx ends, it starts nothing more and returns after the current runtime
+// call: otherwise a half-made sandbox would be left behind.
 func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *runtimestate.PodStatus, o SyncOptions) SyncResult {
 	s := &podSync{
 		Manager: m, ctx: ctx, pod: pod, options: o, status: status,
@@ -39,7 +39,7 @@ func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *runtimesta
 	return SyncResult{Status: s.status, Waiting: s.waiting, RetryAfter: s.retryAfter, Err: errors.Join(s.failures...)}
 }
 
-// podSync is one SyncPod under way.
+// podSync is one SyncPod in progress.
 type podSync struct {
 	*Manager
 	ctx     context.Context
@@ -72,7 +72,7 @@ type podSync struct {
 // asking again.
 func (s *podSync) step() (again bool) {
 	actions := podactions.Compute(s.pod, s.status, s.facts())
-	// Nothing is done twice to one container in one SyncPod.
+	// Nothing is done twice to the same container in one SyncPod.
 	actions.Start = slices.DeleteFunc(actions.Start, func(c podactions.Start) bool { return s.tried(c.Name) })
 	actions.Kill = slices.DeleteFunc(actions.Kill, func(k podactions.Kill) bool { return s.tried(k.Name) })
 	s.hold(actions.Start)
@@ -152,7 +152,7 @@ func (s *podSync) key(c *core.Container) containerKey {
 	return containerKey{pod: s.pod.UID, name: c.Name, hash: runtimestate.HashContainer(c)}
 }
 
-// hold tells of the containers whose back-off has not run out.
+// hold reports the containers whose back-off has not run out.
 func (s *podSync) hold(starts []podactions.Start) {
 	for _, c := range starts {
 		if c.HeldFor == 0 {
@@ -170,8 +170,8 @@ func (s *podSync) due(starts []podactions.Start) []podactions.Start {
 	return slices.DeleteFunc(slices.Clone(starts), func(c podactions.Start) bool { return c.HeldFor > 0 })
 }
 
-// endPod ends all that there is of the pod. Before a new sandbox, init
-// containers are forgotten too, because the pod starts from its beginning.
+// endPod ends everything of the pod. Before a new sandbox, init containers are
+// forgotten too, because the pod starts from its beginning.
 func (s *podSync) endPod(forget bool) bool {
 	if err := s.KillPod(s.ctx, s.pod, s.status.RunningPod(s.state.Name()), nil); err != nil {
 		s.fail(err)
@@ -197,7 +197,7 @@ func (s *podSync) isInit(name string) bool {
 	return slices.ContainsFunc(s.pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name })
 }
 
-// endContainers ends single containers side by side, and learns how they ended.
+// endContainers ends single containers in parallel, and reads how they ended.
 func (s *podSync) endContainers(a podactions.Actions) bool {
 	var g errgroup.Group
 	restarts := s.due(a.Start)
@@ -229,9 +229,9 @@ func (s *podSync) endContainers(a podactions.Actions) bool {
 	return true
 }
 
-// removeUnstarted takes away a container that was created by a kubelet that
-// ended before it started it. The status may be older than its start, so the
-// runtime is asked again.
+// removeUnstarted removes a container whose kubelet ended between creating and
+// starting it. The status may be older than its start, so the runtime is asked
+// again.
 func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
 	now, err := s.state.Container(s.ctx, id.ID, "")
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
 }
 
 // startAll starts ephemeral containers, then init containers one after the
-// other, then containers side by side. It tells whether anything was started.
+// other, then containers in parallel. It tells whether anything was started.
 func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 	if _, err := s.prepared.wait(); err != nil {
 		s.fail(err)
@@ -279,11 +279,11 @@ func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 	return any || slices.Contains(results, true)
 }
 
-// publish changes the status and tells of it.
+// publish changes the status and reports it.
 func (s *podSync) publish(change func(*runtimestate.PodStatus)) { s.record(change, true) }
 
-// record changes the status. What is not told at once is told with the next change
-// that is, or when the SyncPod is over.
+// record changes the status. It is reported with the next change that is
+// published, or when SyncPod is over.
 func (s *podSync) record(change func(*runtimestate.PodStatus), tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,13 +297,13 @@ func (s *podSync) record(change func(*runtimestate.PodStatus), tell bool) {
 	}
 }
 
-// restartTime is how long a container that is restarted may be told of as it was.
-// Upstream's kubelet tells nothing of a pod while it is about a restart, and clients
-// (its conformance tests are among them) take it that a ready pod whose container is
-// replaced says so again at once, or never said otherwise.
+// restartTime is how long a restarting container may be reported in its old state.
+// Upstream's kubelet reports nothing about a pod during a restart, and clients
+// (including the conformance tests) expect that a ready pod whose container is
+// replaced is ready again at once, or never stops being so.
 const restartTime = time.Second
 
-// tellLater tells of what was recorded if nothing else has by then.
+// tellLater reports what was recorded if nothing else has by then.
 func (s *podSync) tellLater() {
 	s.background.Go(func() {
 		select {
@@ -320,23 +320,23 @@ func (s *podSync) tellLater() {
 	})
 }
 
-// current is the status with all that was done until now.
+// current is the status with everything that was done until now.
 func (s *podSync) current() *runtimestate.PodStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
 }
 
-// refresh takes what the runtime says of one container into the status, and tells
-// of it.
+// refresh puts the runtime's state of one container into the status, and reports
+// it.
 func (s *podSync) refresh(id string) {
 	if now := s.look(id); now != nil {
 		s.publish(with(now))
 	}
 }
 
-// look asks the runtime for one container. If it can't say, it is nil, and the
-// status stays as it is until the runtime is listed again.
+// look asks the runtime for one container. If that fails, it returns nil, and
+// the status stays as it is until the runtime is listed again.
 func (s *podSync) look(id string) *runtimestate.ContainerStatus {
 	sandboxID := s.sandboxID
 	if before := s.current().ContainerByID(s.state.ContainerID(id)); before != nil {
@@ -349,7 +349,7 @@ func (s *podSync) look(id string) *runtimestate.ContainerStatus {
 	return now
 }
 
-// with has a container in the status as it is now.
+// with puts a container's current state into the status.
 func with(now *runtimestate.ContainerStatus) func(*runtimestate.PodStatus) {
 	return func(status *runtimestate.PodStatus) {
 		status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == now.ID })
@@ -392,7 +392,7 @@ func (s *podSync) spec(c podactions.Start) (*core.Container, string) {
 	return &s.pod.Spec.Containers[c.Index], fmt.Sprintf("spec.containers{%s}", c.Name)
 }
 
-// describe is a pod as upstream writes it in messages.
+// describe formats a pod as upstream does in messages.
 func describe(pod *core.Pod) string {
 	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
 }

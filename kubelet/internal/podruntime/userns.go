@@ -9,8 +9,8 @@ import (
 	"kctl/proto/core"
 )
 
-// userNamespace is the pod's own, with the ids of the host that its users are
-// (KEP-127); nil for pods that have the host's.
+// userNamespace is the pod's own user namespace, with the host's ids for its
+// users (KEP-127); nil for pods that use the host's.
 func (m *Manager) userNamespace(pod *core.Pod, handler string) (*runtimeapi.UserNamespace, error) {
 	if pod.Spec.HostUsers == nil || *pod.Spec.HostUsers {
 		return nil, nil
