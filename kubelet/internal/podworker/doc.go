@@ -6,6 +6,6 @@
 // whose three scripts do the work, and acts at once on what they return. The
 // rules of the pod's life are in machine.go, the goroutines in workers.go.
 //
-// It never speaks to the API or to the runtime itself, and it never starts a
-// pod while another pod of the same full name is not finished.
+// It never talks to the API or to the runtime itself, and it never starts a pod
+// while another pod of the same full name is not finished.
 package podworker

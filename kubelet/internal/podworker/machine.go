@@ -15,9 +15,9 @@ import (
 type Phase int
 
 const (
-	// Unknown: the workers have no entry of the pod.
+	// Unknown: the workers have no entry for the pod.
 	Unknown Phase = iota
-	// Waiting: nothing was done for the pod yet.
+	// Waiting: nothing has been done for the pod yet.
 	Waiting
 	// Syncing: the pod is being started and kept running.
 	Syncing
@@ -25,7 +25,7 @@ const (
 	Terminating
 	// Terminated: no container runs and none will; the rest is cleaned up.
 	Terminated
-	// Finished: nothing of the pod is left to do. The entry stays until the
+	// Finished: there is nothing left to do for the pod. The entry stays until the
 	// pod's source has forgotten it, so that the pod is not started again.
 	Finished
 )
@@ -48,8 +48,8 @@ func (p Phase) String() string { return phaseNames[p] }
 //	Terminated   Finished     SyncTerminatedPod returned nil
 //	Finished     Unknown      the pod's source forgot it
 //
-// No phase is ever left backwards: a pod that comes again under the same UID
-// waits until the old one is forgotten, and begins at Unknown.
+// No move goes backwards: a pod that comes again under the same UID waits until
+// the old one is forgotten, and begins at Unknown.
 var transitions = map[Phase][]Phase{
 	Unknown:     {Waiting, Terminating},
 	Waiting:     {Syncing, Terminating},
@@ -59,8 +59,8 @@ var transitions = map[Phase][]Phase{
 	Finished:    {Unknown},
 }
 
-// entry is all that the workers know of one pod. Its methods decide and never
-// block; Workers calls them under its lock.
+// entry is everything that the workers know about one pod. Its methods decide
+// and never block; Workers calls them under its lock.
 type entry struct {
 	uid      types.UID
 	fullName string
@@ -70,15 +70,15 @@ type entry struct {
 	// one that the last step took.
 	pending, active *Update
 	// next has the updates of a new pod that came under the UID after this one's
-	// end; they are taken once this one is forgotten.
+	// end; they are handled once this one is forgotten.
 	next []*Update
-	// working says that a goroutine has this entry.
+	// working says that a goroutine is working on this entry.
 	working bool
 	synced  bool // a step has been begun
 	// cancel ends the step that is being done, if any.
 	cancel context.CancelFunc
 
-	// What was asked with kills, all of them together (KillOptions).
+	// The combined options of all kills (KillOptions).
 	removed bool
 	grace   int64 // seconds; 0 until termination is asked for
 	status  []func(*core.PodStatus)
@@ -99,9 +99,8 @@ func (e *entry) move(to Phase) {
 
 func (e *entry) terminationRequested() bool { return e.phase >= Terminating }
 
-// take brings an update into the entry. It reports whether there is now a step
-// to do. The step that is being done is cancelled if the update makes it
-// pointless.
+// take adds an update to the entry. It reports whether there is now a step to
+// do. A running step is cancelled if the update makes it pointless.
 func (e *entry) take(u *Update) bool {
 	switch {
 	case e.phase == Unknown && ends(u):
@@ -115,7 +114,7 @@ func (e *entry) take(u *Update) bool {
 		e.noteKill(u)
 		return false
 	case u.Running != nil:
-		// The pod is known: what the runtime shows of it is its worker's matter.
+		// The pod is known: its worker handles what the runtime shows of it.
 		return false
 	}
 	wasTerminating, hadGrace := e.terminationRequested(), e.grace
@@ -136,8 +135,8 @@ func (e *entry) take(u *Update) bool {
 	return true
 }
 
-// isNext says that u is about a new pod under the UID of one that has been
-// removed from its source, or of one that only the runtime knew.
+// isNext says that u is about a new pod with the UID of one that has been
+// removed from its source, or that only the runtime knew.
 func (e *entry) isNext(u *Update) bool {
 	if u.Pod == nil || !e.terminationRequested() {
 		return false
@@ -146,8 +145,8 @@ func (e *entry) isNext(u *Update) bool {
 	return onlyRunning || len(e.next) > 0 || e.removed && u.Type == Create
 }
 
-// keepForNext keeps u until this entry is forgotten. Of changes only the last
-// counts; and of a pod that is removed again, nothing.
+// keepForNext keeps u until this entry is forgotten. Only the last change
+// counts; for a pod that is removed again, nothing is kept.
 func (e *entry) keepForNext(u *Update) {
 	if u.Type == Kill && u.Kill != nil && u.Kill.Removed {
 		for _, dropped := range append(e.next, u) {
@@ -191,7 +190,7 @@ func (e *entry) setPending(u *Update) {
 	e.pending = &next
 }
 
-// noteKill keeps what was asked with a kill, whatever becomes of the update.
+// noteKill keeps the options of a kill, whatever becomes of the update.
 func (e *entry) noteKill(u *Update) {
 	if u.Type != Kill || u.Kill == nil {
 		return
@@ -225,7 +224,7 @@ func (e *entry) begin() Job {
 // that the next step is due at once.
 func (e *entry) finish(job Job, outcome Outcome, err error) bool {
 	if err != nil && e.phase == job.Phase && e.pending != nil && e.pending.Type == Sync {
-		// Nothing new is desired, and what happened may be the failure itself.
+		// The desired state is the same, and what happened may be the failure itself.
 		e.active, e.pending = e.pending, nil
 	}
 	if err != nil || e.phase != job.Phase {
@@ -258,7 +257,7 @@ func (e *entry) finish(job Job, outcome Outcome, err error) bool {
 	return true
 }
 
-// ends says that u asks for the pod's end, or shows that it has ended.
+// ends says that u requests the pod's end, or shows that it has ended.
 func ends(u *Update) bool {
 	if u.Type == Kill || u.Running != nil || u.Pod.DeletionTimestamp != nil {
 		return true
@@ -266,9 +265,9 @@ func ends(u *Update) bool {
 	return u.Pod.Status.Phase == corev1.PodSucceeded || u.Pod.Status.Phase == corev1.PodFailed
 }
 
-// effectiveGrace is the grace period after u: the shortest of all that were
-// asked for, the pod's own if none was; at least one second, so that every
-// container is asked to end before it is killed.
+// effectiveGrace is the grace period after u: the shortest that was requested,
+// or the pod's own if none was; at least one second, so that every container is
+// asked to end before it is killed.
 func effectiveGrace(current int64, u *Update) int64 {
 	shortest := func(seconds *int64) {
 		if seconds == nil {

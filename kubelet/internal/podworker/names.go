@@ -24,7 +24,7 @@ func (w *Workers) mayStart(e *entry) bool {
 	return e.phase != Waiting || len(w.names[e.fullName]) == 0 && w.waiting[e.fullName][0] == e.uid
 }
 
-// holdName notes that the pod is started, or is as good as that.
+// holdName notes that the pod is started, or about to be.
 func (w *Workers) holdName(e *entry) {
 	holders := w.names[e.fullName]
 	if holders == nil {
@@ -67,8 +67,8 @@ func (w *Workers) wakeNext(fullName string) {
 	}
 }
 
-// forget drops an entry that is at its end, and begins anew with the pod that
-// came under its UID in the meantime.
+// forget drops a finished entry, and starts over with the pod that came under
+// its UID in the meantime, if any.
 func (w *Workers) forget(e *entry) {
 	if e.phase == Finished {
 		e.move(Unknown)

@@ -6,11 +6,11 @@ import (
 	"kctl/proto/core"
 )
 
-// State is what others may know of a pod's worker.
+// State is the public state of a pod's worker.
 type State struct {
 	Phase Phase
-	// Pod is the newest that the worker was told; nil where the pod is known from
-	// the runtime only.
+	// Pod is the newest version that the worker got; nil if the pod is known only
+	// from the runtime.
 	Pod *core.Pod
 }
 
@@ -64,9 +64,9 @@ func (w *Workers) NameHeld(namespace, name string) bool {
 // still have it.
 func (w *Workers) Finished(uid types.UID) bool { return w.Phase(uid) == Finished }
 
-// SyncKnownPods compares the workers with the pods that the sources have. It
-// forgets finished pods that no source has, asks the others of those to end,
-// and tells which are left.
+// SyncKnownPods compares the workers with the pods that the sources have. Of
+// the pods that no source has, it forgets the finished ones and makes the
+// others end. It returns those that are left.
 func (w *Workers) SyncKnownPods(desired map[types.UID]bool) (left map[types.UID]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

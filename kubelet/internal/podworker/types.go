@@ -17,7 +17,7 @@ const (
 	Create UpdateType = iota
 	// Change: what is desired of the pod changed.
 	Change
-	// Sync: nothing is desired anew; look at the pod again.
+	// Sync: the desired state is the same; look at the pod again.
 	Sync
 	// Kill: the pod must end.
 	Kill
@@ -38,8 +38,8 @@ type RunningPod struct {
 type KillOptions struct {
 	// GracePeriod overrides the pod's grace period, in seconds.
 	GracePeriod *int64
-	// Removed says that the pod's source has it no more, so that a pod that
-	// comes later under the same UID is a new one.
+	// Removed says that the pod's source no longer has it, so that a later pod
+	// with the same UID is a new one.
 	Removed bool
 	// Status changes the status that the pod ends with; it may be nil.
 	Status func(*core.PodStatus)
@@ -82,16 +82,16 @@ type Job struct {
 	// GracePeriod is how long containers may take to end, in seconds; at least
 	// one. It is set from Terminating on.
 	GracePeriod int64
-	// Removed says that the pod's source has it no more. It may have another of
-	// that UID by now, which waits for this one's end.
+	// Removed says that the pod's source no longer has it. It may have another pod
+	// with that UID by now, which waits for this one's end.
 	Removed bool
-	// Status is what was asked with the pod's end.
+	// Status is the status function that was requested with the pod's end.
 	Status []func(*core.PodStatus)
 }
 
 // Outcome is what a sync found, if it did not fail.
 type Outcome struct {
-	// Terminal says that the pod came to its end by itself.
+	// Terminal says that the pod has ended by itself.
 	Terminal bool
 	// After asks for the next sync; zero stands for the usual interval.
 	After time.Duration
@@ -99,8 +99,8 @@ type Outcome struct {
 
 // Syncer does the steps of a pod's life. Each of them may be called again and
 // must go on from what it finds. The context ends when the step has become
-// pointless: termination was asked during SyncPod, or the grace period of a
-// termination shrank.
+// pointless: termination was requested during SyncPod, or the grace period of a
+// termination became shorter.
 type Syncer interface {
 	// SyncPod brings the pod closer to what is desired.
 	SyncPod(ctx context.Context, job Job) (Outcome, error)
@@ -108,6 +108,6 @@ type Syncer interface {
 	SyncTerminatingPod(ctx context.Context, job Job) error
 	// SyncTerminatingRuntimePod does the same for a pod that only the runtime knows.
 	SyncTerminatingRuntimePod(ctx context.Context, pod RunningPod) error
-	// SyncTerminatedPod gives back all that the pod held on the node.
+	// SyncTerminatedPod releases everything that the pod held on the node.
 	SyncTerminatedPod(ctx context.Context, job Job) error
 }

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Clock  clock.Clock
 	Logger *zap.Logger
-	// Resync is how long a pod in order is left alone; a tenth is added at random.
+	// Resync is how long a healthy pod is left alone; up to a tenth is added at random.
 	Resync time.Duration
 	// Retry is the wait after failed steps.
 	Retry backoff.Policy
@@ -42,8 +42,8 @@ type Workers struct {
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
-	// names has the UIDs of the started pods of each full name, waiting those
-	// that wait for it, in the order they came.
+	// names has the UIDs of the started pods for each full name, waiting those
+	// that wait for it, in order of arrival.
 	names   map[string]map[types.UID]bool
 	waiting map[string][]types.UID
 	stopped bool
@@ -113,12 +113,13 @@ func (w *Workers) update(u *Update) {
 	}
 }
 
-// afterFailure is how soon after a failed step a pod is looked at again because
-// something happened to it: the failed step itself may be what happened.
+// afterFailure is the minimum delay between a failed step and the next look
+// because something happened to the pod: the failed step itself may be what
+// happened.
 const afterFailure = 5 * time.Second
 
-// Resync makes the worker of each of the pods look at it again, now or soon
-// after its last failure. Pods that no worker knows are left out.
+// Resync makes the pods' workers look at them again, now or soon after their
+// last failures. Pods without a worker are ignored.
 func (w *Workers) Resync(uids ...types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +147,7 @@ func (w *Workers) again(uid types.UID) {
 }
 
 // SyncDue resyncs the pods whose time has come: failed steps to repeat,
-// back-offs that are over, and pods not looked at for long.
+// back-offs that are over, and pods that have not been looked at for long.
 func (w *Workers) SyncDue() int {
 	due := w.queue.take()
 	w.mu.Lock()
@@ -157,7 +158,7 @@ func (w *Workers) SyncDue() int {
 	return len(due)
 }
 
-// wake sees to it that a goroutine works on the entry.
+// wake makes sure that a goroutine works on the entry.
 func (w *Workers) wake(e *entry) {
 	if e.working || w.stopped {
 		return
@@ -230,7 +231,7 @@ func (w *Workers) finish(e *entry, job Job, outcome Outcome, err error) {
 	case next:
 		// The next step is due at once.
 	case w.ctx.Err() != nil:
-		// The kubelet ends; the next one goes on.
+		// The kubelet is stopping; the next one continues.
 	case err != nil:
 		after := w.retry.Fail(e.uid)
 		w.logger.Warn("pod sync failed, will retry", zap.String("pod", e.fullName), zap.String("uid", string(e.uid)),
@@ -239,7 +240,7 @@ func (w *Workers) finish(e *entry, job Job, outcome Outcome, err error) {
 	default:
 		w.retry.Reset(e.uid)
 		if w.queue.drop(e.uid) {
-			w.again(e.uid) // what happened during the step was put off for the failure before it
+			w.again(e.uid) // what happened during the step was deferred because of the earlier failure
 			return
 		}
 		after := outcome.After
