@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// grpc asks by the gRPC health protocol, without TLS.
+// grpc uses the gRPC health protocol, without TLS.
 func (p *Prober) grpc(ctx context.Context, address, service string, timeout time.Duration) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

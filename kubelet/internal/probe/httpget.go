@@ -33,8 +33,8 @@ func newDialer() *net.Dialer {
 	}}
 }
 
-// httpGetter asks over HTTP. Each question has a connection of its own: that
-// one can be made is part of it.
+// httpGetter probes over HTTP. Each request has a connection of its own: that
+// one can be made is part of the probe.
 type httpGetter struct {
 	transport *http.Transport
 	userAgent string
@@ -48,7 +48,8 @@ func newHTTPGetter(dialer *net.Dialer) *httpGetter {
 			DialContext:        dialer.DialContext,
 			DisableKeepAlives:  true,
 			DisableCompression: true,
-			// Many containers may answer at once, each with net/http's 10 MiB.
+			// Many containers may answer at once, each with headers of net/http's default of 10
+			// MiB.
 			MaxResponseHeaderBytes: maxHeaders,
 			// A container's certificate is for its clients, not for the node.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
@@ -114,7 +115,7 @@ func (g *httpGetter) request(ctx context.Context, action *corev1.HTTPGetAction, 
 	return request, nil
 }
 
-// stayOnHost follows redirects to the same host only: another one's health is
+// stayOnHost follows redirects only to the same host: the health of another is
 // not the container's.
 func stayOnHost(request *http.Request, via []*http.Request) error {
 	if request.URL.Hostname() != via[0].URL.Hostname() {

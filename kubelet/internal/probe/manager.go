@@ -15,12 +15,12 @@ import (
 	"kctl/proto/core"
 )
 
-// Events takes what users should read in a pod's event list.
+// Events receives messages for users in a pod's event list.
 type Events interface {
 	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
 }
 
-// Asker asks one container once.
+// Asker runs one probe once.
 type Asker interface {
 	Probe(ctx context.Context, target Target) (Answer, error)
 }
@@ -28,12 +28,12 @@ type Asker interface {
 // Config is what a Manager is made of.
 type Config struct {
 	Asker Asker
-	// Status is what the runtime has of a pod, as far as it is known; an error
-	// or nil if it is not.
+	// Status is a pod's state in the runtime, as far as known; an error or nil if
+	// unknown.
 	Status func(uid types.UID) (*runtimestate.PodStatus, error)
 	Events Events
-	// Observe hears of each answer: successful, failed, warning or unknown. Forget
-	// hears that a pod is probed no more. Both may be nil.
+	// Observe is called for each result: successful, failed, warning or unknown.
+	// Forget is called when a pod is no longer probed. Both may be nil.
 	Observe func(pod *core.Pod, container string, kind Kind, result string, took time.Duration)
 	Forget  func(pod *core.Pod)
 	Clock   clock.WithTicker
@@ -56,7 +56,7 @@ type Manager struct {
 	mu      sync.Mutex
 	pods    map[types.UID]*probed
 	results map[resultKey]podactions.ProbeResult
-	dirty   []types.UID // pods with results that nobody was told of; no UID twice
+	dirty   []types.UID // pods with results that were not sent yet; no UID twice
 }
 
 // probed is one pod's probes.
@@ -76,7 +76,7 @@ func NewManager(config Config) *Manager {
 	}
 }
 
-// Run tells of updates until ctx ends, then ends all workers.
+// Run sends updates until ctx ends, then ends all workers.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.workers.Wait()
 	defer m.cancel()
@@ -97,7 +97,7 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // Updates has the UIDs of pods with new results. A pod whose results change
-// again before it was taken is there once.
+// again before it was received is there only once.
 func (m *Manager) Updates() <-chan types.UID { return m.updates }
 
 func (m *Manager) takeDirty() []types.UID {
@@ -108,8 +108,8 @@ func (m *Manager) takeDirty() []types.UID {
 	return dirty
 }
 
-// AddPod begins to probe the pod's containers. Adding it again brings the
-// newest pod, and makes the workers look at its containers.
+// AddPod starts probing the pod's containers. Adding it again updates the pod,
+// and makes the workers look at its containers.
 func (m *Manager) AddPod(pod *core.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +151,7 @@ func (m *Manager) addContainer(p *probed, container *core.Container, path string
 	}
 }
 
-// RemovePod ends all of the pod's probes, and forgets what they found.
+// RemovePod ends all of the pod's probes, and forgets their results.
 func (m *Manager) RemovePod(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,8 +170,8 @@ func (m *Manager) RemovePod(uid types.UID) {
 }
 
 // StopLivenessAndStartup ends the probes that could restart a container: the
-// pod is ending. Readiness goes on, so that traffic ends when it should, and
-// what has started stays so.
+// pod is ending. Readiness probes continue, so that traffic ends when it
+// should, and started containers stay started.
 func (m *Manager) StopLivenessAndStartup(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -239,6 +239,6 @@ func (m *Manager) tell(uid types.UID) {
 	m.dirty = append(m.dirty, uid)
 	select {
 	case m.changed <- struct{}{}:
-	default: // Run has been told already
+	default: // Run already knows
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Target is whom to ask, and how.
+// Target is what to probe, and how.
 type Target struct {
 	Pod       *core.Pod
 	Container *core.Container
@@ -26,17 +26,17 @@ type Target struct {
 	Probe     *corev1.Probe
 }
 
-// Verdict is what an answer comes to.
+// Verdict is the result of a probe.
 type Verdict int
 
 const (
 	Succeeded Verdict = iota
 	Failed
-	// Warned is a success about which users should hear.
+	// Warned is a success with a warning for users.
 	Warned
 )
 
-// Answer is what came of asking.
+// Answer is the outcome of a probe.
 type Answer struct {
 	Verdict Verdict
 	Output  string
@@ -44,11 +44,11 @@ type Answer struct {
 
 func failed(format string, args ...any) Answer { return Answer{Failed, fmt.Sprintf(format, args...)} }
 
-// maxOutput bounds what is kept of what a container says.
+// maxOutput bounds how much of a container's output is kept.
 const maxOutput = 10 << 10
 
-// maxHeaders bounds the headers of an answer, maxMessage a message of gRPC: a
-// health service has but a word to say.
+// maxHeaders bounds the headers of an answer, maxMessage a gRPC message: a
+// health service answers with a single word.
 const maxHeaders, maxMessage = 64 << 10, 64 << 10
 
 // Runtime runs commands in containers.
@@ -56,7 +56,7 @@ type Runtime interface {
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
 }
 
-// Prober asks containers over the network and by commands.
+// Prober probes containers over the network and with commands.
 type Prober struct {
 	runtime Runtime
 	// hostIP is the address of pods in the host's network.
@@ -71,8 +71,8 @@ func NewProber(runtime Runtime, hostIP func() string) *Prober {
 	return &Prober{runtime: runtime, hostIP: hostIP, http: newHTTPGetter(dialer), dialer: dialer}
 }
 
-// Probe asks once. An error says that the container could not be asked; one
-// that is asked and does not answer, or not in time, has failed.
+// Probe runs a probe once. An error means that the container could not be
+// probed; a container that is probed and does not answer in time has failed.
 func (p *Prober) Probe(ctx context.Context, target Target) (Answer, error) {
 	timeout := time.Duration(target.Probe.TimeoutSeconds) * time.Second
 	probe := target.Probe
@@ -123,7 +123,7 @@ func (p *Prober) address(target Target, host string, port intstr.IntOrString) (s
 	return net.JoinHostPort(host, strconv.Itoa(number)), nil
 }
 
-// portNumber is the port, which may be named by one of the container's.
+// portNumber is the port, which may be the name of one of the container's.
 func portNumber(container *core.Container, port intstr.IntOrString) (int, error) {
 	number := port.IntValue()
 	if port.Type == intstr.String {

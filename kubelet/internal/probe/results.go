@@ -22,12 +22,12 @@ const (
 // String is the kind as events write it.
 func (k Kind) String() string { return [...]string{"Liveness", "Readiness", "Startup"}[k] }
 
-// probesOf are the container's probes; nil for those it has not.
+// probesOf are the container's probes; nil for those that it does not have.
 func probesOf(c *core.Container) map[Kind]*corev1.Probe {
 	return map[Kind]*corev1.Probe{Liveness: c.LivenessProbe, Readiness: c.ReadinessProbe, Startup: c.StartupProbe}
 }
 
-// withDefaults fills in what the API server does; pods from files come without.
+// withDefaults fills in the API server's defaults, which pods from files lack.
 func withDefaults(probe *corev1.Probe) *corev1.Probe {
 	p := *probe
 	for _, field := range []struct {
@@ -41,16 +41,15 @@ func withDefaults(probe *corev1.Probe) *corev1.Probe {
 	return &p
 }
 
-// resultKey names what one probe found of one container.
+// resultKey identifies the result of one probe of one container.
 type resultKey struct {
 	id   runtimestate.ContainerID
 	kind Kind
 }
 
-// Ready tells whether a running container takes traffic: it has started, and
-// its readiness probe, if it has one, succeeds. Before the probe of a container
-// that an earlier kubelet started has been asked, the pod's status in the API
-// counts.
+// Ready tells whether a running container accepts traffic: it has started, and
+// its readiness probe, if it has one, succeeds. For a container that an earlier
+// kubelet started, the pod's status in the API counts until the first probe.
 func (m *Manager) Ready(pod *core.Pod, container string, id runtimestate.ContainerID) bool {
 	if !m.Started(pod, container, id) {
 		return false

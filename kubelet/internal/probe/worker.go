@@ -15,11 +15,11 @@ import (
 	"kctl/proto/daemon"
 )
 
-// attempts is how often a probe that could not be asked at all (by a fault of
-// ours or the runtime's, not the container's) is asked again at once.
+// attempts is how often a probe that could not run at all (by a fault of ours
+// or the runtime's, not the container's) is repeated at once.
 const attempts = 3
 
-// worker asks one container, by one probe, for as long as its pod is probed.
+// worker runs one probe of one container, for as long as its pod is probed.
 //
 // For each container that the runtime has by that name it goes through:
 //
@@ -37,7 +37,7 @@ type worker struct {
 	woken     chan struct{} // holds one token when there is something to look at
 	cancel    context.CancelFunc
 
-	// Guarded by the Manager's lock, as others read or set them.
+	// Guarded by the Manager's lock, because others read or set them.
 	id      runtimestate.ContainerID // that is probed
 	stopped bool                     // results are no longer taken
 
@@ -78,7 +78,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// step asks if it is time to, and returns how long to wait for the next look.
+// step runs the probe if it is time to, and returns how long to wait until the next look.
 func (w *worker) step(ctx context.Context) time.Duration {
 	status := w.status()
 	if status == nil || status.State != runtimestate.StateRunning {
@@ -108,24 +108,24 @@ func (w *worker) status() *runtimestate.ContainerStatus {
 	return status.Container(w.container.Name)
 }
 
-// gone notes that a container that was ready runs no more.
+// gone notes that a container that was ready no longer runs.
 func (w *worker) gone(status *runtimestate.ContainerStatus) {
 	if w.kind == Readiness && status != nil && status.ID == w.id {
 		w.record(podactions.ProbeFailure)
 	}
 }
 
-// begin takes up a container that was not probed yet.
+// begin starts with a container that was not probed yet.
 func (w *worker) begin(status *runtimestate.ContainerStatus) {
 	m := w.manager
 	now := m.config.Clock.Now()
 	delay := time.Duration(w.probe.InitialDelaySeconds) * time.Second
-	// The clock may have been set since the container started: no delay is
-	// longer than itself.
+	// The clock may have been set since the container started: a remaining delay
+	// is never longer than the whole.
 	w.next = now.Add(min(delay, max(0, status.StartedAt.Add(delay).Sub(now))))
 	if !status.StartedAt.After(m.started) && !w.next.After(now) {
-		// An earlier kubelet started it. All such containers must not be asked
-		// in the one moment in which this one begins.
+		// An earlier kubelet started it. Such containers must not all be probed at
+		// the moment when this kubelet starts.
 		w.next = now.Add(rand.N(w.period()))
 	}
 	w.last, w.row, w.done = podactions.ProbeUnknown, 0, false
@@ -143,9 +143,9 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 	}
 }
 
-// initial is what holds before the first answer: a container lives until it
-// does not, and is not ready until it is. What an earlier kubelet found, as the
-// API has it, goes on to hold.
+// initial is the result before the first probe: a container counts as alive and
+// not ready. The results of an earlier kubelet, as the API has them, stay
+// valid.
 func (w *worker) initial(p *probed) podactions.ProbeResult {
 	var before *core.ContainerStatus
 	if p != nil {
@@ -166,8 +166,8 @@ func (w *worker) initial(p *probed) podactions.ProbeResult {
 	return podactions.ProbeUnknown
 }
 
-// isDue tells whether this kind of probe is asked now: Startup until it
-// succeeds, the others after it did.
+// isDue tells whether this kind of probe runs now: Startup until it succeeds,
+// the others after that.
 func (w *worker) isDue(id runtimestate.ContainerID) bool {
 	if w.container.StartupProbe == nil {
 		return true
@@ -176,7 +176,7 @@ func (w *worker) isDue(id runtimestate.ContainerID) bool {
 	return (result == podactions.ProbeSuccess) != (w.kind == Startup)
 }
 
-// ask asks once, and takes the answer if it changes anything.
+// ask runs the probe once, and records the answer.
 func (w *worker) ask(ctx context.Context, id runtimestate.ContainerID) {
 	target, ok := w.target(id)
 	if !ok {
@@ -196,7 +196,7 @@ func (w *worker) ask(ctx context.Context, id runtimestate.ContainerID) {
 	}
 	w.observe(target.Pod, answer, err, w.manager.config.Clock.Since(began))
 	if err != nil {
-		// Nothing was learned of the container; what held goes on to hold.
+		// Nothing was learned about the container; the old result stays valid.
 		w.event(target.Pod, "Unhealthy", "%s probe errored and resulted in unknown state: %v", w.kind, err)
 		w.manager.config.Logger.Warn("probe could not be asked", zap.Stringer("kind", w.kind),
 			daemon.PodFields(target.Pod), zap.String("container", w.container.Name), zap.Error(err))
@@ -205,10 +205,10 @@ func (w *worker) ask(ctx context.Context, id runtimestate.ContainerID) {
 	w.take(target.Pod, answer)
 }
 
-// observe tells of an answer unless the pod's probes have ended.
+// observe reports an answer unless the pod's probes have ended.
 func (w *worker) observe(pod *core.Pod, answer Answer, err error, took time.Duration) {
 	m := w.manager
-	m.mu.Lock() // so that nothing is told of a pod that was forgotten
+	m.mu.Lock() // so that nothing is reported about a forgotten pod
 	defer m.mu.Unlock()
 	if m.config.Observe == nil || w.stopped {
 		return
@@ -220,7 +220,7 @@ func (w *worker) observe(pod *core.Pod, answer Answer, err error, took time.Dura
 	m.config.Observe(pod, w.container.Name, w.kind, result, took)
 }
 
-// take counts an answer, and records it once it came often enough in a row.
+// take counts an answer, and records it once it has come often enough in a row.
 func (w *worker) take(pod *core.Pod, answer Answer) {
 	result := podactions.ProbeSuccess
 	switch answer.Verdict {
@@ -238,13 +238,13 @@ func (w *worker) take(pod *core.Pod, answer Answer) {
 		result == podactions.ProbeSuccess && w.row < w.probe.SuccessThreshold {
 		return
 	}
-	// A container that failed for good is ended; asking it again while that
-	// lasts would end its successor.
+	// A container that has failed is being ended; probing it again meanwhile could
+	// end its successor.
 	w.done = w.kind != Readiness && result == podactions.ProbeFailure
 	w.record(result)
 }
 
-// record keeps a result and tells of it if it is another than before.
+// record keeps a result and reports it if it has changed.
 func (w *worker) record(result podactions.ProbeResult) {
 	m := w.manager
 	m.mu.Lock()
@@ -267,7 +267,7 @@ func (w *worker) event(pod *core.Pod, reason, format string, args ...any) {
 	w.manager.config.Events.ContainerEventf(pod, w.path, corev1.EventTypeWarning, reason, format, args...)
 }
 
-// target is whom to ask, as of now.
+// target is the current target.
 func (w *worker) target(id runtimestate.ContainerID) (Target, bool) {
 	pod := w.manager.newest(w.uid)
 	status, err := w.manager.config.Status(w.uid)
