@@ -1,9 +1,9 @@
-// Package process has the kubelet's own process run as its configuration says:
-// how likely the kernel ends it when memory is short, how many files it may
-// open, and in which control group it is.
+// Package process configures the kubelet's own process: how likely the kernel
+// is to kill it when memory is short, how many files it may open, and its
+// control group.
 //
-// The program calls it once, when it starts; tests don't, whose process is not a
-// kubelet's alone.
+// The program calls it once, when it starts. Tests don't, because their process
+// is not only a kubelet.
 package process
 
 import (
@@ -17,14 +17,14 @@ import (
 	"kctl/kubelet/internal/cgroup"
 )
 
-// Settings are what can be said of the process.
+// Settings are the settings of the process.
 type Settings struct {
 	OOMScore  int32  // -1000 to 1000, see proc_pid_oom_score_adj(5)
 	OpenFiles int64  // zero leaves it as it is
 	Group     string // a control group's path; "" for the one that it is started in
 }
 
-// Validate says what can't be.
+// Validate checks the settings.
 func (s Settings) Validate() error {
 	if s.OOMScore < -1000 || s.OOMScore > 1000 || s.OpenFiles < 0 {
 		return fmt.Errorf("--oom-score-adj=%d must be between -1000 and 1000, and --max-open-files=%d not negative", s.OOMScore, s.OpenFiles)
@@ -32,9 +32,9 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Apply does what it can. A process that is not allowed to protect itself, or to
-// open more files, runs all the same, as upstream's does; one that can't be in its
-// group would use what is kept for others.
+// Apply does what it can. A process that may not protect itself, or open more
+// files, runs all the same, as upstream's does. One that can't enter its group is
+// an error: it would use what is reserved for others.
 func (s Settings) Apply(logger *zap.Logger) error {
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(s.OOMScore))), 0); err != nil {
 		logger.Info("the kubelet's OOM score stays as it is", zap.Int32("wanted", s.OOMScore), zap.Error(err))
