@@ -16,8 +16,9 @@ import (
 	"kctl/proto/pki"
 )
 
-// files are in the kubelet's directory: below pulling an ImagePullIntent for each
-// image that is being pulled, below pulled an ImagePulledRecord for each that was.
+// files are in the kubelet's directory: below pulling, an ImagePullIntent for each
+// image that is being pulled; below pulled, an ImagePulledRecord for each that
+// was.
 type files struct{ rootDir string }
 
 const (
@@ -69,7 +70,7 @@ func read(path string, object any) (bool, error) {
 	return true, nil
 }
 
-// all reads each file of a kind; those that can't be read are told in the error.
+// all reads each file of a kind; those that can't be read are reported in the error.
 func all[T any](f files, kind string) (objects []*T, err error) {
 	entries, err := os.ReadDir(f.dir(kind))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,15 +9,15 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// Policy says which images are looked after.
+// Policy says which images are protected.
 type Policy struct {
 	Verify kubeletv1beta1.ImagePullCredentialsVerificationPolicy
-	// Allowed are, with NeverVerifyAllowlistedImages, those that everybody may have:
-	// names without tag and digest, or what they begin with and "/*".
+	// Allowed are, with NeverVerifyAllowlistedImages, those that every pod may use:
+	// names without tag and digest, or prefixes followed by "/*".
 	Allowed []string
 }
 
-// Validate says what can't be.
+// Validate checks the policy.
 func (p Policy) Validate() error {
 	switch p.Verify {
 	case kubeletv1beta1.NeverVerify, kubeletv1beta1.NeverVerifyPreloadedImages, kubeletv1beta1.NeverVerifyAllowlistedImages, kubeletv1beta1.AlwaysVerify:
@@ -36,7 +36,7 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// verifies tells whether a pod has to show that it may have an image.
+// verifies tells whether a pod has to prove that it may use an image.
 func (p Policy) verifies(image string, byKubelet bool) bool {
 	switch p.Verify {
 	case kubeletv1beta1.NeverVerify:

@@ -18,11 +18,11 @@ import (
 	"kctl/kubelet/internal/credential"
 )
 
-// mostNoted is how many secrets of an image are noted besides those that pulled it:
-// those of which it was found that they are as good.
+// mostNoted bounds the secrets that are recorded for an image besides those that
+// pulled it: those that turned out to be equivalent.
 const mostNoted = 100
 
-// Records says who may have which images. It is safe for concurrent use.
+// Records says who may use which images. It is safe for concurrent use.
 type Records struct {
 	policy Policy
 	files  files
@@ -41,9 +41,9 @@ type known struct {
 	record *kubeletv1beta1.ImagePulledRecord
 }
 
-// New returns the Records below the kubelet's directory. List lists what is on the
-// node: what a kubelet that ended was pulling, and is there, counts as pulled by
-// nobody's leave.
+// New returns the Records below the kubelet's directory. List lists the images on
+// the node: one that an earlier kubelet was still pulling, and that is present,
+// counts as pulled without known credentials.
 func New(rootDir string, policy Policy, list func() ([]*runtimeapi.Image, error), clock clock.PassiveClock, logger *zap.Logger) (*Records, error) {
 	r := &Records{policy: policy, files: files{rootDir}, clock: clock, logger: logger, begun: map[string]int{}, known: map[string]known{}}
 	intents, err := r.files.intents()
@@ -99,7 +99,7 @@ func (r *Records) end(image, id string, by *credential.Pass) {
 		if by == nil {
 			by = &credential.Pass{}
 		}
-		if err := r.note(image, id, by); err != nil { // the intent stays, by which it is known all the same
+		if err := r.note(image, id, by); err != nil { // the intent stays, which records it all the same
 			r.logger.Error("who may have an image is not noted: whoever names it has to pull it", zap.String("image", image), zap.Error(err))
 			return
 		}
@@ -113,7 +113,7 @@ func (r *Records) end(image, id string, by *credential.Pass) {
 	}
 }
 
-// May says whether a pod with the passes may have an image that is there.
+// May says whether a pod with the passes may use a present image.
 func (r *Records) May(image, id string, passes func() []credential.Pass) bool {
 	if r.policy.Verify == kubeletv1beta1.NeverVerify {
 		return true
@@ -166,8 +166,7 @@ func (r *Records) isGood(noted kubeletv1beta1.ImagePullCredentials, pass credent
 	})
 }
 
-// learn notes a pass that was found to be good, for when the one that it is like
-// has changed.
+// learn records an equivalent pass, for when the original one has changed.
 func (r *Records) learn(image, id string, noted kubeletv1beta1.ImagePullCredentials, pass credential.Pass) {
 	if pass.Secret == nil || len(noted.KubernetesSecrets) >= mostNoted {
 		return
@@ -179,7 +178,7 @@ func (r *Records) learn(image, id string, noted kubeletv1beta1.ImagePullCredenti
 	}
 }
 
-// note adds a pass to an image's record; nil makes the record only.
+// note adds a pass to an image's record; with nil it only makes the record.
 func (r *Records) note(image, id string, pass *credential.Pass) error {
 	name, err := bareName(image)
 	if err != nil {
@@ -261,7 +260,7 @@ func sameSecret(s kubeletv1beta1.ImagePullSecret, o credential.Owner) bool {
 	return s.UID == o.UID && s.Namespace == o.Namespace && s.Name == o.Name
 }
 
-// Prune forgets images that are on the node no longer, as they were at a time.
+// Prune forgets images that are no longer on the node, given the list at a time.
 func (r *Records) Prune(ids []string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
