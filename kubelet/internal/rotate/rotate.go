@@ -28,12 +28,12 @@ const (
 	unfinished = ".tmp"
 )
 
-// Runtime lists what runs, and begins a container's log anew.
+// Runtime lists what runs, and reopens containers' logs.
 type Runtime interface {
 	Pods(ctx context.Context) ([]*runtimestate.RunningPod, error)
 }
 
-// Reopener makes a container's log be opened again under its name.
+// Reopener makes the runtime open a container's log again under its name.
 type Reopener interface {
 	ReopenContainerLog(ctx context.Context, id string) error
 }
@@ -51,7 +51,7 @@ type Options struct {
 	Logger     *zap.Logger
 }
 
-// Rotator is one node's. Run owns its goroutines.
+// Rotator rotates one node's logs. Run owns its goroutines.
 type Rotator struct{ Options }
 
 // New returns a Rotator that does nothing before Run.
@@ -114,7 +114,7 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 	return <-all
 }
 
-// due is what is to be done to the log of a container that runs; nil for nothing.
+// due is what to do with the log of a running container; nil for nothing.
 func (r *Rotator) due(path string) func(ctx context.Context, id, path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -122,15 +122,15 @@ func (r *Rotator) due(path string) func(ctx context.Context, id, path string) er
 		return r.rotate
 	case errors.Is(err, fs.ErrNotExist):
 		if older, _ := filepath.Glob(path + ".*"); len(older) > 0 {
-			// It was moved aside by somebody who did not come to say so.
+			// It was moved aside, and the runtime was not told any more.
 			return r.reopen
 		}
 	}
 	return nil // small, not there yet, or the runtime keeps none
 }
 
-// reopen has the runtime begin a log anew that has lost its name. Until then it
-// writes into the one that was moved aside, which nobody reads or bounds.
+// reopen makes the runtime begin a new log in place of one that was moved
+// aside. Until then it writes into the old one, which nobody reads or limits.
 func (r *Rotator) reopen(ctx context.Context, id, _ string) error {
 	if err := r.Reopener.ReopenContainerLog(ctx, id); err != nil {
 		return fmt.Errorf("beginning a log anew that is gone: %w", err)
@@ -138,14 +138,14 @@ func (r *Rotator) reopen(ctx context.Context, id, _ string) error {
 	return nil
 }
 
-// rotate moves one log aside. What is older is packed and thinned out before,
-// so that a full disk gets room first.
+// rotate moves one log aside. Older ones are compressed and thinned out before
+// that, so that a full disk gets room first.
 func (r *Rotator) rotate(ctx context.Context, id, path string) error {
 	older, err := r.olderLogs(path)
 	if err != nil {
 		return err
 	}
-	// Two places are taken: by the present log and by the one it becomes.
+	// Two places are taken: by the current log and by the one that it becomes.
 	for len(older) > max(r.MaxFiles-2, 0) {
 		if err := os.Remove(older[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing the oldest log: %w", err)
@@ -163,9 +163,9 @@ func (r *Rotator) rotate(ctx context.Context, id, path string) error {
 	return r.begin(ctx, id, path, r.aside(path, older))
 }
 
-// aside is the name that a log is moved to: one that sorts behind the older ones,
-// whatever has become of the machine's clock since, or the newest would be taken
-// for the oldest.
+// aside is the name that a log is moved to: one that sorts after the older ones,
+// even if the machine's clock was set back; otherwise the newest would count as
+// the oldest.
 func (r *Rotator) aside(path string, older []string) string {
 	at := r.Clock.Now().UTC()
 	if len(older) > 0 {
@@ -176,16 +176,16 @@ func (r *Rotator) aside(path string, older []string) string {
 	return path + "." + at.Format(timeFormat)
 }
 
-// asideAt reads from a log's name when it was moved aside; not ours is what no
-// rotation has named.
+// asideAt reads from a log's name when it was moved aside; false if no rotation
+// made the name.
 func asideAt(path, log string) (at time.Time, ours bool) {
 	at, err := time.Parse(timeFormat, strings.TrimSuffix(strings.TrimPrefix(log, path+"."), packed))
 	return at, err == nil
 }
 
-// olderLogs are the logs that were moved aside, oldest first. What a rotation
-// that was cut short left behind is removed, and what somebody else put beside
-// them (1.log.bak) is left alone: it says nothing of its age.
+// olderLogs are the logs that were moved aside, oldest first. The remains of an
+// interrupted rotation are removed. Files that somebody else put beside them
+// (1.log.bak) are left alone, because their names say nothing about their age.
 func (r *Rotator) olderLogs(path string) ([]string, error) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(dir)
@@ -211,7 +211,8 @@ func (r *Rotator) olderLogs(path string) ([]string, error) {
 		present[log] = true
 		older = append(older, log)
 	}
-	// Packed and plain at once: packing was cut short before the plain one went.
+	// Compressed and plain at once: compression was interrupted before the plain one was
+	// removed.
 	older = slices.DeleteFunc(older, func(log string) bool {
 		if !strings.HasSuffix(log, packed) && present[log+packed] {
 			err = errors.Join(err, os.Remove(log))
@@ -223,9 +224,9 @@ func (r *Rotator) olderLogs(path string) ([]string, error) {
 	return older, err
 }
 
-// begin moves the log aside, to that name, and has the runtime begin a new one. If it doesn't,
-// the log goes back to its name: the runtime still writes to it. If it did, and
-// said otherwise, the new one stays.
+// begin moves the log aside, to that name, and makes the runtime begin a new one. If that
+// fails, the log gets its name back: the runtime still writes to it. If the runtime did begin
+// a new one although it reported an error, the new one stays.
 func (r *Rotator) begin(ctx context.Context, id, path, aside string) error {
 	if err := os.Rename(path, aside); err != nil {
 		return fmt.Errorf("moving a log aside: %w", err)
@@ -244,8 +245,8 @@ func (r *Rotator) begin(ctx context.Context, id, path, aside string) error {
 	return errors.Join(err, os.Remove(aside))
 }
 
-// pack writes path.gz and removes path. The packed log has its name only when
-// it is whole.
+// pack writes path.gz and removes path. The compressed log gets its name only
+// when it is complete.
 func pack(path string) (err error) {
 	source, err := os.Open(path)
 	if err != nil {
