@@ -25,7 +25,7 @@ import (
 	"kctl/proto/daemon"
 )
 
-// How often the runtime is asked how it is: while it is well, and while not.
+// How often the runtime's state is checked: while it is healthy, and while it is not.
 const (
 	healthEvery    = 2 * time.Second
 	unhealthyEvery = 300 * time.Millisecond
@@ -126,7 +126,7 @@ func (h *Health) ask(ctx context.Context) (runtime, network error) {
 		unmet(conditions, runtimeapi.NetworkReady, "container runtime network not ready")
 }
 
-// runtimeFeatures are what a runtime's status says of its handlers.
+// runtimeFeatures are what a runtime's status says about its handlers.
 func runtimeFeatures(status *runtimeapi.StatusResponse) node.RuntimeFeatures {
 	var features node.RuntimeFeatures
 	for _, handler := range status.GetRuntimeHandlers() {
@@ -182,7 +182,7 @@ func (h *Health) RuntimeVersion() string {
 	return h.version
 }
 
-// Features are what the runtime said last that it can do.
+// Features are the features that the runtime last reported.
 func (h *Health) Features() node.RuntimeFeatures {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
