@@ -17,8 +17,8 @@ import (
 
 // Annotations that the kubelet puts on what it makes in the runtime, beside the
 // labels of k8s.io/kubelet/pkg/types. They are upstream's, so that crictl,
-// monitoring agents and an upstream kubelet that takes the node over understand
-// them; and they are all that the kubelet remembers of a container.
+// monitoring agents and an upstream kubelet that takes over the node understand
+// them; and they are all that the kubelet remembers about a container.
 const (
 	annotationHash                   = "io.kubernetes.container.hash"
 	annotationRestartCount           = "io.kubernetes.container.restartCount"
@@ -30,8 +30,7 @@ const (
 	annotationTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
 )
 
-// podIdentity are the labels by which a pod's sandboxes and containers are
-// found again.
+// podIdentity are the labels that identify a pod's sandboxes and containers.
 func podIdentity(pod *core.Pod) map[string]string {
 	return map[string]string{
 		kubelettypes.KubernetesPodNameLabel:      pod.Name,

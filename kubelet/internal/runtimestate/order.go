@@ -14,9 +14,9 @@ type creation struct {
 	at      time.Time
 }
 
-// newestFirst sorts by time, but never what came later under a name behind what
-// was before it: the machine's clock may have been set back in between. To take
-// the older for the newer would be to replace again and again what is there.
+// newestFirst sorts by time, but never puts a later attempt under a name after
+// an earlier one: the machine's clock may have been set back in between. To
+// mistake the older for the newer would mean to replace it again and again.
 func newestFirst[T any](made []T, of func(T) creation) {
 	type placed struct {
 		creation

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// queryParallelism bounds the status calls for one pod at one time.
+// queryParallelism bounds the parallel status calls for one pod.
 const queryParallelism = 8
 
 // Reader asks the runtime. It is safe for concurrent use.
@@ -46,9 +46,9 @@ func (r *Reader) Name() string { return r.name }
 // ContainerID is how the API names the runtime's container.
 func (r *Reader) ContainerID(id string) ContainerID { return ContainerID{Type: r.name, ID: id} }
 
-// Pods lists every pod that the runtime has anything of, dead or alive, by two
-// calls whatever their number. Sandboxes and containers that no kubelet made
-// are left out.
+// Pods lists every pod that the runtime has anything of, dead or alive, with
+// two calls, however many there are. Sandboxes and containers that no kubelet
+// made are left out.
 func (r *Reader) Pods(ctx context.Context) ([]*RunningPod, error) {
 	sandboxes, containers, err := r.list(ctx, nil)
 	if err != nil {
@@ -101,9 +101,9 @@ func (r *Reader) Pods(ctx context.Context) ([]*RunningPod, error) {
 	return all, nil
 }
 
-// PodStatus asks the runtime for all that it has of one pod. A pod that it
-// does not know has an empty status. Name and namespace are taken over into it;
-// where they are not known, the runtime says them.
+// PodStatus asks the runtime for everything about one pod. A pod that it does
+// not know has an empty status. Name and namespace are copied into it; if
+// empty, they come from the runtime.
 func (r *Reader) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error) {
 	status := &PodStatus{UID: uid, Name: name, Namespace: namespace, At: r.clock.Now()}
 	sandboxes, containers, err := r.list(ctx, map[string]string{kubelettypes.KubernetesPodUIDLabel: string(uid)})
@@ -145,8 +145,8 @@ func (s *PodStatus) Sort() {
 	}
 }
 
-// list asks for the sandboxes and containers with all the labels, at the same
-// time; nil asks for all.
+// list asks for the sandboxes and containers that have all the labels, in
+// parallel; nil asks for all.
 func (r *Reader) list(ctx context.Context, labels map[string]string) (sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

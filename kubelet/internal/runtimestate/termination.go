@@ -16,8 +16,8 @@ import (
 	"kctl/kubelet/internal/logs"
 )
 
-// Bounds of what a container leaves as its termination message: from its file,
-// and where it wrote none, from the end of its log.
+// Limits of a container's termination message: from its file, or, if it wrote
+// none, from the end of its log.
 const (
 	maxMessageBytes    = 4096
 	maxMessageLogBytes = 2048
@@ -58,8 +58,8 @@ func terminationMessage(ctx context.Context, c *runtimeapi.ContainerStatus) stri
 	return ""
 }
 
-// tailOfFile is at most the last limit bytes of a regular file. The file is in
-// the container's reach, so links and pipes are not followed.
+// tailOfFile is at most the last limit bytes of a regular file. The container
+// can change the file, so links and pipes are not followed.
 func tailOfFile(path string, limit int64) ([]byte, error) {
 	f, err := logs.OpenRegular(path, unix.O_NOFOLLOW)
 	if err != nil {
@@ -78,8 +78,8 @@ func tailOfFile(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// endOfLog is the text of the last lines of a log in the CRI format
-// (time, stream, P|F, text), without what is around the text.
+// endOfLog is the text of the last lines of a log in the CRI format (time,
+// stream, P|F, text), without the fields around the text.
 func endOfLog(ctx context.Context, path string) string {
 	if err := logs.AwaitComplete(ctx, path, clock.RealClock{}); err != nil {
 		return ""
@@ -118,7 +118,7 @@ func endOfLog(ctx context.Context, path string) string {
 	return message
 }
 
-// logText takes the text out of one line; whole tells that the text ends a line.
+// logText extracts the text of one line; whole says that the text ends a line.
 func logText(line []byte) (text string, whole, ok bool) {
 	fields := bytes.SplitN(line, []byte{' '}, 4)
 	if len(fields) < 4 || !bytes.HasSuffix(line, []byte{'\n'}) {

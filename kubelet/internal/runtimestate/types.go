@@ -31,7 +31,7 @@ func ParseContainerID(s string) (ContainerID, error) {
 	return ContainerID{Type: kind, ID: id}, nil
 }
 
-// ContainerState is what the runtime says of a container.
+// ContainerState is a container's state in the runtime.
 type ContainerState string
 
 const (
@@ -58,11 +58,11 @@ type ContainerStatus struct {
 	ImageID      string // digest reference, or the image's id
 	RestartCount int32
 	Hash         uint64 // of the spec that it was created from
-	// User is who the container's first process is; nil where the runtime
-	// does not say.
+	// User is the user of the container's first process; nil if the runtime does
+	// not report it.
 	User *corev1.LinuxContainerUser
-	// RecursiveReadOnly are the paths in the container that are read-only with
-	// all that is mounted below them.
+	// RecursiveReadOnly are the paths in the container that are read-only
+	// including everything mounted below them.
 	RecursiveReadOnly []string
 }
 
@@ -76,8 +76,7 @@ func (c *ContainerStatus) Failed() bool {
 	return c != nil && (c.State == StateUnknown || c.State == StateExited && c.ExitCode != 0)
 }
 
-// Ran is how long a container that has ended did before; zero for one that never
-// started.
+// Ran is how long an ended container ran; zero for one that never started.
 func (c *ContainerStatus) Ran() time.Duration {
 	if c == nil || c.State != StateExited || c.StartedAt.Unix() <= 0 {
 		return 0
@@ -95,8 +94,8 @@ type SandboxStatus struct {
 	IPs         []string // none for pods in the host's network
 }
 
-// PodStatus is all that the runtime has of one pod. Once published it must not
-// be changed; Clone first.
+// PodStatus is everything that the runtime has of one pod. Once published it
+// must not be changed; Clone first.
 type PodStatus struct {
 	UID       types.UID
 	Name      string
@@ -108,8 +107,8 @@ type PodStatus struct {
 	Sandboxes []*SandboxStatus
 	// Containers are sorted by creation, newest first.
 	Containers []*ContainerStatus
-	// At is when the runtime was asked, or when the kubelet's own call that the
-	// status includes returned.
+	// At is when the runtime was asked, or when the kubelet's own call returned
+	// whose result the status includes.
 	At time.Time
 }
 
@@ -164,8 +163,8 @@ func (s *PodStatus) Clone() *PodStatus {
 	return &c
 }
 
-// RunningPod is the short view of all that the runtime has of a pod, as two
-// list calls over the whole runtime give it, dead containers included.
+// RunningPod is a short view of everything that the runtime has of a pod, from
+// two list calls over the whole runtime, dead containers included.
 type RunningPod struct {
 	UID        types.UID
 	Name       string
