@@ -14,8 +14,8 @@ import (
 	"kctl/kubelet/internal/cri"
 )
 
-// checkpoint has the container runtime write a running container into an archive,
-// with all that is in its memory (Kubernetes docs, "Kubelet Checkpoint API").
+// checkpoint makes the container runtime write a running container to an archive,
+// with its memory (Kubernetes docs, "Kubelet Checkpoint API").
 func (s *Server) checkpoint(c *gin.Context) {
 	pod, container := s.containerOf(c)
 	if pod == nil {
@@ -42,7 +42,7 @@ func (s *Server) checkpoint(c *gin.Context) {
 	if err != nil {
 		var call *cri.Error
 		if errors.As(err, &call) {
-			err = call.Err // with the runtime's own code, by which callers know that it can't
+			err = call.Err // with the runtime's own code, which tells callers that it can't
 		}
 		s.refuse(c, http.StatusInternalServerError, fmt.Errorf("checkpointing of %s/%s/%s failed (%w)", pod.Namespace, pod.Name, container, err))
 		return

@@ -15,10 +15,10 @@ import (
 	"kctl/proto/core"
 )
 
-// containerMetrics answers at /metrics/cadvisor with what of cAdvisor's metrics can
-// be told by what the container runtime measures: what boards of pods and nodes are
-// made of. The label id is the container's id, not its control group; "/" is the
-// machine.
+// containerMetrics answers /metrics/cadvisor with those of cAdvisor's metrics that
+// the container runtime's measurements can provide: the ones that dashboards of
+// pods and nodes use. The label id is the container's id, not its control group;
+// "/" is the machine.
 func (s *Server) containerMetrics(c *gin.Context) {
 	all, ok := s.measure(c)
 	if !ok {
@@ -58,7 +58,7 @@ func (s *Server) containerMetrics(c *gin.Context) {
 	f.answer(c)
 }
 
-// labelled writes labels, which come as pairs of name and value.
+// labelled writes labels, given as pairs of name and value.
 func labelled(pairs ...string) string {
 	var text []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -67,7 +67,7 @@ func labelled(pairs ...string) string {
 	return "{" + strings.Join(text, ",") + "}"
 }
 
-// addContainer adds what one container uses and may use.
+// addContainer adds one container's usage and limits.
 func (s *Server) addContainer(f figures, one *runtimeapi.ContainerStats) {
 	known := one.GetAttributes().GetLabels()
 	uid := known[kubelettypes.KubernetesPodUIDLabel]
@@ -111,7 +111,7 @@ func (s *Server) addContainer(f figures, one *runtimeapi.ContainerStats) {
 	}
 }
 
-// addGroup adds what a container's group tells.
+// addGroup adds what a container's group reports.
 func (f figures) addGroup(u cgroup.ContainerUsage, ms int64, of func(more ...string) string) {
 	f.add("container_cpu_user_seconds_total", of(), seconds(u.User), ms)
 	f.add("container_cpu_system_seconds_total", of(), seconds(u.System), ms)
@@ -167,7 +167,7 @@ func imageOf(status *core.PodStatus, name string) string {
 	return ""
 }
 
-// addMachine adds what all that runs on the machine uses.
+// addMachine adds the usage of the whole machine.
 func addMachine(f figures, u node.Usage) {
 	ms := u.At.UnixMilli()
 	of := func(more ...string) string {

@@ -21,7 +21,7 @@ import (
 	"kctl/proto/daemon"
 )
 
-// containerLogs answers with what a container said.
+// containerLogs answers with a container's log.
 func (s *Server) containerLogs(c *gin.Context) {
 	pod, container := s.containerOf(c)
 	if pod == nil {
@@ -66,7 +66,7 @@ func (s *Server) openLog(ctx context.Context, id string) (*logs.Log, error) {
 	return logs.Open(status.GetLogPath())
 }
 
-// isAlive tells whether the container may still say something.
+// isAlive tells whether the container may still write something.
 func (s *Server) isAlive(ctx context.Context, id string) (bool, error) {
 	status, err := s.Runtime.ContainerStatus(ctx, id)
 	if cri.IsNotFound(err) {
@@ -160,7 +160,7 @@ func loggedContainer(pod, container string, status *core.PodStatus, previous boo
 	case state.Running != nil:
 		id = found.ContainerID
 	case state.Terminated != nil || last != "":
-		// A container that never came to run again has what its predecessor said.
+		// For a container that was not started again, its predecessor's log is shown.
 		if id = last; state.Terminated != nil && state.Terminated.ContainerID != "" {
 			id = state.Terminated.ContainerID
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // measured counts and times requests by the first element of their path, under
-// upstream's names. What is no path of ours is one class: whoever asks for many
-// must not make as many metrics.
+// upstream's names. All unknown paths are one class: a client that requests
+// many must not create as many metrics.
 func measured(registry *prometheus.Registry) gin.HandlerFunc {
 	if registry == nil {
 		return func(*gin.Context) {}

@@ -13,8 +13,8 @@ import (
 	"kctl/kubelet/internal/node"
 )
 
-// network is what the interfaces of a pod, or of the machine, have carried; the first of
-// them is the one that leads to the world.
+// network is the traffic of the interfaces of a pod, or of the machine; the first one is
+// that of the default route.
 type network struct {
 	id         string                         // of the pod's sandbox
 	pod        *runtimeapi.PodSandboxMetadata // nil for the machine
@@ -22,7 +22,7 @@ type network struct {
 	interfaces []carried
 }
 
-// carried is what one interface has; nil is what was not measured.
+// carried is the traffic of one interface; nil values were not measured.
 type carried struct {
 	name   string
 	rx, tx direction
@@ -38,8 +38,8 @@ func carriedBy(all []node.Interface) []carried {
 	return of
 }
 
-// podNetworks are those of the pods that have one of their own. The kernel tells more
-// than runtimes do, of which some measure nothing.
+// podNetworks are the networks of pods that have their own. The kernel reports more
+// than runtimes, some of which measure nothing.
 func (s *Server) podNetworks(ctx context.Context) []network {
 	if s.Interfaces == nil {
 		return s.measuredNetworks(ctx, nil)
@@ -60,7 +60,7 @@ func (s *Server) podNetworks(ctx context.Context) []network {
 	return append(all, s.measuredNetworks(ctx, told)...)
 }
 
-// measuredNetworks are what the runtime tells, but of those sandboxes.
+// measuredNetworks are the runtime's figures, for the same sandboxes.
 func (s *Server) measuredNetworks(ctx context.Context, but map[string]bool) (all []network) {
 	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil)
 	for _, one := range sandboxes {
@@ -82,7 +82,7 @@ func (s *Server) measuredNetworks(ctx context.Context, but map[string]bool) (all
 	return all
 }
 
-// stats are what the summary has; nil of no interface.
+// stats is the form of the summary; nil without interfaces.
 func (n network) stats() *stats.NetworkStats {
 	if len(n.interfaces) == 0 {
 		return nil
@@ -95,7 +95,7 @@ func (n network) stats() *stats.NetworkStats {
 	return result
 }
 
-// addTo adds cAdvisor's metrics of it; of writes the labels.
+// addTo adds cAdvisor's metrics for it; of writes the labels.
 func (n network) addTo(f figures, of func(more ...string) string) {
 	for _, i := range n.interfaces {
 		labels := of("interface", i.name)

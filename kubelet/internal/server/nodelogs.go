@@ -22,8 +22,8 @@ func (s *Server) nodeLogs() gin.HandlerFunc {
 	return gin.WrapH(http.StripPrefix("/logs/", http.FileServerFS(logFiles(s.NodeLogs))))
 }
 
-// logFiles is a directory whose links are followed as long as they stay in it:
-// there are many, and pods may write here who may not read the node's disk.
+// logFiles is a directory whose links are followed only within it: it has many,
+// and pods that must not read the node's disk may write here.
 type logFiles string
 
 func (dir logFiles) Open(name string) (fs.File, error) {
@@ -47,7 +47,7 @@ func (dir logFiles) Open(name string) (fs.File, error) {
 	}
 	defer root.Close()
 	f, err := root.OpenFile(target, os.O_RDONLY|unix.O_NONBLOCK, 0) // nobody waits for the other end of a pipe
-	if err != nil {                                                 // it leads out of here; to whom asks, it is not there
+	if err != nil {                                                 // it leads out of here; for the client it does not exist
 		return nil, fs.ErrNotExist
 	}
 	if info, err := f.Stat(); err != nil || !info.IsDir() && !info.Mode().IsRegular() {

@@ -89,7 +89,7 @@ func (s *Server) status(pod *core.Pod) core.PodStatus {
 	return pod.Status
 }
 
-// podOf finds the pod that the path names; if it is not there it answers so.
+// podOf finds the pod that the path names; if there is none, it answers the request.
 func (s *Server) podOf(c *gin.Context, uid string) *core.Pod {
 	namespace, name := c.Param("namespace"), c.Param("pod")
 	pod, ok := s.Pods.ByName(namespace, name)
@@ -101,7 +101,7 @@ func (s *Server) podOf(c *gin.Context, uid string) *core.Pod {
 }
 
 // containerOf finds the pod and the container that the path names, with or
-// without the pod's UID between them.
+// without the pod's UID in between.
 func (s *Server) containerOf(c *gin.Context) (pod *core.Pod, container string) {
 	uid, container := "", c.Param("container")
 	if last := c.Param("last"); last != "" {

@@ -20,8 +20,8 @@ func psi(p *cgroups.PSIStats) *stats.PSIStats {
 	return &stats.PSIStats{Full: of(p.Full), Some: of(p.Some)}
 }
 
-// addPressure adds to what is measured of processors and memory for how long they were
-// waited for, and returns that of devices; nil where it is not known.
+// addPressure adds the pressure of CPU and memory to their figures, and returns that
+// of I/O; nil if unknown.
 func addPressure(now metav1.Time, p cgroup.Pressure, cpu *stats.CPUStats, memory *stats.MemoryStats) *stats.IOStats {
 	if cpu != nil {
 		cpu.PSI = psi(p.CPU)
@@ -35,7 +35,7 @@ func addPressure(now metav1.Time, p cgroup.Pressure, cpu *stats.CPUStats, memory
 	return &stats.IOStats{Time: now, PSI: psi(p.IO)}
 }
 
-// addPressure adds cAdvisor's metrics of it; of writes the labels.
+// addPressure adds cAdvisor's metrics for it; of writes the labels.
 func (f figures) addPressure(p cgroup.Pressure, ms int64, of func(more ...string) string) {
 	for what, waited := range map[string]*cgroups.PSIStats{"cpu": p.CPU, "memory": p.Memory, "io": p.IO} {
 		if waited != nil {

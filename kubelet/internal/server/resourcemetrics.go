@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// resourceMetrics answers with the few figures that metrics pipelines ask for,
-// in Prometheus' text format and by upstream's names (Kubernetes docs, "Node
+// resourceMetrics answers with the few figures that metrics pipelines need, in
+// Prometheus' text format and under upstream's names (Kubernetes docs, "Node
 // metrics data": /metrics/resource).
 func (s *Server) resourceMetrics(c *gin.Context) {
 	all, ok := s.measure(c)
@@ -44,7 +44,7 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 	f.answer(c)
 }
 
-// kinds are what the figures are, with their help text.
+// kinds are the metrics with their help text.
 var kinds = map[string]struct{ kind, help string }{
 	"node_cpu_usage_seconds_total":                     {"counter", "Cumulative cpu time consumed by the node in core-seconds"},
 	"node_memory_working_set_bytes":                    {"gauge", "Current working set of the node in bytes"},
@@ -113,13 +113,13 @@ func (f figures) add(name, labels, value string, milliseconds int64) {
 	f[name] = append(f[name], fmt.Sprintf("%s%s %s %d\n", name, labels, value, milliseconds))
 }
 
-// plain adds a figure that was not measured at a moment of its own.
+// plain adds a figure without a timestamp of its own.
 func (f figures) plain(name, labels, value string) {
 	f[name] = append(f[name], fmt.Sprintf("%s%s %s\n", name, labels, value))
 }
 
-// addStarts adds when containers started, which metrics-server takes their
-// usage from.
+// addStarts adds when containers started, from which metrics-server computes
+// their usage.
 func (f figures) addStarts(all []*runtimeapi.ContainerStats, status func(types.UID) (core.PodStatus, bool)) {
 	for _, one := range all {
 		labels := one.GetAttributes().GetLabels()
@@ -132,8 +132,8 @@ func (f figures) addStarts(all []*runtimeapi.ContainerStats, status func(types.U
 	}
 }
 
-// addContainers adds what containers use, and what their pods do: by that, or by their
-// control groups where they have some.
+// addContainers adds the usage of containers, and of their pods: as the sum, or from
+// the pods' control groups if they have some.
 func (f figures) addContainers(all []*runtimeapi.ContainerStats, groups func(types.UID) (cgroup.Usage, bool), now time.Time) {
 	type sum struct {
 		uid                              string
@@ -193,7 +193,7 @@ func (f figures) answer(c *gin.Context) {
 	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
 }
 
-// String is the answer; what is known of nobody is left out.
+// String is the answer; metrics without any value are left out.
 func (f figures) String() string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(f)) {

@@ -38,7 +38,7 @@ type Pods interface {
 	ByName(namespace, name string) (*core.Pod, bool)
 }
 
-// Runtime is what is asked of the container runtime.
+// Runtime is what the server needs from the container runtime.
 type Runtime interface {
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 	ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error)
@@ -59,7 +59,7 @@ type Config struct {
 	Authenticator *auth.Authenticator
 	Authorizer    *auth.Authorizer
 	Pods          Pods
-	// Status is the status of a pod that the kubelet made last.
+	// Status is the newest status that the kubelet made for a pod.
 	Status  func(uid types.UID) (core.PodStatus, bool)
 	Runtime Runtime
 	Health  *daemon.Health
@@ -68,33 +68,33 @@ type Config struct {
 	Configz func() any
 	// Pages are /statusz and /flagz; without flags there is no /flagz.
 	Pages daemon.Pages
-	// NodeLogs is the directory whose files are read at /logs/; "" where that is not
-	// wanted.
+	// NodeLogs is the directory whose files are served at /logs/; "" to switch that
+	// off.
 	NodeLogs string
 	// Checkpoints is the directory that archives of containers are written to.
 	Checkpoints string
-	// Log is changed at /debug/flags/v; nil where that is not wanted.
+	// Log is changed at /debug/flags/v; nil to switch that off.
 	Log *daemon.LogOptions
-	// Debugging serves what leads into pods, and what is below in this list.
+	// Debugging serves the ways into pods, and what the fields below describe.
 	Debugging bool
 	// Profiling serves the Go runtime's profiles.
 	Profiling bool
 	// Usage is what the machine uses; may be nil.
 	Usage func() (node.Usage, error)
-	// PodUsage is what pods use of the disk, and how many processes they are, as
-	// it was measured last; may be nil.
+	// PodUsage is the last measurement of pods' disk usage and numbers of
+	// processes; may be nil.
 	PodUsage func(ctx context.Context) map[types.UID]PodUsage
-	// Groups is what a pod's control group uses, or with no uid that of all pods; false
-	// where there is none. May be nil.
+	// Groups is the usage of a pod's control group, or, without a uid, of that of all
+	// pods; false if there is none. May be nil.
 	Groups func(uid types.UID) (cgroup.Usage, bool)
-	// Daemons are what the groups of the kubelet and of the container runtime use, by
-	// the names that the summary has for them. May be nil.
+	// Daemons is the usage of the groups of the kubelet and of the container runtime,
+	// by their names in the summary. May be nil.
 	Daemons func() map[string]cgroup.Usage
-	// ContainerGroup is what the group of a pod's container tells, by the container's
-	// id; false where there is none. May be nil.
+	// ContainerGroup is what the group of a pod's container reports, by the
+	// container's id; false if there is none. May be nil.
 	ContainerGroup func(pod types.UID, id string) (cgroup.ContainerUsage, bool)
-	// Interfaces is what those of a pod have carried, by its sandbox's id; nil where the
-	// kernel does not tell. May be nil.
+	// Interfaces is the traffic of a pod's interfaces, by its sandbox's id; nil if the
+	// kernel does not report it. May be nil.
 	Interfaces func(pod types.UID, sandbox string) []node.Interface
 	// ProbeMetrics are served at /metrics/probes; may be nil.
 	ProbeMetrics *prometheus.Registry
@@ -139,11 +139,11 @@ func newEngine() *gin.Engine {
 	e := gin.New()
 	e.HandleMethodNotAllowed = true
 	e.UseRawPath = false
-	e.RedirectTrailingSlash = false // it answers before anybody is asked who they are
+	e.RedirectTrailingSlash = false // it answers before authentication
 	return e
 }
 
-// routes is all that can be asked for.
+// routes are all routes.
 func (s *Server) routes(e *gin.Engine) {
 	e.GET("/pods", s.pods)
 	e.GET("/pods/", s.pods)
@@ -204,7 +204,7 @@ func (s *Server) debugRoutes(e *gin.Engine) {
 	e.POST("/run/:namespace/:pod/:container/:last", s.run)
 }
 
-// withoutSlash sends those on, of what is not there, who wrote a slash too much.
+// withoutSlash redirects unknown paths with a superfluous slash.
 func withoutSlash(c *gin.Context) {
 	trimmed, had := strings.CutSuffix(c.Request.URL.Path, "/")
 	if !had || trimmed == "" {
@@ -218,7 +218,7 @@ func withoutSlash(c *gin.Context) {
 	c.Redirect(code, to.String())
 }
 
-// tellOf adds what the program tells of itself; /statusz names what there is.
+// tellOf adds the pages about the program itself; /statusz lists the paths.
 func (s *Server) tellOf(e *gin.Engine) {
 	mux := http.NewServeMux()
 	s.Pages.Program, s.Pages.Clock = "kubelet", s.Clock
@@ -263,8 +263,8 @@ func (s *Server) Run(ctx context.Context, l Listen) error {
 	return listener.Serve(ctx)
 }
 
-// admit lets only those requests through whose makers are known and may make
-// them, whatever they ask for.
+// admit lets only authenticated and authorized requests through, whatever their
+// path.
 func (s *Server) admit(c *gin.Context) {
 	user, err := s.Authenticator.Authenticate(c.Request)
 	if errors.Is(err, auth.ErrUnauthenticated) {
@@ -291,7 +291,7 @@ func (s *Server) admit(c *gin.Context) {
 	}
 }
 
-// recover keeps the mishap of one request from ending the kubelet.
+// recover keeps a panic in one request from ending the kubelet.
 func (s *Server) recover(c *gin.Context) {
 	defer func() {
 		cause := recover()
@@ -299,7 +299,7 @@ func (s *Server) recover(c *gin.Context) {
 			return
 		}
 		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-			panic(cause) // the way in which a proxy ends a broken answer
+			panic(cause) // how a proxy ends a broken answer
 		}
 		s.Logger.Error("a request's handler panicked", zap.String("path", c.Request.URL.Path), zap.Any("cause", cause), zap.Stack("stack"))
 		s.refuse(c, http.StatusInternalServerError, errors.New("internal error"))

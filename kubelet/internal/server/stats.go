@@ -18,8 +18,8 @@ import (
 	"kctl/kubelet/internal/node"
 )
 
-// summary answers with what the pods' containers use, as the runtime measures
-// it.
+// summary answers with the usage of the pods' containers, as the runtime
+// measures it.
 func (s *Server) summary(c *gin.Context) {
 	all, ok := s.measure(c)
 	if !ok {
@@ -47,8 +47,8 @@ func (s *Server) summary(c *gin.Context) {
 	s.answer(c, summary)
 }
 
-// cpuAndMemory leaves out all that those did not ask for who want to know little
-// and often.
+// cpuAndMemory leaves out everything else, for clients that ask often and need
+// only these.
 func cpuAndMemory(all *stats.Summary) *stats.Summary {
 	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU, Memory: all.Node.Memory, IO: all.Node.IO, SystemContainers: all.Node.SystemContainers}}
 	little.Pods = make([]stats.PodStats, len(all.Pods))
@@ -72,8 +72,8 @@ func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
 	return newest(all), true
 }
 
-// newest leaves out containers that were started again since, which some runtimes
-// go on to tell of.
+// newest leaves out containers that have been replaced by newer ones, which some
+// runtimes still report.
 func newest(all []*runtimeapi.ContainerStats) []*runtimeapi.ContainerStats {
 	type container struct{ pod, name string }
 	of := func(one *runtimeapi.ContainerStats) container {
@@ -90,8 +90,7 @@ func newest(all []*runtimeapi.ContainerStats) []*runtimeapi.ContainerStats {
 	return slices.DeleteFunc(slices.Clone(all), func(one *runtimeapi.ContainerStats) bool { return last[of(one)] != one })
 }
 
-// rates tell how much of the machine's processors was used between two questions, by
-// whom.
+// rates compute the CPU usage between two requests, for each container.
 type rates struct {
 	mu   sync.Mutex
 	last map[string]reading
@@ -103,7 +102,7 @@ type reading struct {
 	told *uint64
 }
 
-// since is nil at the first time; questions within a second get the same answer.
+// since is nil the first time; requests within a second get the same answer.
 func (r *rates) since(whose string, at time.Time, cpu uint64) *uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +143,7 @@ func addNode(n *stats.NodeStats, u node.Usage) {
 	n.Network = network{at: u.At, interfaces: carriedBy(u.Interfaces)}.stats()
 }
 
-// containerGroup is what the group of a container that is measured tells, if it has one.
+// containerGroup is what the group of a measured container reports, if it has one.
 func (s *Server) containerGroup(of *runtimeapi.ContainerStats) (cgroup.ContainerUsage, bool) {
 	if s.ContainerGroup == nil || ended(of) {
 		return cgroup.ContainerUsage{}, false
@@ -181,8 +180,8 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats, group func(*runtim
 	return summary
 }
 
-// ended says that a container is none that runs: of those the runtime measures only
-// what they wrote.
+// ended says that a container does not run: for such ones the runtime measures only
+// the disk usage.
 func ended(one *runtimeapi.ContainerStats) bool { return one.GetCpu() == nil && one.GetMemory() == nil }
 
 func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
@@ -216,7 +215,7 @@ func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 	return result
 }
 
-// addContainerGroup adds what runtimes need not tell.
+// addContainerGroup adds what runtimes need not report.
 func addContainerGroup(c *stats.ContainerStats, u cgroup.ContainerUsage) {
 	now := metav1.Time{}
 	if c.Memory != nil {
@@ -248,7 +247,7 @@ func sum(a, b *uint64) *uint64 {
 	return &total
 }
 
-// both is nil where one of them is: without a limit there is none of the whole.
+// both is nil if one of them is: if one has no limit, the whole has none.
 func both(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return nil

@@ -25,8 +25,8 @@ import (
 // streams are those that a caller of exec or attach wants.
 type streams struct{ stdin, stdout, stderr, tty bool }
 
-// streamsOf reads them from the query, by the names that API servers give them
-// on this port or by those of the API.
+// streamsOf reads them from the query, by the names that API servers use on
+// this port or by those of the API.
 func streamsOf(query url.Values) (streams, error) {
 	flag := func(names ...string) bool {
 		for _, name := range names {
@@ -127,7 +127,7 @@ func portsOf(query url.Values) ([]int32, error) {
 	return ports, nil
 }
 
-// run runs a command in a container and answers with what it said.
+// run runs a command in a container and answers with its output.
 func (s *Server) run(c *gin.Context) {
 	pod, container := s.containerOf(c)
 	if pod == nil {
@@ -155,8 +155,9 @@ func (s *Server) run(c *gin.Context) {
 	_, _ = c.Writer.Write(append(result.Stdout, result.Stderr...)) // the caller may have gone
 }
 
-// runningContainer is the id of the pod's container by that name: the last that
-// was made, which the machine's clock may not tell if it was set back.
+// runningContainer is the id of the pod's newest container of that name. The
+// creation times may not show which one that is, if the machine's clock was set
+// back.
 func (s *Server) runningContainer(ctx context.Context, pod *core.Pod, container string) (string, error) {
 	containers, err := s.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
 		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
@@ -187,9 +188,9 @@ func (s *Server) readySandbox(ctx context.Context, pod *core.Pod) (string, error
 	return sandboxes[0].GetId(), nil
 }
 
-// stream hands the request on to where the runtime says, once it has said so.
-// What the caller and the runtime speak there (SPDY, WebSocket) is not looked
-// at.
+// stream passes the request on to the address that the runtime returns. It does
+// not look at the protocol between the caller and the runtime (SPDY,
+// WebSocket).
 func (s *Server) stream(c *gin.Context) func(address string, err error) {
 	return func(address string, err error) {
 		if err != nil {
@@ -209,7 +210,7 @@ func (s *Server) stream(c *gin.Context) func(address string, err error) {
 			Transport: s.streams,
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.Out.URL, r.Out.Host = target, target.Host
-				// Who the caller is does not concern the runtime.
+				// The runtime does not need to know who the caller is.
 				r.Out.Header.Del("Authorization")
 			},
 			ErrorLog: zap.NewStdLog(s.Logger),

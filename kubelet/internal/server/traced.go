@@ -7,8 +7,8 @@ import (
 	"kctl/proto/tracing"
 )
 
-// traced makes a span of each request. Nobody is trusted to say what is recorded:
-// who asks is not known yet.
+// traced makes a span of each request. The client can't decide what is recorded,
+// because it is not authenticated yet.
 func traced(tracer *tracing.Tracer, clock clock.PassiveClock) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx, span := tracer.Request(c.Request, c.Request.Method+" "+c.FullPath(), clock.Now(), false)

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// PodUsage is what a pod uses that the runtime does not measure.
+// PodUsage is the part of a pod's usage that the runtime does not measure.
 type PodUsage struct {
 	At           metav1.Time
 	Disk, Inodes uint64 // of volumes, logs and what containers wrote
@@ -27,7 +27,7 @@ type PodUsage struct {
 	Logs         map[string]LogUsage
 }
 
-// VolumeUsage is what a volume uses of the file system that it is on.
+// VolumeUsage is a volume's usage of its file system.
 type VolumeUsage struct {
 	Dir           string
 	Claim         string // of the pod's namespace, by which it has it; "" for its own
@@ -51,9 +51,9 @@ func (s *Server) addStarts(summary *stats.Summary) {
 	}
 }
 
-// addGroups has what pods use counted by their control groups, where they have some: the
-// sandbox is in it, and a limit of the whole. All pods together are a part of the
-// system, as the daemons are.
+// addGroups takes pods' usage from their control groups, if they have some: these
+// include the sandbox, and a limit for the whole pod. All pods together are one of the
+// system containers, as the daemons are.
 func (s *Server) addGroups(summary *stats.Summary) {
 	if s.Groups == nil {
 		return
@@ -82,7 +82,7 @@ func (s *Server) addGroups(summary *stats.Summary) {
 	}
 }
 
-// groupStats keeps of what was measured by containers what a group does not tell.
+// groupStats keeps those of the containers' figures that a group does not have.
 func groupStats(now metav1.Time, usage cgroup.Usage, cpu *stats.CPUStats) (*stats.CPUStats, *stats.MemoryStats) {
 	c, m := stats.CPUStats{Time: now, UsageCoreNanoSeconds: &usage.CPU}, stats.MemoryStats{
 		Time: now, UsageBytes: &usage.Memory, WorkingSetBytes: &usage.WorkingSet, RSSBytes: &usage.RSS,
@@ -98,8 +98,8 @@ func groupStats(now metav1.Time, usage cgroup.Usage, cpu *stats.CPUStats) (*stat
 	return &c, &m
 }
 
-// addPods adds to the pods of a summary what is not the containers': their
-// network, volumes and processes. What nobody can measure is left out.
+// addPods adds to the pods of a summary what is not per container: network,
+// volumes and processes. What can't be measured is left out.
 func (s *Server) addPods(ctx context.Context, summary *stats.Summary, machine node.Usage) {
 	networks := map[string]*stats.NetworkStats{}
 	for _, one := range s.podNetworks(ctx) {
@@ -121,7 +121,7 @@ func (s *Server) addPods(ctx context.Context, summary *stats.Summary, machine no
 	}
 }
 
-// started is when a container did that runs; zero of others.
+// started is when a running container started; zero for others.
 func started(status *core.PodStatus, container string) metav1.Time {
 	for _, list := range [][]core.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
 		at := slices.IndexFunc(list, func(c corev1.ContainerStatus) bool { return c.Name == container })
@@ -169,15 +169,15 @@ func addSwap(a, b *stats.SwapStats) *stats.SwapStats {
 	return &stats.SwapStats{Time: b.Time, SwapAvailableBytes: sum(a.SwapAvailableBytes, b.SwapAvailableBytes), SwapUsageBytes: sum(a.SwapUsageBytes, b.SwapUsageBytes)}
 }
 
-// runtimeStats are about the file systems of images and containers; nil where
-// the runtime does not say.
+// runtimeStats are about the file systems of images and containers; nil if the
+// runtime does not report them.
 func (s *Server) runtimeStats(ctx context.Context) *stats.RuntimeStats {
 	info, err := s.Runtime.ImageFsInfo(ctx)
 	if err != nil {
 		return nil
 	}
 	result := &stats.RuntimeStats{ImageFs: fileSystem(info.GetImageFilesystems())}
-	// A runtime that does not tell them apart has both on one.
+	// A runtime that does not distinguish them has both on one file system.
 	if result.ContainerFs = fileSystem(info.GetContainerFilesystems()); result.ContainerFs == nil {
 		result.ContainerFs = result.ImageFs
 	}

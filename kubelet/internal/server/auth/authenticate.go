@@ -18,7 +18,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// Holds is how long the API server's answers are good.
+// Holds is how long the API server's answers are cached.
 type Holds struct {
 	Token           time.Duration // that somebody is who they are
 	Allowed, Denied time.Duration // that they may do something, or may not
@@ -33,20 +33,20 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// Authentication is which ways of showing who one is are taken. The zero value
-// takes none, so that nobody comes in.
+// Authentication says which kinds of credentials are accepted. The zero value
+// accepts none, so nobody gets in.
 type Authentication struct {
 	// Certificates takes client certificates that the TLS listener verified.
 	Certificates bool
 	// Tokens takes bearer tokens for which the API server vouches.
 	Tokens bool
-	// Anonymous lets those in who show nothing, as system:anonymous.
+	// Anonymous lets clients without credentials in, as system:anonymous.
 	Anonymous bool
-	// Holds is how long a token that was vouched for is good.
+	// Holds is how long the answer about a token is cached.
 	Holds time.Duration
 }
 
-// Authenticator tells who makes a request.
+// Authenticator finds out who makes a request.
 type Authenticator struct {
 	accept Authentication
 	client *rest.Client
@@ -54,7 +54,7 @@ type Authenticator struct {
 	known  *lru.Cache // of token hashes
 }
 
-// tokenAnswer is what the API server said of a token.
+// tokenAnswer is the API server's answer about a token.
 type tokenAnswer struct {
 	user  authenticationv1.UserInfo
 	good  bool
@@ -67,11 +67,11 @@ func NewAuthenticator(accept Authentication, client *rest.Client, clock clock.Pa
 	return &Authenticator{accept: accept, client: client, clock: clock, known: lru.New(keptAnswers)}
 }
 
-// ErrUnauthenticated says that a request does not show who makes it.
+// ErrUnauthenticated says that a request has no valid credentials.
 var ErrUnauthenticated = errors.New("Unauthorized")
 
-// Authenticate returns who makes the request, ErrUnauthenticated, or why that
-// could not be found out.
+// Authenticate returns who makes the request, ErrUnauthenticated, or an error
+// if that could not be found out.
 func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo, error) {
 	if a.accept.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		shown := pki.Client(r.TLS, a.clock.Now())

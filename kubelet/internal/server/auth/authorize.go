@@ -18,7 +18,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// Authorizer tells whether somebody may make a request to the node.
+// Authorizer decides whether a user may make a request to the node.
 type Authorizer struct {
 	always bool
 	node   string
@@ -28,23 +28,23 @@ type Authorizer struct {
 	known  *lru.Cache // of questions
 }
 
-// accessAnswer is what the API server said to a question.
+// accessAnswer is the API server's answer to a review.
 type accessAnswer struct {
 	allowed bool
 	until   time.Time
 }
 
 // NewAuthorizer returns an Authorizer for node that asks the API server behind
-// client, whose answers are good for as long as holds says.
+// client and caches its answers as holds says.
 func NewAuthorizer(node string, client *rest.Client, holds Holds, clock clock.PassiveClock) *Authorizer {
 	return &Authorizer{node: node, holds: holds, client: client, clock: clock, known: lru.New(keptAnswers)}
 }
 
-// AlwaysAllow returns an Authorizer that allows everything to everybody who is
-// authenticated.
+// AlwaysAllow returns an Authorizer that allows everything to every
+// authenticated user.
 func AlwaysAllow() *Authorizer { return &Authorizer{always: true} }
 
-// Denied is an answer of no.
+// Denied is a refusal.
 type Denied struct {
 	User         string
 	Verb         string
@@ -55,8 +55,8 @@ func (d *Denied) Error() string {
 	return fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", d.User, d.Verb, d.Subresources)
 }
 
-// Authorize returns nil if user may make the request, a *Denied if not, or why
-// that could not be found out.
+// Authorize returns nil if user may make the request, a *Denied if not, or an
+// error if that could not be found out.
 func (a *Authorizer) Authorize(ctx context.Context, user authenticationv1.UserInfo, method, path string) error {
 	if a.always {
 		return nil
@@ -116,7 +116,7 @@ func (a *Authorizer) question(user authenticationv1.UserInfo, verb, subresource 
 	return review
 }
 
-// verbOf is get for those who only look. What WebSockets open by GET does
+// verbOf is get for requests that only read. WebSockets opened by GET do
 // something in a container.
 func verbOf(method, path string) string {
 	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
@@ -136,8 +136,8 @@ func verbOf(method, path string) string {
 	return "get"
 }
 
-// subresourcesOf are those of the node by any of which a path may be asked for,
-// the narrowest first.
+// subresourcesOf are the node's subresources any of which gives access to a
+// path, the narrowest first.
 func subresourcesOf(path string) []string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
