@@ -3,6 +3,6 @@
 // inhibitor), and ends pods by priority, each group within its period (Kubernetes
 // docs, "Node Shutdowns", "Graceful node shutdown").
 //
-// The kubelet runs it where its configuration asks for that, asks it whether to
-// admit pods, and does the ending. It never shuts anything down itself.
+// The kubelet runs it if its configuration asks for that, asks it whether to
+// admit pods, and ends the pods for it. It never shuts anything down itself.
 package shutdown

@@ -29,7 +29,7 @@ const (
 // callTimeout bounds each question to logind.
 const callTimeout = 10 * time.Second
 
-// logind is what decides about shutdowns on a machine with systemd.
+// logind manages shutdowns on a machine with systemd.
 type logind struct{ bus *dbus.Conn }
 
 func (l logind) object() dbus.BusObject { return l.bus.Object(logindName, logindPath) }
@@ -41,7 +41,7 @@ func (l logind) property(ctx context.Context, name string) (value dbus.Variant, 
 	return value, err
 }
 
-// delay is how long a shutdown waits for those that ask it to.
+// delay is how long a shutdown waits for inhibitors.
 func (l logind) delay(ctx context.Context) (time.Duration, error) {
 	property, err := l.property(ctx, "InhibitDelayMaxUSec")
 	if err != nil {
@@ -79,7 +79,7 @@ func (l logind) inhibit(ctx context.Context) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "shutdown inhibitor"), nil
 }
 
-// watch hears of shutdowns that begin, and that are called off.
+// watch receives signals about shutdowns that begin or are called off.
 func (l logind) watch() (<-chan *dbus.Signal, error) {
 	signals := make(chan *dbus.Signal, 8)
 	l.bus.Signal(signals)
@@ -90,7 +90,7 @@ func (l logind) watch() (<-chan *dbus.Signal, error) {
 	return signals, nil
 }
 
-// lengthen makes logind wait for at least that long, by a file of its
+// lengthen makes logind wait for at least that long, through a file in its
 // configuration.
 func (l logind) lengthen(ctx context.Context, dir string, least time.Duration) error {
 	seconds := int64((least + time.Second - 1) / time.Second)
@@ -110,7 +110,7 @@ func (l logind) lengthen(ctx context.Context, dir string, least time.Duration) e
 	return nil
 }
 
-// ensure sees to it that logind waits long enough. It reads its configuration
+// ensure makes sure that logind waits long enough. It reads its configuration
 // some time after it was told to.
 func (m *Manager) ensure(ctx context.Context, l logind) error {
 	least := total(m.Periods) + tellWithin

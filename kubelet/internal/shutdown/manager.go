@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// What pods are told that end, or don't begin, because of a shutdown; upstream's
-// words.
+// The messages of pods that end, or don't start, because of a shutdown;
+// upstream's words.
 const (
 	Reason          = "Terminated"
 	Message         = "Pod was terminated in response to imminent node shutdown."
@@ -26,7 +26,7 @@ const (
 	NotReady        = "node is shutting down"
 )
 
-// ConfigDir is where logind looks for files that change its configuration.
+// ConfigDir is logind's directory of configuration files.
 const ConfigDir = "/etc/systemd/logind.conf.d"
 
 // Options are what a Manager works on. All are needed.
@@ -36,12 +36,12 @@ type Options struct {
 	ConfigDir string
 	// Pods are those that may have something running.
 	Pods func() []*core.Pod
-	// End begins to end a pod that gets so many seconds at most, and closes done
-	// when it has ended.
+	// End starts ending a pod with at most the given seconds of grace, and closes
+	// done when it has ended.
 	End func(pod *core.Pod, grace int64, done chan<- struct{})
-	// Told is closed when the API knows how the pods that were ended did.
+	// Told is closed when the API has the final statuses of the ended pods.
 	Told func() <-chan struct{}
-	// Changed is told when a shutdown has begun, and when it is called off.
+	// Changed is called when a shutdown begins, and when it is called off.
 	Changed func()
 	Clock   clock.Clock
 	Logger  *zap.Logger
@@ -66,8 +66,8 @@ func (m *Manager) sleep(ctx context.Context, d time.Duration) error {
 	return backoff.Sleep(ctx, m.Clock, d)
 }
 
-// Run keeps shutdowns waiting, and ends pods when one comes, until ctx ends. Where
-// logind can't be spoken to, it says so and keeps trying.
+// Run delays shutdowns, and ends pods when one comes, until ctx ends. If it can't
+// reach logind, it reports that and keeps trying.
 func (m *Manager) Run(ctx context.Context) error {
 	for failures := 0; ctx.Err() == nil; {
 		held, err := m.session(ctx)
@@ -88,7 +88,7 @@ func (m *Manager) Run(ctx context.Context) error {
 
 var errBusGone = errors.New("the connection to the system's bus broke off")
 
-// session is one connection to the bus: it ends when that does. held says that
+// session is one connection to the bus and ends with it. held says that
 // shutdowns were delayed meanwhile.
 func (m *Manager) session(ctx context.Context) (held bool, err error) {
 	bus, err := m.Connect()
@@ -128,8 +128,8 @@ func (m *Manager) session(ctx context.Context) (held bool, err error) {
 	}
 }
 
-// catchUp learns that a shutdown was called off while nobody listened: the node
-// would take no pods for ever.
+// catchUp learns that a shutdown was called off while nobody listened:
+// otherwise the node would never take pods again.
 func (m *Manager) catchUp(ctx context.Context, l logind) error {
 	if !m.down.Load() {
 		return nil
@@ -179,8 +179,9 @@ func (m *Manager) endAll(ctx context.Context) {
 // shut down before it.
 const tellWithin = 5 * time.Second
 
-// tell waits until what became of the pods is known beyond this machine. Nobody
-// could tell later: to all others they would be running until the node is back.
+// tell waits until the API knows what became of the pods. Later that would be
+// impossible: to everyone else they would seem to be running until the node is
+// back.
 func (m *Manager) tell(ctx context.Context) {
 	timer := m.Clock.NewTimer(tellWithin)
 	defer timer.Stop()

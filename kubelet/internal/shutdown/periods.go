@@ -9,15 +9,16 @@ import (
 	"kctl/proto/core"
 )
 
-// Period is how long pods get of a priority, up to that of the next Period.
+// Period is how long pods of a priority get; it applies up to the priority of the next
+// Period.
 type Period struct {
 	Priority int32
 	Grace    time.Duration
 }
 
-// Periods is what a KubeletConfiguration says: shutdownGracePeriod with
+// Periods come from a KubeletConfiguration: shutdownGracePeriod with
 // shutdownGracePeriodCriticalPods, or shutdownGracePeriodByPodPriority. None
-// means that pods are left to the system's own shutdown.
+// means that the system's own shutdown ends the pods.
 func Periods(all, critical time.Duration, byPriority []Period) ([]Period, error) {
 	if len(byPriority) > 0 {
 		if all != 0 || critical != 0 {
@@ -57,8 +58,8 @@ func total(periods []Period) time.Duration {
 	return sum
 }
 
-// share gives each pod to the period with the highest priority that is not
-// above the pod's own; those below all go first, with the lowest.
+// share assigns each pod to the period with the highest priority that is not
+// above the pod's own; pods below all periods go first, with the lowest.
 func share(periods []Period, pods []*core.Pod) [][]*core.Pod {
 	groups := make([][]*core.Pod, len(periods))
 	for _, pod := range pods {
