@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// killed is the exit code of what was ended by force.
+// killed is the exit code of a killed container.
 const killed = 137
 
 // container is guarded by Runtime.mu; its config never changes.
@@ -30,7 +30,7 @@ type container struct {
 	ended                      chan struct{} // closed when it has ended
 }
 
-// CreateContainer makes a container of an image that is there.
+// CreateContainer makes a container from a present image.
 func (r *Runtime) CreateContainer(ctx context.Context, request *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
 	config := request.GetConfig()
 	if err := r.take(ctx, r.Create); err != nil {
@@ -121,7 +121,7 @@ func (r *Runtime) StopContainer(ctx context.Context, request *runtimeapi.StopCon
 	return &runtimeapi.StopContainerResponse{}, nil
 }
 
-// end is the one way from running to exited. The caller holds r.mu.
+// end is the only way from running to exited. The caller holds r.mu.
 func (r *Runtime) end(c *container, code int32) {
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return
@@ -188,7 +188,7 @@ func (r *Runtime) ListContainers(_ context.Context, request *runtimeapi.ListCont
 	return answer, nil
 }
 
-// ContainerStatus tells how a container is.
+// ContainerStatus returns a container's status.
 func (r *Runtime) ContainerStatus(_ context.Context, request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +232,7 @@ func (r *Runtime) ReopenContainerLog(context.Context, *runtimeapi.ReopenContaine
 	return &runtimeapi.ReopenContainerLogResponse{}, nil
 }
 
-// ExecSync finds that every command succeeds in a container that runs.
+// ExecSync reports success for every command in a running container.
 func (r *Runtime) ExecSync(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

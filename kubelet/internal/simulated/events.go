@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// subscriberBuffer is how many events may wait for one that listens; who is
+// subscriberBuffer is how many events may wait for a listener; one that is
 // further behind is cut off, and lists when it is back.
 const subscriberBuffer = 1000
 
@@ -37,7 +37,7 @@ func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc
 	}
 }
 
-// Disconnect ends all event streams, as a runtime does that is restarted.
+// Disconnect ends all event streams, as the restart of a runtime does.
 func (r *Runtime) Disconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,15 +47,15 @@ func (r *Runtime) Disconnect() {
 	}
 }
 
-// Listeners counts those who are told of events.
+// Listeners counts the listeners to events.
 func (r *Runtime) Listeners() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.subscribers)
 }
 
-// tell is the event of what just happened in a sandbox, with how all in it is
-// by now. The caller holds r.mu.
+// tell sends the event of what just happened in a sandbox, with the state of
+// everything in it. The caller holds r.mu.
 func (r *Runtime) tell(kind runtimeapi.ContainerEventType, id string, s *sandbox) {
 	if len(r.subscribers) == 0 {
 		return

@@ -23,7 +23,7 @@ func (r *Runtime) image(name string) *runtimeapi.Image {
 	return r.images[name]
 }
 
-// PullImage has every image that anybody asks for.
+// PullImage succeeds for every image.
 func (r *Runtime) PullImage(ctx context.Context, request *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	name := request.GetImage().GetImage()
 	if err := r.take(ctx, r.Pull); err != nil {
@@ -36,7 +36,7 @@ func (r *Runtime) PullImage(ctx context.Context, request *runtimeapi.PullImageRe
 	return &runtimeapi.PullImageResponse{ImageRef: id}, nil
 }
 
-// ImageStatus tells what is known of an image.
+// ImageStatus returns what is known about an image.
 func (r *Runtime) ImageStatus(_ context.Context, request *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,19 +23,19 @@ const runtimeName = "simulated"
 // Options are a Runtime's settings. Only Clock has to be given.
 type Options struct {
 	Clock clock.WithDelayedExecution
-	// How long the calls take that cost a real runtime time.
+	// How long those calls take that cost a real runtime time.
 	Sandbox, Create, Start, Stop, Pull time.Duration
 	// Behave says how a container will end; Annotated if nil.
 	Behave func(sandbox *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) Behaviour
 	// Addresses are those of sandboxes: 10.88.0.0/16 if not set.
 	Addresses netip.Prefix
-	// Handlers are the runtime handlers that there are besides the default.
+	// Handlers are the runtime handlers besides the default one.
 	Handlers []string
 	// Root is the directory that image file systems are said to be in: "/" if not set.
 	Root string
-	// Fault, if set, stands between a Connection and the runtime, for tests of what
-	// callers do about a faulty one: it makes the call or not, and what it returns
-	// is what the caller hears. Only calls with one answer pass there.
+	// Fault, if set, intercepts the unary calls of a Connection, for tests of how
+	// callers handle a faulty runtime: it makes the call or not, and its result is
+	// what the caller gets.
 	Fault func(ctx context.Context, method string, call func() error) error
 }
 
@@ -44,7 +44,7 @@ type Behaviour struct {
 	// After is when it ends by itself; zero for never.
 	After    time.Duration
 	ExitCode int32
-	// Stubborn containers don't end when they are asked to, only when killed.
+	// Stubborn containers don't end when asked to, only when killed.
 	Stubborn bool
 }
 
@@ -83,7 +83,7 @@ type Runtime struct {
 	subscribers map[chan *runtimeapi.ContainerEventResponse]bool
 }
 
-// New returns a Runtime that has nothing yet.
+// New returns an empty Runtime.
 func New(o Options) *Runtime {
 	if o.Behave == nil {
 		o.Behave = annotated
@@ -104,7 +104,7 @@ func (r *Runtime) Register(server *grpc.Server) {
 	runtimeapi.RegisterImageServiceServer(server, r)
 }
 
-// Version says who this is.
+// Version returns the runtime's name and version.
 func (r *Runtime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: runtimeName, RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
@@ -120,17 +120,17 @@ func (r *Runtime) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeap
 	return answer, nil
 }
 
-// RuntimeConfig says how control groups would be named.
+// RuntimeConfig returns a cgroup driver.
 func (r *Runtime) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
 }
 
-// UpdateRuntimeConfig takes note of nothing.
+// UpdateRuntimeConfig does nothing.
 func (r *Runtime) UpdateRuntimeConfig(context.Context, *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
 	return &runtimeapi.UpdateRuntimeConfigResponse{}, nil
 }
 
-// take lets a call take its time.
+// take makes a call take its time.
 func (r *Runtime) take(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -146,8 +146,8 @@ func (r *Runtime) take(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// reserve gives a name to what is about to be made: two of one name are
-// refused, as real runtimes refuse them. The caller holds r.mu.
+// reserve reserves the name of something that is about to be made: duplicates
+// are refused, as by real runtimes. The caller holds r.mu.
 func (r *Runtime) reserve(name string) (id string, err error) {
 	if owner, taken := r.names[name]; taken {
 		return "", status.Errorf(codes.Unknown, "failed to reserve name %q: it is reserved for %q", name, owner)

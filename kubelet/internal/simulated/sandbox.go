@@ -55,7 +55,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, request *runtimeapi.RunPodS
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
 }
 
-// address takes the lowest that is free, leaving out the network's own.
+// address takes the lowest free address, leaving out the network's own.
 func (r *Runtime) address() (netip.Addr, error) {
 	for a := r.Addresses.Masked().Addr().Next(); r.Addresses.Contains(a); a = a.Next() {
 		if !r.addresses[a] {
@@ -107,7 +107,7 @@ func (r *Runtime) RemovePodSandbox(_ context.Context, request *runtimeapi.Remove
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
-// PodSandboxStatus tells how a sandbox is.
+// PodSandboxStatus returns a sandbox's status.
 func (r *Runtime) PodSandboxStatus(_ context.Context, request *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
