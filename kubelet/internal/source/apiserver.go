@@ -19,8 +19,8 @@ type APIServer struct {
 	Logger   *zap.Logger
 }
 
-// Run gives the pods to the mux until ctx ends. The state is given anew with each
-// change; pods that did not change are the same objects as before.
+// Run gives the pods to the mux until ctx ends. It gives the whole state with
+// each change; unchanged pods are the same objects as before.
 func (a *APIServer) Run(ctx context.Context, mux *Mux) error {
 	sink := &podSink{ctx: ctx, mux: mux}
 	sink.store = watch.NewStore[*core.Pod](nil)
@@ -36,7 +36,7 @@ type podSink struct {
 	store *watch.Store[*core.Pod]
 }
 
-// Get implements watch.Keeper: a pod of which something can't be read is not gone.
+// Get implements watch.Keeper: a pod that can't be completely read is not gone.
 func (s *podSink) Get(namespace, name string) (*core.Pod, bool) { return s.store.Get(namespace, name) }
 
 func (s *podSink) Replace(pods []*core.Pod) {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// setDefaults fills in what the API server would have: nobody but us does it
-// for pods that never passed there (Kubernetes API, "Pod v1 core").
+// setDefaults fills in the API server's defaults, for pods that never passed
+// through it (Kubernetes API, "Pod v1 core").
 func setDefaults(spec *corev1.PodSpec) {
 	orDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	orDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)

@@ -29,9 +29,9 @@ type File struct {
 	newWatcher func() (*fsnotify.Watcher, error) // fsnotify's own if nil
 }
 
-// Run gives the path's pods to the mux whenever something in it changes, and
-// at least once a period, until ctx ends. A manifest that can't be read leaves
-// the others as they are, and its own pod too, if it was good before.
+// Run gives the path's pods to the mux whenever something in it changes, and at
+// least once a period, until ctx ends. An unreadable manifest leaves the others
+// as they are, and its own pod too, if it was valid before.
 func (f *File) Run(ctx context.Context, mux *Mux) error {
 	var watch manifestWatch
 	defer watch.close()
@@ -40,7 +40,7 @@ func (f *File) Run(ctx context.Context, mux *Mux) error {
 	timer := f.Clock.NewTimer(f.Period)
 	defer timer.Stop()
 	for {
-		// Again each time: the path may have come, or come again, since.
+		// Each time again: the path may have appeared, or reappeared, since.
 		f.watch(&watch)
 		if pods, err := f.read(good, reported); err != nil {
 			f.Logger.Warn("manifests cannot be read", zap.String("path", f.Path), zap.Error(err))
@@ -60,12 +60,12 @@ func (f *File) Run(ctx context.Context, mux *Mux) error {
 	}
 }
 
-// manifestWatch tells of changes of the path. Without a watcher it never does.
+// manifestWatch reports changes of the path. Without a watcher it never does.
 type manifestWatch struct {
 	watcher *fsnotify.Watcher
 	events  chan fsnotify.Event
 	errors  chan error
-	missing string // why there is none, as was said
+	missing string // why there is none, as reported
 }
 
 func (w *manifestWatch) close() {
@@ -74,10 +74,10 @@ func (w *manifestWatch) close() {
 	}
 }
 
-// watch begins to watch the path, if nobody does. Where the kernel has no watch to
-// give, because pods of root have taken all that there are for root, the path is
-// read once a period, and the next time may bring one: a node whose control plane
-// is in manifests must start all the same.
+// watch starts watching the path, unless it is watched. If the kernel has no
+// inotify instance left, because root's pods use all of root's, the path is read
+// once a period, with another attempt each time: a node whose control plane is in
+// manifests must start all the same.
 func (f *File) watch(w *manifestWatch) {
 	err := f.makeWatcher(w)
 	if err == nil {
@@ -109,7 +109,7 @@ func (f *File) makeWatcher(w *manifestWatch) error {
 	return nil
 }
 
-// drain takes what else is there: one reading serves all.
+// drain takes all waiting events: one reading serves them all.
 func drain(events <-chan fsnotify.Event) {
 	for {
 		select {
@@ -120,8 +120,8 @@ func drain(events <-chan fsnotify.Event) {
 	}
 }
 
-// read gives all pods of the path. good has the last good pods of each file,
-// reported its last complaint; both are brought up to date.
+// read returns all pods of the path. good has the last valid pods of each file,
+// reported its last error; both are updated.
 func (f *File) read(good map[string][]*core.Pod, reported map[string]string) ([]*core.Pod, error) {
 	files, err := f.files()
 	if err != nil {
@@ -157,9 +157,9 @@ func (f *File) read(good map[string][]*core.Pod, reported map[string]string) ([]
 	return all, nil
 }
 
-// files are the manifests of the path, in the order of their names. A path
-// that does not exist has none. Hidden files are left out: editors keep theirs
-// beside the manifest they belong to.
+// files are the manifests of the path, in the order of their names. A path that
+// does not exist has none. Hidden files are left out: editors put theirs beside
+// the manifest.
 func (f *File) files() ([]string, error) {
 	info, err := os.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,7 +185,7 @@ func (f *File) files() ([]string, error) {
 }
 
 func (f *File) readFile(path string) ([]*core.Pod, error) {
-	// A pipe put there would otherwise hold us up for ever.
+	// A pipe would otherwise block us for ever.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

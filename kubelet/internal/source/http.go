@@ -25,7 +25,7 @@ type HTTP struct {
 }
 
 // Run gives the URL's pods to the mux once a period until ctx ends. While the
-// URL does not answer, or with nonsense, its pods stay as they were.
+// URL does not answer, or answers with nonsense, its pods stay as they were.
 func (h *HTTP) Run(ctx context.Context, mux *Mux) error {
 	var last []byte
 	failing := ""

@@ -79,7 +79,7 @@ func decodeStrict(data []byte, into any) error {
 	return nil
 }
 
-// origin is where a static pod was read: it goes into its identity.
+// origin is where a static pod was read; it is part of its identity.
 type origin struct {
 	source   string // core.FileSource or core.HTTPSource
 	location string // path or URL
@@ -120,7 +120,7 @@ func complete(pod *core.Pod, o origin) error {
 	pod.Annotations[core.ConfigHashAnnotation] = string(pod.UID)
 	pod.Spec.NodeName = o.nodeName
 	pod.Status = core.PodStatus{Phase: corev1.PodPending}
-	// A static pod stays whatever taints its node has: nobody could move it.
+	// A static pod stays whatever taints its node has, because nobody could move it.
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
 		corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
 	return validateStatic(pod)
@@ -142,7 +142,7 @@ func manifestUID(pod *core.Pod, o origin) (types.UID, error) {
 }
 
 // validateStatic refuses what a pod without an object in the API can't have,
-// and what would make no pod at all.
+// and what is not a valid pod at all.
 func validateStatic(pod *core.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
 		return errors.New("spec.serviceAccountName: static pods may not reference service accounts")
@@ -193,7 +193,7 @@ func validateStatic(pod *core.Pod) error {
 	return nil
 }
 
-// ofTheAPI says that a volume has something that is to be asked of the API.
+// ofTheAPI says that a volume needs something from the API.
 func ofTheAPI(v *corev1.Volume) bool {
 	switch {
 	case v.Secret != nil, v.ConfigMap != nil, v.PersistentVolumeClaim != nil, v.CSI != nil, v.Ephemeral != nil:

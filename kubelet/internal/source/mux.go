@@ -16,7 +16,7 @@ import (
 )
 
 // updateBuffer is how many updates may wait for the sync loop before sources
-// are held up.
+// block.
 const updateBuffer = 64
 
 // Mux merges the states of all sources into one stream of PodUpdates. It is
@@ -30,7 +30,7 @@ type Mux struct {
 	sources map[string]*state
 }
 
-// state is what one source said last.
+// state is the last state of one source.
 type state struct {
 	mu      sync.Mutex // held while the source's updates are sent, to keep their order
 	pods    map[types.UID]known
@@ -54,10 +54,10 @@ func NewMux(clock clock.PassiveClock, logger *zap.Logger) *Mux {
 // must not be changed.
 func (m *Mux) Updates() <-chan core.PodUpdate { return m.updates }
 
-// Set takes the complete state of a source, and sends on what is different.
-// The first time it sends at least one update, so that the receiver knows that
-// it has seen the source. It blocks while the receiver is behind. A pod that
-// the source gives as the very same object as before is taken as unchanged.
+// Set takes the complete state of a source, and sends the differences. The
+// first time it sends at least one update, so that the receiver knows that it
+// has seen the source. It blocks while the receiver is behind. A pod that is
+// the very same object as before counts as unchanged.
 func (m *Mux) Set(ctx context.Context, source string, pods []*core.Pod) {
 	s, first := m.source(source)
 	s.mu.Lock()
@@ -93,9 +93,10 @@ func (m *Mux) send(ctx context.Context, update core.PodUpdate) {
 	}
 }
 
-// distinct leaves out pods of a full name or a UID that another pod of the same
-// source has already: a node can't run both. Files and URLs are read again and
-// again, so that a pod is only told of when it wasn't left out the last time.
+// distinct leaves out pods whose full name or UID another pod of the same
+// source has already: a node can't run both. Files and URLs are read
+// repeatedly, so this is reported only for pods that were not left out the last
+// time.
 func (m *Mux) distinct(s *state, source string, pods []*core.Pod) []*core.Pod {
 	names, uids := make(map[types.NamespacedName]bool, len(pods)), make(map[types.UID]bool, len(pods))
 	distinct, ignored := pods[:0:0], map[identity]bool{}
@@ -116,8 +117,8 @@ func (m *Mux) distinct(s *state, source string, pods []*core.Pod) []*core.Pod {
 	return distinct
 }
 
-// identity is what makes a pod another: manifests can give one UID to pods of
-// different names.
+// identity distinguishes pods: manifests can give one UID to pods of different
+// names.
 type identity struct {
 	name types.NamespacedName
 	uid  types.UID

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Ready tells whether every source was heard once; before that, a pod that is
+// Ready tells whether every source has been heard; before that, a pod that is
 // in none of them may still be wanted. It is used by the sync loop, which adds
 // a source when it has handled its first update. It is safe for concurrent use.
 type Ready struct {
