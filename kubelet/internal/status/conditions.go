@@ -22,7 +22,7 @@ var owned = map[corev1.PodConditionType]bool{
 	corev1.AllContainersRestarting:   true,
 }
 
-// passing are those of them that are there only while something is under way.
+// passing are those of them that exist only while something is under way.
 var passing = map[corev1.PodConditionType]bool{corev1.PodResizePending: true, corev1.PodResizeInProgress: true}
 
 // Previous is what a new status builds on: the last one that was generated,
@@ -114,7 +114,7 @@ func findCondition(conditions []core.PodCondition, t corev1.PodConditionType) *c
 	return nil
 }
 
-// sandboxed says whether there is what containers run in, with its network.
+// sandboxed says whether there is a sandbox with its network.
 func sandboxed(in Input) verdict {
 	const reason = "PodSandboxNotReady"
 	switch {
@@ -130,8 +130,8 @@ func initialized(spec *core.PodSpec, status *core.PodStatus) verdict {
 	if status.Phase == corev1.PodSucceeded {
 		return verdict{ok: true, reason: "PodCompleted"}
 	}
-	// Once a container has run, the pod has been initialised, though its init
-	// containers may have been removed since.
+	// Once a container has run, the pod has been initialised, even if its init
+	// containers have been removed since.
 	for i := range status.ContainerStatuses {
 		if s := &status.ContainerStatuses[i]; s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.Reason != "ContainerStatusUnknown" {
 			return verdict{ok: true}
@@ -178,8 +178,8 @@ func containersReady(spec *core.PodSpec, status *core.PodStatus) verdict {
 	return verdict{ok: true}
 }
 
-// gatesOpen says whether the conditions that the pod's readiness hangs on, and
-// that others write, are true.
+// gatesOpen says whether the conditions that others write and the pod's
+// readiness depends on are true.
 func gatesOpen(spec *core.PodSpec, conditions []core.PodCondition) verdict {
 	var closed []string
 	for _, gate := range spec.ReadinessGates {

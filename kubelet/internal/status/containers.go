@@ -19,8 +19,8 @@ import (
 	"kctl/proto/core"
 )
 
-// exitLost is the exit code of a container whose end nobody saw: that of a
-// process that was killed.
+// exitLost is the exit code of a container whose end was not observed: that of
+// a killed process.
 const exitLost = 137
 
 // containerStatuses gives the status of each of the containers, in their order
@@ -47,7 +47,7 @@ func containerStatuses(in Input, containers []core.Container, previous []core.Co
 	return statuses
 }
 
-// setResources says what a container, once there is one, was granted and has.
+// setResources sets what a container was granted and has, once it exists.
 func setResources(in Input, status, old *core.ContainerStatus) {
 	if in.Resources == nil || status.ContainerID == "" {
 		return
@@ -60,9 +60,9 @@ func setResources(in Input, status, old *core.ContainerStatus) {
 	}
 }
 
-// setPodResources says what the pod as a whole was granted and has (KEP-5419): what
-// it asks for as a whole, or else its containers together, and its overhead. Of one
-// that runs that is what its control group has, and nothing that only its containers
+// setPodResources sets what the pod as a whole was granted and has (KEP-5419): its
+// own requests, or else the sum of its containers', and its overhead. Of one that
+// runs that is what its control group has, and nothing that only its containers
 // have, as ephemeral storage; of others all that was granted.
 func setPodResources(in Input, status *core.PodStatus) {
 	if in.PodResources == nil {
@@ -109,7 +109,7 @@ func ofGroup(pod *core.Pod, list corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
-// nonEmpty is nil for a list with nothing in it: that is what comes back from the API.
+// nonEmpty is nil for an empty list, because that is what the API returns.
 func nonEmpty(list corev1.ResourceList) corev1.ResourceList {
 	if len(list) == 0 {
 		return nil
@@ -126,8 +126,8 @@ func find(statuses []core.ContainerStatus, name string) *core.ContainerStatus {
 	return nil
 }
 
-// observed is what the runtime says of the container or, where it knows
-// nothing of it, what follows from what was said before.
+// observed is the container's status by the runtime or, if that knows nothing
+// about it, by the previous status.
 func observed(in Input, c *core.Container, old *core.ContainerStatus) core.ContainerStatus {
 	newest, before := lastTwo(in.Runtime, c.Name)
 	if newest == nil {
@@ -157,7 +157,7 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 	case before != nil && before.State == runtimestate.StateExited:
 		status.LastTerminationState.Terminated = terminated(before)
 	case old != nil && old.ContainerID == status.ContainerID:
-		// While it waited to be started again, its own end was the last one.
+		// While it waited to be restarted, its own end was its last state.
 		if last := old.LastTerminationState; last.Terminated == nil || !equality.Semantic.DeepEqual(last.Terminated, status.State.Terminated) {
 			status.LastTerminationState = last
 		}
@@ -169,8 +169,8 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 	return status
 }
 
-// volumeMounts are how the container's volumes are mounted: of those that are
-// read-only, whether that goes all the way down (KEP-3857).
+// volumeMounts are how the container's volumes are mounted: for read-only ones,
+// whether recursively (KEP-3857).
 func volumeMounts(in Input, c *core.Container) []corev1.VolumeMountStatus {
 	newest, _ := lastTwo(in.Runtime, c.Name)
 	var mounts []corev1.VolumeMountStatus
@@ -219,7 +219,7 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 		// It ended, and was removed since.
 		return *old.DeepCopy()
 	case old.State.Running != nil || in.Terminal && old.ContainerID != "":
-		// It ran when it was last seen, and is gone without a trace.
+		// It was running when last seen, and is gone without a trace.
 		waiting.LastTerminationState.Terminated = lost(old.ContainerID, "The container could not be located when the pod was deleted.  The container used to be Running")
 		waiting.RestartCount = old.RestartCount + 1
 		return waiting
@@ -230,16 +230,17 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 	}
 }
 
-// through says that c is an init container that ended well, whatever is known of
-// it: others were made after it. Static pods' statuses do not outlive the kubelet,
-// and the runtime's records may be gone.
+// through says that c is an init container that must have succeeded, whatever is
+// known about it, because later ones were created. Static pods' statuses do not
+// outlive the kubelet, and the runtime's records may be gone.
 func through(in Input, c *core.Container) bool {
 	isInit := slices.ContainsFunc(in.Pod.Spec.InitContainers, func(i core.Container) bool { return i.Name == c.Name })
 	return isInit && !core.IsSidecar(c) && podactions.EverInitialized(&in.Pod.Spec, in.Runtime)
 }
 
 // notStarted is why a container waits if nothing went wrong. A pod with init
-// containers says the same also once these are through, as upstream's does.
+// containers reports the same even after these have finished, as upstream's
+// does.
 func notStarted(in Input) *corev1.ContainerStateWaiting {
 	if len(in.Pod.Spec.InitContainers) > 0 {
 		return &corev1.ContainerStateWaiting{Reason: runtimestate.ReasonPodInitializing}
@@ -247,8 +248,8 @@ func notStarted(in Input) *corev1.ContainerStateWaiting {
 	return &corev1.ContainerStateWaiting{Reason: runtimestate.ReasonContainerCreating}
 }
 
-// initDone says that the pod's init containers got as far as the containers after
-// them: each has succeeded, and sidecars run and have started.
+// initDone says that the pod's init containers are done: each has succeeded, and
+// sidecars run and have started.
 func initDone(in Input) bool {
 	return !slices.ContainsFunc(in.Pod.Spec.InitContainers, func(c core.Container) bool {
 		newest, _ := lastTwo(in.Runtime, c.Name)
@@ -262,9 +263,9 @@ func initDone(in Input) bool {
 	})
 }
 
-// explainWaiting lets the reason that the last sync found stand for a container
-// that should run and does not; how it ended becomes its last state. One that is
-// not restarted, having failed to start, waits for nothing.
+// explainWaiting sets the reason that the last sync found for a container that
+// should run and does not; how it ended becomes its last state. One that failed
+// to start and is not restarted does not wait.
 func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 	why, held := in.Waiting[c.Name]
 	if !held || why.Reason == "" || in.Terminal || status.State.Running != nil {
@@ -279,9 +280,9 @@ func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 	status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
 }
 
-// settle gives a container of a pod that has ended a final state: one that ran
-// or would have run is lost, one that was never started, because an init container
-// before it did not end well, keeps waiting for ever.
+// settle gives a container of an ended pod its final state: one that ran or would
+// have run is lost; one that was never started, because an init container before
+// it failed, keeps waiting for ever.
 func settle(in Input, status, old *core.ContainerStatus) {
 	if status.State.Terminated != nil {
 		return
@@ -331,8 +332,8 @@ func lost(id, message string) *corev1.ContainerStateTerminated {
 	}
 }
 
-// apiTime cuts to whole seconds, as the API does, so that a status equals
-// itself after it was there.
+// apiTime truncates to whole seconds, as the API does, so that a status is
+// still equal when it comes back.
 func apiTime(t time.Time) metav1.Time {
 	if t.IsZero() || t.Unix() <= 0 {
 		return metav1.Time{}

@@ -1,7 +1,7 @@
-// Package status says how a pod is, and sees to it that the API knows.
+// Package status computes a pod's status and keeps the API up to date with it.
 //
-// Generate is a pure function from what is desired, what the runtime has and
-// what the probes found to the pod's status in the API: phase (phase.go),
+// Generate is a pure function from the desired state, the state in the runtime
+// and the probes' results to the pod's status in the API: phase (phase.go),
 // conditions (conditions.go), container states (containers.go). The Manager
 // keeps each pod's newest status and sends it as a patch, one under way per
 // pod; it deletes the pod's object when the pod is finished and its deletion

@@ -6,7 +6,7 @@ import (
 	"kctl/proto/core"
 )
 
-// ContainerKind is which of a pod's lists a container is of.
+// ContainerKind is the list of the pod's spec that a container belongs to.
 type ContainerKind int
 
 // The lists of a pod's spec.
@@ -16,9 +16,9 @@ const (
 	EphemeralContainer
 )
 
-// tellEnded tells of the containers that have ended from one status to the next.
-// Ends are known by the containers' ids: an end goes on being told as the last one
-// once its container was started anew.
+// tellEnded reports the containers that have ended between two statuses. Ends are
+// identified by the containers' ids, because an end stays in the status as the
+// last state after the container was restarted.
 func (m *Manager) tellEnded(before, after *core.PodStatus) {
 	if m.options.Ended == nil {
 		return
@@ -44,7 +44,7 @@ func (m *Manager) tellEnded(before, after *core.PodStatus) {
 	}
 }
 
-// inAPI is the status that the API had of the pod when it was last heard of.
+// inAPI is the pod's status in the API, as last seen.
 func (m *Manager) inAPI(pod *core.Pod) *core.PodStatus {
 	if object := m.options.Pods.APIPod(pod); object != nil {
 		return &object.Status
@@ -52,7 +52,7 @@ func (m *Manager) inAPI(pod *core.Pod) *core.PodStatus {
 	return &pod.Status
 }
 
-// ends are those that a container's status tells of.
+// ends are the ends in a container's status.
 func ends(status *core.ContainerStatus) (all []*corev1.ContainerStateTerminated) {
 	for _, how := range []*corev1.ContainerStateTerminated{status.LastTerminationState.Terminated, status.State.Terminated} {
 		if how != nil {

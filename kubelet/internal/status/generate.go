@@ -13,25 +13,25 @@ import (
 	"kctl/proto/core"
 )
 
-// Input is all that a pod's status is made from.
+// Input is everything that a pod's status is made from.
 type Input struct {
 	Pod *core.Pod
-	// Previous is the status that was generated last or, before the first one,
-	// that the API has.
+	// Previous is the last generated status or, before the first one, the API's.
 	Previous *core.PodStatus
 	Runtime  *runtimestate.PodStatus
 	// Waiting is why containers don't run, as the last sync of the pod found it.
 	Waiting map[string]runtimestate.Waiting
-	// Ready and Started are what the probes say of a running container; without
-	// a probe both are true.
+	// Ready and Started are the probes' results for a running container; without a
+	// probe both are true.
 	Ready   func(container string, id runtimestate.ContainerID) bool
 	Started func(container string, id runtimestate.ContainerID) bool
 	// Resources are what a container was granted and what it runs with.
 	Resources func(container string) (granted, actual corev1.ResourceRequirements, known bool)
 	// PodResources are the pod as it was granted and as it runs. May be nil.
 	PodResources func() (granted, actual *core.Pod, known bool)
-	// Resize says what of a change of resources is not done, as the conditions
-	// PodResizePending and PodResizeInProgress; their times don't matter.
+	// Resize says which part of a change of resources is not done, as the
+	// conditions PodResizePending and PodResizeInProgress; their times don't
+	// matter.
 	Resize []core.PodCondition
 	// Terminal says that no container of the pod runs, or will again.
 	Terminal bool
@@ -60,7 +60,7 @@ func Generate(in Input) core.PodStatus {
 
 	shareMessages(&status, len(spec.InitContainers)+len(spec.Containers))
 
-	// A pod that has ended stays so, whatever still comes to light.
+	// A pod that has ended stays so, whatever else is found out.
 	if !Ended(in.Previous.Phase) {
 		status.Phase = phase(spec, &status, in.Terminal, restartOf(in))
 	}
@@ -69,12 +69,12 @@ func Generate(in Input) core.PodStatus {
 	return status
 }
 
-// messagesOfPod bounds, in bytes, what the containers of a pod leave as their
-// termination messages, which they share equally (Kubernetes docs, "Determine the
-// Reason for Pod Failure").
+// messagesOfPod bounds, in bytes, the termination messages of a pod's containers,
+// which share it equally (Kubernetes docs, "Determine the Reason for Pod
+// Failure").
 const messagesOfPod = 12 << 10
 
-// shareMessages leaves the end of the messages that are longer than their share.
+// shareMessages cuts messages that are longer than their share to their end.
 func shareMessages(status *core.PodStatus, containers int) {
 	share := messagesOfPod / max(1, containers)
 	cut := func(ended *corev1.ContainerStateTerminated) {
@@ -95,10 +95,10 @@ func Ended(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
-// unprobed says nothing of whether containers have started and are ready, as
-// upstream's kubelet says nothing of ephemeral ones: they have no probes, and take
-// no traffic (Kubernetes docs, "Debug Running Pods": Ready is False while one runs).
-// Nor may they ask for resources, which is said once there is one.
+// unprobed leaves out whether containers have started and are ready, as upstream's
+// kubelet does for ephemeral ones: they have no probes, and get no traffic
+// (Kubernetes docs, "Debug Running Pods": Ready is False while one runs). They can't
+// request resources either, which their status shows once they exist.
 func unprobed(statuses []core.ContainerStatus) []core.ContainerStatus {
 	for i := range statuses {
 		statuses[i].Started, statuses[i].Ready = nil, false

@@ -10,14 +10,14 @@ import (
 	"kctl/proto/core"
 )
 
-// holdFor is how long a step on the way to something else waits for it: longer
-// than it takes to create and start a container in a sandbox that is there.
+// holdFor is how long an intermediate status waits for the next one: longer
+// than it takes to create and start a container in an existing sandbox.
 const holdFor = 200 * time.Millisecond
 
-// isStep tells whether all that is new of a pod is that it has its sandbox. The
-// kubelet goes on to its containers at that moment, so that the next status
-// mostly follows soon and says this, too: telling the API twice would cost the
-// containers' start more than it tells anybody.
+// isStep tells whether the only news about a pod is that it has its sandbox.
+// The kubelet goes on to its containers at that moment, so the next status
+// usually follows soon and includes this: a separate patch would cost the
+// containers' start more than it is worth.
 func isStep(before, after *core.PodStatus) bool {
 	if before.Phase != corev1.PodPending || after.Phase != corev1.PodPending || after.PodIP == "" {
 		return false
@@ -38,8 +38,8 @@ func withoutSandbox(status core.PodStatus) core.PodStatus {
 	return status
 }
 
-// hold lets the entry's newest status wait if it is but a step, and no longer
-// if it is more than that.
+// hold delays the entry's newest status if it is just a step, and ends the
+// delay if it is more than that.
 func (m *Manager) hold(uid types.UID, e *entry, step bool) {
 	if !step || m.ctx == nil || m.ctx.Err() != nil {
 		e.held = time.Time{}

@@ -53,16 +53,16 @@ type Manager struct {
 	ctx     context.Context
 	sending sync.WaitGroup
 	busy    atomic.Int32 // entries that are being sent
-	// rested is closed when busy becomes zero; nil while nobody waits for that.
+	// rested is closed when busy becomes zero; nil if nobody waits for that.
 	rested chan struct{}
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
 }
 
-// entry is what is known of one pod's status. Versions count what was set, and
-// how often it is to be compared with the API anew; sent is the last version
-// that the API took.
+// entry is what is known about one pod's status. The version grows with each
+// Set, and whenever the status is to be compared with the API again; sent is
+// the last version that the API accepted.
 type entry struct {
 	name          types.NamespacedName
 	status        core.PodStatus
@@ -72,16 +72,16 @@ type entry struct {
 
 	// seen is when the pod was seen first, until it runs; zero then.
 	seen time.Time
-	// starting is until the API was told that all containers run; pulls are those of
-	// images meanwhile.
+	// starting lasts until the API knows that all containers run; pulls are the
+	// image pulls meanwhile.
 	starting bool
 	pulls    []span
-	// changed is since when the API has an older status; zero where it has the newest.
+	// changed is since when the API has an outdated status; zero if it has the newest.
 	changed time.Time
-	// held is until when the newest version waits for the next; zero for not.
+	// held is until when the newest version waits for the next; zero if it does not wait.
 	held time.Time
 
-	// base is the object as the API answered to the last patch.
+	// base is the object as the API returned it for the last patch.
 	base *core.Pod
 	// busy says that a goroutine sends this entry; kick wakes it from a back-off.
 	busy bool
@@ -89,7 +89,7 @@ type entry struct {
 
 	// recorder is nil for a pod that an earlier kubelet started: the relay is over.
 	recorder *relay.Recorder
-	stamps   []relay.Stamp // taken from the recorder, and not yet with the API
+	stamps   []relay.Stamp // taken from the recorder, and not yet sent to the API
 }
 
 // NewManager returns a Manager that sends nothing before Run.
@@ -163,9 +163,9 @@ func (m *Manager) entry(pod *core.Pod) *entry {
 	return e
 }
 
-// Begin says that the pod is started; seen is when this kubelet saw it first. What
-// was said of an earlier one of that UID, which has ended, is not said of this one:
-// a static pod is another after its manifest was taken away and put back.
+// Begin says that the pod is being started; seen is when this kubelet first saw it.
+// The status of an earlier, ended pod with that UID does not carry over: a static
+// pod is a new one after its manifest was removed and put back.
 func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,8 +224,8 @@ func (m *Manager) tellRunning(e *entry, phase corev1.PodPhase) {
 	e.seen = time.Time{}
 }
 
-// Finish says that nothing of the pod is left on the node: once its last
-// status is with the API, and if its deletion was asked for, its object goes.
+// Finish says that nothing of the pod is left on the node: once the API has its
+// last status, its object is deleted, if its deletion was requested.
 func (m *Manager) Finish(pod *core.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,8 +235,8 @@ func (m *Manager) Finish(pod *core.Pod) {
 	m.wake(pod.UID, e)
 }
 
-// Reconcile compares what the API has of the pod with what was set, and sends
-// again what is different.
+// Reconcile compares the pod's status in the API with the one that was set, and
+// sends the differences again.
 func (m *Manager) Reconcile(pod *core.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,7 +245,7 @@ func (m *Manager) Reconcile(pod *core.Pod) {
 		return
 	}
 	if e.version > 0 {
-		e.version++ // a status that is on its way just now may have come before what the API has
+		e.version++ // a status that is just on its way may be older than what the API has
 	}
 	m.wake(pod.UID, e)
 }
@@ -261,7 +261,7 @@ func (m *Manager) Retain(known func(uid types.UID) bool) {
 	}
 }
 
-// wake sees to it that the entry's newest version is on its way.
+// wake makes sure that the entry's newest version is on its way.
 func (m *Manager) wake(uid types.UID, e *entry) {
 	select {
 	case e.kick <- struct{}{}:
@@ -276,7 +276,7 @@ func (m *Manager) wake(uid types.UID, e *entry) {
 	m.sending.Go(func() { m.send(ctx, uid, e) })
 }
 
-// rest says that nothing of the entry is to be sent any more.
+// rest says that nothing of the entry will be sent any more.
 func (m *Manager) rest(e *entry) {
 	e.busy = false
 	if m.busy.Add(-1) == 0 {

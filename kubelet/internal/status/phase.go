@@ -43,8 +43,8 @@ func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.Containe
 //	Failed     all ended, one at least not well, and none will be restarted;
 //	           or an init container failed that is not tried again
 //
-// Whether a container will be restarted is for its own rules and policy to say,
-// and for the pod's policy where it has none. A pod that begins anew is Pending
+// Whether a container will be restarted is decided by its own rules and policy,
+// or by the pod's policy if it has none. A pod that starts over is Pending
 // again.
 func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a anew) corev1.PodPhase {
 	pendingInit, failedInit := false, false

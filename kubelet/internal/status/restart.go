@@ -10,13 +10,13 @@ import (
 	"kctl/proto/core"
 )
 
-// anew says how far a pod is that begins anew because one of its containers has
-// ended so (KEP-5532). Its condition is there from the first time on.
+// anew describes the progress of a pod that starts over because of how one of
+// its containers ended (KEP-5532). Its condition exists from the first time on.
 type anew struct {
 	verdict
 	there bool
 	was   bool      // it was under way when the status was made last
-	since time.Time // when the pod got to its beginning last
+	since time.Time // when the pod last started over
 }
 
 func restartOf(in Input) anew {
@@ -38,8 +38,8 @@ func restartOf(in Input) anew {
 	return a
 }
 
-// forgotten is the status of a container that was removed for the pod to begin
-// anew: it waits for its next run.
+// forgotten is the status of a container that was removed so that the pod can
+// start over: it waits for its next run.
 func forgotten(in Input, waiting core.ContainerStatus, old *core.ContainerStatus) core.ContainerStatus {
 	ended := old.State.Terminated
 	if ended == nil {
@@ -51,7 +51,7 @@ func forgotten(in Input, waiting core.ContainerStatus, old *core.ContainerStatus
 	return waiting
 }
 
-// before tells whether a container waits that ended before the pod began anew.
+// before tells whether a waiting container ended before the pod started over.
 func (a anew) before(status *core.ContainerStatus) bool {
 	ended := status.LastTerminationState.Terminated
 	return a.there && status.State.Waiting != nil && ended != nil && !ended.FinishedAt.IsZero() && !ended.FinishedAt.After(a.since)

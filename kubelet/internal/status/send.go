@@ -26,8 +26,8 @@ import (
 
 // API is where statuses go.
 type API interface {
-	// PatchStatus applies a strategic merge patch to the pod's status, and
-	// returns the pod as it is then.
+	// PatchStatus applies a strategic merge patch to the pod's status, and returns
+	// the resulting pod.
 	PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, stamps []relay.Stamp) (*core.Pod, error)
 	// Delete removes the object at once, if it still has that UID.
 	Delete(ctx context.Context, pod types.NamespacedName, uid types.UID) error
@@ -59,7 +59,7 @@ const sendTimeout = 30 * time.Second
 
 var sendRetry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.2}
 
-// send brings the entry's newest version to the API, again until it is there.
+// send sends the entry's newest version to the API, retrying until it is there.
 // There is one send at a time for an entry.
 func (m *Manager) send(ctx context.Context, uid types.UID, e *entry) {
 	failures := 0
@@ -81,7 +81,7 @@ func (m *Manager) send(ctx context.Context, uid types.UID, e *entry) {
 	}
 }
 
-// pause waits, or less if something new is to be sent.
+// pause waits, but less if there is something new to send.
 func (m *Manager) pause(ctx context.Context, e *entry, d time.Duration) {
 	select {
 	case <-e.kick: // what woke this round
@@ -107,8 +107,8 @@ type work struct {
 	stamps  []relay.Stamp
 }
 
-// nextWork decides what is to be done for the entry; if nothing, it is not
-// busy any more.
+// nextWork decides what to do for the entry; if nothing, the entry is no longer
+// busy.
 func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +137,8 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 	return w, true
 }
 
-// object is what stands for the pod in the API: the newer of what the watch
-// brought and what the last patch returned.
+// object is the pod's object in the API: the newer of what the watch brought
+// and what the last patch returned.
 func (m *Manager) object(uid types.UID, e *entry) *core.Pod {
 	pod, ok := m.options.Pods.ByUID(uid)
 	if !ok {
@@ -176,9 +176,9 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	defer m.mu.Unlock()
 	switch {
 	case apierrors.IsNotFound(err):
-		// The object is gone: nobody waits for this status. Where another has its
-		// name there is a conflict, but so there may be where many write to it:
-		// that is tried again, until the watch says that the object is gone.
+		// The object is gone: nobody waits for this status. If another object has its
+		// name, there is a conflict; but there may also be one if many write to it,
+		// so that is tried again until the watch says that the object is gone.
 		e.sent = max(e.sent, w.version)
 		e.deleted = w.own
 		return nil
@@ -208,9 +208,10 @@ func nameOf(pod *core.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// merged is the status to have in the API: ours, with the conditions that
-// others wrote since, never a way back from an ended phase, and no such phase
-// while a container runs: others take it for the end, and give its room away.
+// merged is the status for the API: ours, with the conditions that others wrote
+// since. It never goes back from an ended phase, and has no such phase while a
+// container runs: others would take that for the end, and give the pod's room
+// away.
 func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 	early := Ended(status.Phase) && !Ended(api.Phase) && Runs(&status)
 	if early {
@@ -228,7 +229,7 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 		conditions = append(conditions, ours)
 	}
 	for _, theirs := range api.Conditions {
-		// What is passing was ours, and is over.
+		// Passing conditions are ours, and are over.
 		if findCondition(status.Conditions, theirs.Type) == nil && !passing[theirs.Type] {
 			conditions = append(conditions, theirs)
 		}
@@ -246,7 +247,7 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 	return status
 }
 
-// Runs says that a container of the pod does.
+// Runs says that a container of the pod runs.
 func Runs(status *core.PodStatus) bool {
 	for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
 		if slices.ContainsFunc(list, func(s core.ContainerStatus) bool { return s.State.Running != nil }) {
@@ -264,8 +265,8 @@ func sameConditions(a, b []core.PodCondition) bool {
 	})
 }
 
-// patchOf is the difference between the object's status and the given one, as
-// a strategic merge patch that only applies to that very object.
+// patchOf is the difference between the object's status and the given one, as a
+// strategic merge patch that applies only to that very object.
 func patchOf(object *core.Pod, status *core.PodStatus) ([]byte, error) {
 	before, err := json.Marshal(core.Pod{Status: object.Status})
 	if err != nil {

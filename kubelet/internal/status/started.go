@@ -9,19 +9,19 @@ import (
 	"kctl/proto/core"
 )
 
-// Start is that of a pod all of whose containers have come to run, as the API was told.
+// Start is the start of a pod, complete when the API knows that all its containers run.
 type Start struct {
 	Pod  *core.Pod
 	Took time.Duration // since the pod was created
-	// Excused is how much of it was spent with pulling images and in init containers,
-	// which the startup latency SLI of SIG Scalability leaves out.
+	// Excused is the part of it spent pulling images and in init containers, which
+	// the startup latency SLI of SIG Scalability leaves out.
 	Excused time.Duration
 }
 
 // span is from when to when something took.
 type span struct{ from, to time.Time }
 
-// Pulled notes how long an image of a pod was pulled, which may have failed.
+// Pulled notes the duration of a pull for a pod, successful or not.
 func (m *Manager) Pulled(pod types.UID, from, to time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -30,7 +30,7 @@ func (m *Manager) Pulled(pod types.UID, from, to time.Time) {
 	}
 }
 
-// tellSent tells of what the API has taken.
+// tellSent reports what the API has accepted.
 func (m *Manager) tellSent(e *entry, w work) {
 	now := m.options.Clock.Now()
 	if m.options.Sent != nil && !e.changed.IsZero() {
