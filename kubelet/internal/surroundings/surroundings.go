@@ -24,7 +24,7 @@ import (
 // byNamespace is the index of services.
 const byNamespace = "namespace"
 
-// Surroundings are known as far as the API server has told them.
+// Surroundings are the services and runtime classes, as far as known from the API server.
 type Surroundings struct {
 	services     *watch.Store[*corev1.Service]
 	classes      *watch.Store[*nodev1.RuntimeClass]
@@ -33,7 +33,7 @@ type Surroundings struct {
 	servicesRead <-chan struct{}
 }
 
-// New returns the surroundings; nothing is known until Run runs.
+// New returns empty Surroundings; Run fills them.
 func New(client *rest.Client, clock clock.Clock, logger *zap.Logger) *Surroundings {
 	s := &Surroundings{
 		services: watch.NewStore(map[string]watch.IndexFunc[*corev1.Service]{
@@ -63,7 +63,7 @@ func (s *Surroundings) Services(namespace string) []*corev1.Service {
 }
 
 // WaitServices waits until the services have been read once: a container that
-// is started before would not see those that are there.
+// is started earlier would not see existing ones.
 func (s *Surroundings) WaitServices(ctx context.Context) error {
 	select {
 	case <-s.servicesRead:
