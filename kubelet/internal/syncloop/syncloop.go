@@ -21,23 +21,23 @@ import (
 	"kctl/proto/core"
 )
 
-// Handler does what has to be done about pods. All calls come from the loop's
+// Handler handles what happens to pods. All calls come from the loop's
 // goroutine.
 type Handler interface {
-	// HandlePodAdditions takes pods that are new to the node.
+	// HandlePodAdditions handles pods that are new to the node.
 	HandlePodAdditions(pods []*core.Pod)
-	// HandlePodUpdates takes changes of what is desired, deletions among them.
+	// HandlePodUpdates handles changes of the desired state, including deletions.
 	HandlePodUpdates(pods []*core.Pod)
-	// HandlePodRemoves takes pods that their source has no more.
+	// HandlePodRemoves handles pods that their source no longer has.
 	HandlePodRemoves(pods []*core.Pod)
-	// HandlePodReconcile takes pods whose status, and nothing else, was changed in
-	// the API.
+	// HandlePodReconcile handles pods of which only the status has changed in the
+	// API.
 	HandlePodReconcile(pods []*core.Pod)
-	// HandlePodSyncs looks at the pods again; those it does not know it ignores.
+	// HandlePodSyncs looks at the pods again; it ignores unknown ones.
 	HandlePodSyncs(uids ...types.UID)
 	// HandleDue looks at the pods whose time has come.
 	HandleDue()
-	// HandlePodCleanups sees to what is left of pods that are gone.
+	// HandlePodCleanups cleans up what is left of pods that are gone.
 	HandlePodCleanups(ctx context.Context)
 }
 
@@ -45,12 +45,12 @@ type Handler interface {
 type Options struct {
 	Updates   <-chan core.PodUpdate
 	Lifecycle <-chan pleg.Event
-	// Probes has the UIDs of pods of which a probe found something new.
+	// Probes has the UIDs of pods with new probe results.
 	Probes  <-chan types.UID
 	Handler Handler
-	// Heard is told of each source whose update was handled.
+	// Heard is called for each source whose update was handled.
 	Heard func(source string)
-	// RuntimeError says why the runtime can't be worked with now, or nil.
+	// RuntimeError says why the runtime can't be used now, or nil.
 	RuntimeError func() error
 	Clock        clock.WithTicker
 	Logger       *zap.Logger
@@ -68,7 +68,7 @@ var pause = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second
 // Loop routes until its context ends.
 type Loop struct {
 	Options
-	round atomic.Pointer[time.Time] // start of the present round; its age must not follow the machine's clock when that is set
+	round atomic.Pointer[time.Time] // start of the current round, by a monotonic clock
 	wake  chan struct{}
 }
 
@@ -92,8 +92,8 @@ func (l *Loop) Healthy() error {
 	return nil
 }
 
-// Run routes until ctx ends. While the runtime can't be worked with it holds
-// everything back, looking again after longer and longer pauses.
+// Run routes until ctx ends. While the runtime can't be used it holds
+// everything back, checking again after longer and longer pauses.
 func (l *Loop) Run(ctx context.Context) error {
 	syncTicker := l.Clock.NewTicker(syncPeriod)
 	defer syncTicker.Stop()
@@ -119,7 +119,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Wake makes a loop that waits for the runtime look at it again now.
+// Wake makes a loop that waits for the runtime check it again now.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -167,7 +167,7 @@ func (l *Loop) handle(update core.PodUpdate) {
 	case core.ADD:
 		l.Handler.HandlePodAdditions(update.Pods)
 	case core.UPDATE, core.DELETE:
-		// Deletion is graceful: the pod is there until it has ended.
+		// Deletion is graceful: the pod exists until it has ended.
 		l.Handler.HandlePodUpdates(update.Pods)
 	case core.REMOVE:
 		l.Handler.HandlePodRemoves(update.Pods)
