@@ -4,8 +4,8 @@
 //
 // The pod runtime asks it for a pod's range when it makes the pod's sandbox, as
 // often as it likes; the kubelet gives a range back when the pod has ended. A
-// range is written down beside the pod's volumes, in the file and the form that
-// upstream's kubelet uses, before anybody hears of it, so that a kubelet that
-// starts anew knows which are taken. It never looks at the runtime, and never
-// changes the owner of a file: volumes are mapped when they are mounted.
+// range is recorded beside the pod's volumes, in upstream's file and format,
+// before it is returned, so that a restarted kubelet knows which ranges are
+// taken. It never looks at the runtime, and never changes the owner of a file:
+// volumes are mapped when they are mounted.
 package userns

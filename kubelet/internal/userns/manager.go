@@ -38,7 +38,7 @@ type Manager struct {
 	next  int64 // where to look for a free range first
 }
 
-// New returns a Manager that knows the ranges that were given out before.
+// New returns a Manager that knows the ranges that were assigned before.
 func New(o Options) (*Manager, error) {
 	m := &Manager{Options: o, taken: map[types.UID]Range{}, next: o.IDs.First}
 	entries, err := os.ReadDir(o.PodsDir)
@@ -51,7 +51,7 @@ func New(o Options) (*Manager, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNotADirectory):
 		case err != nil:
-			// Of reaches the file again, and fails, if the pod is still wanted.
+			// If the pod is still wanted, Of reads the file again, and fails.
 			o.Logger.Warn("the ids of a pod's user namespace can't be read", zap.String("uid", string(uid)), zap.Error(err))
 		default:
 			m.taken[uid] = given
@@ -60,7 +60,7 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Of are the ids of a pod, which are its own until Release.
+// Of returns a pod's ids, which belong to it until Release.
 func (m *Manager) Of(uid types.UID) (Range, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,8 +81,9 @@ func (m *Manager) Of(uid types.UID) (Range, error) {
 	return free, nil
 }
 
-// free finds a range that nobody has, first behind the one that was given out
-// last: what a pod leaves behind is not soon another's.
+// free finds a free range, looking first after the one that was assigned last,
+// so that a range is not soon reused and a pod's remains don't soon belong to
+// another.
 func (m *Manager) free() (Range, error) {
 	places := m.IDs.Count / m.PerPod
 	start := (m.next - m.IDs.First) / m.PerPod
@@ -165,7 +166,7 @@ func read(path string) (Range, error) {
 }
 
 // write makes the file in one step: a kubelet that is killed meanwhile has
-// given nothing out, or all of it.
+// assigned either nothing or the whole range.
 func write(path string, given Range) error {
 	one := []mapping{{HostID: uint32(given.First), Length: uint32(given.Count)}}
 	content, err := json.Marshal(record{UIDMappings: one, GIDMappings: one})

@@ -15,8 +15,8 @@ const (
 	// block is what every range is a multiple of, in size and place, so that ids
 	// of two pods, or of a pod and the host, differ by more than their last part.
 	block = 1 << 16
-	// last is behind the ids that pods may have: the kernel has no use for the
-	// very last one, and nothing is said with the rest of its block.
+	// last is the end of the ids for pods: the kernel does not use the very last
+	// id, so its whole block is left out.
 	last = 1<<32 - block
 
 	// owner is whose subordinate ids the administrator gives to pods.
@@ -34,10 +34,9 @@ func (r Range) end() int64 { return r.First + r.Count }
 
 func (r Range) overlaps(o Range) bool { return r.First < o.end() && o.First < r.end() }
 
-// Configured are the ids that the administrator set aside for pods: those that
-// getsubids says are the subordinate ids of the user kubelet. Where there is no
-// such user or no such program, pods get any but the host's own, the first
-// 65,536.
+// Configured are the ids that the administrator set aside for pods: the
+// subordinate ids of the user kubelet, as getsubids reports them. Without that
+// user or program, pods get any ids except the host's own, the first 65,536.
 func Configured(ctx context.Context) (Range, error) {
 	if _, err := user.Lookup(owner); err != nil {
 		var unknown user.UnknownUserError
@@ -81,8 +80,7 @@ func getsubids(ctx context.Context, program string, arguments ...string) (Range,
 	return r, nil
 }
 
-// parse reads what getsubids prints, "0: kubelet 65536 7208960": one range and
-// no more.
+// parse reads getsubids' output, "0: kubelet 65536 7208960": exactly one range.
 func parse(out string) (Range, error) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 1 {
@@ -103,7 +101,7 @@ func parse(out string) (Range, error) {
 	return Range{First: int64(first), Count: int64(count)}, nil
 }
 
-// Check tells what is wrong with a range for maxPods pods of perPod ids each
+// Check returns what is wrong with a range for maxPods pods of perPod ids each
 // (Kubernetes docs, "User Namespaces").
 func (r Range) Check(perPod, maxPods int64) error {
 	switch {
