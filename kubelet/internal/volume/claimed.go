@@ -17,7 +17,7 @@ import (
 )
 
 // makeClaimed sets up the persistent volume that is bound to the claim of a pod's
-// volume. Errors are upstream's, which tell the one from the other by what failed.
+// volume. Errors are in upstream's words, which depend on what failed.
 func (m *Manager) makeClaimed(ctx context.Context, pod *core.Pod, spec *corev1.Volume) (*volume, error) {
 	found, err := claim.Find(ctx, m.config.Objects, pod, spec)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *Manager) hasOther(uid types.UID, name string) bool {
 	return false
 }
 
-// claimDir is where a pod's claimed volume is mounted; "" where it is not, or is a
+// claimDir is where a pod's claimed volume is mounted; "" if it is not, or is a
 // path of the host.
 func (m *Manager) claimDir(uid types.UID, name string) string {
 	m.mu.Lock()
@@ -116,10 +116,10 @@ func (m *Manager) claimDir(uid types.UID, name string) string {
 	return p.mounted[name].path
 }
 
-// Claimed is a claim whose volume is mounted in a directory of a pod's.
+// Claimed is a claim whose volume is mounted in a directory of a pod.
 type Claimed struct{ Namespace, Name, Dir string }
 
-// Claimed are all claims that are, each once.
+// Claimed returns all such claims, each once.
 func (m *Manager) Claimed() []Claimed {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package volume makes the volumes of pods on the node: it mounts them before
 // the pod's containers are created, keeps those with content from the API up to
-// date, and takes them away when the pod has ended.
+// date, and removes them when the pod has ended.
 //
 // The way through the room: Check (is everything the pod asks for supported) →
 // Manager.Mount (all volumes of a pod, side by side) → Manager.Mounts (what one
@@ -14,8 +14,8 @@
 //	volumes/kubernetes.io~KIND/NAME       a volume; of one that is claimed the persistent one's name
 //	volume-subpaths/NAME/CONTAINER/INDEX  a subPath, bound
 //
-// Nothing else is remembered: what is mounted is read from the kernel, and a
-// volume with content is complete when its ..data is there.
+// There is no other record: what is mounted is read from the kernel, and a
+// volume with content is complete when its ..data exists.
 //
 // Admission calls Check; the pod workers call the rest. The room never reads
 // the API except through Objects, never decides about a pod, and records no

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// expand replaces each $(NAME) by the variable's value, and $$ by $. Other
-// than in a command, a variable that is not there is an error: the path would
-// be another one than the user meant.
+// expand replaces each $(NAME) by the variable's value, and $$ by $. Unlike in
+// a command, an unknown variable is an error: the path would not be the one
+// that the user meant.
 func expand(text string, variables map[string]string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -25,8 +25,8 @@ import (
 // their fields in the API.
 var supportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "persistentVolumeClaim", "projected", "secret"}
 
-// Check tells why the pod's volumes can not be made, naming the first that
-// asks for something that is not supported.
+// Check says why the pod's volumes cannot be made, naming the first that needs
+// something unsupported.
 func Check(pod *core.Pod) error {
 	for i := range pod.Spec.Volumes {
 		if err := check(&pod.Spec.Volumes[i]); err != nil {
@@ -64,8 +64,8 @@ func check(volume *corev1.Volume) error {
 	return fmt.Errorf("volumes of the kind %s are not supported, only %s", kind, strings.Join(supportedKinds, ", "))
 }
 
-// checkContainer looks at the ways of mounting. RecursiveReadOnly is the pod
-// runtime's to look at: it depends on the container runtime.
+// checkContainer checks the mount options. The pod runtime checks
+// RecursiveReadOnly, which depends on the container runtime.
 func checkContainer(container *core.Container) error {
 	if len(container.VolumeDevices) > 0 {
 		return errors.New("volumeDevices are not supported")
@@ -78,7 +78,7 @@ func checkContainer(container *core.Container) error {
 	return nil
 }
 
-// kindOf is the name of the field that is set of the source of a pod's volume, or of
+// kindOf is the name of the field that is set in the source of a pod's volume, or of
 // a persistent one.
 func kindOf[Source corev1.VolumeSource | corev1.PersistentVolumeSource](of Source) string {
 	source := reflect.ValueOf(of)
@@ -131,7 +131,7 @@ func hasContent(kind string) bool {
 func (m *Manager) setUp(ctx context.Context, pod *core.Pod, volume *corev1.Volume, kind, dir string) error {
 	switch kind {
 	case "image":
-		return nil // it is got and mounted with each container
+		return nil // it is pulled and mounted with each container
 	case "hostPath":
 		return hostpath.SetUp(volume.HostPath)
 	case "emptyDir":

@@ -26,18 +26,18 @@ import (
 // which the pod's events say what is missing, and the next sync tries again.
 const mountTimeout = 123 * time.Second
 
-// attemptTimeout bounds how long the API is waited for when a pod can do
-// without its answer.
+// attemptTimeout bounds the wait for the API when a pod can do without its
+// answer.
 const attemptTimeout = 5 * time.Second
 
-// Objects reads what volumes are filled from.
+// Objects reads the contents of volumes.
 type Objects interface {
 	projected.Objects
 	claim.Objects
-	// Register and Unregister tell whose objects to keep at hand.
+	// Register and Unregister say whose objects to keep cached.
 	Register(pod *core.Pod)
 	Unregister(uid types.UID)
-	// Prefetch asks for all that the pod refers to, side by side.
+	// Prefetch reads everything that the pod refers to, in parallel.
 	Prefetch(ctx context.Context, pod *core.Pod)
 }
 
@@ -50,15 +50,15 @@ type Config struct {
 	// Allocatable is what the node has for pods: the value of limits that a
 	// container does not set, and the bound of volumes in memory. May be nil.
 	Allocatable func() corev1.ResourceList
-	// Labels are the node's, by which persistent volumes are of it.
+	// Labels are the node's, which decide about the node affinity of persistent volumes.
 	Labels func() map[string]string
-	// Warn is told what people should know of volumes that were made all the same.
+	// Warn receives messages for people about volumes that were made nevertheless.
 	Warn func(pod *core.Pod, reason, message string)
-	// Failed hears that mounted volumes keep older content than they should
-	// because the newer one can't be written. May be nil.
+	// Failed is called when mounted volumes keep outdated content because the new
+	// one can't be written. May be nil.
 	Failed func(pod *core.Pod, err error)
-	// Observe hears of each volume that was made or taken away, or could not be: by
-	// upstream's names of the plugin and of what was done. May be nil.
+	// Observe is called for each volume that was made or removed, or could not be,
+	// with upstream's names of the plugin and the operation. May be nil.
 	Observe func(plugin, operation string, took time.Duration, err error)
 }
 
@@ -70,15 +70,15 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*podVolumes
-	held map[string]chan struct{} // persistent volumes, by name: who puts the one token there may mount
+	held map[string]chan struct{} // persistent volumes, by name: the goroutine that put the token there may mount
 }
 
 // podVolumes is one pod's volumes as far as this Manager made them.
 type podVolumes struct {
-	// lock holds one token: who put it there may work on the pod's volumes.
+	// lock holds one token: the goroutine that put it there may work on the pod's volumes.
 	lock chan struct{}
-	// stale says that the contents could not be brought up to date when that was tried
-	// last; it is the lock's holder's.
+	// stale says that the last attempt to update the contents failed; the holder of
+	// lock owns it.
 	stale bool
 
 	// The rest is guarded by Manager.mu.
@@ -117,7 +117,7 @@ func (m *Manager) podDir(uid types.UID) string {
 	return podfiles.PodDir(m.config.RootDir, uid)
 }
 
-// volumeDir is where the volume is; empty for kinds that are elsewhere.
+// volumeDir is the volume's directory; empty for kinds that are elsewhere.
 func (m *Manager) volumeDir(uid types.UID, kind, name string) string {
 	directory, ok := directoryNames[kind]
 	if !ok {
@@ -134,10 +134,9 @@ func (m *Manager) Dir(uid types.UID, volume *corev1.Volume) string {
 	return m.volumeDir(uid, kindOf(volume.VolumeSource), volume.Name)
 }
 
-// Mount makes all of the pod's volumes that its containers mount, and returns when they are ready. It is
-// meant to be called whenever the pod is synced: when nothing is left to do it
-// costs nothing. Content that a volume has already is never a reason to fail
-// because there is no newer one: Run sees to that.
+// Mount makes all of the pod's volumes that its containers mount, and returns when they are ready. Call
+// it whenever the pod is synced: it costs nothing if there is nothing to do. If a volume already has
+// content, failing to get newer content is not an error here; Run handles that.
 func (m *Manager) Mount(ctx context.Context, pod *core.Pod) error {
 	if m.ready(pod) {
 		return nil
@@ -202,9 +201,9 @@ func (p *podVolumes) take(ctx context.Context) error {
 
 func (p *podVolumes) give() { <-p.lock }
 
-// mountAll makes what is not made yet, side by side, and asks for the objects
-// that only containers need meanwhile. Volumes that are there already are left
-// to the next refresh, which is due at once if the pod has changed.
+// mountAll makes the missing volumes in parallel, and meanwhile reads the
+// objects that only containers need. Existing volumes are left to the next
+// refresh, which is due at once if the pod has changed.
 func (m *Manager) mountAll(ctx context.Context, p *podVolumes, pod *core.Pod) error {
 	volumes := used(pod)
 	errs := make([]error, len(volumes))
@@ -260,8 +259,8 @@ func (m *Manager) mountOne(ctx context.Context, p *podVolumes, pod *core.Pod, sp
 	return nil
 }
 
-// Count is how many volumes there should be and how many there are, by upstream's
-// names of their plugins.
+// Count returns how many volumes there should be and how many there are, by
+// upstream's names of their plugins.
 func (m *Manager) Count() (desired, actual map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,7 +281,7 @@ func (m *Manager) Count() (desired, actual map[string]int) {
 	return desired, actual
 }
 
-// make sets up a volume. Where it can't, what it returns tells as much as is known.
+// make sets up a volume. If it fails, the result contains as much as is known.
 func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume) (*volume, error) {
 	if claim.Name(pod, spec) != "" {
 		return m.makeClaimed(ctx, pod, spec)
@@ -324,9 +323,8 @@ func (m *Manager) makeOwn(ctx context.Context, pod *core.Pod, spec *corev1.Volum
 	return nil
 }
 
-// makeDirectories makes dir and what is above it, up to the pod's directory,
-// which is closed to everybody else: containers come to their volumes by
-// mounts.
+// makeDirectories makes dir and its parents up to the pod's directory, which
+// only root can enter: containers reach their volumes through mounts.
 func makeDirectories(podDir, dir string) error {
 	if err := os.MkdirAll(podDir, 0o750); err != nil {
 		return err

@@ -48,7 +48,7 @@ func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Con
 	return mounts, nil
 }
 
-// mounting is one container that gets its pod's volumes.
+// mounting is the mounting of a pod's volumes into one container.
 type mounting struct {
 	pod       *core.Pod
 	volumes   *podVolumes
@@ -112,8 +112,8 @@ func (m *Manager) share(pod *core.Pod, made *podruntime.Mount) error {
 	return mount.Share(made.HostPath)
 }
 
-// subPathOf is the path inside the volume, cleared of everything that could
-// lead out of it by its text alone.
+// subPathOf is the path inside the volume, cleaned of everything that could
+// lead out of it textually.
 func subPathOf(spec *corev1.VolumeMount, variables map[string]string) (string, error) {
 	subPath := spec.SubPath
 	if spec.SubPathExpr != "" {

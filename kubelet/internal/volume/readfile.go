@@ -14,9 +14,9 @@ import (
 // maxFile bounds what is read of a file that a pod wrote.
 const maxFile = 1 << 20
 
-// ReadFile is a file of one of the pod's directories of its own (emptyDir).
-// Whatever the pod has linked there, it is never one from elsewhere. Mount must
-// have returned before.
+// ReadFile reads a file in one of the pod's own directories (emptyDir).
+// Whatever links the pod has made there, it never reads a file from elsewhere.
+// Mount must have returned before.
 func (m *Manager) ReadFile(pod *core.Pod, volume, path string) ([]byte, error) {
 	for i := range pod.Spec.Volumes {
 		if v := &pod.Spec.Volumes[i]; v.Name == volume && v.EmptyDir == nil {

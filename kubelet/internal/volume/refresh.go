@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// refreshTick is how often the pods are looked at for one that is due.
+	// refreshTick is how often to look for pods that are due.
 	refreshTick = 2 * time.Second
-	// refreshPeriod is the most that a pod's content is behind the API's.
+	// refreshPeriod is the most that a pod's content may be behind the API's.
 	refreshPeriod = 55 * time.Second
 	// refreshRetry is when a refresh that failed is tried again.
 	refreshRetry = 10 * time.Second
@@ -39,7 +39,7 @@ func nextRefresh() time.Duration {
 	return refreshPeriod - time.Duration(rand.Int64N(int64(refreshPeriod/4)))
 }
 
-// refreshable tells whether any of the pod's volumes may change its content.
+// refreshable tells whether the content of any of the pod's volumes may change.
 func refreshable(pod *core.Pod) bool {
 	return slices.ContainsFunc(used(pod), func(v *corev1.Volume) bool { return hasContent(kindOf(v.VolumeSource)) })
 }
@@ -60,7 +60,7 @@ func isAway(err error) bool {
 	return answered.Status().Code >= 500 || apierrors.ReasonForError(err) == metav1.StatusReasonTooManyRequests
 }
 
-// isDisk tells whether a file could not be made or changed.
+// isDisk tells whether err is about a file that could not be written.
 func isDisk(err error) bool {
 	var file *fs.PathError
 	var link *os.LinkError
@@ -108,8 +108,8 @@ func (m *Manager) due() []*podVolumes {
 	return due
 }
 
-// refresh brings all contents of one pod up to date. Volumes that were never
-// mounted are Mount's.
+// refresh updates all contents of one pod. It leaves volumes that were never
+// mounted to Mount.
 func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a directory that is removed with all that is in it. Pods wrote what is
-// in it and nest as deep as they like, while os.RemoveAll holds a file open for every level:
-// what is below maxDepth is moved up first.
+// tree is a directory that is being removed with everything in it. Pods may have nested
+// directories arbitrarily deep, and os.RemoveAll holds a file open for every level: what is
+// below maxDepth is moved up first.
 type tree struct {
 	top   *os.File
 	moved int // subtrees so far
@@ -21,8 +21,8 @@ type tree struct {
 
 const maxDepth = 100
 
-// removeAll removes dir with all that is in it; that it is not there is fine.
-// What can't be removed does not keep what lies beside it.
+// removeAll removes dir with everything in it; it is fine if dir does not
+// exist. If something can't be removed, its siblings still are.
 func removeAll(dir string) error {
 	if err := unix.Unlink(dir); err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
@@ -42,8 +42,8 @@ func removeAll(dir string) error {
 func (t *tree) empty(dir *os.File, depth int) error {
 	var first error
 	for {
-		// From the beginning: what was removed since can make the rest of a
-		// listing wrong, and what was moved up is to be listed.
+		// From the beginning: removals can make the rest of a listing wrong, and what
+		// was moved up must be listed.
 		if _, err := dir.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -92,9 +92,10 @@ func (t *tree) remove(dir *os.File, name string, depth int) error {
 	return nil
 }
 
-// openHere opens a directory on which nothing is mounted: what is, is not the
-// pod's, and would be gone for good. All that mounts is unmounted before; this is
-// for what nobody thought of. Kernels before 5.6 know no such way to open.
+// openHere opens a directory unless something is mounted on it, because that
+// would not be the pod's, and would be lost for good. Everything is unmounted
+// before; this guards against oversights. Kernels before 5.6 can't open like
+// this.
 func openHere(at int, name string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_DIRECTORY | unix.O_CLOEXEC
 	for {
@@ -109,7 +110,7 @@ func openHere(at int, name string) (int, error) {
 	}
 }
 
-// moveUp moves a directory to the top, under a name that nothing there has.
+// moveUp moves a directory to the top, under an unused name.
 func (t *tree) moveUp(fd int, name string) error {
 	for {
 		t.moved++

@@ -14,9 +14,9 @@ import (
 )
 
 // bindSubPath makes what is at subPath in the volume appear at target, and
-// returns target. What containers put into the volume, symlinks above all, can
-// never make it anything outside of the volume: the kernel resolves the path,
-// beneath the volume, once, and what it found is bound by its open file.
+// returns target. Nothing that containers put into the volume, such as
+// symlinks, can make it anything outside the volume: the kernel resolves the
+// path beneath the volume once, and the result is bound through its open file.
 func bindSubPath(volume, subPath, target string) (string, error) {
 	if err := makeSubPath(volume, subPath); err != nil {
 		return "", err
@@ -30,8 +30,8 @@ func bindSubPath(volume, subPath, target string) (string, error) {
 	if err := unix.Fstat(int(file.Fd()), &source); err != nil {
 		return "", fmt.Errorf("looking at %q: %w", subPath, err)
 	}
-	// A container that starts again finds what it had, unless that has become
-	// something else, as the files of a config map do with each version.
+	// A restarted container gets what it had, unless that has been replaced, as
+	// the files of a config map are with each version.
 	var present unix.Stat_t
 	if err := unix.Stat(target, &present); err == nil && present.Dev == source.Dev && present.Ino == source.Ino {
 		return target, nil
@@ -48,7 +48,7 @@ func makeTarget(target string, directory bool) error {
 	if err := mount.UnmountBelow(target); err != nil {
 		return err
 	}
-	// Not RemoveAll: should anything be in it after all, it is not ours.
+	// Not RemoveAll: if there is anything in it after all, it is not ours.
 	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing an earlier mount point: %w", err)
 	}
@@ -65,8 +65,8 @@ func makeTarget(target string, directory bool) error {
 	return file.Close()
 }
 
-// makeSubPath makes the directories of subPath that are not there, open to the
-// same users as the volume itself.
+// makeSubPath makes the missing directories of subPath, accessible to the same
+// users as the volume itself.
 func makeSubPath(volume, subPath string) error {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
@@ -111,8 +111,8 @@ func openBeneath(volume, subPath string) (*os.File, error) {
 		resolve = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 	}
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
-	// The kernel asks to try again when something was renamed meanwhile; who
-	// goes on renaming does so to get out.
+	// The kernel asks to try again if something was renamed meanwhile; renaming
+	// that never stops is an attempt to break out.
 	const attempts = 16
 	for range attempts {
 		fd, err := unix.Openat2(int(base.Fd()), subPath, how)

@@ -14,10 +14,10 @@ import (
 	"kctl/kubelet/internal/volume/mount"
 )
 
-// Unmount takes the pod's volumes away, with all that is in those that live
-// only as long as the pod. None of the pod's containers may be left. It works
-// for pods of an earlier kubelet too, and does nothing for those without
-// volumes. If it fails it can be called again.
+// Unmount removes the pod's volumes, and the contents of those that live only
+// as long as the pod. None of the pod's containers may be left. It works for
+// pods of an earlier kubelet too, and does nothing for those without volumes.
+// If it fails it can be called again.
 func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	if p := m.leave(uid); p != nil {
 		if err := p.take(ctx); err != nil {
@@ -52,8 +52,8 @@ func (m *Manager) forget(uid types.UID) {
 	delete(m.pods, uid)
 }
 
-// remove removes dir, once nothing is mounted at or below it: what is mounted
-// there is somebody else's.
+// remove removes dir, provided that nothing is mounted at or below it: that
+// would belong to somebody else.
 func remove(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -83,7 +83,7 @@ func (m *Manager) Pods() ([]types.UID, error) {
 	return pods, nil
 }
 
-// RemovePodDir takes away the pod's volumes and everything else below its
+// RemovePodDir removes the pod's volumes and everything else below its
 // directory.
 func (m *Manager) RemovePodDir(ctx context.Context, uid types.UID) error {
 	if uid == "" || filepath.Base(string(uid)) != string(uid) || uid == "." || uid == ".." {

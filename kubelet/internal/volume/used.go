@@ -6,8 +6,8 @@ import (
 	"kctl/proto/core"
 )
 
-// used are the pod's volumes that some container mounts. No others are made, as upstream
-// makes none: a pod runs without what only its specification names.
+// used are the pod's volumes that some container mounts. No others are made, as
+// upstream: a pod runs without volumes that no container uses.
 func used(pod *core.Pod) []*corev1.Volume {
 	mounted := map[string]bool{}
 	note := func(mounts []corev1.VolumeMount) {

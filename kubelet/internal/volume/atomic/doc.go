@@ -1,5 +1,5 @@
 // Package atomic writes a set of files into a directory in one step, so that
-// whoever reads there sees either all of the old files or all of the new ones.
+// readers see either all of the old files or all of the new ones.
 //
 // The layout is the one that containers know from upstream:
 //

@@ -23,9 +23,9 @@ type File struct {
 // Payload is a directory's whole content: slash-separated relative paths.
 type Payload map[string]File
 
-// Validate tells what is wrong with the payload's paths: a path must be
-// relative, stay inside the directory, and not take the names that the writer
-// keeps for itself (all that begin with "..").
+// Validate returns what is wrong with the payload's paths: a path must be
+// relative, stay inside the directory, and not use the writer's own names (all
+// that begin with "..").
 func (p Payload) Validate() error {
 	for path := range p {
 		if err := validatePath(path); err != nil {

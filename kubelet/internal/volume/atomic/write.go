@@ -26,16 +26,16 @@ type Options struct {
 	Now time.Time
 }
 
-// Complete tells whether a payload was once written to dir to its end.
+// Complete tells whether a payload was ever completely written to dir.
 func Complete(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, dataName))
 	return err == nil
 }
 
-// Write makes payload the content of dir, which must exist. It touches nothing
-// when it already is, and tells whether it wrote. After an error the old
-// content is still in place; what a writing that was cut short left behind is
-// removed by the next.
+// Write makes payload the content of dir, which must exist. If it already is,
+// Write touches nothing; it returns whether it wrote. After an error the old
+// content is still in place; the next Write removes what an interrupted one
+// left behind.
 func Write(dir string, payload Payload, o Options) (wrote bool, err error) {
 	if err := payload.Validate(); err != nil {
 		return false, err
@@ -103,7 +103,7 @@ func fileMode(file File, o Options) os.FileMode {
 	return mode
 }
 
-// writeVersion writes payload to a new directory of dir that nobody looks at
+// writeVersion writes payload to a new directory in dir that nothing refers to
 // yet, and returns its name.
 func writeVersion(dir string, payload Payload, o Options) (version string, err error) {
 	full, err := os.MkdirTemp(dir, o.Now.UTC().Format(".."+timeLayout))
@@ -126,8 +126,8 @@ func writeVersion(dir string, payload Payload, o Options) (version string, err e
 	return filepath.Base(full), nil
 }
 
-// ownDirectory opens a directory to the containers' users, whatever the
-// kubelet's umask is.
+// ownDirectory makes a directory accessible to the containers' users, whatever
+// the kubelet's umask is.
 func ownDirectory(path string, o Options) error {
 	mode := os.FileMode(0o755)
 	if o.Group != nil {
@@ -175,7 +175,7 @@ func writeFile(root, path string, file File, o Options) error {
 	return os.Chmod(full, fileMode(file, o))
 }
 
-// publish is the moment at which version takes effect.
+// publish makes version take effect.
 func publish(dir, version string) error {
 	next := filepath.Join(dir, newDataName)
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
 // Package claim finds the persistent volumes that pods have claimed, and says why
-// one can't be used: in upstream's words, which people look for.
+// one can't be used, in upstream's words, which people search for.
 //
 // Package volume calls it, and mounts what was found. It never mounts anything,
 // never binds a claim to a volume, and keeps nothing.
@@ -25,10 +25,10 @@ type Objects interface {
 	PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 }
 
-// protection keeps a claim that was deleted for as long as a pod has it.
+// protection keeps a deleted claim as long as a pod uses it.
 const protection = "kubernetes.io/pvc-protection"
 
-// Name is the claim that a pod's volume is by; "" for volumes that are by none.
+// Name is the claim of a pod's volume; "" for volumes without one.
 func Name(pod *core.Pod, volume *corev1.Volume) string {
 	switch {
 	case volume.PersistentVolumeClaim != nil:
@@ -79,8 +79,8 @@ func bound(ctx context.Context, objects Objects, namespace, name string) (*corev
 	return claim, nil
 }
 
-// volumeOf is the volume that the claim names, if that names the claim as well:
-// what a claim says is only its owner's word.
+// volumeOf is the volume that the claim names, if the volume names the claim as
+// well: a claim alone is only its owner's assertion.
 func volumeOf(ctx context.Context, objects Objects, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	name := claim.Spec.VolumeName
 	found, err := objects.PersistentVolume(ctx, name)
@@ -97,7 +97,7 @@ func volumeOf(ctx context.Context, objects Objects, claim *corev1.PersistentVolu
 	return found, nil
 }
 
-// CheckNode tells why the volume can't be used on a node with these labels.
+// CheckNode says why the volume can't be used on a node with these labels.
 func CheckNode(volume *corev1.PersistentVolume, labels map[string]string) error {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return nil
@@ -120,7 +120,7 @@ func MountOptions(volume *corev1.PersistentVolume) []string {
 	return volume.Spec.MountOptions
 }
 
-// OncePod says that only one pod may have the volume at a time.
+// OncePod says that only one pod may use the volume at a time.
 func OncePod(volume *corev1.PersistentVolume) bool {
 	return slices.Equal(volume.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod})
 }

@@ -2,7 +2,7 @@
 // node's disk or in its memory.
 //
 // Package volume calls it. It never looks at what a pod puts there, and never
-// removes it: that is done for all of a pod's volumes at once.
+// removes it: that happens for all of a pod's volumes at once.
 package emptydir
 
 import (
@@ -15,7 +15,7 @@ import (
 	"kctl/proto/core"
 )
 
-// defaultMode opens the directory to whatever users the pod's containers have.
+// defaultMode makes the directory accessible to all users of the pod's containers.
 const defaultMode = 0o777
 
 // Unsupported names a medium that is not supported; "" if it is.
@@ -27,8 +27,8 @@ func Unsupported(source *corev1.EmptyDirVolumeSource) string {
 	return string(source.Medium)
 }
 
-// SetUp makes dir the source's directory; it may be one already. The pod's
-// fsGroup owns it, and what is made in it.
+// SetUp sets up dir for the source; it may be set up already. The pod's fsGroup
+// owns it, and what is made in it.
 func SetUp(dir string, pod *core.Pod, source *corev1.EmptyDirVolumeSource, allocatable corev1.ResourceList) error {
 	if medium := Unsupported(source); medium != "" {
 		return fmt.Errorf("emptyDir: the medium %s is not supported", medium)

@@ -1,8 +1,8 @@
-// Package hostpath checks, and where asked for makes, the paths of the host
-// that pods mount.
+// Package hostpath checks, and makes if asked to, the paths of the host that
+// pods mount.
 //
-// Package volume calls it. It never removes anything: what is on the host is
-// not the pod's.
+// Package volume calls it. It never removes anything: the host's files are not
+// the pod's.
 package hostpath
 
 import (
@@ -35,8 +35,8 @@ func SetUp(source *corev1.HostPathVolumeSource) error {
 	return check(source.Path, want.is, want.name)
 }
 
-// check says in upstream's words that the path is something else than it should be,
-// and what.
+// check says in upstream's words if the path is not what it should be, and what it
+// is.
 func check(path string, is func(fs.FileMode) bool, want string) error {
 	info, err := os.Stat(path)
 	if err == nil && is(info.Mode()) {

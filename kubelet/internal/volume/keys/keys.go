@@ -1,5 +1,5 @@
 // Package keys turns the keys of a config map or a secret into the files of a
-// volume, by the items, modes and owners that the volume asks for.
+// volume, with the items, modes and owners that the volume asks for.
 //
 // The kinds of volume with such content call it. It is pure.
 package keys
@@ -42,7 +42,7 @@ func (d Defaults) File(data []byte, mode *int32, user *int64) atomic.File {
 	return file
 }
 
-// Source is an object with keys, and what of it is wanted.
+// Source is an object with keys, and the wanted part of it.
 type Source struct {
 	What     string // "config", "secret": for errors
 	Values   map[string][]byte

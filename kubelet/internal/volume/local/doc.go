@@ -1,6 +1,6 @@
-// Package local makes the directories of the node that are persistent volumes
-// appear in pods' own directories, and gives them to the pods' group.
+// Package local mounts those of the node's directories that are persistent
+// volumes into pods' own directories, and gives them to the pods' group.
 //
-// Package volume calls it. It never makes or removes anything in what is mounted,
-// and knows no block devices.
+// Package volume calls it. It never makes or removes anything in them, and does
+// not support block devices.
 package local

@@ -20,18 +20,18 @@ type Volume struct {
 	Options  []string // to mount with
 	// Pods is the directory of all pods', below which the source may be mounted already.
 	Pods string
-	// Warn is told what people should know.
+	// Warn receives messages for people.
 	Warn func(reason, message string)
 }
 
-// flags are the options that are a mount's own, not its file system's.
+// flags are the options of the mount itself, not of its file system.
 var flags = map[string]uintptr{
 	"": 0, "bind": 0, "rw": 0, "defaults": 0, "ro": unix.MS_RDONLY, "nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC,
 	"noatime": unix.MS_NOATIME, "nodiratime": unix.MS_NODIRATIME,
 }
 
-// SetUp mounts the source on dir, where it may be already. The pod's fsGroup gets
-// all that is in it before, unless another pod has it, too.
+// SetUp mounts the source on dir, unless it is already. Before that, the pod's
+// fsGroup gets everything in it, unless another pod uses it, too.
 func (v Volume) SetUp(ctx context.Context, pod *core.Pod, dir string) error {
 	var wanted uintptr
 	if v.ReadOnly {
@@ -80,7 +80,7 @@ func (v Volume) mount(ctx context.Context, pod *core.Pod, dir string) error {
 		case err != nil:
 			return err
 		case !shared:
-			// By the clone, in which nothing else is mounted.
+			// Through the clone, in which nothing else is mounted.
 			err = give(ctx, fmt.Sprintf("/proc/self/fd/%d/.", tree.Fd()), group)
 		case int(is.Gid) != group:
 			v.Warn("AlreadyMountedVolume", fmt.Sprintf("The requested fsGroup is %d, but the volume %s has GID %d. The volume may not be shareable.", group, v.Name, is.Gid))

@@ -13,14 +13,14 @@ import (
 	"kctl/proto/core"
 )
 
-// What the group may do with files and, besides, with directories, in which what
-// is made belongs to the group as well.
+// What the group may do with files and, in addition, with directories, in which
+// new files belong to the group as well.
 const (
 	fileMode      = fs.FileMode(0o660)
 	directoryMode = fileMode | 0o110 | fs.ModeSetgid
 )
 
-// group is the pod's that has to be given the volume; ok is false where there is none.
+// group is the pod's group that must be given the volume; ok is false if there is none.
 func (v Volume) group(pod *core.Pod, is *unix.Stat_t) (group int, ok bool) {
 	security := pod.Spec.SecurityContext
 	if security == nil || security.FSGroup == nil || v.ReadOnly {
@@ -33,9 +33,9 @@ func (v Volume) group(pod *core.Pod, is *unix.Stat_t) (group int, ok bool) {
 	return group, !has || policy == nil || *policy != corev1.FSGroupChangeOnRootMismatch
 }
 
-// give makes a directory and all that is in it the group's: the directory last, so
-// that it tells whether all is done. Whoever wrote in it may have made links there;
-// those lead nowhere else.
+// give gives a directory and everything in it to the group: the directory last, so
+// that its owner shows whether all is done. Links that somebody made in it are not
+// followed.
 func give(ctx context.Context, dir string, group int) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func (g gift) all(ctx context.Context, name string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil
 	}
-	// With the bits that the kernel takes from what gets another group.
+	// Including the bits that the kernel clears when the group changes.
 	return g.root.Chmod(name, info.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)|mode)
 }
 

@@ -1,8 +1,7 @@
-// Package mount is the little of mount(2) that volumes need: tmpfs, bind
-// mounts of an open file, and taking away everything that is mounted below a
-// pod's directory.
+// Package mount is the part of mount(2) that volumes need: tmpfs, bind mounts
+// of an open file, and unmounting everything below a pod's directory.
 //
-// Only package volume and its kinds call it. It makes no directory, and keeps
-// no list of its own: the kernel's is the truth, so that a kubelet that starts
-// anew finds what the last one mounted.
+// Only package volume and its kinds call it. It makes no directories, and keeps
+// no list of its own: only the kernel's counts, so that a restarted kubelet
+// finds what the last one mounted.
 package mount

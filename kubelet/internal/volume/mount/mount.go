@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tmpfs mounts a file system in memory on dir, which anybody may write, unless
-// one is there already. limit bounds its size in bytes; zero is half of the
-// machine's memory, the kernel's own bound.
+// Tmpfs mounts a world-writable file system in memory on dir, unless there is
+// one already. limit bounds its size in bytes; zero means half of the machine's
+// memory, the kernel's own bound.
 func Tmpfs(dir string, limit int64) error {
 	mounted, err := IsTmpfs(dir)
 	if err != nil || mounted {
@@ -25,8 +25,8 @@ func Tmpfs(dir string, limit int64) error {
 	if limit > 0 {
 		options += ",size=" + strconv.FormatInt(limit, 10)
 	}
-	// What is in memory must not reach a disk by way of swap where the kernel
-	// can promise it (6.4 and newer).
+	// Its content must not reach a disk through swap, if the kernel can guarantee
+	// that (6.4 and newer).
 	err = unix.Mount("tmpfs", dir, "tmpfs", 0, options+",noswap")
 	if errors.Is(err, unix.EINVAL) {
 		err = unix.Mount("tmpfs", dir, "tmpfs", 0, options)
@@ -37,8 +37,8 @@ func Tmpfs(dir string, limit int64) error {
 	return nil
 }
 
-// IsTmpfs tells whether a tmpfs of its own is mounted on dir. A directory that
-// lies in a tmpfs is not.
+// IsTmpfs tells whether a tmpfs is mounted on dir itself. A directory inside a
+// tmpfs does not count.
 func IsTmpfs(dir string) (bool, error) {
 	var file unix.Statfs_t
 	if err := unix.Statfs(dir, &file); err != nil {
@@ -57,11 +57,11 @@ func IsTmpfs(dir string) (bool, error) {
 	return here.Dev != above.Dev, nil
 }
 
-// Bind makes what file is open on appear at target too, without what is mounted
-// below it, as upstream's kubelet does: copies of the machine's mounts would keep
-// their mount points busy, those of other pods' networks among them, which could then
-// not end. That it goes by the open file, not by a path, is what
-// makes it safe against whoever renames things meanwhile.
+// Bind makes what file is open on appear at target too, without what is mounted below
+// it, as upstream's kubelet does: copies of the machine's mounts would keep their
+// mount points busy, including those of other pods' networks, which could then not be
+// removed. It uses the open file, not a path, which makes it safe against renames
+// meanwhile.
 func Bind(file *os.File, target string) error {
 	source := "/proc/self/fd/" + strconv.Itoa(int(file.Fd()))
 	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
@@ -70,8 +70,8 @@ func Bind(file *os.File, target string) error {
 	return nil
 }
 
-// Clone is what file is open on as a mount of its own that is nowhere yet, without
-// what is mounted below it. It goes when it is closed, unless Move has put it somewhere.
+// Clone returns what file is open on as a detached mount of its own, without what is
+// mounted below it. Closing it removes it, unless Move has attached it.
 func Clone(file *os.File) (*os.File, error) {
 	fd, err := unix.OpenTree(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -80,7 +80,7 @@ func Clone(file *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), file.Name()), nil
 }
 
-// Move puts a clone on target.
+// Move attaches a clone at target.
 func Move(clone *os.File, target string) error {
 	if err := unix.MoveMount(int(clone.Fd()), "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mounting %s on %s: %w", clone.Name(), target, err)
@@ -88,14 +88,13 @@ func Move(clone *os.File, target string) error {
 	return nil
 }
 
-// Restrict has the mount on target refuse what the flags say (MS_RDONLY, MS_NOSUID, …),
-// besides what it refuses already.
+// Restrict adds restrictions (MS_RDONLY, MS_NOSUID, …) to the mount on target.
 func Restrict(target string, flags uintptr) error {
 	var is unix.Statfs_t
 	if err := unix.Statfs(target, &is); err != nil {
 		return fmt.Errorf("looking at the mount on %s: %w", target, err)
 	}
-	// The kernel tells them by the same numbers.
+	// The kernel reports them with the same numbers.
 	const kept = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME
 	has := uintptr(is.Flags) & kept
 	if has&flags == flags {
@@ -107,8 +106,8 @@ func Restrict(target string, flags uintptr) error {
 	return nil
 }
 
-// Unmount takes away what is mounted on target, even while it is in use; that
-// nothing is mounted there is fine.
+// Unmount unmounts what is mounted on target, even while it is in use; it is
+// fine if nothing is mounted there.
 func Unmount(target string) error {
 	err := unix.Unmount(target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
@@ -120,7 +119,7 @@ func Unmount(target string) error {
 // Below lists the mount points at and below dir, the innermost and newest
 // first: the order in which to unmount them.
 func Below(dir string) ([]string, error) {
-	// The kernel names them by the way that has no links in it.
+	// The kernel names them by paths without links.
 	above, err := filepath.EvalSymlinks(filepath.Dir(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -174,11 +173,11 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// UnmountBelow takes away everything that is mounted at and below dir, and
-// fails if something still is. What else the same file systems are mounted on
-// keeps what is mounted in it.
+// UnmountBelow unmounts everything at and below dir, and fails if something
+// still is mounted. Other mounts of the same file systems keep what is mounted
+// in them.
 func UnmountBelow(dir string) error {
-	// A mount may hide another that shows only once it is gone, therefore more
+	// A mount may hide another that shows only once the first is gone, hence more
 	// than one round.
 	const rounds = 4
 	var errs error
@@ -202,9 +201,9 @@ func UnmountBelow(dir string) error {
 	return errors.Join(fmt.Errorf("still mounted: %s", strings.Join(points, ", ")), errs)
 }
 
-// part makes mounts strangers to what they were bound from. Where that is shared,
-// as all of a machine's mounts are under systemd, what is unmounted in the one is
-// unmounted in the other as well: below a bind mount of the host's /, the host's /proc.
+// part makes mounts independent of what they were bound from. If that is shared, as all
+// mounts are under systemd, unmounting something in one would unmount it in the other
+// as well: below a bind mount of the host's /, that would be the host's /proc.
 func part(points []string) error {
 	var errs error
 	for _, point := range points {

@@ -28,7 +28,7 @@ type Objects interface {
 // defaultTokenSeconds is the life of tokens whose source names none.
 const defaultTokenSeconds = 60 * 60
 
-// privateMode is for secrets of a pod's own that have an owner to read them.
+// privateMode is for private files that have an owner who can read them.
 const privateMode int32 = 0o600
 
 // Unsupported names the kind of a source that is not supported; "" if it is.
@@ -41,8 +41,8 @@ func Unsupported(source *corev1.VolumeProjection) string {
 	return ""
 }
 
-// Payload is the content of all sources, which are asked for side by side. Of
-// two sources with one path the later wins.
+// Payload is the content of all sources, which are read in parallel. If two
+// sources have the same path, the later one wins.
 func Payload(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ProjectedVolumeSource, allocatable corev1.ResourceList) (atomic.Payload, error) {
 	v := volume{objects: objects, pod: pod, allocatable: allocatable, defaults: keys.NewDefaults(source.DefaultMode, source.DefaultUser)}
 	payloads := make([]atomic.Payload, len(source.Sources))
@@ -105,8 +105,7 @@ func token(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.S
 	return atomic.Payload{source.Path: private(pod, d.File([]byte(value), nil, source.User))}, nil
 }
 
-// private is a file that is nobody's business but the user's or the group's it
-// belongs to.
+// private is a file that only its user or group may read.
 func private(pod *core.Pod, file atomic.File) atomic.File {
 	if file.User == nil {
 		file.User = commonUser(pod)

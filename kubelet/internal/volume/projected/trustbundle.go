@@ -57,8 +57,8 @@ func selectBundles(ctx context.Context, get TrustBundles, source *corev1.Cluster
 	return get.TrustBundlesOf(ctx, *source.SignerName, selector)
 }
 
-// certificates are the blocks of all bundles, each once, in an order that does
-// not depend on that of the bundles: the file changes only when they do.
+// certificates are the blocks of all bundles, each once, in an order that is
+// independent of the bundles' order: the file changes only when they do.
 // Comments and headers are left out.
 func certificates(bundles []string) []byte {
 	var blocks [][]byte
