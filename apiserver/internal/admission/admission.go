@@ -35,22 +35,22 @@ type Attributes struct {
 	Object core.Object
 	// OldObject is the stored one: nil on Create.
 	OldObject core.Object
-	// Connecting is what a Connect asks for (PodExecOptions), if it is known.
+	// Connecting are the options of a Connect (PodExecOptions), if known.
 	Connecting runtime.Object
 	// Options are the CreateOptions, UpdateOptions or DeleteOptions.
 	Options runtime.Object
 	DryRun  bool
 	User    *request.User // nil in the server's own loops
-	// Default fills what a changed object leaves out; may be nil.
+	// Default fills in what a changed object leaves out; may be nil.
 	Default func(obj core.Object)
 	// FieldTracker knows how objects of the resource are merged; may be nil.
 	FieldTracker *managedfields.Tracker
-	// Rounds is kept by the Chain, and used by plugins that change objects in
-	// the users' name.
+	// Rounds is maintained by the Chain, and used by plugins that change objects
+	// on users' behalf.
 	Rounds Rounds
 }
 
-// Kind is the kind of the object that the request brings, or of the one that it
+// Kind is the kind of the object in the request, or of the one that the request
 // is about.
 func (a *Attributes) Kind() schema.GroupVersionKind {
 	for _, obj := range []runtime.Object{a.Object, a.OldObject, a.Connecting} {
@@ -65,13 +65,13 @@ func (a *Attributes) Kind() schema.GroupVersionKind {
 }
 
 // Plugin is one admission plugin. It implements Mutator, Validator or both. Its
-// name is for those who put the chain together (plugins).
+// name is known to those who build the chain (package plugins).
 type Plugin interface {
 	Handles(op Operation) bool
 }
 
-// Mutator changes or refuses the object. Errors that are not a status error
-// are answered as 403 Forbidden with the plugin's words.
+// Mutator changes or refuses the object. Errors other than status errors are
+// answered as 403 Forbidden with the plugin's message.
 type Mutator interface {
 	Plugin
 	Admit(ctx context.Context, a *Attributes) error
@@ -87,7 +87,7 @@ type Validator interface {
 type Chain struct {
 	mutators             []Mutator
 	validators           []Validator
-	mutating, validating *phase // nil where nobody measures
+	mutating, validating *phase // nil if not measured
 	meter                *Meter
 	names                struct{ mutators, validators []string }
 }
@@ -97,7 +97,7 @@ func NewChain(plugins ...Plugin) *Chain {
 	return (&Chain{}).With(plugins...)
 }
 
-// With returns the chain with more plugins behind its own.
+// With returns the chain with more plugins after its own.
 func (c *Chain) With(plugins ...Plugin) *Chain {
 	more := &Chain{meter: c.meter, mutators: slices.Clone(c.mutators), validators: slices.Clone(c.validators)}
 	more.names.mutators, more.names.validators = slices.Clone(c.names.mutators), slices.Clone(c.names.validators)
@@ -116,17 +116,17 @@ func (c *Chain) With(plugins ...Plugin) *Chain {
 	return more.Measured(c.meter)
 }
 
-// Measured has the chain's plugins be measured: each that has a name, and all
-// together. It changes the chain and returns it.
+// Measured makes the chain measure its plugins: each one that has a name, and
+// all together. It changes the chain and returns it.
 func (c *Chain) Measured(m *Meter) *Chain {
 	c.meter = m
 	c.mutating, c.validating = m.phase("admit", c.names.mutators), m.phase("validate", c.names.validators)
 	return c
 }
 
-// Admit runs the mutating plugins; the first refusal ends the chain. Where a
-// plugin of the users' has changed the object, all run once more, so that the
-// built-in ones see the change (Kubernetes docs, "Reinvocation policy").
+// Admit runs the mutating plugins; the first refusal ends the chain. If a
+// user's webhook or policy has changed the object, all run once more, so that
+// the built-in ones see the change (Kubernetes docs, "Reinvocation policy").
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	if err := c.admit(ctx, a); err != nil || !a.Rounds.wanted {
 		return err

@@ -22,7 +22,7 @@ type Meter struct {
 	plugins, phases *prometheus.HistogramVec
 }
 
-// NewMeter returns a Meter whose metrics are registered.
+// NewMeter returns a Meter with its metrics registered.
 func NewMeter(registry prometheus.Registerer, clock clock.PassiveClock) *Meter {
 	buckets := []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5}
 	m := &Meter{
@@ -58,9 +58,9 @@ func (m *Meter) phase(kind string, names []string) *phase {
 	return p
 }
 
-// timings are one plugin's, or one phase's. What it takes to find a histogram by
-// its labels is several times what an observation takes, and each write has
-// dozens of them: they are remembered.
+// timings are one plugin's, or one phase's. Finding a histogram by its labels
+// takes several times as long as an observation, and each write makes dozens of
+// them, so the histograms are cached.
 type timings struct {
 	vec    *prometheus.HistogramVec
 	labels []string
@@ -94,7 +94,7 @@ func place(op Operation) int {
 	return 3
 }
 
-// lap measures one request's way through a phase.
+// lap measures one request's pass through a phase.
 type lap struct {
 	*phase
 	op          Operation
@@ -109,7 +109,7 @@ func (p *phase) begin(op Operation) lap {
 	return lap{phase: p, op: op, begun: now, last: now}
 }
 
-// passed ends what the plugin at i took.
+// passed records the time of the plugin at i.
 func (l *lap) passed(i int, err error) {
 	if l.phase == nil {
 		return

@@ -16,8 +16,8 @@ func refusal(a *Attributes, err error) error {
 	return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.NameOrUnknown(), err)
 }
 
-// NameOrUnknown is how refusals call the object: what is deleted with a
-// collection is not asked for by name.
+// NameOrUnknown is the object's name in refusals: an object deleted with a
+// collection is not requested by name.
 func (a *Attributes) NameOrUnknown() string {
 	if a.Name == "" {
 		return "Unknown"

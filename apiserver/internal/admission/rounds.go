@@ -9,21 +9,22 @@ import (
 	"kctl/proto/core"
 )
 
-// Rounds remembers between the two rounds of mutating plugins what those that
-// act in the users' name (webhooks, policies) have seen and made.
+// Rounds remembers, between the two rounds of mutating plugins, what those that
+// act on users' behalf (webhooks, policies) have seen and changed.
 type Rounds struct {
-	// Second is true in the second round, which there is only after Changed.
+	// Second is true in the second round, which happens only after Changed.
 	Second bool
 
 	wanted  bool
 	outputs map[string][]byte
 }
 
-// Changed asks for the second round: a plugin has changed the object as a user
-// told it to.
+// Changed asks for the second round: a plugin has changed the object on a
+// user's behalf.
 func (r *Rounds) Changed() { r.wanted = true }
 
-// Left remembers in what form whoever asks to be called again left the object.
+// Left remembers the state in which a plugin that wants to be called again left the
+// object.
 func (r *Rounds) Left(who string, object []byte) {
 	if r.outputs == nil {
 		r.outputs = map[string][]byte{}
@@ -31,16 +32,16 @@ func (r *Rounds) Left(who string, object []byte) {
 	r.outputs[who] = object
 }
 
-// Again tells whether who left the object in another form than it has now.
+// Again reports whether the object has changed since such a plugin left it.
 func (r *Rounds) Again(who string, object []byte) bool {
 	left, ok := r.outputs[who]
 	return ok && !bytes.Equal(left, object)
 }
 
-// Replace makes obj, which is of the same type, the object that is admitted.
-// What holds the old one sees the new content.
+// Replace makes obj, which is of the same type, the object being admitted.
+// Holders of the old one see the new content.
 func (a *Attributes) Replace(obj core.Object) error {
-	if obj.GetNamespace() == "" { // left out, it is the request's
+	if obj.GetNamespace() == "" { // if empty, the request's
 		obj.SetNamespace(a.Object.GetNamespace())
 	}
 	if obj.GetNamespace() != a.Object.GetNamespace() {

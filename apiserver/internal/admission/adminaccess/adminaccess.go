@@ -1,9 +1,9 @@
-// Package adminaccess keeps claims that reach into devices which others use
-// (adminAccess) to namespaces that are marked for administrators (Kubernetes
-// docs, "Dynamic Resource Allocation", "Admin access"): what claims ask for, and
-// what they are given.
+// Package adminaccess restricts claims with administrative access to devices
+// that others use (adminAccess), and such allocations, to namespaces that are
+// labelled for it (Kubernetes docs, "Dynamic Resource Allocation", "Admin
+// access").
 //
-// It stands at the end of the admission chain and can't be switched off.
+// It is at the end of the admission chain and can't be switched off.
 package adminaccess
 
 import (
@@ -27,8 +27,8 @@ type Plugin struct {
 	Namespaces *lookup.Objects[*core.Namespace]
 }
 
-// Handles implements admission.Plugin. What a claim asks for does not change, and is
-// given by an update of its status.
+// Handles implements admission.Plugin. A claim's requests are immutable; an update
+// of its status allocates.
 func (Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
@@ -50,8 +50,8 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey))})
 }
 
-// wanted is where a request says first that somebody is to have admin access who has
-// not, or nil. Of a template it is told as of a claim, as upstream does.
+// wanted is the path of the first new adminAccess in the object, or nil. For a
+// template it is the path within a claim, as upstream does.
 func wanted(a *admission.Attributes) *field.Path {
 	switch obj := a.Object.(type) {
 	case *resourcev1.ResourceClaim:

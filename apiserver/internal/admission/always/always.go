@@ -1,5 +1,5 @@
-// Package always holds the two plugins that have one answer: AlwaysAdmit and
-// AlwaysDeny. Both are off unless asked for, and of use to tests only.
+// Package always holds the two plugins with a constant answer: AlwaysAdmit and
+// AlwaysDeny. Both are off by default, and useful for tests only.
 package always
 
 import (

@@ -1,6 +1,6 @@
 // Package alwayspullimages makes every container pull its image each time it
-// starts, so that an image which lies on a node is only run by those who have
-// the credentials for it.
+// starts, so that an image on a node can only be run by pods with the
+// credentials for it.
 package alwayspullimages
 
 import (
@@ -35,7 +35,7 @@ func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// Validate refuses what a plugin between has set otherwise.
+// Validate refuses another policy set by a later plugin.
 func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	pod := affected(a)
 	if pod == nil {
@@ -50,7 +50,7 @@ func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	return errors.Join(errs...)
 }
 
-// affected is the pod that runs images which it did not run before.
+// affected returns the pod if it has images that it did not have before.
 func affected(a *admission.Attributes) *core.Pod {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" && a.Subresource != "ephemeralcontainers" {

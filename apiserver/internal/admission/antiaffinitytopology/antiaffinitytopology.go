@@ -1,6 +1,6 @@
-// Package antiaffinitytopology lets a pod keep others off its node and no
-// further: one that could keep them out of a whole zone would deny it to all.
-// It is off unless asked for.
+// Package antiaffinitytopology lets pods keep others off their own node only:
+// one that kept them out of a whole zone could deny it to everyone. It is off
+// by default.
 package antiaffinitytopology
 
 import (

@@ -16,8 +16,7 @@ import (
 // AttestName is upstream's name of the plugin.
 const AttestName = "ClusterTrustBundleAttest"
 
-// Attest lets through trust bundles of a signer by those who may "attest" for
-// it.
+// Attest admits trust bundles of a signer from users who may "attest" for it.
 type Attest struct{ Authorizer authz.Authorizer }
 
 // Handles creates and updates.
@@ -34,9 +33,9 @@ func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	return fmt.Errorf("user not permitted to attest for signerName %q", bundle.Spec.SignerName)
 }
 
-// PodSigning lets those who may "sign" for a signer answer pods' requests to
-// it. It is no plugin of upstream's, where it is part of what is valid, and so
-// it is always on.
+// PodSigning lets users who may "sign" for a signer answer pods' requests to
+// it. In upstream it is part of validation rather than a plugin, so it is
+// always on.
 type PodSigning struct{ Authorizer authz.Authorizer }
 
 // Handles updates: an answer comes through /status.

@@ -22,10 +22,10 @@ const (
 	SigningName  = "CertificateSigning"
 )
 
-// Approval lets through decisions of those who may "approve" for the signer.
+// Approval admits decisions by users who may "approve" for the signer.
 type Approval struct{ Authorizer authz.Authorizer }
 
-// Handles updates: a decision is one of /approval.
+// Handles updates: a decision comes through /approval.
 func (Approval) Handles(op admission.Operation) bool { return op == admission.Update }
 
 // Validate implements admission.Validator.
@@ -36,8 +36,8 @@ func (p Approval) Validate(ctx context.Context, a *admission.Attributes) error {
 	return allowed(ctx, p.Authorizer, a, "approve")
 }
 
-// Signing lets through certificates and conditions of those who may "sign" for
-// the signer.
+// Signing admits certificates and conditions from users who may "sign" for the
+// signer.
 type Signing struct{ Authorizer authz.Authorizer }
 
 // Handles updates: a certificate comes through /status.
@@ -57,8 +57,8 @@ func (p Signing) Validate(ctx context.Context, a *admission.Attributes) error {
 	return allowed(ctx, p.Authorizer, a, "sign")
 }
 
-// allowed asks about the signer of a request. The stored request counts: what
-// is sent may name another.
+// allowed asks about the signer in the stored request; the one that was sent
+// may name another.
 func allowed(ctx context.Context, authorizer authz.Authorizer, a *admission.Attributes, verb string) error {
 	stored, ok := a.OldObject.(*certificatesv1.CertificateSigningRequest)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package claimresize lets volume claims grow only where their class says that
-// its volumes can (Kubernetes docs, "Expanding Persistent Volumes Claims").
+// Package claimresize lets volume claims grow only if their class allows
+// expansion (Kubernetes docs, "Expanding Persistent Volumes Claims").
 package claimresize
 
 import (
@@ -30,7 +30,7 @@ type Plugin struct{ Classes Classes }
 // Handles updates.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Update }
 
-// Validate refuses claims that ask for more than before and may not.
+// Validate refuses claims that request more than before and may not.
 func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	claim, ok := a.Object.(*corev1.PersistentVolumeClaim)
 	old, okOld := a.OldObject.(*corev1.PersistentVolumeClaim)

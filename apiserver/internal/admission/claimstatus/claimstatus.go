@@ -1,10 +1,10 @@
-// Package claimstatus lets only those say what a resource claim was given who may bind
-// claims ("resourceclaims/binding"), and of each driver's devices only those who may
-// speak for the driver ("resourceclaims/driver"; KEP 4817, "Granular status
-// authorization"), beside the right to write the status at all.
+// Package claimstatus requires, besides the right to write a resource claim's status,
+// the right to bind claims ("resourceclaims/binding") for its allocation, and the
+// right to act for a driver ("resourceclaims/driver") for the status of that driver's
+// devices (KEP 4817, "Granular status authorization").
 //
-// It stands at the end of the admission chain and can't be switched off: upstream does
-// this where it validates.
+// It is at the end of the admission chain and can't be switched off: in upstream it is
+// part of validation.
 package claimstatus
 
 import (
@@ -27,7 +27,7 @@ import (
 	"kctl/proto/core"
 )
 
-// extraNodeName is where a token that is bound to a pod says on which node that is.
+// extraNodeName is the extra value that names the node of a pod-bound token.
 const extraNodeName = "authentication.kubernetes.io/node-name"
 
 // Plugin is the check.
@@ -52,7 +52,7 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return registry.Invalid(a.Resource.GVK().GroupKind(), a.Name, errs)
 }
 
-// asker is who wants to write a status, and how.
+// asker is the user who writes a status, and the verb.
 type asker struct {
 	ctx        context.Context
 	authorizer authz.Authorizer
@@ -60,7 +60,7 @@ type asker struct {
 	verb       string
 }
 
-// may returns nil, or what the user is told who may not.
+// may returns nil, or the refusal.
 func (w asker) may(verb, subresource, namespace, name string) error {
 	asks := &authz.Attributes{User: w.user, Info: request.Info{
 		Resource: true, Verb: verb, APIGroup: resourcev1.GroupName, APIVersion: "v1",
@@ -92,7 +92,7 @@ func (w asker) binding(now, old *resourcev1.ResourceClaimStatus) field.ErrorList
 }
 
 func (w asker) devices(now, old *resourcev1.ResourceClaimStatus, namespace string) field.ErrorList {
-	if now.Allocation == nil { // nothing is said of devices then
+	if now.Allocation == nil { // then there is no device status
 		return nil
 	}
 	verbs := []string{resourcev1.VerbPrefixArbitraryNode + w.verb}
@@ -123,7 +123,7 @@ func (w asker) mayAny(verbs []string, namespace, driver string) error {
 	return first
 }
 
-// changed are the drivers of whose devices something else is said than before.
+// changed are the drivers whose devices' status has changed.
 func changed(now, old []resourcev1.AllocatedDeviceStatus) sets.Set[string] {
 	type device struct{ driver, pool, device, share string }
 	of := func(d *resourcev1.AllocatedDeviceStatus) device {
@@ -147,7 +147,7 @@ func changed(now, old []resourcev1.AllocatedDeviceStatus) sets.Set[string] {
 	return drivers
 }
 
-// onlyNode is the one node on which what was allocated can be used, or "".
+// onlyNode is the only node on which the allocated devices can be used, or "".
 func onlyNode(a *resourcev1.AllocationResult) string {
 	if a.NodeSelector == nil || len(a.NodeSelector.NodeSelectorTerms) != 1 {
 		return ""
@@ -163,7 +163,8 @@ func onlyNode(a *resourcev1.AllocationResult) string {
 	return f.Values[0]
 }
 
-// runsOn: the user is a service account whose token is bound to a pod of that node.
+// runsOn reports whether the user is a service account whose token is bound to a pod of
+// that node.
 func runsOn(user *request.User, node string) bool {
 	nodes := user.Extra[extraNodeName]
 	return strings.HasPrefix(user.Username, core.ServiceAccountPrefix) && len(nodes) == 1 && nodes[0] == node

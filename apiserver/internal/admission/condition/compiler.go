@@ -22,19 +22,19 @@ const (
 	variablesVar  = "variables"
 )
 
-// Options say what a set of expressions may use beside the request.
+// Options say what a set of expressions may use besides the request.
 type Options struct {
 	Origin expression.Origin
-	// Params: there is a variable of that name.
+	// Params: there is a variable "params".
 	Params bool
-	// Variables: there is a variable of that name, with what Declare adds.
+	// Variables: there is a variable "variables", with the fields that Declare adds.
 	Variables bool
-	// Mutations: CompileMutation is called.
+	// Mutations: CompileMutation may be called.
 	Mutations bool
 }
 
-// Compiler compiles expressions that stand in one object. It is for one
-// goroutine.
+// Compiler compiles the expressions of one object. It is not safe for
+// concurrent use.
 type Compiler struct {
 	env       *cel.Env
 	messages  *cel.Env
@@ -75,7 +75,7 @@ func NewCompiler(o Options) (*Compiler, error) {
 	if c.env, err = set.Env(o.Origin); err != nil || !o.Mutations {
 		return c, err
 	}
-	// Behind the others: declared types would hide what is resolved here.
+	// Added last: declared types would hide what is resolved here.
 	set, err = expression.Extend(set, nil, common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), library.JSONPatch())
 	if err != nil {
 		return nil, err
@@ -89,27 +89,27 @@ func (c *Compiler) Compile(text string, returns ...*cel.Type) (*expression.Progr
 	return expression.Compile(c.env, text, returns...)
 }
 
-// CompileMessage compiles what tells users why they are refused. It may not ask
-// the authorizer.
+// CompileMessage compiles an expression for the message of a refusal. It may
+// not use the authorizer.
 func (c *Compiler) CompileMessage(text string) (*expression.Program, *apiservercel.Error) {
 	return expression.Compile(c.messages, text, cel.StringType)
 }
 
-// CompileMutation compiles an expression that can make values of the types
+// CompileMutation compiles an expression that can construct values of the types
 // Object and JSONPatch.
 func (c *Compiler) CompileMutation(text string, returns *cel.Type) (*expression.Program, *apiservercel.Error) {
 	return expression.Compile(c.mutations, text, returns)
 }
 
-// The types of what mutations evaluate to.
+// The types of the results of mutations.
 var (
 	ObjectType  = cel.ObjectType(mutation.ObjectTypeName)
 	PatchesType = cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))
 )
 
-// Declare compiles a variable, which those that are compiled after it can use.
-// One that does not compile is declared all the same, as anything, so that
-// those who use it are not blamed too.
+// Declare compiles a variable, for use by expressions that are compiled after
+// it. One that does not compile is declared nevertheless, with a dynamic type,
+// so that its users don't fail, too.
 func (c *Compiler) Declare(name, text string) (*expression.Program, *apiservercel.Error) {
 	program, err := c.Compile(text)
 	t := cel.DynType

@@ -30,9 +30,9 @@ func Compile(conditions []admissionregistrationv1.MatchCondition, c *Compiler) *
 	return out
 }
 
-// Match tells whether all conditions are true. One that is false decides,
-// whatever becomes of the others; err is about those that could not be
-// evaluated. failed is the name of the condition that was false.
+// Match reports whether all conditions are true. A false one decides, whatever
+// the others yield; err is about those that could not be evaluated. failed is
+// the name of the false condition.
 func (c *Conditions) Match(ctx context.Context, s *Subject) (matches bool, failed string, err error) {
 	budget := expression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
 	var errs []error

@@ -12,9 +12,8 @@ import (
 	"kctl/apiserver/internal/expression"
 )
 
-// Expression is one that is to be evaluated. One that does not compile fails
-// each time it is asked: it was stored when it did, and a later release may see
-// it in another light.
+// Expression is a compiled expression. One that does not compile fails at each
+// evaluation: it compiled when it was stored, but may not in a later release.
 type Expression struct {
 	text    string
 	program *expression.Program
@@ -27,13 +26,13 @@ func (c *Compiler) Expression(text string, returns ...*cel.Type) Expression {
 	return Expression{text, program, err}
 }
 
-// Message compiles what tells users why they are refused.
+// Message compiles an expression for the message of a refusal.
 func (c *Compiler) Message(text string) Expression {
 	program, err := c.CompileMessage(text)
 	return Expression{text, program, err}
 }
 
-// Mutation compiles what makes a change.
+// Mutation compiles an expression that makes a change.
 func (c *Compiler) Mutation(text string, returns *cel.Type) Expression {
 	program, err := c.CompileMutation(text, returns)
 	return Expression{text, program, err}
@@ -46,7 +45,7 @@ func (c *Compiler) Variable(name, text string) Variable {
 }
 
 // Evaluate returns the value for a request. Errors name the expression, unless
-// it is the budget that has run out.
+// the cost budget is used up.
 func (e *Expression) Evaluate(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
 	value, err := e.value(ctx, s, budget)
 	if err != nil && !errors.Is(err, expression.ErrBudget) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Forms are the objects of a request in the forms that users' webhooks and
-// policies ask for, each made once. They are for one goroutine.
+// policies ask for, each converted once. They are not safe for concurrent use.
 type Forms struct {
 	a          *admission.Attributes
 	cluster    match.Cluster
@@ -26,11 +26,11 @@ type Forms struct {
 	subjects   map[schema.GroupVersionKind]*Subject
 }
 
-// Form is the object that a request brings and the stored one, in one form; nil
-// where there is none.
+// Form is the object in a request and the stored one, in one form; nil if there
+// is none.
 type Form struct {
 	Object, Old runtime.Object
-	// Both in JSON, where it was asked for.
+	// Both in JSON, if requested.
 	Text, OldText []byte
 }
 
@@ -68,7 +68,7 @@ func (f *Forms) Of(ctx context.Context, target match.Target) (*Form, error) {
 	return made, nil
 }
 
-// Encoded returns the form that a target asks for, in JSON too.
+// Encoded returns the form that a target asks for, including its JSON.
 func (f *Forms) Encoded(ctx context.Context, target match.Target) (*Form, error) {
 	of, err := f.Of(ctx, target)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *Forms) Encoded(ctx context.Context, target match.Target) (*Form, error)
 	return of, nil
 }
 
-// convert returns nothing, and no interface that holds nothing, for nothing.
+// convert returns nil for nil, not an interface that holds nil.
 func (f *Forms) convert(ctx context.Context, obj core.Object, target match.Target) (runtime.Object, error) {
 	if obj == nil {
 		return nil, nil
@@ -99,13 +99,13 @@ func (f *Forms) convert(ctx context.Context, obj core.Object, target match.Targe
 		}
 	}
 	if obj.GetObjectKind().GroupVersionKind().Kind == "" {
-		obj = obj.DeepCopyObject().(core.Object) // a stored one may be shared
+		obj = obj.DeepCopyObject().(core.Object) // a stored object may be shared
 		obj.GetObjectKind().SetGroupVersionKind(target.Kind(f.a))
 	}
 	return obj, nil
 }
 
-// Subject is the request as expressions see it that are about a target.
+// Subject is the request as the expressions of a target see it.
 func (f *Forms) Subject(ctx context.Context, target match.Target) (*Subject, error) {
 	if made := f.subjects[target.GVK()]; made != nil {
 		return made, nil
@@ -125,8 +125,8 @@ func (f *Forms) Subject(ctx context.Context, target match.Target) (*Subject, err
 	return made, err
 }
 
-// Decode reads a changed object, which is in a target's form, and brings it
-// into the request's. strict refuses fields that nobody knows.
+// Decode decodes a changed object in a target's form, and converts it to the
+// request's. strict refuses unknown fields.
 func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, strict bool) (core.Object, error) {
 	of, err := f.Of(ctx, target)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, st
 	return f.Back(ctx, obj, target)
 }
 
-// Back brings an object of a target's form into the request's.
+// Back converts an object from a target's form to the request's.
 func (f *Forms) Back(ctx context.Context, obj core.Object, target match.Target) (core.Object, error) {
 	kind := target.Kind(f.a)
 	obj.GetObjectKind().SetGroupVersionKind(kind)

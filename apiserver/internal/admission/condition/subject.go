@@ -19,17 +19,17 @@ import (
 	"kctl/proto/core"
 )
 
-// Subject is a request as expressions see it. It is for one goroutine.
+// Subject is a request as expressions see it. It is not safe for concurrent use.
 type Subject struct {
 	variables map[string]any
 }
 
-// shown is all of a request that expressions see.
+// shown is everything that expressions see of a request.
 type shown struct {
 	attributes *admission.Attributes
 	target     match.Target
-	// of are the object that the request brings and the stored one, in the form of
-	// the target.
+	// of are the object in the request and the stored one, in the form of the
+	// target.
 	of         *Form
 	namespace  *core.Namespace // nil for objects without one
 	authorizer authz.Authorizer
@@ -61,7 +61,7 @@ func (r shown) subject() (*Subject, error) {
 	return s, nil
 }
 
-// WithParams is the same request beside a parameter object, which is shared and
+// WithParams is the same request with a parameter object, which is shared and
 // may be nil.
 func (s *Subject) WithParams(params map[string]any) *Subject {
 	if params == nil {
@@ -76,7 +76,7 @@ func (s *Subject) with(name string, value any) *Subject {
 	return with
 }
 
-// unstructured is what expressions see of an object: its fields as in JSON.
+// unstructured is an object as expressions see it: its fields as in JSON.
 func unstructured(obj runtime.Object) (any, error) {
 	if obj == nil {
 		return types.NullValue, nil
@@ -87,7 +87,7 @@ func unstructured(obj runtime.Object) (any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// describe is the value of "request": fields that are empty are not there.
+// describe is the value of "request", without empty fields.
 func describe(a *admission.Attributes, target match.Target) map[string]any {
 	own := a.Kind()
 	out := map[string]any{
@@ -124,7 +124,7 @@ func place(r schema.GroupVersionResource) map[string]any {
 	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
 }
 
-// resource is what authorizer.requestResource is about.
+// resource is the resource of authorizer.requestResource.
 type resource struct{ *admission.Attributes }
 
 func (r resource) GetName() string                          { return r.Name }

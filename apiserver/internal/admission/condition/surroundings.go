@@ -11,8 +11,7 @@ import (
 	"kctl/apiserver/internal/authz"
 )
 
-// Surroundings are what the plugins work with that ask what users have
-// registered: webhooks and policies.
+// Surroundings are what the plugins for users' webhooks and policies need.
 type Surroundings struct {
 	Cluster    match.Cluster
 	Authorizer authz.Authorizer

@@ -5,7 +5,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// The names of types, which users see in what the compiler tells them.
+// The names of types, which users see in compiler messages.
 const (
 	requestType   = "kubernetes.AdmissionRequest"
 	namespaceType = "kubernetes.Namespace"
@@ -49,8 +49,8 @@ func declareRequest() *apiservercel.DeclType {
 	return object(requestType, fields)
 }
 
-// declareNamespace is as much of a namespace as expressions may see. Its "UID"
-// is upstream's, where it finds nothing either.
+// declareNamespace is the part of a namespace that expressions may see. "UID"
+// is spelt as in upstream, where it finds nothing either.
 func declareNamespace() *apiservercel.DeclType {
 	metadata := words("name", "generateName", "namespace", "UID", "resourceVersion")
 	metadata["labels"], metadata["annotations"] = labels, labels
@@ -68,7 +68,7 @@ func declareNamespace() *apiservercel.DeclType {
 	})
 }
 
-// variable gives the type of a compiled variable a place among declared ones.
+// variable adds the type of a compiled variable to the declared ones.
 func variable(t *cel.Type) *apiservercel.DeclType {
 	return apiservercel.NewSimpleTypeWithMinSize(t.String(), t, nil, 0)
 }

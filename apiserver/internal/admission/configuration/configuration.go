@@ -1,9 +1,9 @@
-// Package configuration reads what --admission-control-config-file says to the
-// plugins that can be told something (Kubernetes API, "AdmissionConfiguration",
-// apiserver.config.k8s.io/v1).
+// Package configuration reads the configuration of admission plugins in the
+// file of --admission-control-config-file (Kubernetes API,
+// "AdmissionConfiguration", apiserver.config.k8s.io/v1).
 //
 // The server reads the file once, when it starts; each plugin decodes its own
-// part, strictly: a word that nobody knows is an error and not a default.
+// part, strictly: an unknown field is an error.
 package configuration
 
 import (
@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// versions are those in which the file may be written.
+// versions are the accepted versions of the file.
 var versions = []string{"apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"}
 
 // maxBytes bounds the file and each file that it names.
 const maxBytes = 1 << 20
 
-// Files are the plugins' parts by plugin name, as JSON or YAML. A nil Files has
-// none.
+// Files are the plugins' configurations by plugin name, as JSON or YAML. A nil
+// Files has none.
 type Files map[string][]byte
 
 type file struct {
@@ -40,8 +40,8 @@ type plugin struct {
 	Configuration json.RawMessage `json:"configuration"`
 }
 
-// Load reads the file at path; an empty path is no file. Files that it names
-// lie beside it, unless their paths are absolute.
+// Load reads the file at path; an empty path means no file. Relative paths in
+// it are relative to its directory.
 func Load(path string) (Files, error) {
 	if path == "" {
 		return nil, nil
@@ -101,14 +101,14 @@ func read(path string) ([]byte, error) {
 	return content, nil
 }
 
-// Kind is what a plugin's part may call itself.
+// Kind is the kind of a plugin's configuration.
 type Kind struct {
 	Kind     string
 	Versions []string // apiVersion: "group/version"
 }
 
-// Decode reads a plugin's part into into, which has no apiVersion or kind of its
-// own, and tells whether there is one.
+// Decode decodes a plugin's configuration into into, which has no apiVersion or
+// kind of its own, and reports whether there is one.
 func (f Files) Decode(name string, kind Kind, into any) (found bool, err error) {
 	content, found := f[name]
 	if !found {
@@ -133,8 +133,8 @@ func (f Files) Decode(name string, kind Kind, into any) (found bool, err error) 
 	return true, f.strict(name, fields, into)
 }
 
-// DecodeBare reads the part of a plugin whose configuration has neither
-// apiVersion nor kind.
+// DecodeBare decodes the configuration of a plugin that has neither apiVersion
+// nor kind.
 func (f Files) DecodeBare(name string, into any) (found bool, err error) {
 	content, found := f[name]
 	if !found {

@@ -1,5 +1,5 @@
-// Package declaredfeatures refuses changes of a running pod that ask its node
-// for something which the node does not say that it has (KEP-5328).
+// Package declaredfeatures refuses changes of a running pod that need a feature
+// which its node does not declare (KEP-5328).
 package declaredfeatures
 
 import (
@@ -42,8 +42,8 @@ func New(nodes Nodes) (*Plugin, error) {
 // Handles updates.
 func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Update }
 
-// Validate checks what the change asks of the pod's node. The status is the
-// node's own to write.
+// Validate checks what the change needs of the pod's node. The node itself
+// writes the status.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
 	old, okOld := a.OldObject.(*core.Pod)

@@ -1,6 +1,6 @@
-// Package defaultclass gives volume claims and ingresses that name no class the
-// one that is marked as the default by its annotation: the plugins
-// DefaultStorageClass and DefaultIngressClass.
+// Package defaultclass gives volume claims and ingresses without a class the
+// one that an annotation marks as the default: the plugins DefaultStorageClass
+// and DefaultIngressClass.
 package defaultclass
 
 import (
@@ -35,7 +35,7 @@ type ForClaims struct{ Classes Classes }
 // Handles creates: what is there keeps what it has.
 func (ForClaims) Handles(op admission.Operation) bool { return op == admission.Create }
 
-// Admit sets the class of a new claim. One that names "" wants none.
+// Admit sets the class of a new claim, unless it explicitly has "".
 func (p ForClaims) Admit(ctx context.Context, a *admission.Attributes) error {
 	claim, ok := a.Object.(*corev1.PersistentVolumeClaim)
 	if !ok || a.Subresource != "" || claim.Spec.StorageClassName != nil {
@@ -75,9 +75,10 @@ func (p ForIngresses) Admit(ctx context.Context, a *admission.Attributes) error 
 	return err
 }
 
-// marked is the name of the class that is marked as the default, or "". Where
-// several are, the youngest counts, and of equals the first by name. There are
-// few classes, and few objects without one, so that they are read each time.
+// marked is the name of the class that is marked as the default, or "". If
+// there are several, the newest counts, and among equals the first by name.
+// There are few classes, and few objects without one, so they are read each
+// time.
 func marked[T core.Object](ctx context.Context, classes Classes, isDefault func(class T) bool) (string, error) {
 	list, err := classes.List(ctx, "", registry.ListOptions{})
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package defaulttoleration lets pods stay on a node for some minutes after it
-// has stopped being ready or reachable, unless they say otherwise.
+// has become not ready or unreachable, unless they say otherwise.
 package defaulttoleration
 
 import (
@@ -17,8 +17,7 @@ const Name = "DefaultTolerationSeconds"
 
 // Plugin is the plugin.
 type Plugin struct {
-	// How long pods stay on a node that is not ready, and on one that is not
-	// heard of.
+	// How long pods stay on a node that is not ready, and on an unreachable one.
 	NotReadySeconds, UnreachableSeconds int64
 }
 

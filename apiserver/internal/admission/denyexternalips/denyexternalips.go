@@ -1,5 +1,5 @@
-// Package denyexternalips keeps services from taking addresses that are not
-// theirs: what a service had before, it may keep. It is off unless asked for.
+// Package denyexternalips refuses new external IPs of services, which may not
+// be theirs; those a service already has may stay. It is off by default.
 package denyexternalips
 
 import (

@@ -1,11 +1,11 @@
-// Package escalation keeps users from giving rights that they don't have:
-// whoever writes a role must own every rule in it or be allowed to "escalate",
-// and whoever writes a binding must own every rule of the role or be allowed to
-// "bind" it (Kubernetes docs, "Privilege escalation prevention").
+// Package escalation keeps users from granting rights they don't have: to write
+// a role takes every right in it or the right to "escalate", and to write a
+// binding takes every right in its role or the right to "bind" it (Kubernetes
+// docs, "Privilege escalation prevention").
 //
-// It stands at the end of the mutating half of the admission chain and can't be switched
-// off: who may not grant something is told so, whatever else is wrong with it, as upstream
-// does it. The server's own loops, which act for no user, are not held up.
+// It is at the end of the mutating half of the admission chain and can't be switched off:
+// a user who may not grant something is told so, whatever else is wrong with the object,
+// as in upstream. The server's own loops, which act for no user, are exempt.
 package escalation
 
 import (
@@ -27,7 +27,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Plugin is the check. Authorizer answers whether a user may escalate or bind.
+// Plugin is the check. Authorizer decides whether a user may escalate or bind.
 type Plugin struct {
 	Rules      *rbac.Authorizer
 	Authorizer authz.Authorizer
@@ -59,9 +59,9 @@ func (p Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// collected: nothing changes but what an object's end needs. All else gives
-// rights, even a label: it may make the rules part of another role, which
-// aggregates those that have it.
+// collected reports whether only what garbage collection needs changes.
+// Everything else may grant rights, even a label: it may make the rules part of
+// another role that aggregates by it.
 func collected(obj, old core.Object) bool {
 	same := obj.DeepCopyObject().(core.Object)
 	same.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
@@ -72,7 +72,7 @@ func collected(obj, old core.Object) bool {
 	return equality.Semantic.DeepEqual(same, old)
 }
 
-// everything is what a role may come to hold that takes in the rules of others.
+// everything is what a role that aggregates others may come to hold.
 var everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},

@@ -1,6 +1,6 @@
-// Package eventratelimit bounds how many events are written per second: in all,
-// per namespace, per user, or per source and object, as its configuration says.
-// It is off unless asked for.
+// Package eventratelimit bounds how many events are written per second: in
+// total, per namespace, per user, or per source and object, as its
+// configuration says. It is off by default.
 package eventratelimit
 
 import (
@@ -40,7 +40,7 @@ type limit struct {
 	CacheSize int32  `json:"cacheSize"`
 }
 
-// keys tell by what each type of limit counts.
+// keys are what each type of limit counts by.
 var keys = map[string]func(a *admission.Attributes) string{
 	"Server":    func(*admission.Attributes) string { return "" },
 	"Namespace": func(a *admission.Attributes) string { return a.Namespace },
@@ -68,7 +68,7 @@ type Plugin struct {
 	limits []*buckets
 }
 
-// New returns the plugin as it is configured, which it must be.
+// New returns the plugin, which must be configured.
 func New(files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
 	var s settings
 	found, err := files.Decode(Name, configuration.Kind{Kind: "Configuration", Versions: []string{"eventratelimit.admission.k8s.io/v1alpha1"}}, &s)
@@ -113,7 +113,7 @@ func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// Validate takes a token of every limit and refuses where one has none left.
+// Validate takes a token from every limit and refuses if one has none left.
 func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	if a.DryRun || a.Resource.Name != core.Events.Name {
 		return nil
@@ -134,8 +134,8 @@ func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	return apierrors.NewTooManyRequestsError("[" + strings.Join(refused, ", ") + "]")
 }
 
-// buckets are those of one limit: as many as it may keep, those that were used
-// last.
+// buckets are the most recently used token buckets of one limit, up to its
+// cache size.
 type buckets struct {
 	limit limit
 	size  int

@@ -1,6 +1,6 @@
-// Package extendedresourcetoleration lets pods that ask for an extended
-// resource onto the nodes that are tainted with its name, which keep all others
-// off. It is off unless asked for.
+// Package extendedresourcetoleration lets pods that request an extended
+// resource onto nodes tainted with its name, which keep all others off. It is
+// off by default.
 package extendedresourcetoleration
 
 import (
@@ -26,7 +26,7 @@ func (Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// Admit adds a toleration for each extended resource that is asked for.
+// Admit adds a toleration for each requested extended resource.
 func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {

@@ -1,4 +1,4 @@
-// Package imagepolicy asks a service outside the cluster whether the images of a
-// pod may be run, by an ImageReview, and remembers the answers for a while. It
-// is off unless asked for (Kubernetes docs, "ImagePolicyWebhook").
+// Package imagepolicy asks an external service whether the images of a pod may
+// be run, with an ImageReview, and caches the answers for a while. It is off by
+// default (Kubernetes docs, "ImagePolicyWebhook").
 package imagepolicy

@@ -24,11 +24,11 @@ const Name = "ImagePolicyWebhook"
 
 const (
 	auditPrefix = "imagepolicywebhook.image-policy.k8s.io/"
-	// Annotations of pods under names like this are shown to the service.
+	// Pod annotations whose names match are shown to the service.
 	annotationPart = ".image-policy.k8s.io/"
 	ephemeral      = "ephemeralcontainers"
-	// maxRemembered is the size of the longest question whose answer is
-	// remembered: names in a request can be made long to fill the memory.
+	// maxRemembered is the size of the largest question whose answer is cached:
+	// long names in requests could fill the memory.
 	maxRemembered = 10_000
 )
 
@@ -40,10 +40,10 @@ type Service interface {
 // Plugin is the plugin.
 type Plugin struct {
 	Service Service
-	// FailOpen lets pods in where the service can't be asked.
+	// FailOpen admits pods if the service can't be asked.
 	FailOpen bool
 
-	allowed, refused time.Duration // how long answers are remembered
+	allowed, refused time.Duration // how long answers are cached
 	answers          *callout.Answers[answer]
 }
 
@@ -91,8 +91,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 
 var errRefused = errors.New("one or more images rejected by webhook backend")
 
-// specOf is what the service is shown of a pod. Of one that gets ephemeral
-// containers it is these.
+// specOf is what the service is shown of a pod; if ephemeral containers are
+// added, it is only those.
 func specOf(pod *core.Pod, a *admission.Attributes) v1alpha1.ImageReviewSpec {
 	spec := v1alpha1.ImageReviewSpec{Namespace: a.Namespace}
 	if a.Subresource == ephemeral {
@@ -117,7 +117,7 @@ func specOf(pod *core.Pod, a *admission.Attributes) v1alpha1.ImageReviewSpec {
 	return spec
 }
 
-// ask asks the service, or remembers what it said.
+// ask asks the service, or returns its cached answer.
 func (p *Plugin) ask(ctx context.Context, spec v1alpha1.ImageReviewSpec) (answer, error) {
 	question, err := json.Marshal(spec)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"kctl/apiserver/internal/callout"
 )
 
-// settings are the plugin's part of the configuration.
+// settings are the plugin's configuration.
 type settings struct {
 	ImagePolicy struct {
 		KubeConfigFile string `json:"kubeConfigFile"`
-		// In seconds: 0 is the default, -1 nothing.
+		// In seconds: 0 is the default, -1 disables.
 		AllowTTL int64 `json:"allowTTL"`
 		DenyTTL  int64 `json:"denyTTL"`
 		// In milliseconds: 0 is the default.
@@ -24,7 +24,7 @@ type settings struct {
 	} `json:"imagePolicy"`
 }
 
-// bounds are upstream's of one of the settings.
+// bounds are upstream's bounds of one setting.
 type bounds struct {
 	name                   string
 	unit, fallback, lo, hi time.Duration
@@ -66,7 +66,7 @@ func New(files configuration.Files, clock clock.Clock) (*Plugin, error) {
 	return p, nil
 }
 
-// read is what a setting stands for.
+// read returns the value of a setting.
 func (b bounds) read(value int64) (time.Duration, error) {
 	switch duration := time.Duration(value) * b.unit; {
 	case value == 0:

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// bounds holds what is asked for, and what is had at most, to an item.
+// bounds checks requests and limits against an item.
 func bounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
 	var errs []error
 	refuse := func(format string, words ...any) { errs = append(errs, fmt.Errorf(format, words...)) }
@@ -55,7 +55,7 @@ func bounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) [
 	return errs
 }
 
-// requestBounds holds what is asked for to an item, where nothing has limits.
+// requestBounds checks requests against an item, for objects without limits.
 func requestBounds(item *corev1.LimitRangeItem, requests corev1.ResourceList) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(item.Min)) {

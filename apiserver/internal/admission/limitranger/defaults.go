@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// setDefaults gives every container what it lacks, and notes on the pod which
-// of it was not the user's wish.
+// setDefaults gives every container what it lacks, and annotates the pod with
+// what was set.
 func setDefaults(pod *core.Pod, r *corev1.LimitRange) {
 	var notes []string
 	for i := range r.Spec.Limits {

@@ -51,7 +51,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// Validate holds the object to every range.
+// Validate checks the object against every range.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	var check func(items []corev1.LimitRangeItem) []error
 	switch obj := a.Object.(type) {
@@ -111,7 +111,7 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, items []corev1.LimitRangeIt
 		if item.Type != corev1.LimitTypePersistentVolumeClaim {
 			continue
 		}
-		// A claim only asks; it has no limit.
+		// A claim has requests only, no limits.
 		errs = append(errs, requestBounds(item, claim.Spec.Resources.Requests)...)
 	}
 	return errs

@@ -10,16 +10,16 @@ import (
 	"kctl/proto/core"
 )
 
-// maxDecoded bounds the decoded objects that are kept for the next question.
+// maxDecoded bounds the decoded objects that are cached.
 const maxDecoded = 4096
 
-// Source is the resource that is looked into: a registry.Resource.
+// Source is the resource to look in: a registry.Resource.
 type Source interface {
 	Get(ctx context.Context, namespace, name, resourceVersion string) (registry.Encoded, error)
 	Decode(e registry.Encoded) (core.Object, error)
 }
 
-// Objects looks into one resource. It is safe for concurrent use.
+// Objects finds objects of one resource. It is safe for concurrent use.
 type Objects[T core.Object] struct {
 	source Source
 
@@ -34,13 +34,13 @@ type entry[T core.Object] struct {
 	obj      T
 }
 
-// New looks into source.
+// New returns Objects for source.
 func New[T core.Object](source Source) *Objects[T] {
 	return &Objects[T]{source: source, decoded: map[key]entry[T]{}}
 }
 
-// Get returns the object as the cache has it. What the cache doesn't have is
-// asked of the store: it may have been made a moment ago.
+// Get returns the object from the cache or, if it is not there, from the store:
+// it may just have been created.
 func (o *Objects[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	encoded, err := o.source.Get(ctx, namespace, name, "0")
 	if err != nil && apierrors.IsNotFound(err) { // which takes memory to look at nil

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// noneFor is how long a namespace that was found to have no object is not
-	// asked about again, unless one shows up.
+	// noneFor is how long a namespace without objects is not looked up again,
+	// unless one shows up.
 	noneFor = 30 * time.Second
-	// maxNone bounds the namespaces of which that is known.
+	// maxNone bounds the number of namespaces known to have none.
 	maxNone = 8192
 )
 
-// Scoped finds all objects of one resource in a namespace: the rules that hold
-// there. They are followed, so that a question costs next to nothing. A
-// namespace without any is looked up in the store itself now and then: its
-// first rule may be a moment old. It is safe for concurrent use.
+// Scoped finds all objects of one resource in a namespace: the rules that apply
+// there. It follows them, so that a look-up costs next to nothing. A namespace
+// without any is looked up in the store now and then, since its first rule may
+// just have been created. It is safe for concurrent use.
 type Scoped[T core.Object] struct {
 	source facts.Source
 	mirror *facts.Mirror[T]
@@ -34,7 +34,7 @@ type Scoped[T core.Object] struct {
 	none map[string]time.Time // until when
 }
 
-// NewScoped follows source once Run runs.
+// NewScoped returns a Scoped that follows source while Run runs.
 func NewScoped[T core.Object](source facts.Source, clock clock.Clock, logger *zap.Logger) *Scoped[T] {
 	return &Scoped[T]{
 		source: source, clock: clock, none: map[string]time.Time{},
@@ -46,7 +46,7 @@ func NewScoped[T core.Object](source facts.Source, clock clock.Clock, logger *za
 // Run follows the resource until ctx ends.
 func (s *Scoped[T]) Run(ctx context.Context) error { return s.mirror.Run(ctx) }
 
-// Synced is closed when all that is stored has been read.
+// Synced is closed when all stored objects have been read.
 func (s *Scoped[T]) Synced() <-chan struct{} { return s.mirror.Synced() }
 
 // In returns the objects of a namespace, in no order.
@@ -89,8 +89,8 @@ func (s *Scoped[T]) remember(namespace string, until time.Time) {
 	s.none[namespace] = until
 }
 
-// Forget makes the next question look into the store: a rule is about to be
-// made in the namespace.
+// Forget makes the next look-up read the store: a rule is about to be created
+// in the namespace.
 func (s *Scoped[T]) Forget(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Cluster is what matching asks of the server.
+// Cluster is what matching needs from the server.
 type Cluster struct {
 	// Namespace returns a namespace as it is now.
 	Namespace func(ctx context.Context, name string) (*core.Namespace, error)
@@ -22,18 +22,18 @@ type Cluster struct {
 	Versions Versions
 }
 
-// Versions knows the other forms in which the objects of a resource can be had:
+// Versions knows the other forms in which the objects of a resource are served:
 // another version, or another group.
 type Versions interface {
 	Equivalent(r core.Resource) []core.Resource
 	Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error)
 }
 
-// Target is what a request is about, in the form that a rule names it.
+// Target is what a request is about, in the form that a rule names.
 type Target struct {
-	core.Resource // whose Kind is that of the object that is sent
+	core.Resource // whose Kind is that of the object in the request
 	Subresource   string
-	// Converted says that it is another form than the request's.
+	// Converted: the form is not the request's.
 	Converted bool
 }
 
@@ -54,7 +54,7 @@ type Criteria struct {
 	objects       labels.Selector
 }
 
-// OfHook are the criteria of a webhook, for which no rules mean nothing.
+// OfHook returns the criteria of a webhook, which selects nothing without rules.
 func OfHook(rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType, namespaces, objects *metav1.LabelSelector) (*Criteria, error) {
 	resources := admissionregistrationv1.MatchResources{MatchPolicy: policy, NamespaceSelector: namespaces, ObjectSelector: objects}
 	for _, rule := range rules {
@@ -68,7 +68,8 @@ func OfHook(rules []admissionregistrationv1.RuleWithOperations, policy *admissio
 	return c, nil
 }
 
-// Of are the criteria of a policy or a binding, for which no rules mean all.
+// Of returns the criteria of a policy or a binding, which selects everything without
+// rules.
 func Of(r *admissionregistrationv1.MatchResources) (*Criteria, error) {
 	c := &Criteria{everything: true, namespaces: labels.Everything(), objects: labels.Everything()}
 	if r == nil {
@@ -87,7 +88,7 @@ func Of(r *admissionregistrationv1.MatchResources) (*Criteria, error) {
 	return c, nil
 }
 
-// selector selects all where there is none.
+// selector selects everything if s is nil.
 func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -95,9 +96,9 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// excluded are questions about users, which nobody may hold up or see but the
-// server, whatever the rules say: who answers requests may have to ask them first
-// (kube-apiserver v1.37.0 sends none of them to a webhook).
+// excluded are reviews of users' identity and rights, which no webhook or policy
+// may see or delay, whatever the rules: its own backend may need one before it
+// can answer (kube-apiserver v1.37.0 sends none of them to a webhook).
 var excluded = map[schema.GroupResource]bool{
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       true,
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             true,
@@ -107,7 +108,7 @@ var excluded = map[schema.GroupResource]bool{
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:      true,
 }
 
-// Match tells whether a is selected, and as what.
+// Match reports whether a is selected, and as which target.
 func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluster) (Target, bool, error) {
 	if excluded[schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}] {
 		return Target{}, false, nil
@@ -122,8 +123,8 @@ func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluste
 	return target, true, nil
 }
 
-// target finds the form of the resource that a rule names: the request's own
-// before any other.
+// target finds the form of the resource that a rule names, preferring the
+// request's own.
 func (c *Criteria) target(a *admission.Attributes, versions Versions) (Target, bool) {
 	own := Target{Resource: a.Resource, Subresource: a.Subresource}
 	if _, excepted := c.find(c.except, a, own, versions); excepted {
@@ -154,8 +155,8 @@ func (c *Criteria) find(rules []admissionregistrationv1.NamedRuleWithOperations,
 	return Target{}, false
 }
 
-// selectsObject looks at the new object and the old one: either will do. What
-// has no labels is selected only by a selector that selects all.
+// selectsObject checks the new and the old object; either suffices. An object
+// without labels is selected only by a selector that selects everything.
 func (c *Criteria) selectsObject(a *admission.Attributes) bool {
 	if c.objects.Empty() {
 		return true
@@ -164,9 +165,9 @@ func (c *Criteria) selectsObject(a *admission.Attributes) bool {
 		a.OldObject != nil && c.objects.Matches(labels.Set(a.OldObject.GetLabels()))
 }
 
-// selectsNamespace looks at the namespace of the object, or at the object where
-// that is a namespace; of a part of a namespace, at what is stored. Other
-// objects without a namespace are always selected.
+// selectsNamespace checks the object's namespace, or the object itself if it is
+// a namespace; for a subresource of a namespace, the stored one. Other
+// cluster-scoped objects are always selected.
 func (c *Criteria) selectsNamespace(ctx context.Context, a *admission.Attributes, in Cluster) (bool, error) {
 	if c.namespaces.Empty() {
 		return true, nil
@@ -190,7 +191,7 @@ func (c *Criteria) selectsNamespace(ctx context.Context, a *admission.Attributes
 	return c.namespaces.Matches(labels.Set(namespace.Labels)), nil
 }
 
-// isNamespace tells whether r is the resource of namespaces.
+// isNamespace reports whether r is the resource of namespaces.
 func isNamespace(r core.Resource) bool { return r.Name == core.Namespaces.Name && r.Group == "" }
 
 func matchesAny(rules []admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, t Target) bool {

@@ -1,8 +1,8 @@
-// Package match tells whether a request is one that a webhook or an admission
-// policy is about: by operation, resource, scope and name, and by the labels of
-// its objects and of their namespace (Kubernetes docs, "Dynamic Admission
-// Control", "Matching requests").
+// Package match decides whether a webhook or an admission policy selects a
+// request: by operation, resource, scope and name, and by the labels of its
+// objects and of their namespace (Kubernetes docs, "Dynamic Admission Control",
+// "Matching requests").
 //
-// The webhook and policy rooms call it. It looks at nothing but what it is
-// given, and asks for a namespace only where a selector needs its labels.
+// Packages webhook and policy call it. It uses only what it is given, and reads
+// a namespace only if a selector needs its labels.
 package match

@@ -2,8 +2,8 @@ package match
 
 import "errors"
 
-// Ready refuses, in upstream's words, while what is stored of a configuration
-// has not all been read: nobody can say yet what counts for a request.
+// Ready refuses, in upstream's words, until all stored configuration has been
+// read: until then it is unknown which webhooks and policies apply.
 func Ready(synced <-chan struct{}) error {
 	select {
 	case <-synced:

@@ -42,8 +42,8 @@ func matchesScope(scope *admissionregistrationv1.ScopeType, a *admission.Attribu
 	return true
 }
 
-// matchesResource reads "pods", "pods/log", "pods/*", "*/log", "*" and "*/*". A
-// star behind the slash is any subresource and none.
+// matchesResource understands "pods", "pods/log", "pods/*", "*/log", "*" and
+// "*/*". A star after the slash means any subresource or none.
 func matchesResource(patterns []string, t Target) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		resource, subresource, _ := strings.Cut(pattern, "/")
@@ -52,7 +52,7 @@ func matchesResource(patterns []string, t Target) bool {
 }
 
 // Exempt are the resources of admission's own configuration: webhooks are never
-// asked about them, or a webhook could keep itself from being removed.
+// called for them, or a webhook could prevent its own removal.
 func Exempt(a *admission.Attributes) bool {
 	if a.Resource.Group != admissionregistrationv1.GroupName {
 		return false
@@ -64,8 +64,8 @@ func Exempt(a *admission.Attributes) bool {
 	return ExemptOfPolicies(a)
 }
 
-// ExemptOfPolicies are the policies and bindings, and the questions that are
-// answered and not kept: no policy counts for them.
+// ExemptOfPolicies are policies and bindings, and reviews, which are answered
+// and not stored: no policy applies to them.
 func ExemptOfPolicies(a *admission.Attributes) bool {
 	switch a.Resource.Group {
 	case admissionregistrationv1.GroupName:
@@ -79,8 +79,8 @@ func ExemptOfPolicies(a *admission.Attributes) bool {
 	return false
 }
 
-// NamespaceOf is the namespace that webhooks and policies are told of: a
-// namespace is in itself.
+// NamespaceOf is the namespace that webhooks and policies see: a namespace is
+// in itself.
 func NamespaceOf(a *admission.Attributes) string {
 	if a.Namespace == "" && isNamespace(a.Resource) {
 		return a.Name

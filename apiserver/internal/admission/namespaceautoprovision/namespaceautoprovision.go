@@ -1,5 +1,5 @@
-// Package namespaceautoprovision makes the namespace of whatever is made, where
-// it is not there yet. It is off unless asked for.
+// Package namespaceautoprovision creates the namespace of a new object if it
+// does not exist. It is off by default.
 package namespaceautoprovision
 
 import (
@@ -21,7 +21,7 @@ type Namespaces interface {
 	Get(ctx context.Context, namespace, name string) (*core.Namespace, error)
 }
 
-// Store makes namespaces: their registry.Resource.
+// Store creates namespaces: their registry.Resource.
 type Store interface {
 	Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error)
 }
@@ -38,7 +38,7 @@ func New(namespaces Namespaces, store Store) *Plugin { return &Plugin{namespaces
 // Handles creates.
 func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 
-// Admit makes the namespace; a dry run makes none.
+// Admit creates the namespace, except in a dry run.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.DryRun || a.Namespace == "" || a.Resource == core.Namespaces {
 		return nil

@@ -1,6 +1,6 @@
-// Package namespaceexists refuses everything in a namespace that is not there.
-// NamespaceLifecycle does so for what is made; this one does so for changes and
-// deletions too, and is off unless asked for.
+// Package namespaceexists refuses all requests in a namespace that does not
+// exist. NamespaceLifecycle does so for creates; this one also for changes and
+// deletions, and is off by default.
 package namespaceexists
 
 import (
@@ -27,7 +27,7 @@ func New(namespaces Namespaces) *Plugin { return &Plugin{namespaces} }
 // Handles all changes.
 func (*Plugin) Handles(op admission.Operation) bool { return op != admission.Connect }
 
-// Validate answers 404 where there is no such namespace.
+// Validate answers 404 if there is no such namespace.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Namespace == "" || a.Resource == core.Namespaces {
 		return nil

@@ -1,5 +1,5 @@
-// Package namespacelifecycle keeps objects out of namespaces that don't exist
-// or are about to end, and keeps the namespaces every cluster needs.
+// Package namespacelifecycle refuses new objects in namespaces that don't exist
+// or are being deleted, and protects the namespaces every cluster needs.
 package namespacelifecycle
 
 import (
@@ -36,8 +36,8 @@ func (*Plugin) Handles(op admission.Operation) bool {
 
 var immortal = map[string]bool{core.NamespaceDefault: true, core.NamespaceSystem: true, core.NamespacePublic: true}
 
-// Admit refuses; it is a mutating plugin, as upstream's is, only to be the
-// first of all.
+// Admit refuses; it is a mutating plugin, like upstream's, only to be the first
+// of all.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	resource := a.Resource.GVR().GroupResource()
 	if a.Operation == admission.Delete {
@@ -51,7 +51,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	}
 	namespace, err := p.namespaces.Get(ctx, "", a.Namespace)
 	if err == nil && namespace.Status.Phase == corev1.NamespaceTerminating {
-		// It may have ended and been made again since the cache looked.
+		// It may have been deleted and created again since the cache saw it.
 		namespace, err = p.namespaces.Live(ctx, "", a.Namespace)
 	}
 	if err != nil {

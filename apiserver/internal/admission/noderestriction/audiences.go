@@ -17,14 +17,14 @@ import (
 	"kctl/proto/core"
 )
 
-// requestAudience is the verb by which a node may be allowed to ask for tokens of
-// a service account for an audience: the audience is the resource, and the name
-// is the account's.
+// requestAudience is the verb that allows a node to request a service account's
+// tokens for an audience: the audience is the resource, and the name is the
+// account's.
 const requestAudience = "request-serviceaccounts-token-audience"
 
-// admitAudiences: a token of a pod is for whom a volume of the pod says, or the
-// CSI driver of one, or for whom the node may ask for tokens of the account
-// (Kubernetes docs, "NodeRestriction").
+// admitAudiences checks a pod token's audience: a volume of the pod or its CSI
+// driver has to want it, or the node has to be allowed to request it for the
+// account (Kubernetes docs, "NodeRestriction").
 func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, audiences []string, pod *core.Pod) error {
 	if len(audiences) > 1 {
 		return fmt.Errorf("node may only request 0 or 1 audiences")
@@ -35,7 +35,7 @@ func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, au
 	}
 	wanted, err := p.volumesWant(ctx, pod, asked)
 	if err != nil {
-		return fmt.Errorf("error validating audience %q: %v", asked, err) //nolint:errorlint // that something is missing forbids, and is not the answer
+		return fmt.Errorf("error validating audience %q: %v", asked, err) //nolint:errorlint // a missing object means 403, not 404
 	}
 	if wanted {
 		return nil
@@ -46,8 +46,8 @@ func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, au
 	return fmt.Errorf("%s is not authorized to request tokens for audience %q", a.User.Username, asked)
 }
 
-// may tells whether the node has a right that is about a resource in the namespace of
-// what it has asked for.
+// may reports whether the node has a right on a resource in the namespace of its
+// request.
 func (p *Plugin) may(ctx context.Context, a *admission.Attributes, right request.Info) bool {
 	if p.Authorizer == nil {
 		return false
@@ -57,8 +57,8 @@ func (p *Plugin) may(ctx context.Context, a *admission.Attributes, right request
 	return err == nil && decision == authz.Allow
 }
 
-// volumesWant tells whether a volume of the pod, or its driver, has asked for such
-// tokens. Where none has, what could not be looked up is the error.
+// volumesWant reports whether a volume of the pod, or its driver, wants such
+// tokens. If none does, the error is about what could not be looked up.
 func (p *Plugin) volumesWant(ctx context.Context, pod *core.Pod, audience string) (bool, error) {
 	var errs []error
 	for i := range pod.Spec.Volumes {
@@ -81,7 +81,7 @@ func projects(v *corev1.Volume, audience string) bool {
 	})
 }
 
-// driverWants tells whether the driver of a volume has asked for such tokens.
+// driverWants reports whether the driver of a volume wants such tokens.
 func (p *Plugin) driverWants(ctx context.Context, pod *core.Pod, v *corev1.Volume, audience string) (bool, error) {
 	name, err := p.driverOf(ctx, pod, v)
 	if name == "" || err != nil {
@@ -94,7 +94,7 @@ func (p *Plugin) driverWants(ctx context.Context, pod *core.Pod, v *corev1.Volum
 	return slices.ContainsFunc(driver.Spec.TokenRequests, func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
 }
 
-// driverOf is the CSI driver of a volume, "" where it has none.
+// driverOf is the CSI driver of a volume, "" if it has none.
 func (p *Plugin) driverOf(ctx context.Context, pod *core.Pod, v *corev1.Volume) (string, error) {
 	switch {
 	case v.CSI != nil:
@@ -122,8 +122,8 @@ func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (str
 	return driverOfPersistent(&volume.Spec.PersistentVolumeSource), nil
 }
 
-// missing is err, of what is not there with its kind in the singular, as upstream
-// tells it here.
+// missing returns err, naming the kind of a missing object in the singular, as
+// upstream does here.
 func missing(err error, kind schema.GroupResource, name string) error {
 	if apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(kind, name)

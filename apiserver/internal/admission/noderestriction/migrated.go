@@ -2,8 +2,8 @@ package noderestriction
 
 import corev1 "k8s.io/api/core/v1"
 
-// migrated are the CSI drivers by which volumes of the kinds from before CSI are
-// served (Kubernetes docs, "CSI migration").
+// migrated are the CSI drivers that serve the in-tree kinds of volumes
+// (Kubernetes docs, "CSI migration").
 var migrated = []struct {
 	driver     string
 	inPod      func(v *corev1.VolumeSource) bool
@@ -18,7 +18,7 @@ var migrated = []struct {
 	{"csi.vsphere.vmware.com", func(v *corev1.VolumeSource) bool { return v.VsphereVolume != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.VsphereVolume != nil }},
 }
 
-// driverInPod is the driver of a volume that stands in a pod, "" for none.
+// driverInPod is the driver of a volume in a pod's spec, "" for none.
 func driverInPod(v *corev1.VolumeSource) string {
 	for _, m := range migrated {
 		if m.inPod(v) {

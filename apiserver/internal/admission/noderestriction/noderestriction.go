@@ -32,14 +32,14 @@ type Plugin struct {
 	Claims   Objects[*corev1.PersistentVolumeClaim]
 	Volumes  Objects[*corev1.PersistentVolume]
 	Drivers  Objects[*storagev1.CSIDriver]
-	// Authorizer says for whom else a node may ask for tokens.
+	// Authorizer decides for which other audiences a node may request tokens.
 	Authorizer authz.Authorizer
 }
 
-// Handles all that changes something.
+// Handles everything that changes something.
 func (*Plugin) Handles(op admission.Operation) bool { return op != admission.Connect }
 
-// Admit refuses what a kubelet may not do, and lets everybody else pass.
+// Admit refuses what a kubelet may not do, and lets all other users pass.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	node, isNode := nodeOf(a.User)
 	if !isNode {
@@ -78,7 +78,7 @@ func nodeOf(user *request.User) (string, bool) {
 	return strings.CutPrefix(user.Username, core.UserNodePrefix)
 }
 
-// nameOf is the name of what a request is about: that of a create is in its object.
+// nameOf is the name of the requested object; for a create it is in the object.
 func nameOf(a *admission.Attributes) string {
 	if a.Operation == admission.Create {
 		return a.Object.GetName()
@@ -96,8 +96,8 @@ func admitLease(node string, a *admission.Attributes) error {
 	return nil
 }
 
-// storedPod is the pod that a request is about, or nil where it is gone: then
-// there is nothing to protect, and the verb itself will answer 404.
+// storedPod is the pod that a request is about, or nil if it is gone: then
+// there is nothing to protect, and the verb itself answers 404.
 func (p *Plugin) storedPod(ctx context.Context, a *admission.Attributes) (*core.Pod, error) {
 	if old, ok := a.OldObject.(*core.Pod); ok && old != nil {
 		return old, nil
@@ -105,7 +105,7 @@ func (p *Plugin) storedPod(ctx context.Context, a *admission.Attributes) (*core.
 	return found(p.Pods.Live(ctx, a.Namespace, a.Name))
 }
 
-// found has nil for what is not there.
+// found returns nil for an object that does not exist.
 func found[T any](obj *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // kubeletLabels are the labels under kubernetes.io that kubelets set on their
-// nodes; the others there mean something to whoever places pods.
+// nodes; the others there influence where pods are placed.
 var kubeletLabels = map[string]bool{
 	corev1.LabelHostname: true, corev1.LabelTopologyZone: true, corev1.LabelTopologyRegion: true,
 	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true,
@@ -56,7 +56,7 @@ func admitNode(node string, a *admission.Attributes) error {
 	return nil
 }
 
-// forbiddenLabels are those that differ and are not a kubelet's to set.
+// forbiddenLabels are the changed labels that a kubelet may not set.
 func forbiddenLabels(now, old map[string]string) string {
 	var forbidden []string
 	changed := func(key string) {
