@@ -37,8 +37,8 @@ func admitDrivers(node string, a *admission.Attributes) error {
 	return nil
 }
 
-// admitSlice: what of an update may change is for the slice itself to say, and
-// its node may not.
+// admitSlice checks that a slice belongs to the node. Validation decides what
+// an update may change, which excludes the node's name.
 func admitSlice(node string, a *admission.Attributes) error {
 	obj, doing := a.Object, "create"
 	if a.Operation != admission.Create {
@@ -54,7 +54,7 @@ func admitSlice(node string, a *admission.Attributes) error {
 	return nil
 }
 
-// admitClaim: kubelets tell how far they are with growing a volume.
+// admitClaim lets kubelets report the progress of resizing a volume.
 func admitClaim(node string, a *admission.Attributes) error {
 	if a.Operation != admission.Update || a.Subresource != "status" {
 		return fmt.Errorf("unexpected operation %q, node %q can only update the status of persistentvolumeclaims", a.Operation, node)
@@ -70,7 +70,7 @@ func admitClaim(node string, a *admission.Attributes) error {
 	return nil
 }
 
-// admitSigning: by the signers of kubelets' certificates, a node gets one of its
+// admitSigning lets a node request certificates from the kubelet signers for its
 // own name only.
 func admitSigning(a *admission.Attributes) error {
 	if a.Operation != admission.Create || a.Subresource != "" {
@@ -99,13 +99,14 @@ func admitSigning(a *admission.Attributes) error {
 	return nil
 }
 
-// requestCertificate is the verb by which a node may be allowed to ask a signer for
-// certificates of a service account's pods: the signer is the resource, with a colon
-// for its slash, and the name is the account's.
+// requestCertificate is the verb that allows a node to request certificates for a
+// service account's pods from a signer: the signer is the resource, with a colon for
+// its slash, and the name is the account's.
 const requestCertificate = "request-serviceaccounts-podcertificate-signer"
 
-// admitPodSigning: a kubelet asks for certificates of pods that run here, that
-// want one of this signer or whose node may ask it, and in no other name than theirs.
+// admitPodSigning lets a kubelet request certificates for pods on its node only, in
+// the pods' own names, and only from signers that the pod or a right of the node
+// names.
 func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.Attributes) error {
 	if a.Operation != admission.Create || a.Subresource != "" {
 		return fmt.Errorf("unexpected operation %q, node %q can only create PodCertificateRequests", a.Operation, node)
@@ -159,9 +160,9 @@ func (p *Plugin) mayAskSigner(ctx context.Context, a *admission.Attributes, spec
 	})
 }
 
-// notYet is what a kubelet is told that may know more than this server does: not that
-// it is forbidden, so that it tries again. cause is why an object was not read, nil
-// where it was; only one that is missing may still come.
+// notYet is the answer to a kubelet that may know more than this server does: not a
+// refusal, so that it tries again. cause is why an object could not be read, nil if
+// it was; only a missing one may still come.
 func notYet(cause error, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if cause != nil && !apierrors.IsNotFound(cause) {

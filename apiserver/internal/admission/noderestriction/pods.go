@@ -57,8 +57,8 @@ func admitStatus(node string, a *admission.Attributes) error {
 	return nil
 }
 
-// admitMirror: the only pods a kubelet makes are the images in the API of pods
-// that it runs from files, which can't depend on what the API holds.
+// admitMirror lets a kubelet create only mirror pods, which represent static
+// pods in the API and can't depend on API objects.
 func (p *Plugin) admitMirror(ctx context.Context, node string, pod *core.Pod) error {
 	if !isMirror(pod) {
 		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", core.ConfigMirrorAnnotation, node)
@@ -75,8 +75,8 @@ func (p *Plugin) admitMirror(ctx context.Context, node string, pod *core.Pod) er
 	return nil
 }
 
-// ownedByNode: a mirror pod goes with its node, and with that one, not with
-// another that gets its name.
+// ownedByNode checks a mirror pod's owner: its own node, so that the pod goes
+// with it, and not another of the same name.
 func (p *Plugin) ownedByNode(ctx context.Context, node string, owners []metav1.OwnerReference) error {
 	if len(owners) > 1 {
 		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", node)
@@ -106,8 +106,9 @@ func isMirror(pod *core.Pod) bool {
 	return mirror
 }
 
-// refersTo names what a pod refers to by which its node could read on. It goes
-// by what authorization goes by, so that no kind of volume falls between.
+// refersTo names an API object that a pod refers to, through which its node
+// could gain access. It uses the same references as authorization, so that no
+// kind of volume is missed.
 func refersTo(pod *core.Pod) string {
 	refers := facts.PodOf(pod)
 	switch {
@@ -157,11 +158,11 @@ func projectedFrom(source *corev1.VolumeProjection) string {
 	return "secrets, configmaps or service account tokens"
 }
 
-// admitToken: a kubelet asks for tokens on behalf of its own pods only, and
-// for audiences that the pod names.
+// admitToken lets a kubelet request tokens for its own pods only, and for
+// audiences that the pod names.
 func (p *Plugin) admitToken(ctx context.Context, node string, a *admission.Attributes) error {
 	if a.Subresource != "token" {
-		return nil // whether it may touch the accounts themselves is the authorizer's
+		return nil // the authorizer decides on the accounts themselves
 	}
 	var spec *authenticationv1.TokenRequestSpec
 	if request, ok := a.Object.(*authenticationv1.TokenRequest); ok {

@@ -1,7 +1,7 @@
-// Package ownerpermission lets only those change an object's owners who may
-// delete it, which is what an owner's end does, and only those have it hold up
-// an owner's end who may change the owner's finalizers. It is off unless asked
-// for (Kubernetes docs, "OwnerReferencesPermissionEnforcement").
+// Package ownerpermission requires the right to delete an object for changing
+// its owners, since an owner's deletion deletes it, and the right to change an
+// owner's finalizers for blocking its deletion. It is off by default
+// (Kubernetes docs, "OwnerReferencesPermissionEnforcement").
 package ownerpermission
 
 import (
@@ -26,7 +26,7 @@ const Name = "OwnerReferencesPermissionEnforcement"
 // Plugin is the plugin.
 type Plugin struct {
 	Authorizer authz.Authorizer
-	// Resource is the one whose objects are of a kind, if it is served.
+	// Resource returns the resource of a kind, if it is served.
 	Resource func(schema.GroupVersionKind) (core.Resource, bool)
 }
 
@@ -55,7 +55,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return p.blocking(ctx, a, newlyBlocking(owners, had))
 }
 
-// newlyBlocking are the owners that are held up now, and were not.
+// newlyBlocking are the owners whose deletion the object now blocks, and did not before.
 func newlyBlocking(now, had []metav1.OwnerReference) []metav1.OwnerReference {
 	held := map[string]bool{}
 	for _, owner := range had {
@@ -96,7 +96,7 @@ func (p *Plugin) blocking(ctx context.Context, a *admission.Attributes, owners [
 	return nil
 }
 
-// ask tells whether user may do something to a resource; what says the rest.
+// ask asks whether user may do something to a resource; what has the other attributes.
 func (p *Plugin) ask(ctx context.Context, user *request.User, r core.Resource, what request.Info) (authz.Decision, string, error) {
 	what.Resource, what.APIGroup, what.APIVersion, what.ResourceName = true, r.Group, r.Version, r.Name
 	if !r.Namespaced {

@@ -54,13 +54,13 @@ type PodStore interface {
 	podsecurity.Pods
 }
 
-// Classes are those of one kind: a registry.Resource.
+// Classes are the classes of one kind: a registry.Resource.
 type Classes interface {
 	lookup.Source
 	defaultclass.Classes
 }
 
-// all is every plugin of upstream's, in upstream's order.
+// all are upstream's plugins, in upstream's order.
 var all = []entry{
 	{name: always.AdmitName, make: plain(always.Admit{})},
 	{name: namespaceautoprovision.Name, make: func(d *dependencies) (admission.Plugin, error) {
@@ -157,13 +157,13 @@ var all = []entry{
 	{name: always.DenyName, make: plain(always.Deny{})},
 }
 
-// plain is for plugins that need nothing.
+// plain is for plugins without dependencies.
 func plain(p admission.Plugin) func(*dependencies) (admission.Plugin, error) {
 	return func(*dependencies) (admission.Plugin, error) { return p, nil }
 }
 
-// idle stands for a plugin of upstream's that guards a kind which is not served:
-// it has nothing to do.
+// idle stands for an upstream plugin that guards a kind which is not served: it
+// has nothing to do.
 type idle struct{}
 
 // Handles nothing.

@@ -20,7 +20,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Objects are where plugins look up what they decide by: registry.Resources.
+// Objects are where plugins look up the objects they need: registry.Resources.
 type Objects struct {
 	Namespaces                      NamespaceStore
 	ServiceAccounts                 lookup.Source
@@ -29,32 +29,32 @@ type Objects struct {
 	RuntimeClasses, PriorityClasses lookup.Source
 	Claims, Volumes, CSIDrivers     lookup.Source
 	StorageClasses, IngressClasses  Classes
-	// What users' configurations make of requests: plugins that follow them.
+	// Plugins for users' webhooks and policies, which follow the stored ones.
 	MutatingWebhooks, ValidatingWebhooks admission.Plugin
 	MutatingPolicies, ValidatingPolicies admission.Plugin
-	// DefaultPriority knows the priority class of pods that name none.
+	// DefaultPriority knows the priority class for pods without one.
 	DefaultPriority priority.Defaults
 	LimitRanges     limitranger.Ranges
-	// Quotas keep the usage of the quotas that QuotaRules finds.
+	// Quotas tracks the usage of the quotas that QuotaRules finds.
 	Quotas     resourcequota.Usage
 	QuotaRules quota.Quotas
-	// Authorizer says who may approve and sign certificates.
+	// Authorizer decides who may approve and sign certificates.
 	Authorizer authz.Authorizer
-	// Resource is the one whose objects are of a kind, if it is served.
+	// Resource returns the resource of a kind, if it is served.
 	Resource func(schema.GroupVersionKind) (core.Resource, bool)
 }
 
-// Settings are what the flags say.
+// Settings are the flags' values.
 type Settings struct {
 	Enable, Disable []string
-	// Files is what --admission-control-config-file says.
+	// Files is the content of --admission-control-config-file.
 	Files configuration.Files
-	// Tolerations are those of pods that say nothing of ill nodes.
+	// Tolerations are for pods without tolerations of unready nodes.
 	Tolerations defaulttoleration.Plugin
 	Clock       clock.Clock
 }
 
-// dependencies are what plugins are made of.
+// dependencies are what plugins are built from.
 type dependencies struct {
 	Objects
 	Settings
@@ -66,10 +66,9 @@ type dependencies struct {
 // entry is one of upstream's plugins.
 type entry struct {
 	name string
-	// on is whether it runs unless it is disabled; the others run if they are
-	// enabled.
+	// on: it runs unless it is disabled; the others run if they are enabled.
 	on bool
-	// configurable ones have a part in the configuration file.
+	// configurable plugins may have a part in the configuration file.
 	configurable bool
 	make         func(d *dependencies) (admission.Plugin, error)
 }
@@ -107,7 +106,7 @@ func validate(enable, disable []string) error {
 	return nil
 }
 
-// validateFiles refuses parts of the configuration file that nobody reads.
+// validateFiles refuses parts of the configuration file that no plugin reads.
 func validateFiles(files configuration.Files) error {
 	for name := range files {
 		e, ok := find(name)
@@ -121,7 +120,7 @@ func validateFiles(files configuration.Files) error {
 	return nil
 }
 
-// Chain builds the chain of all plugins that are on.
+// Chain builds the chain of all enabled plugins.
 func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	if err := validate(s.Enable, s.Disable); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // Package podnodeselector keeps the pods of a namespace on the nodes that the
-// namespace's annotation or the cluster's configuration names. It is off unless
-// asked for.
+// namespace's annotation or the cluster's configuration names. It is off by
+// default.
 package podnodeselector
 
 import (
@@ -21,9 +21,9 @@ const (
 	Name = "PodNodeSelector"
 
 	annotation = "scheduler.alpha.kubernetes.io/node-selector"
-	// clusterDefault is the key under which the configuration has the selector
-	// of namespaces without an annotation; all others are namespaces, with the
-	// selectors that pods there may have at all.
+	// clusterDefault is the configuration's key for the selector of namespaces
+	// without an annotation; all other keys are namespaces, with the only
+	// selectors that pods there may have.
 	clusterDefault = "clusterDefaultNodeSelector"
 )
 
@@ -38,7 +38,7 @@ type Plugin struct {
 	configured map[string]labels.Set
 }
 
-// New returns the plugin as it is configured.
+// New returns the configured plugin.
 func New(namespaces Namespaces, files configuration.Files) (*Plugin, error) {
 	var file struct {
 		Selectors map[string]string `json:"podNodeSelectorPluginConfig"`
@@ -81,7 +81,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// Validate checks what the pod has come to select.
+// Validate checks the pod's final selector.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, selector, err := p.look(ctx, a)
 	if err != nil || pod == nil {
@@ -100,7 +100,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// look returns the new pod, if it is one, and its namespace's selector.
+// look returns the new pod, if the object is one, and its namespace's selector.
 func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, labels.Set, error) {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {

@@ -1,5 +1,5 @@
-// Package podresize refuses to resize a pod to what its node could not give it
-// even if it were alone there (KEP-1287).
+// Package podresize refuses to resize a pod beyond what its node has even for
+// that pod alone (KEP-1287).
 package podresize
 
 import (
@@ -20,7 +20,7 @@ import (
 // Name is upstream's name.
 const Name = "PodResizeValidator"
 
-// The causes by which clients tell refusals apart; upstream's.
+// The causes by which clients distinguish refusals; upstream's.
 const (
 	causeCapacity metav1.CauseType = "NodeCapacity"
 	causePlatform metav1.CauseType = "UnsupportedPlatform"
@@ -64,7 +64,7 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// lacks says of what the node has less than is asked for.
+// lacks names the resources of which the node has less than requested.
 func lacks(has, asked corev1.ResourceList) []string {
 	var out []string
 	if want, have := asked.Cpu().MilliValue(), has.Cpu().MilliValue(); want > have {

@@ -1,5 +1,5 @@
 // Package podsecurity holds pods to the Pod Security Standards that their
-// namespace asks for by its labels: it refuses (enforce), warns, and notes in
-// the audit log (Kubernetes docs, "Pod Security Admission"). What makes a pod
-// baseline or restricted is k8s.io/pod-security-admission's to say.
+// namespace's labels name: it refuses (enforce), warns, and annotates the audit
+// log (Kubernetes docs, "Pod Security Admission"). The library
+// k8s.io/pod-security-admission defines what is baseline or restricted.
 package podsecurity

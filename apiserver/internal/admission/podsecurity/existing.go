@@ -14,14 +14,14 @@ import (
 	"kctl/proto/core"
 )
 
-// How many pods of a namespace are looked at, and for how long, before its
-// change is let through: upstream's.
+// How many pods of a namespace are checked, and for how long, before its change
+// is admitted: upstream's.
 const (
 	maxPods = 3000
 	maxTime = time.Second
 )
 
-// warnOfPods warns of pods that a level would not let in.
+// warnOfPods warns about pods that a level would not admit.
 func (p *Plugin) warnOfPods(ctx context.Context, namespace string, level api.LevelVersion) {
 	until := p.clock.Now().Add(maxTime)
 	list, err := p.pods.List(ctx, namespace, registry.ListOptions{ResourceVersion: "0"})
@@ -61,8 +61,8 @@ func (p *Plugin) warnOfPods(ctx context.Context, namespace string, level api.Lev
 	}
 }
 
-// violations are pods by the reason for which a level does not let them in. Of
-// each reason only the first pod is named, the others are counted.
+// violations are pods by the reason for which a level does not admit them. For
+// each reason, only the first pod is named; the others are counted.
 type violations map[string]violators
 
 type violators struct {

@@ -28,8 +28,8 @@ type Namespaces interface {
 	Get(ctx context.Context, namespace, name string) (*core.Namespace, error)
 }
 
-// Pods lists what a namespace's new level would not have let in: their
-// registry.Resource.
+// Pods lists existing pods, to check them against a namespace's new level:
+// their registry.Resource.
 type Pods interface {
 	List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error)
 	Decode(e registry.Encoded) (core.Object, error)
@@ -46,7 +46,7 @@ type Plugin struct {
 	exempt            exemptions
 }
 
-// New returns the plugin as it is configured.
+// New returns the configured plugin.
 func New(namespaces Namespaces, pods Pods, files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -63,8 +63,7 @@ func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// Validate looks at pods, at what makes pods, and at the namespaces that say
-// how.
+// Validate checks pods, objects with pod templates, and namespaces' labels.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	switch obj := a.Object.(type) {
 	case *core.Namespace:
@@ -84,8 +83,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// matters tells whether what is done to a pod can make it less secure: what it
-// runs is new.
+// matters reports whether a change of a pod can make it less secure.
 func matters(a *admission.Attributes, pod *core.Pod) bool {
 	old, ok := a.OldObject.(*core.Pod)
 	switch {
@@ -107,8 +105,8 @@ const (
 	exemptKey     = api.AuditAnnotationPrefix + "exempt"
 )
 
-// check holds a pod, or the template of some, to the policy of its namespace.
-// Templates are not refused: the pods made of them will be.
+// check checks a pod, or a pod template, against its namespace's policy.
+// Templates are not refused; pods made from them will be.
 func (p *Plugin) check(ctx context.Context, a *admission.Attributes, enforce bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
 	namespace, err := p.namespaces.Get(ctx, "", a.Namespace)
 	if err != nil {
@@ -149,8 +147,8 @@ func (p *Plugin) check(ctx context.Context, a *admission.Attributes, enforce boo
 	return nil
 }
 
-// namespace checks the labels, and warns of pods that are there already and
-// would not be let in any more.
+// namespace checks the labels, and warns about existing pods that would no
+// longer be admitted.
 func (p *Plugin) namespace(ctx context.Context, a *admission.Attributes, namespace *core.Namespace) error {
 	asked, errs := api.PolicyToEvaluate(namespace.Labels, p.defaults)
 	old, isUpdate := a.OldObject.(*core.Namespace)
@@ -162,8 +160,7 @@ func (p *Plugin) namespace(ctx context.Context, a *admission.Attributes, namespa
 	}
 	before, oldErrs := api.PolicyToEvaluate(old.Labels, p.defaults)
 	if len(errs) > 0 {
-		// Labels that were there before the plugin was must not get in the way
-		// of other changes.
+		// Labels from before the plugin was enabled must not prevent other changes.
 		if len(oldErrs) > 0 && errs.ToAggregate().Error() == oldErrs.ToAggregate().Error() {
 			return nil
 		}
@@ -181,7 +178,7 @@ func (p *Plugin) namespace(ctx context.Context, a *admission.Attributes, namespa
 	return nil
 }
 
-// said is what the labels themselves ask for.
+// said is the policy that the labels themselves name.
 func said(labels map[string]string, asked api.Policy) string {
 	var parts []string
 	for _, mode := range []struct {

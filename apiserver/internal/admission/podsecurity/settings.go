@@ -16,10 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// exemptions are whom the standards do not hold.
+// exemptions are users, namespaces and runtime classes that are exempt.
 type exemptions struct{ usernames, namespaces, runtimeClasses map[string]bool }
 
-// of tells why the standards don't hold a pod; "" where they do.
+// of returns why a pod is exempt; "" if it is not.
 func (e *exemptions) of(a *admission.Attributes, spec *core.PodSpec) string {
 	switch {
 	case e.namespaces[a.Namespace]:
@@ -51,8 +51,7 @@ type settings struct {
 
 const group = "pod-security.admission.config.k8s.io/"
 
-// configured is what holds where a namespace has no labels, and for whom
-// nothing does.
+// configured is the policy of namespaces without labels, and the exemptions.
 func configured(files configuration.Files) (api.Policy, exemptions, error) {
 	var s settings
 	kind := configuration.Kind{Kind: "PodSecurityConfiguration", Versions: []string{group + "v1", group + "v1beta1", group + "v1alpha1"}}
@@ -100,7 +99,7 @@ func set(names []string) map[string]bool {
 	return out
 }
 
-// labelled tells whether a namespace says anything of its own.
+// labelled reports whether a namespace has labels of its own.
 func labelled(labels map[string]string) bool {
 	for key := range labels {
 		if strings.HasPrefix(key, api.AuditAnnotationPrefix) {
@@ -110,7 +109,7 @@ func labelled(labels map[string]string) bool {
 	return false
 }
 
-// template is what pods are made of by obj, nil where it makes none.
+// template is the pod template of obj, nil if it has none.
 func template(obj core.Object) (*metav1.ObjectMeta, *core.PodSpec) {
 	var t *corev1.PodTemplateSpec
 	switch o := obj.(type) {

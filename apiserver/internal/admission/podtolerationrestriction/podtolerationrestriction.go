@@ -1,6 +1,5 @@
 // Package podtolerationrestriction gives pods the tolerations of their
-// namespace, and lets them have no others than those it lists. It is off unless
-// asked for.
+// namespace, and restricts them to those it lists. It is off by default.
 package podtolerationrestriction
 
 import (
@@ -33,18 +32,18 @@ type Namespaces interface {
 // Plugin is the plugin.
 type Plugin struct {
 	namespaces Namespaces
-	// bestEffort tells whether a pod is of that class of service.
+	// bestEffort reports whether a pod's QoS class is BestEffort.
 	bestEffort func(*core.PodSpec) bool
 	cluster    settings
 }
 
-// settings are what a namespace, or else the cluster, says.
+// settings are those of a namespace or, if it has none, of the cluster.
 type settings struct {
 	Default []corev1.Toleration `json:"default"`
 	Allowed []corev1.Toleration `json:"whitelist"`
 }
 
-// New returns the plugin as it is configured.
+// New returns the configured plugin.
 func New(namespaces Namespaces, bestEffort func(*core.PodSpec) bool, files configuration.Files) (*Plugin, error) {
 	p := &Plugin{namespaces: namespaces, bestEffort: bestEffort}
 	_, err := files.Decode(Name, configuration.Kind{Kind: "Configuration", Versions: []string{"podtolerationrestriction.admission.k8s.io/v1alpha1"}}, &p.cluster)
@@ -73,7 +72,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return check(pod, s)
 }
 
-// Validate checks what the pod has come to tolerate.
+// Validate checks the pod's final tolerations.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, s, err := p.look(ctx, a)
 	if err != nil || pod == nil {
@@ -96,7 +95,7 @@ func check(pod *core.Pod, s settings) error {
 	return nil
 }
 
-// look returns the pod, if it is one, and what holds in its namespace.
+// look returns the pod, if the object is one, and its namespace's settings.
 func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, settings, error) {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
@@ -123,8 +122,8 @@ func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, 
 	return pod, s, nil
 }
 
-// merge appends to first what second has, and leaves out whatever another
-// toleration covers.
+// merge appends second to first, leaving out tolerations that another one
+// covers.
 func merge(first, second []corev1.Toleration) []corev1.Toleration {
 	all := slices.Concat(first, second)
 	var out []corev1.Toleration
@@ -143,7 +142,8 @@ func merge(first, second []corev1.Toleration) []corev1.Toleration {
 	return out
 }
 
-// covers tells whether wide bears everything that narrow does, as long.
+// covers reports whether wide tolerates everything that narrow does, for at least as
+// long.
 func covers(wide, narrow *corev1.Toleration) bool {
 	switch {
 	case wide.Key != narrow.Key && (wide.Key != "" || wide.Operator != corev1.TolerationOpExists),

@@ -1,5 +1,5 @@
-// Package podtopology labels pods with the zone and the region of their node as
-// they get it, so that a pod can know where it runs (KEP-4742).
+// Package podtopology labels pods with the zone and the region of their node
+// when they are bound to it, so that a pod can know where it runs (KEP-4742).
 package podtopology
 
 import (
@@ -30,8 +30,8 @@ type Plugin struct{ Nodes Nodes }
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 
 // Admit labels a pod that has a node, or the binding that gives it one, from
-// which the labels come to the pod. Every pod passes here, so that of the node,
-// which is much larger than its labels, nothing else is decoded.
+// which the pod gets the labels. Every pod passes here, so only the labels of
+// the node, which is much larger, are decoded.
 func (p Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	node := nodeOf(a)
 	if node == "" {
@@ -39,7 +39,7 @@ func (p Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	}
 	encoded, err := p.Nodes.Get(ctx, "", node, "0")
 	if apierrors.IsNotFound(err) {
-		return nil // nobody has to have a node before its pods
+		return nil // the node need not exist before its pods
 	}
 	if err != nil {
 		return fmt.Errorf("look for the topology of node %q: %w", node, err)

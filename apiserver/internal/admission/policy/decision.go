@@ -10,9 +10,9 @@ import (
 	"kctl/apiserver/internal/admission"
 )
 
-// decision is what becomes of one of a policy's expressions that did not hold.
+// decision is the consequence of one of a policy's expressions that did not hold.
 type decision struct {
-	// index is the expression's, among the policy's validations.
+	// index is that of the expression among the policy's validations.
 	index   int
 	message string
 	reason  metav1.StatusReason
@@ -20,15 +20,15 @@ type decision struct {
 	failure failure
 }
 
-// codes are those of the reasons that policies can give.
+// codes are the HTTP codes of the reasons that policies can give.
 var codes = map[metav1.StatusReason]int32{
 	metav1.StatusReasonForbidden:             http.StatusForbidden,
 	metav1.StatusReasonInvalid:               http.StatusUnprocessableEntity,
 	metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
 }
 
-// refused is what the client is told. whole is the message with what it is
-// about; told is the part of it that the policy says.
+// refused is the answer to the client. whole is the message with its context;
+// told is the policy's own part of it.
 func refused(a *admission.Attributes, code int32, reason metav1.StatusReason, whole, told string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: whole,
@@ -39,7 +39,7 @@ func refused(a *admission.Attributes, code int32, reason metav1.StatusReason, wh
 	}}
 }
 
-// forbidden words the whole message as every refusal of admission is worded.
+// forbidden words the message like every refusal of admission.
 func forbidden(a *admission.Attributes, told string) string {
 	return fmt.Sprintf("%s %q is forbidden: %s", a.Resource.GVR().GroupResource(), a.NameOrUnknown(), told)
 }

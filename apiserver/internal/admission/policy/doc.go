@@ -1,12 +1,12 @@
-// Package policy holds requests to the policies that users have written in CEL:
+// Package policy applies users' policies in CEL to requests:
 // ValidatingAdmissionPolicy and MutatingAdmissionPolicy (Kubernetes docs,
 // "Validating Admission Policy", "Mutating Admission Policy").
 //
 // A Follower keeps policies with their bindings in memory; an expression is
-// compiled when it is first asked, and evaluated within the cost that upstream
-// allows. A request that no binding is about costs a look at that list. Objects
-// that bindings name as parameters are read from the cache of their resource.
+// compiled when it is first used, and evaluated within upstream's cost limits.
+// A request that no binding selects costs a look at that list. Parameter
+// objects are read from the cache of their resource.
 //
-// The chain calls the plugins. They are never asked about policies and bindings
-// themselves, so that a policy can't keep itself in place.
+// The chain calls the plugins. They ignore requests for policies and bindings
+// themselves, so that a policy can't protect itself from removal.
 package policy

@@ -21,12 +21,11 @@ type Follower struct {
 	bindings *facts.Mirror[*binding]
 	synced   chan struct{}
 
-	mu    sync.Mutex // of those who make the list
+	mu    sync.Mutex // guards building the list
 	bound atomic.Pointer[[]bound]
 }
 
-// bound is a policy with the bindings that make it count, of which there is one
-// at least.
+// bound is a policy with its bindings, of which there is at least one.
 type bound struct {
 	*policy
 	bindings []*binding
@@ -74,11 +73,11 @@ func (f *Follower) Run(ctx context.Context) error {
 	return running.Wait()
 }
 
-// Synced is closed when all that was stored is known.
+// Synced is closed when everything stored is known.
 func (f *Follower) Synced() <-chan struct{} { return f.synced }
 
-// change makes the list that requests look at, in the order of names. Both
-// mirrors call it, and whoever comes last has seen the most.
+// change builds the list that requests look at, ordered by name. Both mirrors
+// call it; the last call has seen the most.
 func (f *Follower) change() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 	"kctl/proto/core"
 )
 
-// mergers merge what policies apply, a kind each. They are made when they are
-// first needed.
+// mergers merge what policies apply, one per kind. They are made when first
+// needed.
 type mergers struct {
 	mu   sync.Mutex
 	made map[reflect.Type]*managedfields.Tracker
 }
 
-// of returns what merges objects of a kind: the request's own tracker, or, for
-// another form of its objects and for what is posted to subresources, what their
-// Go type says. Custom resources are merged by what
-// they look like: their objects field by field, their lists as a whole.
+// of returns the merger for objects of a kind: the request's own tracker or, for
+// another form of its objects and for subresources' own kinds, one based on the
+// Go type. Custom resources are merged by structure: objects field by field,
+// lists as a whole.
 func (m *mergers) of(a *admission.Attributes, object core.Object, kind schema.GroupVersionKind) *managedfields.Tracker {
 	_, custom := object.(runtime.Unstructured)
 	if a.FieldTracker != nil && kind == a.Resource.GVK() && !custom {

@@ -20,7 +20,7 @@ import (
 // MutatingName is upstream's name of the plugin.
 const MutatingName = "MutatingAdmissionPolicy"
 
-// Mutating is the plugin that changes objects as users' policies say.
+// Mutating is the plugin that applies users' mutating policies.
 type Mutating struct {
 	plugin
 	metrics *metrics
@@ -34,9 +34,9 @@ func NewMutating(follower *Follower, o Options) *Mutating {
 	return &Mutating{plugin: newPlugin(follower, o), metrics: newMutatingMetrics(o.Metrics)}
 }
 
-// Admit asks the policies one after the other, in the order of their names: each
-// sees what those before it made. In the second round only those are asked that
-// want to be, and whose work somebody has changed since.
+// Admit evaluates the policies one after the other, in the order of their names:
+// each sees the changes of those before it. The second round includes only those
+// that allow reinvocation, and whose result has been changed since.
 func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Object == nil {
 		return nil // there is nothing to change
@@ -124,14 +124,14 @@ func (m *Mutating) ask(ctx context.Context, q *question, a *admission.Attributes
 	return nil
 }
 
-// unfit: an expression has failed, or what it made does not fit the object. What
-// becomes of the request is for the policy to say.
+// unfit: an expression has failed, or its result does not fit the object. The
+// policy decides what becomes of the request.
 type unfit struct{ cause error }
 
 func (e *unfit) Error() string { return e.cause.Error() }
 func (e *unfit) Unwrap() error { return e.cause }
 
-// failed judges what came of a mutation: nil lets the request pass.
+// failed decides on the error of a mutation; nil lets the request pass.
 func (m *Mutating) failed(ctx context.Context, q *question, a *admission.Attributes, took time.Duration, err error) error {
 	if err == nil {
 		m.metrics.checked(q.name, q.binding.name, "", failedNot, took)
@@ -144,7 +144,7 @@ func (m *Mutating) failed(ctx context.Context, q *question, a *admission.Attribu
 	m.metrics.checked(q.name, q.binding.name, "", kind, took)
 	var fault *unfit
 	switch {
-	case ctx.Err() != nil: // nobody's policy speaks for that
+	case ctx.Err() != nil: // no failure policy applies to that
 		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
 	case !errors.As(err, &fault):
 		return err

@@ -24,8 +24,8 @@ import (
 	"kctl/proto/core"
 )
 
-// change is the object of a request that mutations of one policy change, one
-// after the other.
+// change is the object of a request as the mutations of one policy change it,
+// one after the other.
 type change struct {
 	*question
 	attributes *admission.Attributes
@@ -33,8 +33,8 @@ type change struct {
 	budget     *expression.Budget // of all of them together
 }
 
-// mutate makes one change. Variables are evaluated anew for each: they may be
-// about what those before it changed.
+// mutate makes one change. Variables are evaluated again for each, since they
+// may depend on earlier changes.
 func (m *Mutating) mutate(ctx context.Context, c change, by *mutation) error {
 	subject, err := c.forms.Subject(ctx, c.target)
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *Mutating) mutate(ctx context.Context, c change, by *mutation) error {
 	return nil
 }
 
-// merged is the object with what an ApplyConfiguration says.
+// merged is the object with an ApplyConfiguration merged into it.
 func (m *Mutating) merged(ctx context.Context, value ref.Val, c change) (core.Object, error) {
 	configuration, ok := value.(*dynamic.ObjectVal)
 	if !ok {
@@ -91,8 +91,8 @@ func (m *Mutating) merged(ctx context.Context, value ref.Val, c change) (core.Ob
 	return c.forms.Back(ctx, merged, c.target)
 }
 
-// patched is the object after the operations of a JSON patch, nil where they
-// test for something and it is not so.
+// patched is the object after the operations of a JSON patch, nil if one of its
+// tests fails.
 func (m *Mutating) patched(ctx context.Context, value ref.Val, c change) (core.Object, error) {
 	patch, err := operations(value)
 	if err != nil {
@@ -124,7 +124,7 @@ type operation struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// operations reads what a JSONPatch expression made.
+// operations reads the result of a JSONPatch expression.
 func operations(value ref.Val) (library.Patch, error) {
 	list, ok := value.(traits.Lister)
 	if !ok {

@@ -19,7 +19,7 @@ const maxAnnotation = 10 << 10
 // failuresKey is upstream's.
 const failuresKey = "validation.policy.admission.k8s.io/validation_failure"
 
-// outcome is what all validating policies together make of a request.
+// outcome is the result of all validating policies for a request.
 type outcome struct {
 	a *admission.Attributes
 	// refusal is the first; nil for none.
@@ -28,7 +28,7 @@ type outcome struct {
 	annotations map[string][]string
 }
 
-// noted is a validation that does not hold, as the audit event has it.
+// noted is a failed validation in the form of the audit event.
 type noted struct {
 	Message string                                     `json:"message"`
 	Policy  string                                     `json:"policy"`
@@ -44,7 +44,7 @@ func (o *outcome) deny(policy, binding, message string, reason metav1.StatusReas
 	}
 }
 
-// annotate takes a value, beside those that other bindings have for the key.
+// annotate adds a value to those that other bindings have for the key.
 func (o *outcome) annotate(key, value string) {
 	value = strings.TrimSpace(value)
 	if value == "" {
@@ -61,7 +61,7 @@ func (o *outcome) annotate(key, value string) {
 	}
 }
 
-// publish tells the auditor.
+// publish writes the audit annotations.
 func (o *outcome) publish(ctx context.Context, annotate func(ctx context.Context, key, value string)) {
 	for key, values := range o.annotations {
 		annotate(ctx, key, strings.Join(values, ", "))

@@ -16,15 +16,15 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// maxKept bounds the decoded parameters that are kept for the next request.
+// maxKept bounds the decoded parameters that are cached.
 const maxKept = 1024
 
-// Resources finds the resource whose objects are of a kind; ok is false where
-// no such kind is served.
+// Resources finds the resource of a kind; ok is false if the kind is not
+// served.
 type Resources func(kind schema.GroupVersionKind) (resource registry.Resource, ok bool)
 
-// parameters are the objects that bindings name, decoded once for as long as
-// they stay as they are.
+// parameters are the objects that bindings name, decoded once as long as they
+// don't change.
 type parameters struct {
 	resources Resources
 
@@ -46,8 +46,8 @@ func newParameters(resources Resources) *parameters {
 	return &parameters{resources: resources, kept: map[place]kept{}}
 }
 
-// resource finds where the parameters of a policy are; nil for a policy that has
-// none.
+// resource returns the resource of a policy's parameters; nil for a policy
+// without any.
 func (p *parameters) resource(of *policy) (registry.Resource, error) {
 	if of.paramKind == nil {
 		return nil, nil
@@ -58,8 +58,8 @@ func (p *parameters) resource(of *policy) (registry.Resource, error) {
 	return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%s'", of.paramKind)
 }
 
-// of returns the parameters of a binding for a request: one that is nil where
-// the binding has none, and none at all where it is to be passed over.
+// of returns the parameters of a binding for a request: a single nil if the
+// binding has none, and an empty list if the binding is to be skipped.
 func (p *parameters) of(ctx context.Context, b *binding, in registry.Resource, a *admission.Attributes) ([]map[string]any, error) {
 	if in == nil || b.ref == nil {
 		return []map[string]any{nil}, nil
@@ -94,8 +94,8 @@ func namespaceOf(ref *admissionregistrationv1.ParamRef, in registry.Resource, a 
 	return "", errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
 }
 
-// read reads from the cache, as it is: a parameter may be a moment old, as it
-// may be with upstream.
+// read reads from the cache without waiting: a parameter may be slightly
+// outdated, as in upstream.
 func (p *parameters) read(ctx context.Context, b *binding, in registry.Resource, namespace string) ([]map[string]any, error) {
 	var items []registry.Encoded
 	if b.selector != nil {
@@ -125,8 +125,8 @@ func (p *parameters) read(ctx context.Context, b *binding, in registry.Resource,
 	return out, nil
 }
 
-// decode reads a parameter. Those that are named are kept; what a selector finds
-// has no name here.
+// decode decodes a parameter. Named ones are cached; those found by a selector
+// have no name here.
 func (p *parameters) decode(item registry.Encoded, at place) (map[string]any, error) {
 	if at.name != "" {
 		p.mu.Lock()

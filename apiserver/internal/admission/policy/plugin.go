@@ -9,13 +9,13 @@ import (
 	"kctl/apiserver/internal/admission/match"
 )
 
-// Options are what both plugins are built with.
+// Options are what both plugins are built from.
 type Options struct {
 	condition.Surroundings
 	Resources Resources
 }
 
-// plugin is what both have in common.
+// plugin is common to both.
 type plugin struct {
 	Options
 	follower   *Follower
@@ -29,8 +29,7 @@ func newPlugin(f *Follower, o Options) plugin {
 // Handles implements admission.Plugin.
 func (p *plugin) Handles(admission.Operation) bool { return true }
 
-// policies are those that there are for a request, none where it is about
-// policies.
+// policies are the existing ones; none for a request that is about policies.
 func (p *plugin) policies(a *admission.Attributes) ([]bound, error) {
 	if err := match.Ready(p.follower.Synced()); err != nil {
 		return nil, err
@@ -42,19 +41,19 @@ func (p *plugin) policies(a *admission.Attributes) ([]bound, error) {
 	return policies, nil
 }
 
-// question is a policy that is to be asked about a request, with one binding and
-// one parameter.
+// question is a policy to evaluate for a request, with one binding and one
+// parameter.
 type question struct {
 	*policy
 	*programs
 	binding *binding
 	target  match.Target
 	params  map[string]any
-	// number tells the parameters of a binding apart.
+	// number distinguishes the parameters of a binding.
 	number int
 }
 
-// misconfigured: a policy can't be asked, whatever the request says.
+// misconfigured: a policy can't be evaluated for any request.
 type misconfigured struct {
 	policy  *policy
 	binding *binding // nil where it is about all of them
@@ -70,8 +69,7 @@ func (e *misconfigured) Error() string {
 
 func (e *misconfigured) Unwrap() error { return e.cause }
 
-// questions are those that a policy asks of a request, and what keeps it from
-// asking more.
+// questions are a policy's evaluations for a request, and what prevents more.
 func (p *plugin) questions(ctx context.Context, b *bound, a *admission.Attributes) (questions []question, failures []*misconfigured) {
 	fail := func(binding *binding, cause error) {
 		failures = append(failures, &misconfigured{b.policy, binding, cause})
@@ -121,8 +119,8 @@ func (p *plugin) questions(ctx context.Context, b *bound, a *admission.Attribute
 	return questions, failures
 }
 
-// meets tells whether a request meets the conditions under which a policy asks,
-// and shows the request as its expressions see it.
+// meets reports whether a request meets a policy's match conditions, and
+// returns the request as its expressions see it.
 func (q *question) meets(ctx context.Context, forms *condition.Forms) (*condition.Subject, bool, error) {
 	subject, err := forms.Subject(ctx, q.target)
 	if err != nil {

@@ -17,26 +17,26 @@ import (
 	"kctl/proto/core"
 )
 
-// policy is what a user has written, ready to be asked.
+// policy is a stored policy, ready to be evaluated.
 type policy struct {
 	name      string
 	failOpen  bool
 	reinvoke  bool
 	paramKind *schema.GroupVersionKind // nil for none
 	criteria  *match.Criteria
-	// broken says why it can't be asked.
+	// broken is why it can't be evaluated.
 	broken   error
 	programs func() (*programs, error)
 }
 
-// binding says where a policy holds, with which parameters, and what comes of
-// it.
+// binding says where a policy applies, with which parameters, and with which
+// actions.
 type binding struct {
 	name, policy string
 	criteria     *match.Criteria
 	broken       error
 	ref          *admissionregistrationv1.ParamRef
-	selector     labels.Selector // of parameters; nil where one is named
+	selector     labels.Selector // of parameters; nil if one is named
 	actions      []admissionregistrationv1.ValidationAction
 }
 
@@ -128,7 +128,7 @@ func newPolicy(name string, c common, mutations bool, compile func(*condition.Co
 		kind := version.WithKind(c.paramKind.Kind)
 		p.paramKind = &kind
 	}
-	// Compiled at first use: most servers are never asked about most policies.
+	// Compiled at first use: on most servers, most policies are never evaluated.
 	p.programs = sync.OnceValues(func() (*programs, error) {
 		compiler, err := condition.NewCompiler(condition.Options{
 			Origin: expression.Stored, Params: c.paramKind != nil, Variables: true, Mutations: mutations,

@@ -34,8 +34,8 @@ func NewValidating(follower *Follower, o Options) *Validating {
 	return &Validating{newPlugin(follower, o), newValidatingMetrics(o.Metrics)}
 }
 
-// Validate asks every policy that the request is for. All are asked, also when
-// one refuses it: the others may have something to warn of or to note.
+// Validate evaluates every policy that selects the request, even after one has
+// refused it: the others may have warnings or audit annotations.
 func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) error {
 	policies, err := v.policies(a)
 	if err != nil || len(policies) == 0 {
@@ -71,8 +71,8 @@ func (v *Validating) misconfigured(m *misconfigured, o *outcome) {
 	o.deny(m.policy.name, binding, m.Error(), metav1.StatusReasonInvalid)
 }
 
-// ask puts one question, and enters into the outcome what comes of it. An error
-// is the server's own.
+// ask evaluates one question, and adds the result to the outcome. An error is
+// the server's own.
 func (v *Validating) ask(ctx context.Context, q *question, forms *condition.Forms, o *outcome) error {
 	start := v.Clock.Now()
 	subject, ok, err := q.meets(ctx, forms)
@@ -92,7 +92,7 @@ func (v *Validating) ask(ctx context.Context, q *question, forms *condition.Form
 		decisions = q.validate(ctx, subject, budget)
 		problems = q.annotate(ctx, subject, budget, o)
 	}
-	if ctx.Err() != nil { // nobody's policy speaks for that
+	if ctx.Err() != nil { // no failure policy applies to that
 		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
 	}
 	took := v.Clock.Since(start)
@@ -125,8 +125,8 @@ func failedWith(err error) decision {
 	return d
 }
 
-// validate evaluates the validations and returns those that do not hold. When
-// the budget is gone, that is all there is to say.
+// validate evaluates the validations and returns those that do not hold. If the
+// cost budget is used up, that is the only result.
 func (q *question) validate(ctx context.Context, s *condition.Subject, budget *expression.Budget) []decision {
 	var decisions []decision
 	for i := range q.validations {
@@ -146,8 +146,8 @@ func (q *question) validate(ctx context.Context, s *condition.Subject, budget *e
 	return decisions
 }
 
-// told is what the user hears of a validation that does not hold: an expression
-// that makes no good message gives way to the fixed one.
+// told is the message of a failed validation: if the message expression yields
+// nothing usable, the fixed one is used.
 func (v *validation) told(ctx context.Context, s *condition.Subject, budget *expression.Budget) string {
 	if v.expression != nil {
 		value, err := v.expression.Evaluate(ctx, s, budget)
@@ -188,7 +188,7 @@ func denied(policy, binding, message string) string {
 	return fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", policy, binding, message)
 }
 
-// enter does what the binding says of a decision.
+// enter carries out the binding's actions for a decision.
 func (o *outcome) enter(ctx context.Context, q *question, d decision) {
 	if q.binding.does(admissionregistrationv1.Deny) {
 		o.deny(q.name, q.binding.name, d.message, d.reason)

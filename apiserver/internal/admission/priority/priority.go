@@ -1,5 +1,5 @@
 // Package priority turns a pod's priority class into its priority and its
-// preemption policy, and lets one class at most be the default.
+// preemption policy, and ensures that at most one class is the default.
 package priority
 
 import (
@@ -25,7 +25,7 @@ type Classes interface {
 	Get(ctx context.Context, namespace, name string) (*schedulingv1.PriorityClass, error)
 }
 
-// Defaults knows the classes that are the global default: one, or for a moment
+// Defaults knows the classes that are the global default: one or, for a moment
 // after two servers wrote at once, several.
 type Defaults interface {
 	ByIndex(index string) []Class
@@ -41,16 +41,16 @@ type Class struct {
 	Global bool
 }
 
-// globalDefault is where Defaults files the classes that are the global default.
+// globalDefault is the index key of the classes that are the global default.
 const globalDefault = "default"
 
-// ClassOf takes from a class what Defaults keeps.
+// ClassOf extracts from a class what Defaults keeps.
 func ClassOf(obj core.Object) Class {
 	c := obj.(*schedulingv1.PriorityClass)
 	return Class{Name: c.Name, Value: c.Value, Policy: ptr.Deref(c.PreemptionPolicy, corev1.PreemptLowerPriority), Global: c.GlobalDefault}
 }
 
-// ByDefault files classes under globalDefault, or nowhere.
+// ByDefault indexes classes under globalDefault, or not at all.
 func ByDefault(c Class) string {
 	if c.Global {
 		return globalDefault
@@ -74,8 +74,7 @@ func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// Admit sets the priority of new pods, and keeps it where an update leaves it
-// out.
+// Admit sets the priority of new pods, and keeps it if an update omits it.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
@@ -121,7 +120,7 @@ func (p *Plugin) class(ctx context.Context, name string) (Class, error) {
 	return ClassOf(found), nil
 }
 
-// byDefault is the default class; of several the one with the lowest value.
+// byDefault is the default class; among several, the one with the lowest value.
 func (p *Plugin) byDefault() (Class, error) {
 	if err := match.Ready(p.defaults.Synced()); err != nil {
 		return Class{}, err
@@ -135,7 +134,7 @@ func (p *Plugin) byDefault() (Class, error) {
 	return class, nil
 }
 
-// Validate lets no second class be the default.
+// Validate refuses a second default class.
 func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	if a.Resource != core.PriorityClasses || a.Subresource != "" {
 		return nil

@@ -1,9 +1,9 @@
-// Package resourcequota refuses what would use more than the resource quotas of
-// its namespace allow, and writes down in their status what is about to be used
-// (Kubernetes docs, "Resource Quotas").
+// Package resourcequota refuses what would exceed the resource quotas of its
+// namespace, and charges in their status what is about to be used (Kubernetes
+// docs, "Resource Quotas").
 //
-// It stands behind every other plugin: what they refuse costs nothing. What is
-// used is kept by package quota.
+// It runs after every other plugin, so that what they refuse is not charged.
+// Package quota tracks the usage.
 package resourcequota
 
 import (
@@ -20,7 +20,7 @@ import (
 // Name is upstream's name.
 const Name = "ResourceQuota"
 
-// Usage is where the plugin reserves; quota.Usage is one.
+// Usage is where the plugin charges; quota.Usage is one.
 type Usage interface {
 	Reserve(ctx context.Context, c quota.Change) error
 }
@@ -32,7 +32,7 @@ type Plugin struct {
 	limited []quota.Limited
 }
 
-// New returns the plugin as it is configured, which it need not be.
+// New returns the plugin; its configuration is optional.
 func New(usage Usage, quotas quota.Quotas, files configuration.Files) (*Plugin, error) {
 	var settings struct {
 		LimitedResources []quota.Limited `json:"limitedResources"`
@@ -54,7 +54,7 @@ func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// Validate charges the object to the quotas that it counts for.
+// Validate charges the object to the quotas that apply to it.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Namespace == "" || a.Object == nil {
 		return nil
@@ -63,8 +63,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		p.quotas.Forget(a.Namespace)
 	}
 	resource := a.Resource.GVR().GroupResource()
-	// Of what changes, only some can come to use more: pods that are resized, or
-	// that come to be of another quota because they are to end.
+	// Few updates can increase usage: pods that are resized, or that come under
+	// another quota because they get a deadline.
 	changes := a.Operation == admission.Update && quota.Changing(resource) && (a.Subresource == "" || a.Subresource == "resize")
 	if isNew := a.Operation == admission.Create && a.Subresource == ""; !isNew && !changes {
 		return nil

@@ -1,5 +1,5 @@
-// Package runtimeclass gives a pod what its runtime class costs and where that
-// class can be had, and refuses a pod whose class is not there.
+// Package runtimeclass adds a runtime class's overhead and node constraints to
+// pods, and refuses pods whose class does not exist.
 package runtimeclass
 
 import (
@@ -21,8 +21,8 @@ import (
 // Name is upstream's name.
 const Name = "RuntimeClass"
 
-// Classes finds runtime classes as they are stored now: few pods have one, and a
-// class that was deleted must take no more.
+// Classes finds runtime classes as stored now: few pods have one, and a deleted
+// class must not be used any more.
 type Classes interface {
 	Live(ctx context.Context, namespace, name string) (*nodev1.RuntimeClass, error)
 }
@@ -51,7 +51,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return schedule(pod, class.Scheduling)
 }
 
-// Validate checks what a plugin between may have changed.
+// Validate checks what a later plugin may have changed.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, class, err := p.look(ctx, a)
 	switch {
@@ -69,7 +69,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 
 var errOtherOverhead = errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 
-// look returns the new pod and its class; nil where it is none or has none.
+// look returns the new pod and its class; nil if the object is not a pod or has no class.
 func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, *nodev1.RuntimeClass, error) {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
@@ -85,7 +85,7 @@ func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, 
 	return pod, class, err
 }
 
-// schedule narrows the pod to the nodes that have the class.
+// schedule restricts the pod to the nodes that have the class.
 func schedule(pod *core.Pod, s *nodev1.Scheduling) error {
 	if s == nil {
 		return nil

@@ -1,3 +1,3 @@
-// Package serviceaccount gives every pod a service account, mounts the token
-// by which it speaks to the API, and hands on the account's pull secrets.
+// Package serviceaccount gives every pod a service account, mounts its token
+// for the API, and adds the account's pull secrets.
 package serviceaccount

@@ -8,8 +8,8 @@ import (
 	"kctl/proto/core"
 )
 
-// enforceMountable is the annotation of accounts whose pods get only the secrets
-// that the account lists.
+// enforceMountable is the annotation of accounts whose pods may only use the
+// secrets that the account lists.
 const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
 
 // mountable are the secrets that an account lists.
@@ -30,7 +30,7 @@ func (m *mountable) refuse(what, name, kind string) error {
 	return fmt.Errorf("%s=%q is not allowed because service account %s does not reference that %s", what, name, m.account, kind)
 }
 
-// onlyMountable refuses secrets that an account which says so does not list.
+// onlyMountable refuses secrets that are not listed by an account with the annotation.
 func onlyMountable(account *core.ServiceAccount, pod *core.Pod) error {
 	m := mountableOf(account)
 	for i := range pod.Spec.Volumes {
@@ -62,7 +62,7 @@ func onlyMountable(account *core.ServiceAccount, pod *core.Pod) error {
 	return nil
 }
 
-// onlyMountableEphemeral does so for the containers that are added to a pod.
+// onlyMountableEphemeral does so for ephemeral containers added to a pod.
 func onlyMountableEphemeral(account *core.ServiceAccount, pod *core.Pod) error {
 	m := mountableOf(account)
 	for i := range pod.Spec.EphemeralContainers {

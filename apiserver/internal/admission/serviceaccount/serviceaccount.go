@@ -24,11 +24,11 @@ const (
 	defaultAccount = "default"
 	volumePrefix   = "kube-api-access-"
 	mountPath      = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is an hour and a little: issuers know by it that kubelets
-	// renew the token and the program may be one that doesn't read it again.
+	// tokenSeconds is slightly more than an hour: it tells issuers that a kubelet
+	// renews the token, and that the program may not read it again.
 	tokenSeconds = int64(60*60 + 7)
 
-	// A new namespace's default account is made by a loop, a moment later.
+	// A new namespace's default account is created by a loop, a moment later.
 	attempts = 10
 	pause    = 100 * time.Millisecond
 )
@@ -47,7 +47,7 @@ type Plugin struct {
 // New returns the plugin.
 func New(accounts Accounts, clock clock.Clock) *Plugin { return &Plugin{accounts, clock} }
 
-// Handles creates, and updates, by which pods get ephemeral containers.
+// Handles creates, and updates, which can add ephemeral containers.
 func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
@@ -83,8 +83,8 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// Validate refuses what the pod's account does not let it have: what webhooks
-// have made of it, and ephemeral containers.
+// Validate refuses what the pod's account does not allow: webhooks may have
+// changed the pod, and ephemeral containers are added later.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok {
@@ -158,7 +158,7 @@ func (p *Plugin) find(ctx context.Context, namespace, name string) (*core.Servic
 }
 
 // missing is not a status error: a pod that can't have its account is
-// forbidden, and nothing of the request was not found.
+// forbidden, rather than not found.
 type missing struct{ name string }
 
 func (m missing) Error() string { return fmt.Sprintf("serviceaccount %q not found", m.name) }
@@ -173,8 +173,8 @@ func automount(account *core.ServiceAccount, pod *core.Pod) bool {
 	return true
 }
 
-// mountToken mounts the token in every container that has nothing of its own
-// at that place.
+// mountToken mounts the token in every container that mounts nothing else at
+// that path.
 func mountToken(pod *core.Pod) {
 	name, exists := "", false
 	taken := map[string]bool{}
@@ -206,8 +206,8 @@ func hasMount(c *core.Container) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mountPath })
 }
 
-// tokenVolume is what a program needs to reach the API: a token, whom to trust,
-// and which namespace it is in.
+// tokenVolume has what a program needs to reach the API: a token, the CA, and
+// its namespace.
 func tokenVolume() *corev1.ProjectedVolumeSource {
 	return &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),

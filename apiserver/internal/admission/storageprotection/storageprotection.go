@@ -1,7 +1,7 @@
-// Package storageprotection marks new volumes, claims and classes of volume
-// attributes by a finalizer, so that they stay for as long as somebody uses
-// them (Kubernetes docs, "Storage Object in Use Protection"). The loops that
-// take the finalizers off again are housekeeping's, or kube-controller-manager's.
+// Package storageprotection adds a finalizer to new volumes, claims and volume
+// attributes classes, so that they stay as long as they are in use (Kubernetes
+// docs, "Storage Object in Use Protection"). Housekeeping's loops, or
+// kube-controller-manager's, remove the finalizers.
 package storageprotection
 
 import (
@@ -18,7 +18,7 @@ import (
 // Name is upstream's name.
 const Name = "StorageObjectInUseProtection"
 
-// The finalizers, which are upstream's.
+// The finalizers; upstream's names.
 const (
 	VolumeFinalizer          = "kubernetes.io/pv-protection"
 	ClaimFinalizer           = "kubernetes.io/pvc-protection"

@@ -1,4 +1,4 @@
-// Package taintnodes keeps pods off a new node until it has been seen ready.
+// Package taintnodes keeps pods off a new node until it is ready.
 package taintnodes
 
 import (
@@ -22,7 +22,7 @@ func New() Plugin { return Plugin{} }
 // Handles creates.
 func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 
-// Admit adds the taint; whoever watches nodes takes it off a ready one.
+// Admit adds the taint; the node lifecycle loop removes it from a ready node.
 func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 	node, ok := a.Object.(*core.Node)
 	if !ok || a.Subresource != "" {

@@ -14,8 +14,9 @@ import (
 	"kctl/proto/tracing"
 )
 
-// call asks a webhook and passes on what it has to say to the client and to the
-// auditor. A refusal is a status error, anything else an errCall.
+// call calls a webhook and passes its warnings to the client and its
+// annotations to the audit. A refusal is a status error, any other error an
+// errCall.
 func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*admissionv1.AdmissionResponse, error) {
 	question, err := newRequest(i.request, i.target, of.Text, of.OldText)
 	if err != nil {
@@ -42,7 +43,7 @@ func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*
 	return response, nil
 }
 
-// annotate takes a webhook's own audit annotation, under its name.
+// annotate adds a webhook's own audit annotation, under its name.
 func (p *plugin) annotate(ctx context.Context, hook, key, value string) {
 	name := hook + "/" + key
 	if errs := validation.IsQualifiedName(strings.ToLower(name)); len(errs) > 0 {

@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Follower keeps the webhooks of one kind of configurations.
+// Follower keeps the webhooks of one kind of configuration.
 type Follower struct {
 	mirror *facts.Mirror[[]*hook]
 	hooks  atomic.Pointer[[]*hook]
@@ -40,11 +40,11 @@ func newFollower(source facts.Source, services callout.Services, hooks func(core
 // Run follows until ctx ends.
 func (f *Follower) Run(ctx context.Context) error { return f.mirror.Run(ctx) }
 
-// Synced is closed when all that was registered is known.
+// Synced is closed when all stored configurations are known.
 func (f *Follower) Synced() <-chan struct{} { return f.mirror.Synced() }
 
-// change makes the list that requests look at: in the order of configurations'
-// names, and in the order that each configuration has.
+// change builds the list that requests look at, ordered by configurations'
+// names, and within each as it is written.
 func (f *Follower) change(_ facts.Key, old, _ *[]*hook) {
 	configurations := f.mirror.List()
 	configurations = slices.DeleteFunc(configurations, func(hooks []*hook) bool { return len(hooks) == 0 })

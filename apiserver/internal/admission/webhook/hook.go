@@ -19,8 +19,8 @@ import (
 var reviewVersions = []string{"v1", "v1beta1"}
 
 const (
-	// maxAnswer has room for a patch that replaces the largest object there can
-	// be, in base64.
+	// maxAnswer has room for a patch, in base64, that replaces the largest
+	// possible object.
 	maxAnswer = 8 << 20
 	userAgent = "kube-apiserver-admission"
 )
@@ -28,10 +28,10 @@ const (
 // defaultTimeout is for webhooks that were stored without one.
 const defaultTimeout = 10 * time.Second
 
-// hook is one registered webhook, ready to be asked.
+// hook is one registered webhook, ready to be called.
 type hook struct {
 	configuration, name string
-	// key tells webhooks of one name apart.
+	// key distinguishes webhooks with the same name.
 	key         string
 	criteria    *match.Criteria
 	conditions  func() (*condition.Conditions, error) // nil where there are none
@@ -39,9 +39,9 @@ type hook struct {
 	failOpen    bool
 	sideEffects bool // also on dry runs
 	reinvoke    bool
-	version     string // of the review; "" where none is known to both
+	version     string // of the review; "" if no version is known to both sides
 	client      *callout.Client
-	// broken says why it can't be asked.
+	// broken is why it can't be called.
 	broken error
 }
 
@@ -103,7 +103,7 @@ func newHook(configuration string, index int, w *common, services callout.Servic
 	}
 	h.criteria, h.broken = match.OfHook(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
 	if len(w.MatchConditions) > 0 {
-		// Compiled at first use: most are never asked for by most servers.
+		// Compiled at first use: on most servers, most are never needed.
 		h.conditions = sync.OnceValues(func() (*condition.Conditions, error) {
 			compiler, err := condition.NewCompiler(condition.Options{Origin: expression.Stored})
 			if err != nil {

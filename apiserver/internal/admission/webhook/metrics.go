@@ -39,7 +39,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 }
 
-// register takes what is there already: both plugins count in the same.
+// register returns an already registered metric: both plugins share them.
 func register[C prometheus.Collector](registry prometheus.Registerer, c C) C {
 	var there prometheus.AlreadyRegisteredError
 	if err := registry.Register(c); errors.As(err, &there) {
@@ -75,8 +75,8 @@ func (m *metrics) called(kind, hook string, operation admission.Operation, took 
 
 func (m *metrics) failedOpen(kind, hook string) { m.open.WithLabelValues(hook, typeOf(kind)).Inc() }
 
-// typeOf is upstream's label of a kind of webhook: mutating ones are called by the
-// step that they belong to, validating ones are not.
+// typeOf is upstream's label for a kind of webhook: "admit", the step, for
+// mutating ones, but "validating" for the others.
 func typeOf(kind string) string {
 	if kind == "mutating" {
 		return "admit"

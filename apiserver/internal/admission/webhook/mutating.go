@@ -19,7 +19,7 @@ import (
 // MutatingName is upstream's name of the plugin.
 const MutatingName = "MutatingAdmissionWebhook"
 
-// Mutating is the plugin that asks webhooks what they change or refuse.
+// Mutating is the plugin that calls mutating webhooks.
 type Mutating struct{ plugin }
 
 var _ admission.Mutator = (*Mutating)(nil)
@@ -29,9 +29,9 @@ func NewMutating(follower *Follower, o condition.Surroundings) *Mutating {
 	return &Mutating{plugin{Surroundings: o, kind: "mutating", follower: follower, metrics: newMetrics(o.Metrics)}}
 }
 
-// Admit asks the webhooks that the request is for, one after the other: each
-// sees what those before it made. In the second round only those are asked that
-// want to be, and whose work somebody has changed since.
+// Admit calls the webhooks that select the request, one after the other: each
+// sees the changes of those before it. The second round includes only those
+// that allow reinvocation, and whose result has been changed since.
 func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	hooks, err := m.hooks(a)
 	if err != nil || len(hooks) == 0 {
@@ -91,7 +91,7 @@ func (m *Mutating) ask(ctx context.Context, i *invocation) error {
 	return nil
 }
 
-// apply changes the object as the webhook's answer says.
+// apply applies the patch in a webhook's answer to the object.
 func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form, response *admissionv1.AdmissionResponse) error {
 	if len(response.Patch) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 	return i.request.Replace(obj)
 }
 
-// record tells the auditor whether a webhook has changed the object.
+// record adds to the audit event whether a webhook has changed the object.
 func (m *Mutating) record(ctx context.Context, i *invocation, changed bool) {
 	value, err := json.Marshal(struct {
 		Configuration string `json:"configuration"`

@@ -13,10 +13,10 @@ import (
 	"kctl/apiserver/internal/admission/match"
 )
 
-// plugin is what both have in common.
+// plugin is common to both.
 type plugin struct {
 	condition.Surroundings
-	kind     string // as metrics and audit annotations call it
+	kind     string // its name in metrics and audit annotations
 	follower *Follower
 	metrics  *metrics
 }
@@ -24,8 +24,7 @@ type plugin struct {
 // Handles implements admission.Plugin.
 func (p *plugin) Handles(admission.Operation) bool { return true }
 
-// hooks are those that there are for a request, none where it is about
-// webhooks.
+// hooks are the registered ones; none for a request that is about webhooks.
 func (p *plugin) hooks(a *admission.Attributes) ([]*hook, error) {
 	if err := match.Ready(p.follower.Synced()); err != nil {
 		return nil, err
@@ -37,18 +36,18 @@ func (p *plugin) hooks(a *admission.Attributes) ([]*hook, error) {
 	return hooks, nil
 }
 
-// invocation is a webhook, the index-th that there is, and the request that it
-// may be asked about.
+// invocation is a webhook, the index-th of all, with the request for which it
+// may be called.
 type invocation struct {
 	*hook
 	index   int
 	request *admission.Attributes
 	forms   *condition.Forms
-	// target is the form in which it is asked, once it is wanted.
+	// target is the form in which it gets the request, once wanted has determined it.
 	target match.Target
 }
 
-// wanted tells whether the webhook is to be asked, and finds out in which form.
+// wanted reports whether the webhook is to be called, and determines in which form.
 func (p *plugin) wanted(ctx context.Context, i *invocation) (ok bool, err error) {
 	if i.broken != nil {
 		return false, p.failed(ctx, i, &errCall{i.name, i.broken})
@@ -87,15 +86,15 @@ func (p *plugin) meetsConditions(ctx context.Context, i *invocation) (bool, erro
 	return false, apierrors.NewForbidden(i.request.Resource.GVR().GroupResource(), i.request.Name, err)
 }
 
-// failed judges a webhook that made no sense by its failure policy: nil lets
-// the request pass.
+// failed applies the failure policy to a webhook's error; nil lets the request
+// pass.
 func (p *plugin) failed(ctx context.Context, i *invocation, err error) error {
 	var call *errCall
 	if !errors.As(err, &call) {
 		return err
 	}
 	if ctx.Err() != nil {
-		// The request has ended; nobody's policy speaks for that.
+		// The request has ended; no failure policy applies to that.
 		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
 	}
 	if i.failOpen {
@@ -112,7 +111,7 @@ func (p *plugin) failedOpen(ctx context.Context, i *invocation, err error) {
 	p.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", p.kind, i.place()), i.name)
 }
 
-// place is the end of an annotation's key: which call it was.
+// place is the end of an annotation's key, which identifies the call.
 func (i *invocation) place() string {
 	round := 0
 	if i.request.Rounds.Second {

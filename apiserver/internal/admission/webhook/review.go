@@ -18,11 +18,11 @@ import (
 	"kctl/apiserver/internal/admission/match"
 )
 
-// reviewGroup is the group of AdmissionReview. Its versions differ in name only.
+// reviewGroup is the group of AdmissionReview. Its versions differ only in name.
 const reviewGroup = "admission.k8s.io/"
 
-// errCall: a webhook could not be asked, or made no sense. What becomes of the
-// request is for its failure policy to say.
+// errCall: a webhook could not be called, or its answer is invalid. Its failure
+// policy decides what becomes of the request.
 type errCall struct {
 	hook  string
 	cause error
@@ -70,8 +70,8 @@ func (h *hook) exchange(ctx context.Context, request *admissionv1.AdmissionReque
 	return review.Response, nil
 }
 
-// verify refuses answers that are not to this question. Reviews of v1beta1 need
-// not say what they are, nor to what they answer: early webhooks didn't.
+// verify refuses answers to another request. Reviews of v1beta1 need not have a
+// kind or the request's uid: early webhooks sent neither.
 func (h *hook) verify(uid types.UID, review *admissionv1.AdmissionReview) error {
 	strict := h.version != "v1beta1"
 	response := review.Response
@@ -136,11 +136,11 @@ func encodeOptions(options runtime.Object) ([]byte, error) {
 	return out, nil
 }
 
-// lastCode is the last that HTTP can say.
+// lastCode is the highest HTTP status code.
 const lastCode = 999
 
-// denial is what the client is told of a webhook's refusal: the webhook's own
-// status, as far as it makes a refusal.
+// denial is the answer to the client for a webhook's refusal: the webhook's own
+// status, as far as it is one of a refusal.
 func denial(name string, status *metav1.Status) error {
 	told := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest}
 	explanation := ""

@@ -15,7 +15,7 @@ import (
 // ValidatingName is upstream's name of the plugin.
 const ValidatingName = "ValidatingAdmissionWebhook"
 
-// Validating is the plugin that asks webhooks whether they refuse a request.
+// Validating is the plugin that calls validating webhooks.
 type Validating struct{ plugin }
 
 var _ admission.Validator = (*Validating)(nil)
@@ -25,8 +25,8 @@ func NewValidating(follower *Follower, o condition.Surroundings) *Validating {
 	return &Validating{plugin{Surroundings: o, kind: "validating", follower: follower, metrics: newMetrics(o.Metrics)}}
 }
 
-// Validate asks all webhooks that the request is for, side by side. Where
-// several refuse it, the client hears of the first by order.
+// Validate calls all webhooks that select the request, concurrently. If several
+// refuse it, the client gets the refusal of the first in order.
 func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) error {
 	hooks, err := v.hooks(a)
 	if err != nil || len(hooks) == 0 {
