@@ -7,7 +7,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Ticket is one request's way through its level, from being found to leaving.
+// Ticket is one request's passage through its level, from Find to Leave.
 type Ticket struct {
 	schema *schema
 	flow   uint64
@@ -15,26 +15,25 @@ type Ticket struct {
 	user   *request.User
 	info   *request.Info
 
-	// What follows is written under the level's lock, and read under it by others.
+	// The following fields are guarded by the level's lock.
 	arrived time.Time
 	place   place
 	waiter  *waiter // while it waits
 }
 
-// Find says where a request belongs. Nothing is taken yet.
+// Find returns where a request belongs. It takes no seats yet.
 func (c *Controller) Find(user *request.User, info *request.Info) Ticket {
 	found := c.table.Load().find(user, info)
 	return Ticket{schema: found, flow: found.flow(user, info), watch: info.Verb == "watch", user: user, info: info}
 }
 
 // SchemaID and LevelID are the uids of the objects by which the request was
-// placed, as values of headers that must not be changed.
+// classified, as header values, which must not be changed.
 func (t *Ticket) SchemaID() []string { return t.schema.schemaID }
 func (t *Ticket) LevelID() []string  { return t.schema.levelID }
 
-// Enter takes seats, waiting for them as long as patience at most where the
-// level lets requests wait. It reports false where there are none. A request
-// that got in must Leave.
+// Enter takes seats, waiting for them up to patience if the level has queues.
+// It returns false if there are none. An admitted request must call Leave.
 func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) bool {
 	s, m := t.schema, t.schema.meters()
 	seats = min(seats, s.most)

@@ -14,41 +14,41 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Configuration is what is stored.
+// Configuration are the stored flow schemas and priority levels.
 type Configuration struct {
 	Schemas []*flowcontrolv1.FlowSchema
 	Levels  []*flowcontrolv1.PriorityLevelConfiguration
 }
 
-// Options are what a Controller is made of.
+// Options are what a Controller is built from.
 type Options struct {
 	// Seats are how many requests run at once, all levels together.
 	Seats int
-	// Builtin is what every cluster has: it holds until the stored objects have
-	// been read, and its levels exempt and catch-all whenever they are missing.
+	// Builtin is what every cluster has. It is used until the stored objects have
+	// been read; its levels exempt and catch-all also whenever they are missing.
 	Builtin Configuration
-	// Read returns the stored objects as they are now. They are not changed.
+	// Read returns the present stored objects, which are not modified.
 	Read func() Configuration
-	// Changed says that what Read returns has changed.
+	// Changed signals that what Read returns has changed.
 	Changed <-chan struct{}
-	// Dangling is told of each schema whether the level that it names is
-	// missing, at every change.
+	// Dangling is called at every change, for each schema, with whether its level
+	// is missing.
 	Dangling func(ctx context.Context, schema *flowcontrolv1.FlowSchema, missing bool) error
 	Metrics  prometheus.Registerer
 	Clock    clock.WithTicker
 	Logger   *zap.Logger
 }
 
-// Controller holds the levels and keeps them as the stored objects say.
+// Controller holds the levels and keeps them in step with the stored objects.
 type Controller struct {
 	options Options
 	metrics *metrics
 	table   atomic.Pointer[table]
-	levels  map[string]*level // of Run alone, once it runs
+	levels  map[string]*level // used by Run only, once it runs
 	applied chan struct{}
 }
 
-// New returns a Controller that goes by the built-in configuration until Run.
+// New returns a Controller that uses the built-in configuration until Run.
 func New(o Options) *Controller {
 	c := &Controller{options: o, metrics: newMetrics(o.Metrics), levels: map[string]*level{}, applied: make(chan struct{})}
 	c.apply(o.Builtin)
@@ -58,7 +58,7 @@ func New(o Options) *Controller {
 // Applied is closed when the stored configuration is in force.
 func (c *Controller) Applied() <-chan struct{} { return c.applied }
 
-// adjustEvery is how often levels lend each other seats anew, as upstream's do.
+// adjustEvery is how often seats are lent among levels; upstream's.
 const adjustEvery = 10 * time.Second
 
 // Run follows the configuration until ctx ends.
@@ -121,7 +121,7 @@ func (c *Controller) apply(stored Configuration) {
 	c.forget(before, made, gone)
 }
 
-// complete adds what every cluster has and nobody may take away.
+// complete adds the mandatory objects that every cluster has.
 func (c *Controller) complete(stored Configuration) Configuration {
 	out := Configuration{Schemas: append([]*flowcontrolv1.FlowSchema(nil), stored.Schemas...), Levels: append([]*flowcontrolv1.PriorityLevelConfiguration(nil), stored.Levels...)}
 	for _, l := range c.options.Builtin.Levels {
@@ -166,7 +166,7 @@ func (c *Controller) forget(before, now *table, levels map[string]*level) {
 	}
 }
 
-// tell has it written into the schemas whether their levels are there.
+// tell reports, for each schema, whether its level exists.
 func (c *Controller) tell(ctx context.Context, stored Configuration) {
 	for _, s := range stored.Schemas {
 		if err := c.options.Dangling(ctx, s, c.levels[s.Spec.PriorityLevelConfiguration.Name] == nil); err != nil && ctx.Err() == nil {
@@ -175,7 +175,7 @@ func (c *Controller) tell(ctx context.Context, stored Configuration) {
 	}
 }
 
-// adjust lends seats anew, by what each level could have used of late.
+// adjust lends seats according to each level's recent demand.
 func (c *Controller) adjust() {
 	for name, l := range c.levels {
 		s := l.summarize()
@@ -187,8 +187,8 @@ func (c *Controller) adjust() {
 	c.lendOut()
 }
 
-// lendOut gives each level its seats for now. What exempt requests use up is
-// not there for others.
+// lendOut gives each level its current seats. Seats used by exempt requests are
+// not available to others.
 func (c *Controller) lendOut() {
 	left := float64(c.options.Seats)
 	var limited []*level

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// smoothing is how much of what a level could use stays from one adjustment to
-// the next when it uses less: half of it is gone after five minutes (KEP-1040).
+// smoothing is how much of a level's demand is kept from one adjustment to the
+// next when it falls: half of it is gone after five minutes (KEP-1040).
 const smoothing = 0.977
 
-// demand follows how many seats a level could use: those taken, and those that
-// are waited for.
+// demand tracks how many seats a level could use: those in use, and those
+// waited for.
 type demand struct {
 	now    float64
 	since  time.Time
@@ -20,7 +20,7 @@ type demand struct {
 	square float64
 }
 
-// set notes that from now on the demand is seats.
+// set records that from now on the demand is seats.
 func (d *demand) set(seats int, now time.Time) {
 	d.advance(now)
 	d.now = float64(seats)
@@ -41,7 +41,7 @@ func (d *demand) advance(now time.Time) {
 	d.square += d.now * d.now * elapsed
 }
 
-// summary is the demand of one period.
+// summary summarises the demand of one period.
 type summary struct{ high, average, deviation float64 }
 
 // end ends a period and begins the next.
@@ -56,8 +56,8 @@ func (d *demand) end(now time.Time) summary {
 	return s
 }
 
-// smooth is the demand to go by after one more period: it rises at once and
-// sinks slowly.
+// smooth is the smoothed demand after one more period: it rises at once and
+// falls slowly.
 func (s summary) smooth(before float64) float64 {
 	envelope := min(s.high, s.average+s.deviation)
 	return max(envelope, smoothing*before+(1-smoothing)*envelope)

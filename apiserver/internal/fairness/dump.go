@@ -12,8 +12,8 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 )
 
-// Pages are what people look into, as upstream lays it out (Kubernetes docs, "API
-// Priority and Fairness", debug endpoints), by the name of each.
+// Pages are the debug pages by name, in upstream's layout (Kubernetes docs, "API
+// Priority and Fairness", debug endpoints).
 var Pages = map[string]func(c *Controller, w io.Writer, details bool) error{
 	"dump_priority_levels": (*Controller).dumpLevels,
 	"dump_queues":          (*Controller).dumpQueues,
@@ -23,7 +23,7 @@ var Pages = map[string]func(c *Controller, w io.Writer, details bool) error{
 // rows writes a table, a level's rows at a time while its lock is held.
 func (c *Controller) rows(w io.Writer, head []string, of func(l *level) [][]any) error {
 	out := tabwriter.NewWriter(w, 8, 0, 1, ' ', 0)
-	fmt.Fprintln(out, strings.Join(head, ",\t")) // errors are told by Flush
+	fmt.Fprintln(out, strings.Join(head, ",\t")) // Flush returns errors
 	for _, l := range c.table.Load().levels {
 		l.mu.Lock()
 		rows := of(l)
@@ -93,7 +93,7 @@ func (c *Controller) dumpRequests(w io.Writer, details bool) error {
 	})
 }
 
-// row shows a request; its level's lock is held.
+// row prints a request; its level's lock is held.
 func (t *Ticket) row(l *level, details bool) []any {
 	stamp := func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 	queue, index, started := slices.Index(l.queues.all, t.place.queue), -1, t.place.started
@@ -116,7 +116,7 @@ func (t *Ticket) row(l *level, details bool) []any {
 	return row
 }
 
-// distinguisher is what tells the request's flow from others of the schema.
+// distinguisher is what distinguishes the request's flow from others of the schema.
 func (s *schema) distinguisher(t *Ticket) string {
 	switch s.by {
 	case flowcontrolv1.FlowDistinguisherMethodByUserType:

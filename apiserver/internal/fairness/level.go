@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// level is one priority level. Its lock is held for moments only; who waits,
-// waits without it.
+// level is one priority level. Its lock is held briefly; requests wait without
+// it.
 type level struct {
 	name  string
 	clock clock.WithTicker
@@ -19,17 +19,17 @@ type level struct {
 	exempt bool
 	queues queues
 	demand demand
-	// present are the requests that wait or run, counts what became of all.
+	// present are the requests that wait or run; counts counts the outcomes.
 	present map[*Ticket]bool
 	counts  struct{ dispatched, rejected, timedOut, cancelled int }
 
-	// What follows is the Controller's alone.
+	// The following fields are used by the Controller only.
 	share    share
 	smoothed float64
 }
 
-// configure makes the level what the stored object says. Who waits or runs goes
-// on doing so.
+// configure applies the stored object to the level. Requests that wait or run
+// continue to.
 func (l *level) configure(from *flowcontrolv1.PriorityLevelConfiguration, s share) {
 	l.share = s
 	l.mu.Lock()
@@ -43,21 +43,20 @@ func (l *level) configure(from *flowcontrolv1.PriorityLevelConfiguration, s shar
 	l.queues.shape(0, 0, 0)
 }
 
-// note tells the demand what is used and waited for now. The lock is held.
+// note updates the demand with the seats used and waited for. The lock is held.
 func (l *level) note(now time.Time) {
 	l.demand.set(l.queues.inUse+l.queues.waitingSeats, now)
 }
 
-// place is where a request that was let in sits.
+// place is where an admitted request has its seats.
 type place struct {
 	queue   *queue
 	seats   int
-	behind  int // how many stood in the queue before; -1 for who did not wait
+	behind  int // how many requests were ahead in the queue; -1 if it did not wait
 	started time.Time
 }
 
-// try lets a request in without waiting, or refuses it, or makes it a waiter:
-// then it has to wait.
+// try admits a request without waiting, refuses it, or makes it a waiter.
 func (l *level) try(t *Ticket, seats int) refusal {
 	now := l.clock.Now()
 	l.mu.Lock()
@@ -85,7 +84,7 @@ func (l *level) try(t *Ticket, seats int) refusal {
 	return admitted
 }
 
-// wait waits for the turn of t, a waiter, for so long at most and until ctx ends.
+// wait waits for the turn of t, a waiter, up to patience and until ctx ends.
 func (l *level) wait(ctx context.Context, t *Ticket, patience time.Duration) refusal {
 	w := t.waiter
 	timer := l.clock.NewTimer(patience)
@@ -132,7 +131,7 @@ func (l *level) leave(t *Ticket) (took time.Duration) {
 	return took
 }
 
-// limit changes how many seats there are; those who can go, go.
+// limit changes the number of seats, and admits the requests that now have one.
 func (l *level) limit(seats int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ type metrics struct {
 	ofLevels                       map[string]*prometheus.GaugeVec
 }
 
-// levelGauges are what is told of each level.
+// levelGauges are the gauges of each level.
 var levelGauges = map[string]string{
 	"nominal_limit_seats":         "Nominal number of execution seats configured for each priority level",
 	"lower_limit_seats":           "Configured lower bound on number of execution seats available to each priority level",
@@ -66,7 +66,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// forgetLevel takes back what was told of a level that is gone.
+// forgetLevel removes the metrics of a level that is gone.
 func (m *metrics) forgetLevel(name string) {
 	for _, v := range m.ofLevels {
 		v.DeleteLabelValues(name)

@@ -2,8 +2,9 @@ package fairness
 
 import "math"
 
-// typicalSeconds is what a request is charged with when it begins, since nobody
-// knows how long it will take; what it really took is charged when it ends.
+// typicalSeconds is what a request is charged when it begins, since its
+// duration is unknown; when it ends, the charge is corrected to the real
+// duration.
 const typicalSeconds = 0.005
 
 // waiter is one request in a queue.
@@ -15,39 +16,39 @@ type waiter struct {
 	ready      chan struct{} // closed when it is admitted
 }
 
-// queue is the requests of the flows that were dealt to it, in their order.
+// queue holds the requests of the flows dealt to it, in order.
 type queue struct {
 	first, last  *waiter
 	length       int
 	waitingSeats int
 	running      int
 	runningSeats int
-	// served is the work (seats times seconds) that the queue has had, on a scale
-	// that all queues of the level share: the one that had least is next.
+	// served is the work (seats times seconds) that the queue has received, on a
+	// scale that all queues of the level share: the one with the least is next.
 	served float64
 }
 
-// queues decides who of a level's requests runs. Whoever calls it holds the
-// level's lock.
+// queues decides which of a level's requests run. The caller holds the level's
+// lock.
 //
 // It is start-time fair queuing over seat-seconds. A queue that becomes busy
-// starts at what the last one to be served had, so that nobody saves up a claim
-// by being idle, nor loses one by having been busy alone.
+// starts at the value of the one served last, so that being idle earns no
+// claim, and having been the only busy one costs none.
 type queues struct {
-	limit       int // seats; those in use may be more for a while after it sank
-	hand        int // how many queues a flow may be put into; 0 where nobody waits
+	limit       int // seats; more may be in use for a while after it was reduced
+	hand        int // how many queues a flow may use; 0 if requests don't wait
 	lengthLimit int
 	all         []*queue // made when they are first used
-	backlog     []*queue // those in which somebody waits, oldest first
+	backlog     []*queue // queues with waiting requests, oldest first
 
 	inUse        int // seats
 	running      int
 	waiting      int
 	waitingSeats int
-	reached      float64 // what the queue that was served last had had before
+	reached      float64 // the value of the queue that was served last, before that
 }
 
-// refusal says why a request does not get a seat, in the words of the metric
+// refusal is why a request does not get a seat, in the words of the metric
 // apiserver_flowcontrol_rejected_requests_total.
 type refusal string
 
@@ -59,7 +60,7 @@ const (
 	cancelled        refusal = "cancelled"
 )
 
-// shape changes how the level queues. Who waits goes on waiting.
+// shape changes the queuing of the level. Waiting requests go on waiting.
 func (q *queues) shape(number, hand, lengthLimit int) {
 	if number != len(q.all) {
 		q.all = make([]*queue, number)
@@ -67,11 +68,11 @@ func (q *queues) shape(number, hand, lengthLimit int) {
 	q.hand, q.lengthLimit = min(hand, number, maxHand), lengthLimit
 }
 
-// enter takes in a request: it runs in the queue returned, or waits as the
-// waiter returned, or is refused.
+// enter handles a new request: it runs in the returned queue, waits as the
+// returned waiter, or is refused.
 func (q *queues) enter(hash uint64, seats int) (*queue, *waiter, refusal) {
 	if q.hand == 0 {
-		// As upstream does, one request may run where there are no seats at all.
+		// As in upstream, one request may run even without any seats.
 		if q.inUse > 0 && q.inUse+seats > q.limit {
 			return nil, nil, concurrencyLimit
 		}
@@ -92,17 +93,18 @@ func (q *queues) enter(hash uint64, seats int) (*queue, *waiter, refusal) {
 	}
 	w := &waiter{queue: own, seats: seats, ready: make(chan struct{})}
 	q.push(w)
-	q.dispatch() // where the one whose turn it was needs more than is free, another may have its turn
+	q.dispatch() // if the next one needs more seats than are free, another may go first
 	return own, w, admitted
 }
 
-// fits tells whether so many seats are free. A request that needs more than
-// there are runs alone.
+// fits reports whether so many seats are free. A request that needs more than
+// exist runs alone.
 func (q *queues) fits(seats int) bool {
 	return q.inUse+seats <= q.limit || q.inUse == 0 && q.limit > 0
 }
 
-// choose deals the flow its hand of queues and takes the one with least to do.
+// choose deals the flow its hand of queues and returns the one with the least waiting
+// work.
 func (q *queues) choose(hash uint64) *queue {
 	var best *queue
 	dealt := deal(hash, len(q.all), q.hand)
@@ -130,7 +132,7 @@ func (q *queues) start(own *queue, seats int) {
 	q.running++
 }
 
-// leave takes a request out that ran for so many seconds.
+// leave removes a request that ran for so many seconds.
 func (q *queues) leave(own *queue, seats int, seconds float64) {
 	q.inUse -= seats
 	q.running--
@@ -142,13 +144,13 @@ func (q *queues) leave(own *queue, seats int, seconds float64) {
 	q.dispatch()
 }
 
-// dispatch lets those run for whom there are seats, by turns.
+// dispatch starts waiting requests in turn, while there are seats.
 func (q *queues) dispatch() {
 	for len(q.backlog) > 0 && q.inUse < q.limit {
 		next := q.next()
 		w := next.first
 		if !q.fits(w.seats) {
-			return // nobody overtakes the one whose turn it is
+			return // no one overtakes the next one
 		}
 		q.remove(w)
 		q.start(next, w.seats)
@@ -157,8 +159,8 @@ func (q *queues) dispatch() {
 	}
 }
 
-// next is the queue that had least so far; of several, the one in which
-// somebody has waited longest.
+// next is the queue that has received the least so far; among equals, the one
+// with the longest wait.
 func (q *queues) next() *queue {
 	var next *queue
 	least := math.Inf(1)
@@ -185,7 +187,7 @@ func (q *queues) push(w *waiter) {
 	q.waitingSeats += w.seats
 }
 
-// remove takes w out of its queue, wherever in it it stands.
+// remove removes w from anywhere in its queue.
 func (q *queues) remove(w *waiter) {
 	own := w.queue
 	if w.prev == nil {
@@ -207,7 +209,7 @@ func (q *queues) remove(w *waiter) {
 	}
 }
 
-// forget takes a queue without waiters out of the backlog.
+// forget removes a queue without waiters from the backlog.
 func (q *queues) forget(own *queue) {
 	for i, b := range q.backlog {
 		if b == own {
@@ -217,8 +219,8 @@ func (q *queues) forget(own *queue) {
 	}
 }
 
-// giveUp ends the waiting of w, which others may have waited for. It reports
-// false where w has been admitted in the meantime.
+// giveUp ends the waiting of w, which may let others run. It returns false if w
+// has been admitted in the meantime.
 func (q *queues) giveUp(w *waiter) bool {
 	if w.admitted {
 		return false

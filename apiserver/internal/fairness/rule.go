@@ -9,11 +9,11 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// words are what a rule lists.
+// words are the values that a rule lists.
 type words struct {
 	all  bool
 	few  []string
-	many map[string]bool // instead of few, where they are many
+	many map[string]bool // instead of few, if there are many
 }
 
 // fewWords are found faster by looking at each than by hashing.
@@ -36,11 +36,10 @@ func (w *words) has(value string) bool {
 	return w.all || slices.Contains(w.few, value) || w.many[value]
 }
 
-// rule is one of a flow schema's, in the form in which requests are held
-// against it.
+// rule is a flow schema's rule, in the form in which requests are matched.
 type rule struct {
 	users, groups words
-	accounts      []string // prefixes of the users that are all accounts of a namespace
+	accounts      []string // user name prefixes that stand for all accounts of a namespace
 	resources     []resourceRule
 	paths         []pathRule
 }

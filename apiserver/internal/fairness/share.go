@@ -10,11 +10,11 @@ import (
 // share is how many of the server's seats a level may have.
 type share struct {
 	nominal      int
-	lower, upper int // it keeps so many, and borrows up to so many
+	lower, upper int // it keeps at least min, and borrows up to max
 }
 
-// shareOut works out the shares of levels (KEP-1040, "Dispatching"): nominal
-// seats by the levels' shares of the total, what each may lend and borrow.
+// shareOut computes the shares of levels (KEP-1040, "Dispatching"): nominal
+// seats by the levels' shares of the total, and what each may lend and borrow.
 func shareOut(total int, levels []*flowcontrolv1.PriorityLevelConfiguration) map[string]share {
 	sum := 0
 	for _, l := range levels {
@@ -50,7 +50,7 @@ func shareOf(total, sum int, l *flowcontrolv1.PriorityLevelConfiguration) share 
 	}
 	s.lower = s.nominal - percent(s.nominal, ptr.Deref(lendable, 0))
 	if s.nominal > 0 {
-		s.lower = max(s.lower, 1) // one that lent everything would have to wait to get anything back
+		s.lower = max(s.lower, 1) // a level that lent everything would have to wait to get any back
 	}
 	s.upper = s.nominal + total
 	if borrow != nil {
@@ -62,16 +62,16 @@ func shareOf(total, sum int, l *flowcontrolv1.PriorityLevelConfiguration) share 
 
 func percent(of int, n int32) int { return int(math.Round(float64(of) * float64(n) / 100)) }
 
-// claim is what one level asks for when seats are lent.
+// claim is one level's demand when seats are lent.
 type claim struct {
 	lower, upper int
 	target       float64 // no less than lower
 }
 
-// lend gives each level its target times one factor for all, no less than its
-// lower and no more than its upper bound, so that together they have the total
-// (KEP-1040, "Seat Borrowing"). What cannot be lent stays unused; lower bounds
-// are kept even where they add up to more.
+// lend gives each level its target times a common factor, no less than its
+// lower and no more than its upper bound, so that they add up to the total
+// (KEP-1040, "Seat Borrowing"). Seats that cannot be lent stay unused; lower
+// bounds are kept even if they exceed the total.
 func lend(total int, claims []claim) []int {
 	factor := 0.0
 	for low, high := 0.0, float64(2*total+1); high-low > 1e-6; {
@@ -97,13 +97,13 @@ func (c claim) at(factor float64) float64 {
 	return min(max(c.target*factor, float64(c.lower)), float64(c.upper))
 }
 
-// objectsPerSeat and widest say what a list costs: upstream's figures.
+// objectsPerSeat and widest determine the cost of a list: upstream's figures.
 const (
 	objectsPerSeat = 100
 	widest         = 10
 )
 
-// MostCounted is how many objects make a list as costly as any.
+// MostCounted is the number of objects from which a list has the highest cost.
 const MostCounted = objectsPerSeat * widest
 
 // Seats is what a list of so many objects costs.
@@ -111,6 +111,6 @@ func Seats(objects int) int {
 	return min(widest, max(1, (objects+objectsPerSeat-1)/objectsPerSeat))
 }
 
-// mostSeats is what a request of a level costs at most: no single one may have
-// more than a quarter of it.
+// mostSeats is the highest cost of a request of a level: no single one may take
+// more than a quarter of its seats.
 func mostSeats(s share) int { return max(1, s.nominal/4) }

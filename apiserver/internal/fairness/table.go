@@ -26,7 +26,7 @@ type schema struct {
 }
 
 // meters are those of the schema. They are made at the first request, so that
-// nothing is told of what nobody uses.
+// unused schemas have no metrics.
 func (s *schema) meters() *meters {
 	if m := s.found.Load(); m != nil {
 		return m
@@ -36,17 +36,17 @@ func (s *schema) meters() *meters {
 	return m
 }
 
-// table is all schemas in the order in which they are tried. It is never
-// changed: a change of configuration makes another one.
+// table is all schemas in the order in which they are tried. It is immutable: a
+// change of configuration makes a new one.
 type table struct {
 	schemas []*schema
 	levels  []*level // by name
-	// last is for those that no schema matches.
+	// last is for requests that no schema matches.
 	last *schema
 }
 
-// seed makes hashes that nobody outside can foresee, so that nobody can choose
-// names that collide.
+// seed makes hashes unpredictable, so that clients can't choose names that
+// collide.
 var seed = maphash.MakeSeed()
 
 // find returns the first schema that matches.
@@ -72,15 +72,15 @@ func (s *schema) flow(user *request.User, info *request.Info) uint64 {
 	return s.seed
 }
 
-// inOrder sorts schemas as they are tried: by precedence, and by name among
-// those that have the same.
+// inOrder sorts schemas as they are tried: by precedence, and among equals by
+// name.
 func inOrder(schemas []*flowcontrolv1.FlowSchema) {
 	slices.SortFunc(schemas, func(a, b *flowcontrolv1.FlowSchema) int {
 		return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// tie makes the schema of a stored one.
+// tie makes a schema from a stored one.
 func tie(from *flowcontrolv1.FlowSchema, to *level, levelID string) *schema {
 	s := &schema{
 		name: from.Name, level: to, seed: maphash.String(seed, from.Name),
