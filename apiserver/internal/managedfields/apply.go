@@ -23,9 +23,9 @@ import (
 )
 
 // Apply merges what the manager applied into the live object, and returns the
-// object as it shall be, with its managedFields. old is nil where there is no
-// such object yet; with force, the manager takes over what others own. Errors
-// are status errors; a conflict names the fields and their managers.
+// result with its managedFields. old is nil if the object does not exist; with
+// force, the manager takes over what others own. Errors are status errors; a
+// conflict names the fields and their managers.
 func (t *Tracker) Apply(old core.Object, applied *unstructured.Unstructured, by Manager, force bool) (core.Object, error) {
 	if err := t.checkSteps(applied.Object); err != nil {
 		return nil, err
@@ -50,9 +50,8 @@ func (t *Tracker) Apply(old core.Object, applied *unstructured.Unstructured, by 
 	return out, nil
 }
 
-// statusOf is what upstream makes of the library's errors: those that know no
-// better are answered as the server's, though it is the client's YAML that does
-// not fit.
+// statusOf turns the library's errors into upstream's statuses: most are
+// reported as internal errors, though the fault is in the client's YAML.
 func statusOf(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -63,8 +62,8 @@ func statusOf(err error) error {
 	}}
 }
 
-// resetFilter keeps what a subresource resets from counting as changed, in every
-// version that somebody who owns fields of old has written: they own them in it.
+// resetFilter keeps fields that a subresource resets from counting as changed,
+// in every version in which managers own fields of old.
 func (t *Tracker) resetFilter(subresource string, versions []string) map[fieldpath.APIVersion]fieldpath.Filter {
 	reset := t.options.Reset[subresource]
 	if len(reset) == 0 {
@@ -89,7 +88,7 @@ func pathsOf(reset []string) *fieldpath.Set {
 	return set
 }
 
-// converter goes between objects and the values that the library works with.
+// converter converts between objects and the library's values.
 type converter struct {
 	tracker *Tracker
 	kind    typed.ParseableType
@@ -109,7 +108,7 @@ func newConverter(t *Tracker) *converter {
 	return &converter{tracker: t, kind: typed.ParseableType{Schema: types, TypeRef: smd.TypeRef{NamedType: &name}}}
 }
 
-// of is the converter for objects of an API version: its own, or a peer's.
+// of returns the converter for objects of an API version: its own, or a peer's.
 func (c *converter) of(version schema.GroupVersion) *converter {
 	for _, p := range c.tracker.peers {
 		if p.options.Kind.GroupVersion() == version {

@@ -8,16 +8,16 @@ import (
 	"kctl/apiserver/internal/shape"
 )
 
-// maxApplySteps bounds the work of one apply, to a few seconds. The library looks for the
-// place of each field and element among its siblings, and moves those behind it, elements
-// at several times the cost. A map of 60,000 fields is as much, which is more than an etcd as it
-// comes stores with their owners, and so is a list of 20,000 elements with owners.
+// maxApplySteps bounds the work of one apply to a few seconds. The library searches for the
+// place of each field and element among its siblings, and moves those after it; elements cost
+// several times as much. A map of 60,000 fields reaches the bound, which is more than etcd by
+// default stores with their owners, and so does a list of 20,000 elements with owners.
 const (
 	maxApplySteps = 60_000 * 60_000
 	elementSteps  = 9
 )
 
-// checkSteps refuses what is too much work to apply.
+// checkSteps refuses an apply that takes too much work.
 func (t *Tracker) checkSteps(applied map[string]any) error {
 	if steps := applySteps(applied, t.options.Shape()); steps > maxApplySteps {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("too many fields are applied in one map or list (%d steps, at most %d are taken); an update has no such bound", steps, maxApplySteps))
@@ -25,10 +25,10 @@ func (t *Tracker) checkSteps(applied map[string]any) error {
 	return nil
 }
 
-// applySteps are those of all parts that have owners of their own.
+// applySteps counts the steps of all parts with owners of their own.
 func applySteps(value any, s *shape.Shape) int {
 	if s == nil {
-		return 0 // whoever applies it says that it is not known
+		return 0 // the apply reports it as unknown
 	}
 	steps := 0
 	switch value := value.(type) {

@@ -1,13 +1,13 @@
 package managedfields
 
-// arena is where the trees of one comparison are made: they are gone when it is
-// over, and a pod has a hundred nodes. It makes them by the block, and knows by
-// heart the names that come again and again. A nil arena makes each by itself.
+// arena allocates the trees of one comparison, which are short-lived and have a
+// hundred nodes for a pod. It allocates in blocks, and caches frequent names. A
+// nil arena allocates each node by itself.
 type arena struct {
 	blocks [][]fieldSet
 	used   int
 	names  map[string]string // "name": "f:name"
-	// room is where short lists of children are.
+	// room is where short lists of children are allocated.
 	room     []*fieldSet
 	roomUsed int
 }
@@ -15,7 +15,7 @@ type arena struct {
 const (
 	arenaBlock    = 64
 	arenaMaxKept  = 64   // blocks, between comparisons
-	arenaMaxNames = 1024 // some are users' own
+	arenaMaxNames = 1024 // users choose some of them
 	arenaRoom     = 512
 )
 
@@ -70,7 +70,7 @@ func (a *arena) field(name []byte) string {
 	return a.named(string(name))
 }
 
-// named is field of a name that is a string already.
+// named is field for a name that is already a string.
 func (a *arena) named(name string) string {
 	if known, ok := a.names[name]; ok {
 		return known

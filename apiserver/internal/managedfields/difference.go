@@ -9,13 +9,13 @@ import (
 	"kctl/proto/core"
 )
 
-// ignored is the shape of what nobody owns. It is known by its address.
+// ignored is the shape of what no manager owns. It is identified by its address.
 var ignored = &shape.Shape{Name: "ignored"}
 
-// difference is what there is to tell between two states of an object.
+// difference is the difference between two states of an object.
 type difference struct {
 	old, new document
-	// changed are the paths that are new or have another value, removed those
+	// changed are the paths that are new or have another value; removed are those
 	// that are gone.
 	changed, removed fieldSet
 
@@ -30,7 +30,7 @@ func (d *difference) reset() {
 	d.text.Reset()
 }
 
-// read takes the two states apart.
+// read parses the two states.
 func (d *difference) read(before []byte, obj core.Object) error {
 	d.reset()
 	if err := encode(obj, &d.text); err != nil {
@@ -42,8 +42,8 @@ func (d *difference) read(before []byte, obj core.Object) error {
 	return d.new.parse(d.text.Bytes())
 }
 
-// collect fills in the paths of a new object by its plan, nil for none. It is not
-// ok where they have to be found by comparing.
+// collect fills in the paths of a new object by its plan, nil for none. ok is
+// false if they have to be found by comparing.
 func (d *difference) collect(p *plan, obj core.Object) (ok bool) {
 	d.reset()
 	return p != nil && p.collect(reflect.ValueOf(obj).Elem(), &d.changed)
@@ -54,7 +54,7 @@ func (d *difference) compare(s *shape.Shape) error {
 	return d.both(s, 0, 0, &d.changed, &d.removed)
 }
 
-// both compares a value that is there before and after.
+// both compares a value that exists before and after.
 func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
 	before, after := d.old.nodes[o], d.new.nodes[n]
 	kind, err := d.kindOf(s, before.kind, after.kind)
@@ -76,8 +76,9 @@ func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fieldSet
 	return nil
 }
 
-// kindOf is how two values of a shape are compared, which for a Deduced one is
-// up to the values. What is not what its shape says is not for us.
+// kindOf is how two values of a shape are compared; for a Deduced shape, it
+// depends on the values. Values that don't fit their shape are left to the
+// library.
 func (d *difference) kindOf(s *shape.Shape, before, after byte) (shape.Kind, error) {
 	if s == nil {
 		return 0, errUnusual
@@ -148,7 +149,7 @@ func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *field
 	return nil
 }
 
-// inner compares two members of one name. Most are equal, to the letter.
+// inner compares two members with the same name. Most are identical.
 func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, removed *fieldSet) error {
 	if bytes.Equal(d.old.bytes(d.old.nodes[o].raw), d.new.bytes(d.new.nodes[n].raw)) {
 		return nil
@@ -166,7 +167,7 @@ func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, rem
 	return nil
 }
 
-// lists compares lists whose elements stand for themselves.
+// lists compares lists whose elements are identified by keys or values.
 func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
 	before, err := elements(s, &d.old, o)
 	if err != nil {
@@ -204,8 +205,8 @@ func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fieldSe
 	return nil
 }
 
-// add puts a value that stands on one side only, with all that is in it, into
-// the set.
+// add adds a value that exists on one side only, with everything in it, to the
+// set.
 func add(s *shape.Shape, d *document, at int32, to *fieldSet) error {
 	if s == nil {
 		return errUnusual
@@ -245,7 +246,7 @@ func add(s *shape.Shape, d *document, at int32, to *fieldSet) error {
 	return nil
 }
 
-// equal compares two values that may be encoded in different ways.
+// equal compares two values that may be encoded differently.
 func equal(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

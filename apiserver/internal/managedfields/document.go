@@ -4,8 +4,8 @@ import (
 	"errors"
 )
 
-// document is JSON text taken apart, as little as comparing needs: each value
-// is a piece of the text, and objects and lists know their members.
+// document is JSON text parsed only as far as comparing needs: each value is a
+// piece of the text, and objects and lists know their members.
 type document struct {
 	text  []byte
 	nodes []node
@@ -17,7 +17,7 @@ type node struct {
 	name       span // of a member of an object, without quotes
 	raw        span // the whole value
 	first      int32
-	next       int32 // sibling; 0 for none, as the root is nobody's sibling
+	next       int32 // sibling; 0 for none, as the root is no one's sibling
 	escapeName bool
 }
 
@@ -30,12 +30,11 @@ const none int32 = -1
 
 var errMalformed = errors.New("not JSON as it is encoded here")
 
-// maxDepth is deeper than any object is.
+// maxDepth is deeper than any real object.
 const maxDepth = 256
 
-// parse takes text apart. It is for JSON that was encoded by this server or by
-// upstream: text that is wrong in a way that does not matter to its structure
-// may pass.
+// parse parses text. It is for JSON that this server or upstream encoded:
+// errors that do not affect the structure may go unnoticed.
 func (d *document) parse(text []byte) error {
 	if len(text) > 1<<30 {
 		return errMalformed
@@ -138,7 +137,7 @@ func (p *parser) quoted() (inside span, escaped bool, err error) {
 	return span{}, false, errMalformed
 }
 
-// members reads what is in an object or a list.
+// members reads the members of an object or a list.
 func (p *parser) members(parent int32, kind byte, depth int) error {
 	end := byte('}')
 	if kind == '[' {
@@ -199,7 +198,7 @@ func (p *parser) memberName() (name span, escaped bool, err error) {
 	return name, escaped, nil
 }
 
-// after is the sibling behind n, or none.
+// after is the sibling after n, or none.
 func (d *document) after(n int32) int32 {
 	if next := d.nodes[n].next; next != 0 {
 		return next
@@ -207,8 +206,8 @@ func (d *document) after(n int32) int32 {
 	return none
 }
 
-// member finds an object's member by name. It begins to look at hint, which is
-// mostly where it is: the members of equal objects come in equal order.
+// member finds an object's member by name. It starts at hint, where it usually
+// is: the members of similar objects are in the same order.
 func (d *document) member(object, hint int32, name []byte) int32 {
 	for i := hint; i != none; i = d.after(i) {
 		if string(d.bytes(d.nodes[i].name)) == string(name) {

@@ -37,8 +37,8 @@ func (l *listed) find(name string) (int32, bool) {
 	return none, false
 }
 
-// elements names the elements of a list. Lists that have one twice are not for
-// us.
+// elements names the elements of a list. Lists with duplicates are left to the
+// library.
 func elements(s *shape.Shape, d *document, at int32) (listed, error) {
 	var l listed
 	for i := d.nodes[at].first; i != none; i = d.after(i) {
@@ -78,7 +78,7 @@ func valueName(d *document, at int32) (string, error) {
 	return "v:" + string(raw), nil
 }
 
-// isPlain tells whether a scalar is written in the only way there is.
+// isPlain reports whether a scalar is in its canonical form.
 func isPlain(kind byte, raw []byte) bool {
 	switch kind {
 	case '"':

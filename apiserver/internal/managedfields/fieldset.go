@@ -21,9 +21,9 @@ type fieldSet struct {
 
 func (f *fieldSet) empty() bool { return f == nil || !f.here && len(f.children) == 0 }
 
-// child returns the child of an element, made where it is new.
+// child returns the child of an element, and creates it if necessary.
 func (f *fieldSet) child(element string) *fieldSet {
-	// What is compared comes mostly in order.
+	// Comparisons mostly add in order.
 	if n := len(f.children); n == 0 || compareElements(f.children[n-1].element, element) < 0 {
 		c := f.arena.node(element)
 		f.children = append(f.children, c)
@@ -36,8 +36,8 @@ func (f *fieldSet) child(element string) *fieldSet {
 	return f.children[i]
 }
 
-// mostExpected children are made room for at most: of the fields that there are
-// few are set.
+// mostExpected bounds the children for which room is made: most possible fields
+// are not set.
 const mostExpected = 12
 
 // expect makes room for children.
@@ -47,7 +47,7 @@ func (f *fieldSet) expect(n int) {
 	}
 }
 
-// add puts c, which is nobody else's, among f's children, unless it is empty.
+// add adds c, which must not be shared, to f's children, unless it is empty.
 func (f *fieldSet) add(c *fieldSet) {
 	if !c.empty() {
 		*f.child(c.element) = *c
@@ -55,7 +55,7 @@ func (f *fieldSet) add(c *fieldSet) {
 }
 
 // compareElements is the library's order: fields, keys, values; fields by name,
-// the others by what they say.
+// the others by content.
 func compareElements(a, b string) int {
 	if a[0] != b[0] {
 		return strings.IndexByte("fkvi", a[0]) - strings.IndexByte("fkvi", b[0])
@@ -67,7 +67,7 @@ func compareElements(a, b string) int {
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++
 	}
-	// Of numbers that begin alike, the longer one is larger.
+	// Among numbers with the same beginning, the longer one is larger.
 	start := i
 	for start > 0 && isDigit(a[start-1]) {
 		start--
@@ -110,7 +110,7 @@ func (f *fieldSet) union(g *fieldSet) *fieldSet {
 	return f
 }
 
-// without takes the paths of g away from f, which it changes and returns.
+// without removes the paths of g from f, which it changes and returns.
 func (f *fieldSet) without(g *fieldSet) *fieldSet {
 	if f.empty() || g.empty() {
 		return f
@@ -134,7 +134,7 @@ func (f *fieldSet) without(g *fieldSet) *fieldSet {
 	return f
 }
 
-// meets tells whether f and g have a path in common.
+// meets reports whether f and g have a path in common.
 func (f *fieldSet) meets(g *fieldSet) bool {
 	if f.empty() || g.empty() {
 		return false
@@ -157,7 +157,7 @@ func (f *fieldSet) meets(g *fieldSet) bool {
 // json is f as FieldsV1.
 func (f *fieldSet) json() []byte { return f.appendJSON(make([]byte, 0, f.size())) }
 
-// size is about how long f is as FieldsV1.
+// size is approximately the length of f as FieldsV1.
 func (f *fieldSet) size() int {
 	size := len(`{".":{},}`)
 	for _, c := range f.children {
@@ -183,7 +183,7 @@ func (f *fieldSet) appendJSON(to []byte) []byte {
 	return append(to, '}')
 }
 
-// appendQuoted writes what stands between quotes in JSON.
+// appendQuoted writes the text between quotes in JSON.
 func appendQuoted(to []byte, text string) []byte {
 	from := 0 // of what is not written yet
 	for i := range len(text) {
@@ -197,7 +197,7 @@ func appendQuoted(to []byte, text string) []byte {
 			to = append(to, '\\', c)
 			continue
 		}
-		to = fmt.Appendf(to, `\u%04x`, c) // users choose the names of what a custom resource keeps unseen
+		to = fmt.Appendf(to, `\u%04x`, c) // users choose the names of a custom resource's unknown fields
 	}
 	return append(to, text[from:]...)
 }
@@ -211,7 +211,7 @@ func parseFields(d *document, text []byte) (*fieldSet, error) {
 		return nil, err
 	}
 	root := &fieldSet{}
-	// What is owned is at the ends of the tree; the root is never.
+	// Leaves are owned; the root never is.
 	if err := root.read(d, 0); err != nil {
 		return nil, err
 	}
@@ -245,8 +245,8 @@ func (f *fieldSet) read(d *document, at int32) error {
 	return nil
 }
 
-// usual path elements are those that this package writes: the same thing could
-// also be said in other words.
+// usual reports whether a path element is in the form that this package writes;
+// there are other forms with the same meaning.
 func usual(name string) bool {
 	if len(name) < 3 || name[1] != ':' {
 		return false

@@ -13,17 +13,17 @@ import (
 	"kctl/proto/core"
 )
 
-// Convert makes an object of one kind one of another.
+// Convert converts an object of one kind into another.
 type Convert func(core.Object) (core.Object, error)
 
-// peer is another kind as which the same objects are had.
+// peer is another kind as which the same objects are served.
 type peer struct {
 	*Tracker
 	to Convert
 }
 
-// Form returns the Tracker of another kind as which the objects of t are had:
-// each understands the entries that the other one has written. It must be
+// Form returns the Tracker of another kind as which the objects of t are
+// served: each understands the entries that the other has written. It must be
 // called before t is used.
 func (t *Tracker) Form(kind schema.GroupVersionKind, newKind func() core.Object, defaults func(core.Object), show, take Convert) *Tracker {
 	o := t.options
@@ -45,8 +45,8 @@ func kindSet(kind schema.GroupVersionKind, convert Convert) Convert {
 	}
 }
 
-// ConvertToVersion implements runtime.ObjectConvertor. A version that nobody
-// knows is one in which no field has an owner.
+// ConvertToVersion implements runtime.ObjectConvertor. In an unknown version,
+// no field has an owner.
 func (c *converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	from := in.GetObjectKind().GroupVersionKind()
 	to, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{from})
@@ -71,7 +71,7 @@ func (c *converter) ConvertToVersion(in runtime.Object, target runtime.GroupVers
 	return nil, runtime.NewNotRegisteredErrForTarget(from.Kind, reflect.TypeOf(in), target)
 }
 
-// back is how objects of p become those of a kind that p is a peer of.
+// back converts objects of p into the kind of which p is a peer.
 func (p peer) back(own schema.GroupVersionKind) Convert {
 	for _, other := range p.peers {
 		if other.options.Kind == own {
@@ -89,17 +89,17 @@ func (*converter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value stri
 	return label, value, nil
 }
 
-// Replicas says where the versions of a kind have the number that Scale is
-// about; nil for a version that has no Scale.
+// Replicas is the path, in each version of a kind, of the number that Scale
+// shows; nil for a version without Scale.
 type Replicas = library.ResourcePathMappings
 
-// ToScale is the managedFields of an object's Scale: what those of the object,
-// of the version, say of its replicas.
+// ToScale are the managedFields of an object's Scale: the part of the object's
+// that is about its replicas.
 func ToScale(entries []metav1.ManagedFieldsEntry, version schema.GroupVersion, r Replicas) ([]metav1.ManagedFieldsEntry, error) {
 	return library.NewScaleHandler(entries, version, r).ToSubresource()
 }
 
-// FromScale is an object's managedFields after those of its Scale have become
+// FromScale are an object's managedFields after those of its Scale have become
 // scale.
 func FromScale(entries, scale []metav1.ManagedFieldsEntry, version schema.GroupVersion, r Replicas) ([]metav1.ManagedFieldsEntry, error) {
 	return library.NewScaleHandler(entries, version, r).ToParent(scale)

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// jsonField is a field of a Go struct as it is in JSON.
+// jsonField is a Go struct's field in JSON.
 type jsonField struct {
 	name  string
 	index []int
 	of    reflect.Type
-	// omitted tells whether a value is left out; nil where none is.
+	// omitted reports whether a value is left out; nil if none is.
 	omitted func(reflect.Value) bool
 }
 
-// jsonFields are the fields of a struct, those of embedded ones included. It is
-// not ok where a field has no name of its own, or one that is there twice, or may
-// not be reached.
+// jsonFields are the fields of a struct, including those of embedded ones. ok is
+// false if a field has no name of its own, or a duplicate one, or may be
+// unreachable.
 func jsonFields(t reflect.Type) (out []jsonField, ok bool) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -49,7 +49,7 @@ func jsonFields(t reflect.Type) (out []jsonField, ok bool) {
 	return out, true
 }
 
-// omission is what leaves a field of type t out of the JSON.
+// omission returns what decides whether a field of type t is left out of the JSON.
 func omission(t reflect.Type, options []string) func(reflect.Value) bool {
 	empty, zero := omitEmpty(t), reflect.Value.IsZero
 	if reflect.PointerTo(t).Implements(zeroType) {
@@ -67,8 +67,7 @@ func omission(t reflect.Type, options []string) func(reflect.Value) bool {
 	return nil
 }
 
-// omitEmpty is what omitempty leaves out of values of type t; nil where that is
-// nothing.
+// omitEmpty reports which values of type t omitempty leaves out; nil if none.
 func omitEmpty(t reflect.Type) func(reflect.Value) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -87,7 +86,7 @@ var (
 	textType = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// saysZero asks a value that knows by itself.
+// saysZero asks the value's IsZero method.
 func saysZero(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return true
@@ -100,8 +99,8 @@ func saysZero(v reflect.Value) bool {
 	return v.Addr().Interface().(zeroer).IsZero()
 }
 
-// writesItself tells whether values of type t say by themselves what JSON they
-// become.
+// writesItself reports whether values of type t have a JSON encoding of their
+// own.
 func writesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonType) || p.Implements(textType)

@@ -11,10 +11,10 @@ import (
 	"kctl/proto/core"
 )
 
-// Merge lays what a policy wants over the object and returns the result, without
-// managedFields: what changes in admission is its request's. What is replaced as a
-// whole can't be merged, and is refused (Kubernetes docs, "Mutating Admission
-// Policy", "ApplyConfiguration").
+// Merge merges a policy's configuration into the object and returns the result,
+// without managedFields: changes in admission belong to the request's manager.
+// Atomic values can't be merged, and are refused (Kubernetes docs, "Mutating
+// Admission Policy", "ApplyConfiguration").
 func (t *Tracker) Merge(obj core.Object, wanted map[string]any) (core.Object, error) {
 	converter := t.converter()
 	patch, err := converter.kind.FromUnstructured(wanted)
@@ -44,8 +44,7 @@ func (t *Tracker) Merge(obj core.Object, wanted map[string]any) (core.Object, er
 	return object, nil
 }
 
-// atomic adds the places of value where something stands that is replaced as a
-// whole.
+// atomic adds the paths of atomic values in value.
 func atomic(s *shape.Shape, value any, at string, places []string) []string {
 	if s == nil || s.Kind == shape.Deduced {
 		return places

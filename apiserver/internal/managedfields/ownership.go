@@ -9,7 +9,7 @@ import (
 )
 
 // maxUpdaters is how many managers with the operation Update are kept apart;
-// upstream's. More are a case for the library, which merges the oldest entries.
+// upstream's. With more, the library merges the oldest entries.
 const maxUpdaters = 10
 
 const fieldsType = "FieldsV1"
@@ -22,8 +22,8 @@ type ownership struct {
 }
 
 // update returns the managedFields after the update: its manager owns what
-// changed, and nobody owns any longer what was removed. entries stay as they
-// are; scratch is overwritten.
+// changed, and removed fields have no owner any longer. entries are not
+// changed; scratch is overwritten.
 func (o *ownership) update(entries []metav1.ManagedFieldsEntry, changed, removed *fieldSet, scratch *document) ([]metav1.ManagedFieldsEntry, error) {
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
 	var own *metav1.ManagedFieldsEntry
@@ -79,7 +79,7 @@ func (o *ownership) isOwn(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Manager == o.by.Name && entry.Subresource == o.by.Subresource
 }
 
-// entry is the manager's own; without FieldsV1 where nothing is owned.
+// entry is the manager's own; without FieldsV1 if nothing is owned.
 func (o *ownership) entry(has *fieldSet) *metav1.ManagedFieldsEntry {
 	entry := &metav1.ManagedFieldsEntry{
 		Manager: o.by.Name, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: o.version,
@@ -91,7 +91,7 @@ func (o *ownership) entry(has *fieldSet) *metav1.ManagedFieldsEntry {
 	return entry
 }
 
-// inOrder is the order of the entries: those of applies first, then by time.
+// inOrder is the order of the entries: applies first, then by time.
 func inOrder(a, b metav1.ManagedFieldsEntry) int {
 	return cmp.Or(
 		cmp.Compare(a.Operation, b.Operation),

@@ -8,21 +8,21 @@ import (
 	"kctl/apiserver/internal/shape"
 )
 
-// Of a new object everything is new that an empty one has not. That can be read
-// off the object itself, without encoding it and taking the JSON apart again: a
-// plan says, for one Go type in one shape, what becomes of each field. What is
-// out of the ordinary is left to the comparison of JSON.
+// In a new object, everything is new that an empty one lacks. That can be read
+// from the object itself, without encoding it and parsing the JSON: a plan
+// says, for one Go type in one shape, how each field is handled. Unusual cases
+// are left to the comparison of JSON.
 
 // plan is how the field set of a value of one type is collected.
 type plan struct {
 	kind planKind
 	// members of an object, in the order of their elements.
 	members []member
-	// element is what is in a map or a list.
+	// element is the plan of a map's or a list's elements.
 	element *plan
-	// keys tell the elements of a keyed list apart.
+	// keys identify the elements of a keyed list.
 	keys []planKey
-	// basic: a leaf that is no struct and writes itself as Go writes it.
+	// basic: a leaf that is no struct and has Go's own JSON encoding.
 	basic bool
 }
 
@@ -37,14 +37,14 @@ const (
 	strangePlan // not for us
 )
 
-// member is a field of a struct that somebody may own.
+// member is a field of a struct that a manager may own.
 type member struct {
 	index   []int
 	element string
 	plan    *plan
-	// omitted tells whether a value is left out of the JSON; nil where none is.
+	// omitted reports whether a value is left out of the JSON; nil if none is.
 	omitted func(reflect.Value) bool
-	// always: it is also there in an empty object.
+	// always: an empty object has it, too.
 	always bool
 }
 
@@ -53,7 +53,7 @@ type planKey struct {
 	name     string
 	index    []int
 	omitted  func(reflect.Value) bool
-	standsIn string // for a key that is left out; "" for nothing
+	standsIn string // for an omitted key; "" for none
 }
 
 // planner makes plans, one for each type and shape.
@@ -149,7 +149,7 @@ func (p planner) keyed(made *plan, t reflect.Type, s *shape.Shape) {
 	made.kind, made.element = keyedPlan, p.plan(t, s.Element)
 }
 
-// isName tells whether values of t are simple enough to name an element.
+// isName reports whether values of t are simple enough to name an element.
 func isName(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Int, reflect.Int32, reflect.Int64:
@@ -158,8 +158,8 @@ func isName(t reflect.Type) bool {
 	return false
 }
 
-// collect puts everything that is in a new object and in no empty one into to. It
-// is not ok where that is out of the ordinary; to is of no use then.
+// collect adds to to everything that a new object has and an empty one lacks. ok
+// is false for unusual cases; then to is useless.
 func (p *plan) collect(v reflect.Value, to *fieldSet) (ok bool) {
 	to.expect(len(p.members))
 	for i := range p.members {
@@ -183,8 +183,8 @@ func (p *plan) collect(v reflect.Value, to *fieldSet) (ok bool) {
 	return true
 }
 
-// beyond puts into to by what a value differs from the empty one that is always
-// there.
+// beyond adds to to the difference between a value and the empty one that is
+// always there.
 func (p *plan) beyond(v reflect.Value, to *fieldSet) (ok bool) {
 	switch {
 	case p.kind == objectPlan && v.Kind() == reflect.Struct:
@@ -193,19 +193,19 @@ func (p *plan) beyond(v reflect.Value, to *fieldSet) (ok bool) {
 		to.here = p.basic
 		return p.basic || v.Kind() == reflect.Struct && v.IsZero()
 	case (p.kind == setPlan || p.kind == keyedPlan) && v.Kind() == reflect.Slice && v.Len() == 0:
-		to.here = true // to say that it is empty is more than to leave it out
+		to.here = true // an empty value is more than an omitted one
 		return true
 	}
 	return p.inside(v, to)
 }
 
-// add puts a value with all that is in it into to.
+// add adds a value with everything in it to to.
 func (p *plan) add(v reflect.Value, to *fieldSet) (ok bool) {
 	to.here = true
 	return p.inside(v, to)
 }
 
-// inside puts what is in a value into to.
+// inside adds the content of a value to to.
 func (p *plan) inside(v reflect.Value, to *fieldSet) (ok bool) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -278,7 +278,7 @@ func (p *plan) items(v reflect.Value, to *fieldSet) (ok bool) {
 	return true
 }
 
-// appendKeys writes what an element of a keyed list is called.
+// appendKeys writes the name of an element of a keyed list.
 func (p *plan) appendKeys(to []byte, item reflect.Value) (_ []byte, ok bool) {
 	to = append(to, "k:{"...)
 	first := len(to)
@@ -311,7 +311,7 @@ func appendName(to []byte, v reflect.Value) (_ []byte, ok bool) {
 	return append(append(append(to, '"'), text...), '"'), isSimple(text)
 }
 
-// isSimple text looks in JSON as it does by itself.
+// isSimple reports whether text is unchanged in JSON.
 func isSimple(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -322,7 +322,7 @@ func isSimple(text string) bool {
 	return true
 }
 
-// plans are those for new objects, by subresource; none where these have to be
+// plans are those for new objects, by subresource; none if these have to be
 // compared in JSON.
 func (t *Tracker) plans() map[string]*plan {
 	empty := reflect.ValueOf(t.options.New())

@@ -19,40 +19,39 @@ import (
 	"kctl/proto/core"
 )
 
-// Options say of what kind the objects are whose managedFields a Tracker keeps.
+// Options describe the kind whose managedFields a Tracker maintains.
 type Options struct {
 	Kind schema.GroupVersionKind
-	// Shape of the whole object, asked for when it is first needed. It answers
-	// shape.Anything where nothing is known of the kind but that it has
-	// metadata.
+	// Shape returns the shape of the whole object; it is called when first needed.
+	// It returns shape.Anything if nothing is known of the kind but its metadata.
 	Shape func() *shape.Shape
 	// New makes an empty object.
 	New func() core.Object
 	// Default fills in what was left out; it may be nil.
 	Default func(core.Object)
-	// Reset names, by subresource, the fields that writes in that way don't
-	// change, whatever they say: {"": {"status"}, "status": {"spec", "metadata.labels"}}.
+	// Reset names, by subresource, the fields that writes through it can't change: {"":
+	// {"status"}, "status": {"spec", "metadata.labels"}}.
 	Reset map[string][]string
-	// Custom kinds may have a shape that does not fit what is stored.
+	// Custom: the kind's shape may not fit what is stored.
 	Custom bool
 	Clock  clock.PassiveClock
 }
 
-// Tracker keeps the managedFields of one kind's objects. It is safe for
+// Tracker maintains the managedFields of one kind's objects. It is safe for
 // concurrent use.
 type Tracker struct {
 	options Options
-	// shapes are the Shape without what nobody owns, by subresource.
+	// shapes are the Shape without unowned fields, by subresource.
 	shapes func() map[string]*shape.Shape
-	// newcomers are the plans for new objects, by subresource, where there are any.
+	// newcomers are the plans for new objects, by subresource, if there are any.
 	newcomers func() map[string]*plan
 	empty     func() []byte
 
 	mu sync.Mutex
-	// fieldManagers are the library's, made when they are first needed, by subresource.
+	// fieldManagers are the library's, by subresource, made when first needed.
 	fieldManagers map[string]*library.FieldManager
 	converter     func() *converter
-	// peers are the trackers of the other kinds as which the objects are had.
+	// peers are the trackers of the other kinds as which the objects are served.
 	peers []peer
 }
 
@@ -62,7 +61,7 @@ type Manager struct {
 	Name, Subresource string
 }
 
-// other stands for the subresources that Reset does not name.
+// other stands for all subresources that Reset does not name.
 const other = "*"
 
 // New returns the Tracker of a kind.
@@ -90,7 +89,7 @@ func New(o Options) *Tracker {
 // server are the fields of metadata that no manager owns.
 var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
 
-// owned is an object's shape without what nobody owns.
+// owned is an object's shape without unowned fields.
 func owned(s *shape.Shape, reset []string) *shape.Shape {
 	hidden, metadata := []string{"apiVersion", "kind"}, slices.Clone(server)
 	for _, name := range reset {
@@ -122,7 +121,7 @@ func hide(s *shape.Shape, names []string) *shape.Shape {
 	return out
 }
 
-// encode writes obj in JSON, without managedFields.
+// encode encodes obj in JSON, without managedFields.
 func encode(obj core.Object, to *bytes.Buffer) error {
 	entries := obj.GetManagedFields()
 	if entries != nil {
@@ -135,9 +134,10 @@ func encode(obj core.Object, to *bytes.Buffer) error {
 	return nil
 }
 
-// Update gives the manager what it changed in obj, which was old before; old is
-// nil for a new object. before is old in JSON. What goes wrong is left out of
-// the managedFields: an update has no conflicts and is never refused for them.
+// Update makes the manager the owner of what it changed in obj, which was old
+// before; old is nil for a new object. before is old in JSON. Errors only leave
+// managedFields incomplete: an update has no conflicts and is never refused
+// because of them.
 func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
 	err := t.track(obj, old, before, by)
 	if err == nil {
@@ -161,7 +161,7 @@ func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
 	}
 }
 
-// track is Update for the ordinary case; errors say that this is none.
+// track is Update for ordinary cases; it returns an error for others.
 func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 	way := by.Subresource
 	s, ok := t.shapes()[way]
@@ -176,7 +176,7 @@ func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 		before = t.empty()
 	}
 	given := obj.GetManagedFields()
-	if old != nil && given != nil && len(given) == 0 && by.Subresource == "" { // said to be empty, which is more than left out
+	if old != nil && given != nil && len(given) == 0 && by.Subresource == "" { // explicitly empty, which is more than omitted
 		obj.SetManagedFields(nil)
 		return nil
 	}
@@ -184,8 +184,8 @@ func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 		return errUnusual
 	}
 	if old != nil && len(entries) == 0 {
-		// An object whose managedFields were emptied, or never begun, stays
-		// without until something is applied.
+		// An object whose managedFields were cleared, or never set, stays without
+		// them until something is applied.
 		obj.SetManagedFields(nil)
 		return nil
 	}
@@ -213,14 +213,14 @@ func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 
 var differences = sync.Pool{New: func() any { return new(difference) }}
 
-// sameEntries compares managedFields to the letter.
+// sameEntries reports whether managedFields are identical.
 func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
 	return slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool {
 		return sameEntry(x, y) && sameTime(x.Time, y.Time)
 	})
 }
 
-// sameEntry compares all but the time.
+// sameEntry compares everything except the time.
 func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion &&
 		a.FieldsType == b.FieldsType && a.Subresource == b.Subresource && sameFields(a.FieldsV1, b.FieldsV1)
@@ -240,8 +240,8 @@ func sameTime(a, b *metav1.Time) bool {
 	return a.Time.Equal(b.Time)
 }
 
-// KeepTimes makes the managedFields of obj those of old where they differ in
-// nothing but times: that alone is no change. It tells whether they do.
+// KeepTimes replaces the managedFields of obj with those of old if they differ
+// in times only, which is no change. It reports whether it did.
 func KeepTimes(obj, old core.Object) bool {
 	a, b := obj.GetManagedFields(), old.GetManagedFields()
 	if !slices.EqualFunc(a, b, sameEntry) {
@@ -256,9 +256,10 @@ func KeepTimes(obj, old core.Object) bool {
 	return false
 }
 
-// fieldManager is the library's for writes through a subresource of old, nil for
-// what is new. Where old's fields are owned in other versions, it is made for it:
-// there is no end to the versions that somebody may write there.
+// fieldManager returns the library's manager for writes through a subresource of
+// old, which is nil for a new object. If old's fields are owned in other
+// versions, it is made for this call, since clients may write any number of
+// versions there.
 func (t *Tracker) fieldManager(subresource string, old core.Object) (*library.FieldManager, error) {
 	versions := []string{t.options.Kind.GroupVersion().String()}
 	if old != nil {
@@ -297,8 +298,8 @@ func (t *Tracker) newFieldManager(subresource string, versions []string) (*libra
 	return fieldManager, nil
 }
 
-// Guard gives obj back the managedFields that it had before somebody changed
-// them, unless they still can be read: the error says why they can't.
+// Guard restores obj's earlier managedFields if they have been changed and are
+// unreadable; the error says why.
 func Guard(obj core.Object, before []metav1.ManagedFieldsEntry) error {
 	now := obj.GetManagedFields()
 	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) || sameEntries(now, before) {
