@@ -9,10 +9,9 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What documents are made of is several times their size, and is left to the
-// garbage collector.
+// What documents are made from is several times their size, and is not kept.
 
-// customs are the custom resources there are, and a mark of their state.
+// customs are the custom resources, and a mark of their state.
 func (h *Handler) customs() ([]Custom, any) {
 	if h.source == nil {
 		return nil, nil
@@ -159,7 +158,7 @@ func (h *Handler) encode(group answer) (answer, error) {
 }
 
 // grow makes the documents of the groups of custom resources. Those whose
-// resources are what they were stay.
+// resources have not changed stay.
 func (h *Handler) grow(customs []Custom) (map[string]grown, error) {
 	byGroup := map[runtimeschema.GroupVersion][]Custom{}
 	marks := map[runtimeschema.GroupVersion]string{}

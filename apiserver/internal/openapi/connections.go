@@ -13,10 +13,10 @@ import (
 	"kctl/apiserver/internal/scheme"
 )
 
-// logOptions are what may be asked of a log.
+// logOptions are a log's options.
 var logOptions = runtimeschema.GroupVersionKind{Version: "v1", Kind: "PodLogOptions"}
 
-// readLog is the path of a log, which is read and no connection.
+// readLog is the path of a log, which is a read and not a connection.
 func (b *builder) readLog(path, name string) {
 	b.group.pathParameters[path] = sorted(append(b.group.pathParameters[path], optionParameters(logOptions)...))
 	b.add(path, operation{
@@ -25,8 +25,9 @@ func (b *builder) readLog(path, name string) {
 	})
 }
 
-// connects are the paths of what answers by itself. What is asked of it are the
-// fields of its kind, in the query; proxies pass on what stands behind them.
+// connects are the paths of subresources that answer requests themselves. Their
+// query parameters are the fields of their kind; proxies also pass on the rest
+// of the path.
 func (b *builder) connects(path string, sub registry.Subresource) {
 	b.connection(path, sub, "", b.connectionParameters(sub))
 	if sub.Name == "proxy" {
@@ -60,11 +61,11 @@ func sorted(parameters []parameter) []parameter {
 	return parameters
 }
 
-// optionParameters are the fields of an options kind as parameters of a query.
-// What is no text, number or truth is left out, as upstream does.
+// optionParameters are the fields of an options kind as query parameters.
+// Fields other than strings, numbers and booleans are left out, as in upstream.
 func optionParameters(kind runtimeschema.GroupVersionKind) (out []parameter) {
 	options, err := scheme.Scheme.New(kind)
-	if err != nil { // one that is no kind has no options
+	if err != nil { // without a kind there are no options
 		return nil
 	}
 	described, ok := options.(documented)

@@ -12,20 +12,20 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// Custom is a custom resource: its types are known by its definition only.
+// Custom is a custom resource, whose types are known only from its definition.
 type Custom struct {
 	registry.Info
 	ListKind string
 	// Selectable are the fields by which objects can be selected.
 	Selectable []string
-	// Schema reads what is said of the objects; nil is nothing. Mark changes
-	// with it.
+	// Schema reads the objects' schema; nil if there is none. Mark changes with
+	// it.
 	Schema func() *apiextensionsv1.JSONSchemaProps
 	Mark   string
 }
 
-// Source tells which custom resources there are, and what other servers serve.
-// Changed is compared; while it is the same, so is what the others answer.
+// Source knows the custom resources, and what other servers serve. As long as
+// Changed returns the same value, so do the other methods.
 type Source interface {
 	Changed() any
 	Customs() []Custom
@@ -79,12 +79,12 @@ func (c *Custom) render(v version, meta string) map[string]any {
 	return out
 }
 
-// renderCustom is the schema of a custom resource in the words of one version.
-// That of before knows less: what it has no words for is left out.
+// renderCustom is the schema of a custom resource in one OpenAPI version.
+// Version 2 can express less; what it can't express is left out.
 func renderCustom(props *apiextensionsv1.JSONSchemaProps, v version, meta string) map[string]any {
 	out := map[string]any{"type": "object"}
 	if v == v2 && props != nil && props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields {
-		return out // clients of v2 take what is not said for what is not allowed
+		return out // clients of v2 take what is not described for not allowed
 	}
 	if props != nil {
 		out = renderProps(props, v)
@@ -106,7 +106,7 @@ func renderCustom(props *apiextensionsv1.JSONSchemaProps, v version, meta string
 	return out
 }
 
-// renderProps turns a schema into the tree that documents are made of.
+// renderProps turns a schema into the tree from which documents are made.
 func renderProps(props *apiextensionsv1.JSONSchemaProps, v version) map[string]any {
 	text, err := json.Marshal(props)
 	if err != nil { // it came from JSON
@@ -124,11 +124,11 @@ func renderProps(props *apiextensionsv1.JSONSchemaProps, v version) map[string]a
 	return out
 }
 
-// onlyV3 are the words that v2 does not have.
+// onlyV3 are the keywords that v2 lacks.
 var onlyV3 = []string{"oneOf", "anyOf", "allOf", "not", "nullable", "x-kubernetes-validations", "default"}
 
-// simplify leaves of a schema what v2 can say, and says nothing where that
-// would be wrong.
+// simplify reduces a schema to what v2 can express, or to nothing if that would
+// be wrong.
 func simplify(s map[string]any) {
 	preserve, _ := s["x-kubernetes-preserve-unknown-fields"].(bool)
 	nullable, _ := s["nullable"].(bool)
@@ -149,7 +149,7 @@ func simplify(s map[string]any) {
 	below(s, simplify)
 }
 
-// spellOut says in plain words what int-or-string means.
+// spellOut replaces int-or-string by its meaning.
 func spellOut(s map[string]any) {
 	if mixed, _ := s["x-kubernetes-int-or-string"].(bool); mixed && s["anyOf"] == nil && s["allOf"] == nil {
 		s["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
@@ -157,7 +157,7 @@ func spellOut(s map[string]any) {
 	below(s, spellOut)
 }
 
-// below calls f for the schemas of what is in a value.
+// below calls f for the schemas of a value's parts.
 func below(s map[string]any, f func(map[string]any)) {
 	properties, _ := s["properties"].(map[string]any)
 	for _, property := range properties {

@@ -21,8 +21,7 @@ type model struct {
 	groups      []*group
 }
 
-// newModel describes what is served of the stores, and what can only be
-// created.
+// newModel describes the served resources, and those that can only be created.
 func newModel(entries []registry.Served, created []core.Resource, customs []Custom) (*model, error) {
 	m := &model{definitions: definitions{}}
 	for _, e := range entries {
@@ -151,7 +150,7 @@ func (o *operation) render(v version, in runtimeschema.GroupVersion) map[string]
 		out["consumes"], out["produces"], out["schemes"] = o.consumes, o.produces, []any{"https"}
 		if o.body != nil {
 			body := map[string]any{"name": "body", "in": "body", "schema": o.body.render(v)}
-			if o.method != http.MethodDelete { // whose options may be left out
+			if o.method != http.MethodDelete { // whose options may be omitted
 				body["required"] = true
 			}
 			parameters = append(parameters, body)

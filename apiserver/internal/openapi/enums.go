@@ -1,7 +1,7 @@
 package openapi
 
-// enumerated are the values of fields that have no others: what kube-apiserver
-// v1.37.0 publishes. The Go types don't tell.
+// enumerated are the values of fields with a closed set of them, as
+// kube-apiserver v1.37.0 publishes them. The Go types don't have them.
 var enumerated = byField([]enumeration{
 	{
 		[]string{

@@ -1,7 +1,7 @@
 package openapi
 
-// mustBe are fields that clients have to send though their JSON may leave them out:
-// what kube-apiserver v1.37.0 publishes.
+// mustBe are required fields whose JSON encoding may omit them, as kube-apiserver
+// v1.37.0 publishes them.
 var mustBe = fieldNames(
 	"admissionregistration.v1.ValidatingAdmissionPolicyBinding.spec",
 	"admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec.policyName",
@@ -19,7 +19,7 @@ var mustBe = fieldNames(
 	"resource.v1.DeviceCounterConsumption.counters", "resource.v1.DeviceTaintRuleSpec.taint",
 )
 
-// mayBeLeft are fields that clients may leave out though the server always sends
+// mayBeLeft are fields that clients may omit although the server always sends
 // them.
 var mayBeLeft = fieldNames(
 	"apps.v1.ControllerRevision.revision", "apps.v1.DaemonSetCondition.status", "apps.v1.DaemonSetCondition.type",
@@ -61,7 +61,7 @@ func fieldNames(names ...string) map[string]bool {
 	return out
 }
 
-// published are the defaults that the descriptions of types tell of.
+// published are the defaults in the descriptions of types.
 var published = map[string]any{
 	"autoscaling.v1.ScaleSpec.replicas":                              0,
 	"certificates.v1.PodCertificateRequestSpec.maxExpirationSeconds": 86400,

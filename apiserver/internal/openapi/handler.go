@@ -24,8 +24,8 @@ import (
 
 const (
 	jsonType = "application/json"
-	// Clients ask for the first form, which is not a proper media type; answers
-	// carry the second.
+	// Clients ask for the first one, which is not a proper media type; answers
+	// have the second.
 	protobufAsked  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	protobufProper = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	thirdAsked     = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
@@ -47,15 +47,15 @@ type Handler struct {
 	own map[string]answer
 	// grown are the documents of custom resources.
 	grown map[string]grown
-	// encoded are documents of v3 that somebody has asked for in protobuf, by the
-	// hash of what they were made of.
+	// encoded are documents of v3 that were requested in protobuf, by the hash of
+	// what they were made from.
 	encoded map[string]answer
 	index   made[answer]
 	whole   made[whole]
 }
 
 // grown is the document of a group with custom resources, and what it was made
-// of.
+// from.
 type grown struct {
 	of string
 	answer
@@ -64,7 +64,7 @@ type grown struct {
 // whole is the one document of v2, in both forms.
 type whole struct{ json, protobuf answer }
 
-// made is something that was made, and of what state of the source.
+// made is a result, and the state of the source that it was made from.
 type made[T any] struct {
 	value   T
 	changed any
@@ -84,8 +84,8 @@ func New(entries []registry.Served, created []core.Resource, release string, sta
 	return &Handler{entries: entries, created: created, release: release, started: started}
 }
 
-// Follow has the handler describe the custom resources of source too. It must
-// be called before the first question.
+// Follow makes the handler also describe the custom resources of source. It
+// must be called before the first request.
 func (h *Handler) Follow(source Source) *Handler {
 	h.source = source
 	return h
@@ -130,7 +130,7 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request) error {
 	return notAcceptable(protobufAsked)
 }
 
-// form is that of an answer.
+// form is the media type of an answer.
 type form int
 
 const (
@@ -139,7 +139,7 @@ const (
 	inProtobuf
 )
 
-// accepted is the first form in the request's Accept header that there is.
+// accepted is the first supported form in the request's Accept header.
 func accepted(r *http.Request, protobuf ...string) form {
 	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, _ := strings.Cut(strings.TrimSpace(one), ";")
@@ -157,8 +157,8 @@ func notAcceptable(protobuf string) error {
 	return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", runtimeschema.GroupResource{}, "", "only "+jsonType+" and "+protobuf+" are served", 0, true)
 }
 
-// serveGroup lets clients that name the document by its hash keep it for good,
-// and sends those with an old hash to the new one.
+// serveGroup lets clients that name the document by its hash cache it for ever,
+// and redirects those with an old hash to the new one.
 func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, name string, group answer) error {
 	switch accepted(r, thirdAsked, thirdProper) {
 	case inNone:
@@ -185,7 +185,8 @@ func groupURL(name, hash string) string {
 	return discoveryPath + "/" + name + "?hash=" + url.QueryEscape(hash)
 }
 
-// write sends an answer as it is kept, or unpacked for who can't unpack it.
+// write sends an answer as it is kept, or decompressed for clients that don't accept
+// gzip.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) error {
 	header := w.Header()
 	header.Set("Content-Type", a.contentType)
@@ -215,7 +216,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) error 
 	return nil
 }
 
-// unzip is what the answer says.
+// unzip returns the decompressed answer.
 func (a *answer) unzip() (io.Reader, error) {
 	unzipped, err := gzip.NewReader(bytes.NewReader(a.zipped))
 	if err != nil {

@@ -37,7 +37,7 @@ type group struct {
 	pathParameters map[string][]parameter
 }
 
-// query is a parameter of a query, which the options that it belongs to describe.
+// query is a query parameter, which is described by the options it belongs to.
 func query(options documented, name, kind string) parameter {
 	return parameter{name: name, in: "query", kind: kind, description: options.SwaggerDoc()[name]}
 }
@@ -57,7 +57,7 @@ var (
 		dryRun, query(deletes, "gracePeriodSeconds", "integer"), query(deletes, "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
 		query(deletes, "orphanDependents", "boolean"), query(deletes, "propagationPolicy", "string"),
 	}
-	// selectParameters choose what of a collection is deleted, listParameters what
+	// selectParameters select what of a collection is deleted, listParameters what
 	// is listed or watched.
 	selectParameters = []parameter{
 		query(lists, "continue", "string"), query(lists, "fieldSelector", "string"), query(lists, "labelSelector", "string"),
@@ -75,7 +75,7 @@ var (
 
 const prettyText = "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."
 
-// byName are selectParameters and more, in their order.
+// byName are selectParameters and more, ordered by name.
 func byName(more ...parameter) []parameter {
 	all := append(slices.Clone(selectParameters), more...)
 	slices.SortFunc(all, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
@@ -103,7 +103,7 @@ func (g *group) describe(e registry.Served, d definitions) {
 }
 
 // describeCreated adds the path of a resource that can only be created: its
-// objects are questions, or orders, and never stored.
+// objects are reviews or commands, and never stored.
 func (g *group) describeCreated(resource core.Resource, obj any, d definitions) {
 	object := &schema{ref: d.add(reflect.TypeOf(obj).Elem())}
 	d.mark(object.ref, resource.GVK())
@@ -117,8 +117,8 @@ type builder struct {
 	definitions definitions
 	object      *schema
 	kind        runtimeschema.GroupVersionKind // of object, where that is not the resource's
-	// listed is the name of the list's definition; jsonOnly that there is no
-	// protobuf of the objects. Both are for custom resources.
+	// listed is the name of the list's definition; jsonOnly: the objects have no
+	// protobuf form. Both are for custom resources.
 	listed   string
 	jsonOnly bool
 }
@@ -140,7 +140,7 @@ func (b *builder) path(namespaced bool, parts ...string) string {
 	return path
 }
 
-// verbs are those by which resources say what they serve, by action.
+// verbs are the verbs that resources declare, by action.
 var verbs = map[string]string{"post": "create", "put": "update", "watchlist": "watch"}
 
 func (b *builder) add(path string, op operation) {
@@ -174,8 +174,8 @@ func withoutStrategic(types []string) []string {
 	return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return strings.Contains(t, "strategic") })
 }
 
-// id is upstream's way to name operations: readCoreV1NamespacedPodStatus. verb may
-// have a part that comes behind the group and version: "connect Get".
+// id is the operation's name in upstream's form: readCoreV1NamespacedPodStatus.
+// verb may have a part that follows the group and version: "connect Get".
 func (b *builder) id(verb string, namespaced bool, subresource string) string {
 	verb, more, _ := strings.Cut(verb, " ")
 	name := verb + title(groupName(b.info.Group)) + title(b.info.Version) + more
@@ -272,8 +272,8 @@ func (b *builder) status() *schema {
 	return &schema{ref: name}
 }
 
-// single is the path of one object, or of a part of it that is read and
-// written as the object is.
+// single is the path of one object, or of a part of it that is read and written
+// like the object.
 func (b *builder) single(subresource string, whole bool) {
 	parts := []string{"{name}"}
 	if subresource != "" {

@@ -15,7 +15,7 @@ import (
 // the same tree that the JSON is made of, so that both always say the same;
 // the field numbers are those of gnostic's OpenAPIv2.proto.
 
-// message is a protobuf message that is being written.
+// message is a protobuf message being written.
 type message []byte
 
 func (m *message) text(number protowire.Number, s string) {
@@ -40,14 +40,14 @@ func (m *message) flag(number protowire.Number, on bool) {
 	}
 }
 
-// embed writes another message, even an empty one: that it is there may be all
-// that it says.
+// embed writes another message, even an empty one: its presence alone may have
+// a meaning.
 func (m *message) embed(number protowire.Number, inner message) {
 	*m = protowire.AppendTag(*m, number, protowire.BytesType)
 	*m = protowire.AppendBytes(*m, inner)
 }
 
-// named writes a name with its value, which is how maps travel.
+// named writes a name with its value, as maps are encoded.
 func (m *message) named(number protowire.Number, name string, value message) {
 	var pair message
 	pair.text(1, name)
@@ -136,7 +136,7 @@ func operationMessage(op map[string]any) (message, error) {
 	return m, extensionMessages(&m, 13, op)
 }
 
-// parameterMessages writes each as the kind that its place makes it.
+// parameterMessages writes each parameter as the kind that its location determines.
 func parameterMessages(m *message, number protowire.Number, list any) error {
 	parameters, _ := list.([]any)
 	for _, value := range parameters {
@@ -160,7 +160,7 @@ func parameterMessages(m *message, number protowire.Number, list any) error {
 			kind.text(2, in)
 			kind.text(3, stringOf(p["description"]))
 			kind.text(4, stringOf(p["name"]))
-			// Messages of path parameters have one field less before the type.
+			// Messages of path parameters have one field fewer before the type.
 			if in == "query" {
 				kind.text(6, stringOf(p["type"]))
 				kind.flag(20, unique)
@@ -227,7 +227,7 @@ func schemaMessage(s map[string]any) (message, error) {
 	return m, extensionMessages(&m, 31, s)
 }
 
-// extensionMessages writes what begins with x-: YAML, of which JSON is a part.
+// extensionMessages writes what begins with x-, as YAML, of which JSON is a subset.
 func extensionMessages(m *message, number protowire.Number, of map[string]any) error {
 	return each(of, func(name string, value any) error {
 		if !strings.HasPrefix(name, "x-") {

@@ -66,7 +66,7 @@ func thirdMessage(doc map[string]any) (message, error) {
 	return m, err
 }
 
-// chosen is a message that is one of several, of which a number tells.
+// chosen is a message that is one of several, identified by a number.
 func chosen(number protowire.Number, inner message) message {
 	var m message
 	m.embed(number, inner)
@@ -181,7 +181,7 @@ func thirdPlain(s map[string]any) (message, error) {
 	return m, extensionMessages(&m, 36, s)
 }
 
-// inner writes the schemas that a schema is made of.
+// inner writes the schemas that a schema consists of.
 func (m *message) inner(s map[string]any) error {
 	for _, f := range schemaChoices {
 		list, _ := s[f.name].([]any)
@@ -227,7 +227,7 @@ func (m *message) inner(s map[string]any) error {
 	return nil
 }
 
-// either writes a flag of which it matters that it is there.
+// either writes a flag whose presence matters.
 func (m *message) either(number protowire.Number, on bool) {
 	*m = protowire.AppendVarint(protowire.AppendTag(*m, number, protowire.VarintType), protowire.EncodeBool(on))
 }

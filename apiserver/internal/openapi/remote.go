@@ -16,16 +16,16 @@ import (
 // Remote is a group and version that another server describes.
 type Remote struct {
 	runtimeschema.GroupVersion
-	// Third is where its document of v3 is, as Locate found it; empty for none.
+	// Third is the location of its v3 document, as Locate found it; empty if there is none.
 	Third string
-	// Second is what Extract took from its document of v2; nil for nothing.
+	// Second is what Extract took from its v2 document; nil if nothing.
 	Second []byte
 }
 
 const definitionRef, parameterRef = "#/definitions/", "#/parameters/"
 
-// Locate finds in another server's list of v3 documents the one of a group and
-// version. Of where it is said to be only the hash is believed.
+// Locate finds the document of a group and version in another server's list of
+// v3 documents. Only the hash of the given location is used.
 func Locate(index []byte, gv runtimeschema.GroupVersion) (string, error) {
 	var list struct {
 		Paths map[string]struct {
@@ -50,7 +50,7 @@ func Locate(index []byte, gv runtimeschema.GroupVersion) (string, error) {
 	return discoveryPath + "/" + name, nil
 }
 
-// Extract takes from another server's document of v2 what is about a group and
+// Extract takes from another server's v2 document what is about a group and
 // version, with the definitions that this needs.
 func Extract(document []byte, gv runtimeschema.GroupVersion) ([]byte, error) {
 	var whole map[string]any
@@ -81,8 +81,8 @@ func Extract(document []byte, gv runtimeschema.GroupVersion) ([]byte, error) {
 	return json.Marshal(map[string]any{"paths": paths, "definitions": needed})
 }
 
-// spellParameters puts parameters in place that the document shares, and leaves
-// those out that requests of the API don't have: in forms and headers.
+// spellParameters inlines shared parameters, and leaves out those that API
+// requests don't have: in forms and headers.
 func spellParameters(item, shared map[string]any) {
 	spell := func(of map[string]any) {
 		list, ok := of["parameters"].([]any)
@@ -125,9 +125,8 @@ func eachReference(tree any, f func(name string)) {
 	}
 }
 
-// adopt takes what another server described into the document of v2. What is
-// there already stays; another definition of a name that is taken gets another
-// name.
+// adopt adds what another server described to the v2 document. What exists
+// stays; a different definition with a name that is taken gets another name.
 func adopt(document map[string]any, second []byte) error {
 	var other map[string]any
 	if err := json.Unmarshal(second, &other); err != nil {
@@ -181,8 +180,7 @@ func rename(theirs, ours map[string]any) (map[string]string, error) {
 	return names, nil
 }
 
-// redirect turns references to what has another name now, and drops those to
-// nothing.
+// redirect updates references to renamed definitions, and drops dangling ones.
 func redirect(tree any, names map[string]string) {
 	switch t := tree.(type) {
 	case map[string]any:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// schema is a type in neither version's words.
+// schema is a type, independent of the OpenAPI version.
 type schema struct {
 	ref         string // name of a definition; then only description may be set
 	kind        string // object, array, string, integer, number, boolean, or "" for anything
@@ -17,9 +17,9 @@ type schema struct {
 	required    []string
 	items       *schema
 	values      *schema // of a map
-	// enum are the only values there are, of a list or a map those of its elements.
+	// enum are the only possible values; for a list or a map, those of its elements.
 	enum []string
-	// fallback is what stands for a value that is left out; v3 alone tells.
+	// fallback is the default; only v3 has it.
 	fallback   any
 	extensions map[string]any
 	// custom renders a custom resource's schema, which refers to customRefs.
@@ -27,7 +27,7 @@ type schema struct {
 	customRefs []string
 }
 
-// version tells the words of v2 from those of v3.
+// version is an OpenAPI version.
 type version int
 
 const (
@@ -42,7 +42,7 @@ func (v version) ref(name string) string {
 	return "#/components/schemas/" + name
 }
 
-// render is the schema in the words of one version.
+// render is the schema in one version.
 func (s *schema) render(v version) map[string]any {
 	out := map[string]any{}
 	if s.custom != nil {
@@ -77,13 +77,13 @@ func (s *schema) render(v version) map[string]any {
 	return out
 }
 
-// renderType says what kind of value the schema is of.
+// renderType writes the type of the schema's values.
 func (s *schema) renderType(v version, out map[string]any) {
 	switch {
 	case s.ref != "" && v == v2:
 		out["$ref"] = v.ref(s.ref)
 	case s.ref != "" && (s.description != "" || s.fallback != nil):
-		// In v3 nothing may stand beside a reference.
+		// In v3, a reference may have no siblings.
 		out["allOf"] = []any{map[string]any{"$ref": v.ref(s.ref)}}
 	case s.ref != "":
 		out["$ref"] = v.ref(s.ref)
@@ -99,8 +99,8 @@ func (s *schema) renderType(v version, out map[string]any) {
 	}
 }
 
-// renderEnum lists the values there are: of a list or a map, those of its
-// elements, which out has by then.
+// renderEnum writes the possible values; for a list or a map, to the schema of
+// its elements, which out already has.
 func (s *schema) renderEnum(out map[string]any) {
 	if len(s.enum) == 0 {
 		return

@@ -10,15 +10,15 @@ import (
 	"kctl/apiserver/internal/shape"
 )
 
-// Formats that mean more than one JSON type. quantity is only ours: no
+// Formats that stand for more than one JSON type. quantity is internal: no
 // document shows it.
 const (
 	intOrString = "int-or-string"
 	quantity    = "quantity"
 )
 
-// Extensions by which clients know how to merge lists and what a definition is
-// the type of.
+// Extensions that tell clients how to merge lists, and which kind a definition
+// is the type of.
 const (
 	extensionKinds         = "x-kubernetes-group-version-kind"
 	extensionPatchStrategy = "x-kubernetes-patch-strategy"
@@ -36,13 +36,13 @@ type named interface{ OpenAPIModelName() string }
 
 type documented interface{ SwaggerDoc() map[string]string }
 
-// leaf types say by themselves what JSON they become.
+// leaf types have a JSON encoding of their own.
 type leaf interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
 
-// add defines t and all that it needs, and returns its name.
+// add defines t and everything it needs, and returns its name.
 func (d definitions) add(t reflect.Type) string {
 	name := modelName(t)
 	if _, known := d[name]; known {
@@ -74,14 +74,14 @@ func (d definitions) add(t reflect.Type) string {
 	return name
 }
 
-// shortName is a definition's name without where it is defined: "core.v1.PodSpec".
+// shortName is a definition's name without its location: "core.v1.PodSpec".
 func shortName(name string) string {
 	parts := strings.Split(name, ".")
 	return strings.Join(parts[max(len(parts)-3, 0):], ".")
 }
 
-// fields puts the JSON fields of a struct into s, those of embedded structs
-// included. in is the short name of the definition.
+// fields adds the JSON fields of a struct to s, including those of embedded
+// structs. in is the short name of the definition.
 func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string, in string) {
 	merges := shape.Of(t).Fields
 	for i := range t.NumField() {
@@ -108,7 +108,7 @@ func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string, in
 		property := d.of(f.Type)
 		property.description, property.enum = doc[tag], enumerated[name]
 		property.fallback = fallback(name, f.Type, always)
-		if tag != "items" || !strings.HasSuffix(in, "List") { // nobody merges lists of objects
+		if tag != "items" || !strings.HasSuffix(in, "List") { // lists of objects are not merged
 			property.merge(f, merges[tag])
 		}
 		if s.properties == nil {
@@ -121,8 +121,8 @@ func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string, in
 	}
 }
 
-// fallback is what a field that is left out stands for, as far as its type says:
-// always tells that the server always sends it.
+// fallback is the default of an omitted field, as far as its type determines it;
+// always: the server always sends it.
 func fallback(name string, t reflect.Type, always bool) any {
 	if value, ok := published[name]; ok {
 		return value
@@ -140,7 +140,7 @@ func fallback(name string, t reflect.Type, always bool) any {
 	return nil
 }
 
-// merge says of a field's schema how clients and server put its values together.
+// merge adds to a field's schema how its values are merged.
 func (s *schema) merge(f reflect.StructField, how *shape.Shape) {
 	set := func(extension string, value any) {
 		if s.extensions == nil {
@@ -203,7 +203,7 @@ func (d definitions) of(t reflect.Type) *schema {
 	return &schema{} // an interface: anything
 }
 
-// mark notes that a definition is the type of kind.
+// mark records that a definition is the type of kind.
 func (d definitions) mark(name string, kind runtimeschema.GroupVersionKind) {
 	s := d[name]
 	if s.extensions == nil {
@@ -223,7 +223,7 @@ func kindEntry(kind runtimeschema.GroupVersionKind) any {
 	return map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}
 }
 
-// modelName is the name that upstream's documents have for t.
+// modelName is the name of t in upstream's documents.
 func modelName(t reflect.Type) string {
 	if n, ok := reflect.New(t).Interface().(named); ok {
 		return n.OpenAPIModelName()

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// In the words of those who deprecated the paths.
+// Upstream's words of the deprecation.
 const (
 	listsOld   = ". deprecated: use the 'watch' parameter with a list operation instead"
 	objectsOld = listsOld + ", filtered to a single item with the 'fieldSelector' parameter."
 )
 
-// watches are the paths that say "watch", which are deprecated and still asked for.
+// watches are the paths that contain "watch", which are deprecated but still used.
 func (b *builder) watches() {
 	if !b.info.Serves("watch") {
 		return
@@ -36,7 +36,7 @@ func (b *builder) watches() {
 func (b *builder) watch(path string, op operation) {
 	root := "/" + documentName(b.group.version)
 	old := root + "/watch" + strings.TrimPrefix(path, root)
-	// What may be asked is the path's, not the operation's, as upstream has it.
+	// The parameters belong to the path, not to the operation, as in upstream.
 	b.group.pathParameters[old] = sorted(append(slices.Clone(b.group.pathParameters[path]), listParameters...))
 	event := b.definitions.add(reflect.TypeFor[metav1.WatchEvent]())
 	b.definitions.mark(event, b.group.version.WithKind("WatchEvent"))
