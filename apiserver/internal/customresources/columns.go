@@ -12,7 +12,7 @@ import (
 	"kctl/apiserver/internal/jsonpath"
 )
 
-// columns print objects as the definition asks for.
+// columns print objects as the definition says.
 type columns struct {
 	definitions []metav1.TableColumnDefinition
 	paths       []*jsonpath.Path
@@ -21,7 +21,7 @@ type columns struct {
 
 const nameText = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 
-// newColumns compiles them; without any, objects have a name and an age.
+// newColumns compiles them; without any, the columns are name and age.
 func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) (*columns, error) {
 	c := &columns{definitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: nameText}}}
 	if len(wanted) == 0 {
@@ -58,7 +58,7 @@ func (c *columns) row(o *object, now time.Time) []any {
 	return cells
 }
 
-// cell is a value as its column wants it, nil where it is of another type.
+// cell is a value in its column's form, nil if it is of another type.
 func cell(kind string, value any, now time.Time) any {
 	switch kind {
 	case "integer":

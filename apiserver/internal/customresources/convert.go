@@ -16,10 +16,10 @@ import (
 	"kctl/apiserver/internal/callout"
 )
 
-// converter turns objects of one version of a definition into those of another.
+// converter converts objects between versions of a definition.
 type converter struct {
 	forms map[string]*form // by apiVersion
-	hook  *webhook         // nil where only the version's name changes
+	hook  *webhook         // nil if only the version's name changes
 	ctx   context.Context
 }
 
@@ -34,7 +34,7 @@ func newConverter(d *definition, versions map[string]*form, services callout.Ser
 	return c
 }
 
-// formOf is the version that an object is in, nil where that is none.
+// formOf is the version of an object, nil if it is not the definition's.
 func (c *converter) formOf(o *object) *form { return c.forms[o.GetAPIVersion()] }
 
 func (c *converter) convert(ctx context.Context, to *form, o *object) (*object, error) {
@@ -45,9 +45,9 @@ func (c *converter) convert(ctx context.Context, to *form, o *object) (*object, 
 	return all[0], nil
 }
 
-// convertAll returns objects in version to. What it is given is not changed.
-// Nothing is filled in: the defaults of a version count for what is sent and what is
-// stored in it (Kubernetes docs, "Defaulting").
+// convertAll returns objects in version to, without changing its input. It adds no
+// defaults: those of a version apply to what is sent and stored in it (Kubernetes
+// docs, "Defaulting").
 func (c *converter) convertAll(ctx context.Context, to *form, objects []*object) ([]*object, error) {
 	out := make([]*object, len(objects))
 	var asked []*object
@@ -87,9 +87,9 @@ func (c *converter) convertAll(ctx context.Context, to *form, objects []*object)
 // conversionTime is how long a conversion may take; upstream's.
 const conversionTime = 30 * time.Second
 
-// checkConverted refuses an answer, the i-th of its webhook, that is another
-// object than the one asked about. Of the metadata, labels and annotations are the
-// webhook's to change. The words are upstream's.
+// checkConverted refuses the i-th object of a webhook's answer if it is not the
+// one that was sent. In the metadata, a webhook may change labels and annotations
+// only. The words are upstream's.
 func checkConverted(i int, from, to *object, want string) error {
 	if got := to.GetAPIVersion(); got != want {
 		return fmt.Errorf("invalid object at index %d: invalid groupVersion (expected %s, received %s)", i, want, got)
@@ -123,7 +123,7 @@ func checkConverted(i int, from, to *object, want string) error {
 	return nil
 }
 
-// shown is a value as messages show it; nothing is shown where there is none.
+// shown is a value as messages show it; empty if there is none.
 func shown(value any) string {
 	if value == nil {
 		return ""

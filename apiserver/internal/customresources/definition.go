@@ -17,8 +17,8 @@ import (
 
 type definition = customresourcedefinition.Definition
 
-// entry is what is kept of a definition: enough to tell what is served, and the
-// encoded definition for when more is needed.
+// entry is what is kept of a definition: enough to know what is served, and the
+// encoded definition in case more is needed.
 type entry struct {
 	name     string
 	revision int64
@@ -29,18 +29,18 @@ type entry struct {
 	versions []version
 
 	established, terminating bool
-	// settled: the names are all accepted, and nothing is left to be said of it.
+	// settled: the names are all accepted, and the status needs no more changes.
 	settled bool
 
 	// encoded is shared with the cache of definitions.
 	encoded []byte
-	// stored is what its objects are kept with. Definitions that differ in their
-	// status only share it.
+	// stored is the store of its objects. Versions of a definition that differ
+	// only in status share it.
 	stored *stored
 	hash   [sha256.Size]byte
 }
 
-// version is what is told of one version without reading its schema.
+// version is what is known of one version without reading its schema.
 type version struct {
 	name                string
 	served, storage     bool
@@ -49,7 +49,7 @@ type version struct {
 	selectable          []string
 }
 
-// newEntry reads a definition. before is what was known of one of that name.
+// newEntry reads a definition. before is the earlier entry of that name.
 func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, error) {
 	e := &entry{
 		name: d.Name, revision: item.Revision, uid: d.UID, encoded: item.JSON,
@@ -87,8 +87,8 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 	return e, nil
 }
 
-// deprecation is what users of a version are told: where nobody has said something
-// else, the best of the better versions that they could use.
+// deprecation is the warning for users of a version: by default, it names the best
+// version to use instead.
 func deprecation(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) string {
 	if v.DeprecationWarning != nil {
 		return *v.DeprecationWarning
@@ -107,7 +107,7 @@ func deprecation(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersi
 	return text
 }
 
-// read decodes the definition for good.
+// read decodes the whole definition.
 func (e *entry) read() (*definition, error) {
 	d := &definition{}
 	if err := json.Unmarshal(e.encoded, d); err != nil {
@@ -117,7 +117,7 @@ func (e *entry) read() (*definition, error) {
 	return d, nil
 }
 
-// resource is where the objects of a version are.
+// resource is the group, version and resource of a version.
 func (e *entry) resource(version string) core.Resource {
 	return core.Resource{Group: e.group, Version: version, Name: e.names.Plural, Kind: e.names.Kind, Namespaced: e.scoped}
 }

@@ -18,18 +18,18 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// Options are what Definitions are built with.
+// Options are what Definitions are built from.
 type Options struct {
 	// Store keeps the definitions.
 	Store *registry.Store[*definition]
-	// Registry is what the stores of objects are built with.
+	// Registry are the options of the objects' stores.
 	Registry registry.Options
 	// Services finds the address of a conversion webhook that is named by its
-	// service; nil where such can't be reached.
+	// service; nil if such can't be reached.
 	Services callout.Services
 }
 
-// Definitions are all there are, and what they define. They are safe for
+// Definitions are all definitions, and what they define. They are safe for
 // concurrent use.
 type Definitions struct {
 	options Options
@@ -46,15 +46,15 @@ type Definitions struct {
 	current atomic.Pointer[snapshot]
 }
 
-// snapshot is what there is at one time.
+// snapshot is the state at one time.
 type snapshot struct {
 	changed int64 // of the store of definitions
 	entries map[string]*entry
 	served  map[schema.GroupVersionResource]*entry
 }
 
-// New returns Definitions. They are served at once, and dealt with while Run
-// runs.
+// New returns Definitions. What they define is served at once; Run maintains
+// their status.
 func New(o Options) *Definitions {
 	d := &Definitions{options: o, told: map[*func()]bool{}, logger: o.Registry.Logger.Named("customresources")}
 	d.ctx, d.stop = context.WithCancel(context.Background())
@@ -62,8 +62,8 @@ func New(o Options) *Definitions {
 	return d
 }
 
-// OnChange adds somebody to be told when there may be something else to serve,
-// until forget is called. It must not wait for anything.
+// OnChange adds a function to be called when what is served may have changed,
+// until forget is called. The function must not block.
 func (d *Definitions) OnChange(f func()) (forget func()) {
 	d.telling.Lock()
 	defer d.telling.Unlock()
@@ -83,8 +83,8 @@ func (d *Definitions) tell() {
 	}
 }
 
-// snapshot is what there is now, as far as the cache of definitions has it: a
-// client that was told of a definition finds it served.
+// snapshot is the present state according to the cache of definitions: a client
+// that has seen a definition finds it served.
 func (d *Definitions) snapshot() *snapshot {
 	if s := d.current.Load(); s.changed == d.options.Store.Changed() {
 		return s
@@ -95,7 +95,7 @@ func (d *Definitions) snapshot() *snapshot {
 	if d.options.Store.Ready() != nil {
 		return before // a list would wait
 	}
-	// Read before the list: what comes in between is seen by the next call.
+	// Read before the list: the next call sees what comes in between.
 	changed := d.options.Store.Changed()
 	if before.changed == changed {
 		return before
@@ -126,7 +126,7 @@ func (d *Definitions) snapshot() *snapshot {
 	return s
 }
 
-// refresh is the entry of one encoded definition.
+// refresh returns the entry of one encoded definition.
 func (d *Definitions) refresh(item registry.Encoded, before *snapshot) *entry {
 	name := nameOf(item)
 	known := before.entries[name]
@@ -150,9 +150,9 @@ func (d *Definitions) refresh(item registry.Encoded, before *snapshot) *entry {
 	return e
 }
 
-// Lookup is what is served under a group, version and plural name; ok is false
-// where that is nothing. It waits until the definitions have been read; those that were read
-// before they were held back are served.
+// Lookup returns what is served under a group, version and plural name; ok is false if
+// nothing is. It waits until the definitions have been read; those read before the cache was
+// held back are served.
 func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error) {
 	unread := d.options.Store.WaitReady(ctx)
 	e := d.snapshot().served[gvr]
@@ -164,13 +164,13 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 	return served, v.warning, true, err
 }
 
-// Serves tells whether anything is served under a group, version and plural name, as
-// far as that is known without waiting.
+// Serves reports whether anything is served under a group, version and plural name,
+// as far as is known without waiting.
 func (d *Definitions) Serves(gvr schema.GroupVersionResource) bool {
 	return d.snapshot().served[gvr] != nil
 }
 
-// GroupVersions are those in which anything is served, in no order.
+// GroupVersions are those in which anything is served, in no particular order.
 func (d *Definitions) GroupVersions() []schema.GroupVersion {
 	seen := map[schema.GroupVersion]bool{}
 	for gvr := range d.snapshot().served {
@@ -182,18 +182,18 @@ func (d *Definitions) GroupVersions() []schema.GroupVersion {
 // Changed is a number that changes with what is served.
 func (d *Definitions) Changed() int64 { return d.snapshot().changed }
 
-// Info describes a version of what is defined.
+// Info describes one version of a custom resource.
 type Info struct {
 	registry.Info
 	HasScale bool
 	// Selectable are the fields by which objects can be selected.
 	Selectable []string
-	// Terminating: the definition is on its way out, and nothing is written.
+	// Terminating: the definition is being deleted, and nothing new may be written.
 	Terminating bool
 }
 
-// Infos describe what is served, in order of group, version and name, without
-// making anything of it.
+// Infos describe what is served, ordered by group, version and name, without
+// creating stores.
 func (d *Definitions) Infos() []Info {
 	s := d.snapshot()
 	var out []Info
@@ -215,7 +215,7 @@ func (e *entry) info(version string) registry.Info {
 	}
 }
 
-// Resources are the stores of everything that is served, each once.
+// Resources are the stores of all served custom resources, each once.
 func (d *Definitions) Resources() []registry.Resource {
 	s := d.snapshot()
 	var out []registry.Resource
@@ -243,8 +243,7 @@ func (d *Definitions) Mark(gvr schema.GroupVersionResource) (mark, listKind stri
 	return hex.EncodeToString(e.hash[:]), e.names.ListKind
 }
 
-// Schema reads what a definition says of the objects of a resource, nil where
-// that is nothing.
+// Schema reads a definition's schema of a resource, nil if it has none.
 func (d *Definitions) Schema(gvr schema.GroupVersionResource) *apiextensionsv1.JSONSchemaProps {
 	e := d.snapshot().served[gvr]
 	if e == nil {

@@ -51,7 +51,7 @@ func shortened(body []byte) []byte {
 	return body
 }
 
-// encode returns an object of one version as it is stored.
+// encode returns an object of one version in its stored form.
 func (c *converter) encode(f, storage *form, o *object) ([]byte, error) {
 	if f != storage {
 		converted, err := c.convert(c.ctx, storage, o)
@@ -80,7 +80,7 @@ func unmarshal(value []byte) (*object, error) {
 	return &object{Object: content}, nil
 }
 
-// decode reads a stored object of whichever version into one of f's.
+// decode reads a stored object of any version as one of f's.
 func (c *converter) decode(f *form, value []byte) (*object, error) {
 	o, err := unmarshal(value)
 	if err != nil {
@@ -95,8 +95,8 @@ func (c *converter) decode(f *form, value []byte) (*object, error) {
 	return c.convert(c.ctx, f, o)
 }
 
-// normal is a stored value with what the schema of its version gives and takes:
-// the schema may have changed since.
+// normal is a stored value defaulted and pruned by its version's schema, which
+// may have changed since.
 func (c *converter) normal(value []byte) []byte {
 	o, err := unmarshal(value)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Equivalent are the other served versions of a custom resource, in the order
-// in which its definition has them; none where r is no custom resource.
+// Equivalent are the other served versions of a custom resource, in its
+// definition's order; none if r is not a custom resource.
 func (d *Definitions) Equivalent(r core.Resource) []core.Resource {
 	e := d.snapshot().served[r.GVR()]
 	if e == nil {
@@ -26,8 +26,8 @@ func (d *Definitions) Equivalent(r core.Resource) []core.Resource {
 	return others
 }
 
-// Convert returns a custom object as it is in another version of its
-// definition. What it is given is not changed.
+// Convert returns a custom object in another version of its definition, without
+// changing its input.
 func (d *Definitions) Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error) {
 	none := fmt.Errorf("a %s has no form of %s", obj.GetObjectKind().GroupVersionKind(), to.GVK())
 	o, ok := obj.(*object)

@@ -15,8 +15,8 @@ import (
 
 type condition = apiextensionsv1.CustomResourceDefinitionCondition
 
-// settle brings the status of a definition to what its names, and those of the
-// others in its group, make of it. It reports whether anything changed.
+// settle updates the status of a definition according to its names and those of
+// the others in its group. It reports whether anything changed.
 func settle(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames, now time.Time) bool {
 	accepted, names := acceptNames(d, others)
 	changed := !sameNames(&d.Status.AcceptedNames, &accepted)
@@ -39,8 +39,8 @@ func settle(d *definition, others []apiextensionsv1.CustomResourceDefinitionName
 	return customresourcedefinition.SetCondition(d, established, now) || changed
 }
 
-// trustable tells whether the certificates by which a conversion webhook is known,
-// where any are given, can be read.
+// trustable reports whether the CA certificates of a conversion webhook, if there
+// are any, can be read.
 func trustable(c *apiextensionsv1.CustomResourceConversion) bool {
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
 		return true
@@ -48,8 +48,8 @@ func trustable(c *apiextensionsv1.CustomResourceConversion) bool {
 	return x509.NewCertPool().AppendCertsFromPEM(c.Webhook.ClientConfig.CABundle)
 }
 
-// acceptNames are the names of those asked for that nobody else in the group
-// has; where somebody has one, the name of before stays.
+// acceptNames are the requested names that no other definition in the group
+// has; for a name that is taken, the earlier one stays.
 func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames) (apiextensionsv1.CustomResourceDefinitionNames, condition) {
 	taken, kinds := map[string]bool{}, map[string]bool{}
 	for i := range others {
@@ -94,8 +94,8 @@ func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitio
 	return accepted, result
 }
 
-// settleApproval says of a definition in a protected group whether it was
-// approved of.
+// settleApproval records whether a definition in a protected group was
+// approved.
 func settleApproval(d *definition, now time.Time) bool {
 	if !customresourcedefinition.Protected(d.Spec.Group) {
 		return false

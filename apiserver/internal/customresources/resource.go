@@ -13,14 +13,14 @@ import (
 	"kctl/proto/core"
 )
 
-// keeper is a resource that has its own way to read what clients send.
+// keeper is a resource with its own way of reading what clients send.
 type keeper interface {
 	registry.Resource
 	DecodeBody(body []byte) (obj core.Object, strict []error, err error)
 }
 
-// resource is one version as it is served: nothing new comes to a definition
-// that is on its way out.
+// resource is one version as it is served: no objects can be created while the
+// definition is being deleted.
 type resource struct {
 	keeper
 	stored *stored
@@ -44,7 +44,7 @@ func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.A
 	return r.keeper.Create(ctx, obj, admit, o)
 }
 
-// Update implements registry.Resource: what is applied may be new.
+// Update implements registry.Resource: an apply may create.
 func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	guarded := func(current core.Object) (core.Object, error) {
 		if current == nil {

@@ -16,12 +16,12 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// again is after how long a definition is looked at again that could not be
-// dealt with, or whose objects need time to go.
+// again is when to look again at a definition that could not be processed, or
+// whose objects need time to go.
 const again = time.Second
 
-// Run deals with definitions until ctx ends: it accepts names, establishes, and
-// empties those that were deleted. Several servers may do so at once.
+// Run maintains definitions until ctx ends: it accepts names, establishes, and
+// deletes the objects of deleted ones. Several servers may do so at once.
 func (d *Definitions) Run(ctx context.Context) error {
 	defer d.running.Wait()
 	defer d.stop()
@@ -37,7 +37,7 @@ func (d *Definitions) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// follow deals with all definitions at each change.
+// follow processes all definitions at each change.
 func (d *Definitions) follow(ctx context.Context) error {
 	if err := d.options.Store.WaitReady(ctx); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (d *Definitions) follow(ctx context.Context) error {
 	}
 }
 
-// deal looks at every definition that is not settled. It reports whether some
-// have to be looked at again by themselves.
+// deal processes every definition that is not settled. It reports whether some
+// have to be looked at again later.
 func (d *Definitions) deal(ctx context.Context) (unfinished bool) {
 	s := d.snapshot()
 	for _, e := range s.entries {
@@ -109,12 +109,11 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 
 var errNotEmpty = errors.New("instances are still there")
 
-// builtIn are the definitions whose objects would lie where those of the server's own
-// lie, which are none of theirs.
+// builtIn are the definitions whose objects would have the same keys as built-in
+// ones.
 var builtIn = map[string]bool{"customresourcedefinitions.apiextensions.k8s.io": true, "apiservices.apiregistration.k8s.io": true}
 
-// finish deletes the objects of a definition that was deleted, and then lets it
-// go.
+// finish deletes the objects of a deleted definition, and then releases it.
 func (d *Definitions) finish(ctx context.Context, e *entry) error {
 	if !d.waits(e) {
 		return nil
@@ -142,14 +141,13 @@ func (d *Definitions) finish(ctx context.Context, e *entry) error {
 	return d.release(ctx, e)
 }
 
-// waits tells whether the definition still has the finalizer.
+// waits reports whether the definition still has the finalizer.
 func (d *Definitions) waits(e *entry) bool {
 	def, err := e.read()
 	return err != nil || slices.Contains(def.Finalizers, customresourcedefinition.Finalizer)
 }
 
-// empty deletes all objects; those that wait for something keep it from being
-// done.
+// empty deletes all objects; it is not done while some wait for something.
 func empty(ctx context.Context, r registry.Resource) error {
 	if _, err := r.DeleteCollection(ctx, "", registry.Admit{}, &metav1.DeleteOptions{}, registry.ListOptions{}); err != nil {
 		return err
@@ -164,9 +162,9 @@ func empty(ctx context.Context, r registry.Resource) error {
 	return nil
 }
 
-// say notes how far the deletion of the instances is. What has begun is not said to
-// begin again: each change of a definition has it looked at, and one that went back and
-// forth would be, without end.
+// say records the progress of deleting the instances. It never reports a deletion that
+// has begun as beginning again: each change of a definition triggers another look at
+// it, so alternating conditions would never end.
 func (d *Definitions) say(ctx context.Context, e *entry, reason, message string) error {
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
 		if reason == "InstanceDeletionInProgress" && begun(def) {
@@ -190,7 +188,7 @@ func begun(def *definition) bool {
 }
 
 func (d *Definitions) release(ctx context.Context, e *entry) error {
-	// By its status: what is wrong with the rest must not keep it from ending.
+	// Through its status: faults in the rest must not keep it from ending.
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
 		def.Finalizers = slices.DeleteFunc(def.Finalizers, func(f string) bool { return f == customresourcedefinition.Finalizer })
 		return nil

@@ -21,7 +21,7 @@ import (
 	"kctl/proto/core"
 )
 
-// scalePaths are where an object has what Scale is about.
+// scalePaths are where an object has what Scale shows.
 type scalePaths struct {
 	spec, status, selector []string
 	specPath               string
@@ -37,7 +37,7 @@ func newScalePaths(s *apiextensionsv1.CustomResourceSubresourceScale) *scalePath
 
 func stepsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
-// maxReplicas is the largest number that Scale has room for.
+// maxReplicas is the largest number that fits into Scale.
 const maxReplicas = 1<<31 - 1
 
 // validate makes sure that Scale can show the object.
@@ -76,7 +76,7 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managedfields.Re
 	}, replicas, clock)}
 }
 
-// replicasIn says where each version of the objects has its replicas.
+// replicasIn is where each version of the objects has its replicas.
 func replicasIn(versions map[string]*form) managedfields.Replicas {
 	out := managedfields.Replicas{}
 	for _, f := range versions {
@@ -91,8 +91,7 @@ func replicasIn(versions map[string]*form) managedfields.Replicas {
 	return out
 }
 
-// unsaid stands for the replicas of an object that says nothing of them, in
-// what updates it.
+// unsaid stands, in an update, for the replicas of an object without any.
 const unsaid = math.MinInt32
 
 func (p *scalePaths) lacks(o *object) error {
@@ -120,8 +119,8 @@ func (p *scalePaths) show(o *object) (core.Object, error) {
 	return scale, nil
 }
 
-// replicasOf leaves it to validation to refuse what is negative: what admission is
-// shown is taken back.
+// replicasOf leaves negative numbers for validation to refuse: what admission is
+// shown is written back.
 func replicasOf(value any) int32 {
 	n, _ := value.(int64)
 	return int32(min(max(n, unsaid+1), maxReplicas))

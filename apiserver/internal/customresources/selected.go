@@ -14,9 +14,9 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// narrowed takes out of the options what only an object in the view's version
-// can tell: where a webhook converts, a version's fields are not those that are
-// stored. own is nil where the store selects by itself.
+// narrowed removes from the options the selectors that only an object in the
+// view's version can answer: with a conversion webhook, a version's fields
+// differ from the stored ones. own is nil if the store can select.
 func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own fields.Selector, err error) {
 	if o.Fields == nil {
 		return o, nil, nil
@@ -49,8 +49,8 @@ func (f *form) selects(name string) bool {
 	return slices.ContainsFunc(f.selected, func(s selectable) bool { return s.name == name })
 }
 
-// matching are those of a page that own selects. The page may come out short, or
-// empty: clients go on by continue.
+// matching are the objects of a page that own selects. The page may become
+// short, or empty: clients go on with continue.
 func (v *view) matching(own fields.Selector, page registry.List) (registry.List, error) {
 	out := page
 	out.Items, out.Remaining = make([]registry.Encoded, 0, len(page.Items)), nil
@@ -66,16 +66,16 @@ func (v *view) matching(own fields.Selector, page registry.List) (registry.List,
 	return out, nil
 }
 
-// sight is what one watch that selects by the view's fields has in sight:
-// objects come into it and leave it as they change.
+// sight is the set of objects that a watch with selectors on the view's fields
+// sees; objects enter and leave it as they change.
 type sight struct {
 	view *view
 	own  fields.Selector
 	seen map[string][]byte // by namespace and name; as last shown
 }
 
-// look begins a watch's sight with what is there at its resourceVersion. The
-// options it returns begin the watch just there.
+// look initialises a watch's sight with the objects at its resourceVersion. The
+// returned options begin the watch exactly there.
 func (v *view) look(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*sight, registry.ListOptions, error) {
 	s := &sight{view: v, own: own, seen: map[string][]byte{}}
 	unversioned := o.ResourceVersion == "" || o.ResourceVersion == "0"
@@ -105,8 +105,8 @@ func (v *view) look(ctx context.Context, namespace string, o registry.ListOption
 	return s, o, nil
 }
 
-// turn makes of a change in the view's version what who watches sees of it;
-// false for nothing.
+// turn returns what the watcher sees of a change in the view's version; false
+// if nothing.
 func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
 	if event.Type == cache.Error || event.Type == cache.Bookmark {
 		return event, true
@@ -132,8 +132,8 @@ func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
 	return event, had
 }
 
-// left tells of an object that matches no more: as it was while it did, at the
-// revision of the change.
+// left is the event for an object that no longer matches: its last matching
+// state, at the revision of the change.
 func left(event registry.WatchEvent, last []byte, resourceVersion string) registry.WatchEvent {
 	if o, err := unmarshal(last); err == nil {
 		o.SetResourceVersion(resourceVersion)

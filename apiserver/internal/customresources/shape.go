@@ -11,7 +11,7 @@ import (
 
 // shapeOf is how the objects of a schema are merged (Kubernetes docs,
 // "Server-Side Apply", "Custom resources"): lists as a whole and maps entry by
-// entry, where the schema does not say otherwise.
+// entry, unless the schema says otherwise.
 func shapeOf(s *structural.Schema) *shape.Shape {
 	out := &shape.Shape{Kind: shape.Struct, Element: shape.Anything}
 	if s != nil {
@@ -21,7 +21,7 @@ func shapeOf(s *structural.Schema) *shape.Shape {
 	return withMeta(out)
 }
 
-// withMeta adds what every object has.
+// withMeta adds the fields that every object has.
 func withMeta(s *shape.Shape) *shape.Shape {
 	if s.Fields == nil {
 		s.Fields = map[string]*shape.Shape{}
@@ -33,8 +33,8 @@ func withMeta(s *shape.Shape) *shape.Shape {
 
 var text = &shape.Shape{Type: "string"}
 
-// valueShape is the shape of a value. Below what preserves unknown fields
-// (preserve) they may be anywhere, whatever is pruned afterwards.
+// valueShape is the shape of a value. Below a schema that preserves unknown
+// fields (preserve) they may be anywhere, whatever is pruned afterwards.
 func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	props := s.Props()
 	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
@@ -54,7 +54,7 @@ func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	case props.Type == "integer", props.Type == "number":
 		return &shape.Shape{Type: "numeric"}
 	}
-	return shape.Anything // also of x-kubernetes-int-or-string: what is neither is the schema's to refuse
+	return shape.Anything // also for x-kubernetes-int-or-string: the schema refuses what is neither
 }
 
 func objectShape(s *structural.Schema, preserve bool) *shape.Shape {

@@ -17,8 +17,7 @@ import (
 
 type object = unstructured.Unstructured
 
-// stored is what the objects of one definition are kept with, made when they
-// are first asked for.
+// stored is the store of one definition's objects, made when first needed.
 type stored struct {
 	definitions *Definitions
 	ctx         context.Context
@@ -27,7 +26,7 @@ type stored struct {
 
 	once sync.Once
 	err  error
-	// base keeps the objects, by the rules of the storage version.
+	// base stores the objects, by the rules of the storage version.
 	base      *registry.Store[*object]
 	versions  map[string]*form
 	converter *converter
@@ -47,7 +46,7 @@ type form struct {
 	columns   *columns
 	scale     *scalePaths
 	selected  []selectable
-	// prefix is what the JSON of its objects begins with.
+	// prefix is the beginning of its objects' JSON.
 	prefix string
 }
 
@@ -57,10 +56,10 @@ func newStored(d *Definitions, e *entry) *stored {
 	return s
 }
 
-// end ends the watches and lets the cache go.
+// end ends the watches and drops the cache.
 func (s *stored) end() { s.cancel() }
 
-// served is the resource of a version, and its parts.
+// served is the resource of a version, and its subresources.
 func (s *stored) served(e *entry, version string) (registry.Served, error) {
 	s.once.Do(func() { s.err = s.make(e) })
 	if s.err != nil {
@@ -146,7 +145,7 @@ func (f *form) hasStatus() bool {
 	return f.props.Subresources != nil && f.props.Subresources.Status != nil
 }
 
-// normalize brings an object into the form that the schema gives it.
+// normalize defaults and prunes an object by the schema.
 func (f *form) normalize(o *object) {
 	if f.schema == nil {
 		return
@@ -155,9 +154,9 @@ func (f *form) normalize(o *object) {
 	f.schema.Complete(o.Object)
 }
 
-// prune drops what the schema does not know, and tells of it if asked; nothing
-// where there is no schema, or the definition says that everything is kept, as
-// those stored before apiextensions.k8s.io/v1 may.
+// prune drops unknown fields, and returns them if asked; it drops nothing
+// without a schema, or if the definition keeps everything, as those stored
+// before apiextensions.k8s.io/v1 may.
 func (f *form) prune(content map[string]any, tell bool) []string {
 	if f.schema == nil || f.preserves {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/shape"
 )
 
-// strategy is how the objects of a version are kept, which are stored in the
+// strategy is how the objects of a version are handled, which are stored in the
 // storage version.
 func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveClock) registry.Strategy[*object] {
 	s := registry.Strategy[*object]{
@@ -26,7 +26,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 		},
 		HasGeneration: true,
 		Desired:       f.desired,
-		// What a webhook has added is pruned as what a user sends.
+		// What a webhook has added is pruned like what a user sends.
 		Default: func(o *object) {
 			f.prune(o.Object, false)
 			f.schema.Default(o.Object)
@@ -74,8 +74,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 	return s
 }
 
-// desired is everything that users wish for: the status is not, where it has a
-// way of its own.
+// desired is everything but the status, if that has a subresource.
 func (f *form) desired(o *object) any {
 	out := make(map[string]any, len(o.Object))
 	for name, value := range o.Object {
@@ -92,7 +91,7 @@ func (f *form) desired(o *object) any {
 	return out
 }
 
-// keep puts a field of old back.
+// keep restores a field of old.
 func keep(o, old *object, name string) {
 	if value, ok := old.Object[name]; ok {
 		o.Object[name] = value
@@ -101,7 +100,7 @@ func keep(o, old *object, name string) {
 	delete(o.Object, name)
 }
 
-// onlyStatus leaves nothing of a change but the status.
+// onlyStatus reduces a change to the status.
 func onlyStatus(o, old *object) {
 	status, has := o.Object["status"]
 	fields := o.GetManagedFields()
@@ -128,8 +127,8 @@ func (f *form) validate(ctx context.Context, o, old *object) (errs field.ErrorLi
 	return errs
 }
 
-// validateContent checks the object by its schema and, where nothing is in
-// their way, by the schema's rules.
+// validateContent checks the object against its schema and, unless errors
+// prevent it, the schema's CEL rules.
 func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorList {
 	var before any
 	if old != nil {
@@ -142,8 +141,9 @@ func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorL
 	return append(errs, f.byRules(ctx, o, before, old != nil, errs)...)
 }
 
-// validateStatus checks the status alone by its schema, which upstream then takes
-// for the whole in its messages. The rules see the object.
+// validateStatus checks only the status against its schema, with paths as if it
+// were the whole object, as in upstream's messages. The rules see the whole
+// object.
 func (f *form) validateStatus(ctx context.Context, o, old *object) (errs field.ErrorList) {
 	if f.schema != nil {
 		status, has := o.Object["status"]
@@ -159,7 +159,7 @@ func (f *form) validateStatus(ctx context.Context, o, old *object) (errs field.E
 	return errs
 }
 
-// byRules is what the rules in CEL say, unless one of errs is in their way.
+// byRules evaluates the CEL rules, unless one of errs prevents it.
 func (f *form) byRules(ctx context.Context, o *object, before any, hasOld bool, errs field.ErrorList) field.ErrorList {
 	if f.rules == nil {
 		return nil
@@ -170,8 +170,8 @@ func (f *form) byRules(ctx context.Context, o *object, before any, hasOld bool, 
 	return f.rules.Validate(ctx, o.Object, before, hasOld)
 }
 
-// blocks tells of errors by which an object is too far from its schema for
-// rules to make sense of it, or to end in time.
+// blocks reports whether an error means that the object is too far from its
+// schema to evaluate rules, or to do so in time.
 func blocks(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid, field.ErrorTypeNotSupported:
@@ -191,8 +191,8 @@ func newSelectable(path string) selectable {
 	return selectable{name: name, steps: strings.Split(name, ".")}
 }
 
-// selectable are the fields of all versions; none where a webhook makes one
-// version of another, as what is stored does not tell them then.
+// selectable are the fields of all versions; none with a conversion webhook,
+// since stored objects don't have them then.
 func (c *converter) selectable() []selectable {
 	if c.hook != nil && len(c.forms) > 1 {
 		return nil
@@ -221,7 +221,7 @@ func setOf(all []selectable, o *object) fields.Set {
 	return set
 }
 
-// lookUp follows names.
+// lookUp follows a path of names.
 func lookUp(value any, steps []string) (any, bool) {
 	for _, step := range steps {
 		object, ok := value.(map[string]any)

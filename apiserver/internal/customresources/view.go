@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// view is a version whose objects may be stored in another: what the store
-// gives out is converted on its way to the client.
+// view is a version whose objects may be stored in another: they are converted
+// on their way to the client.
 type view struct {
 	*registry.Store[*object]
 	converter *converter
@@ -105,8 +105,8 @@ func (v *view) one(ctx context.Context, e registry.Encoded) (registry.Encoded, e
 	return all[0], nil
 }
 
-// all gives objects the view's version. Those that have it stay the bytes they
-// are; the others are converted together.
+// all converts objects to the view's version. The bytes of those that have it
+// are reused; the others are converted together.
 func (v *view) all(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
 	var objects []*object
 	var places []int
@@ -165,7 +165,7 @@ type watcher struct {
 	ctx   context.Context
 	view  *view
 	inner registry.Watcher
-	// within leaves out what is not selected; nil where inner does all of that.
+	// within leaves out what is not selected; nil if inner does all of that.
 	within *sight
 }
 
@@ -192,7 +192,7 @@ func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	}
 }
 
-// event is an event in the view's version; an error where it can't be.
+// event is an event in the view's version; an error if it can't be converted.
 func (v *view) event(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {
 	switch event.Type {
 	case cache.Error:

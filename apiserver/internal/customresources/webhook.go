@@ -20,7 +20,7 @@ import (
 // maxAnswer bounds what a webhook may answer with.
 const maxAnswer = 64 << 20
 
-// webhook asks a server of the user's to convert objects.
+// webhook converts objects by calling a user's server.
 type webhook struct {
 	client   *callout.Client
 	versions []string
@@ -36,7 +36,7 @@ func newWebhook(d *definition, services callout.Services) *webhook {
 	})}
 }
 
-// convert asks for all objects at once. The answer has them in the same order.
+// convert sends all objects at once. The answer has them in the same order.
 func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]*object, error) {
 	version := w.spoken()
 	if version == "" {
@@ -60,8 +60,8 @@ func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]
 	return read(request, answer, version == "v1")
 }
 
-// spoken is the first version of ConversionReview that both sides speak, "" where that
-// is none. In both the same fields have the same names.
+// spoken is the first version of ConversionReview that both sides support, "" if there
+// is none. Both versions have the same fields.
 func (w *webhook) spoken() string {
 	for _, version := range w.versions {
 		if version == "v1" || version == "v1beta1" {
@@ -71,8 +71,8 @@ func (w *webhook) spoken() string {
 	return ""
 }
 
-// read takes the converted objects out of an answer. Of v1beta1 it is not asked
-// whether it is one, nor to which request: upstream never did.
+// read returns the converted objects of an answer. In v1beta1, kind and uid are
+// not checked, as in upstream.
 func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.ConversionReview, strict bool) ([]*object, error) {
 	if kind := review.GroupVersionKind(); strict && kind != apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview") {
 		return nil, fmt.Errorf("failed: expected webhook response of %s, got %s",
