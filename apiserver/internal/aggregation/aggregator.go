@@ -22,15 +22,15 @@ import (
 	"kctl/proto/pki"
 )
 
-// Options are what an Aggregator is built with.
+// Options are what an Aggregator is built from.
 type Options struct {
 	Store                    *registry.Store[*apiservice.APIService]
 	Services, EndpointSlices registry.Resource
-	// CertFile and KeyFile are what the server shows to other servers, which
-	// believe whoever shows it who the user is; empty for nothing to show.
+	// CertFile and KeyFile are the client certificate for other servers, which
+	// trust its bearer to name the user; empty for none.
 	CertFile, KeyFile string
-	// ToEndpoints: services are reached by their endpoints, and not by the
-	// cluster address, which may lead nowhere from where the server runs.
+	// ToEndpoints: services are reached through their endpoints instead of the
+	// cluster IP, which may not be routable from where the server runs.
 	ToEndpoints bool
 	// Draining ends upgraded connections.
 	Draining context.Context
@@ -39,12 +39,12 @@ type Options struct {
 	Logger   *zap.Logger
 }
 
-// Aggregator knows which groups and versions other servers answer for. It is
-// safe for concurrent use.
+// Aggregator knows which groups and versions other servers serve. It is safe
+// for concurrent use.
 type Aggregator struct {
 	options Options
 	logger  *zap.Logger
-	shown   *pki.Reloader // nil for nothing to show
+	shown   *pki.Reloader // nil for none
 	metrics *metrics
 	mirror  *facts.Mirror[*apiservice.APIService]
 
@@ -76,8 +76,8 @@ func New(o Options) (*Aggregator, error) {
 	return a, nil
 }
 
-// Run follows the APIServices, and what their servers say of themselves, until
-// ctx ends. Every server does.
+// Run follows the APIServices and their servers' documents until ctx ends.
+// Every API server runs it.
 func (a *Aggregator) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.mirror.Run(ctx) })
@@ -88,7 +88,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 // Synced is closed when all APIServices have been read.
 func (a *Aggregator) Synced() <-chan struct{} { return a.mirror.Synced() }
 
-// take takes over one change. Only the mirror's goroutine calls it.
+// take applies one change. Only the mirror's goroutine calls it.
 func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
 	a.metrics.changed(old, now)
 	remotes, priorities := maps.Clone(*a.remotes.Load()), maps.Clone(*a.priorities.Load())
@@ -120,8 +120,8 @@ func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
 	a.tell()
 }
 
-// subscribe returns a channel that says when APIServices changed, or what their
-// servers say.
+// subscribe returns a channel that signals changes of APIServices, or of their
+// servers' documents.
 func (a *Aggregator) subscribe() (changed <-chan struct{}, forget func()) {
 	c := make(chan struct{}, 1)
 	return c, a.OnChange(func() { signal(c) })
@@ -135,7 +135,7 @@ func (a *Aggregator) tell() {
 	}
 }
 
-// signal is not lost, and not doubled, where nobody is listening yet.
+// signal is neither lost nor doubled if no one is receiving yet.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -144,7 +144,7 @@ func signal(c chan struct{}) {
 }
 
 // forEach runs work for every remote group and version, each in a goroutine of
-// its own, from when it comes until it goes, until ctx ends.
+// its own, while it exists and until ctx ends.
 func (a *Aggregator) forEach(ctx context.Context, work func(ctx context.Context, r *remote)) error {
 	changed, forget := a.subscribe()
 	defer forget()

@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// checkEvery is how often a server that answers is asked whether it does.
+	// checkEvery is how often an available server is checked.
 	checkEvery = 30 * time.Second
-	// attempts is how often one is asked before it is said not to answer.
+	// attempts is how often a server is tried before it counts as unavailable.
 	attempts = 3
 )
 
-// retryPolicy spaces out the checks of a server that doesn't answer.
+// retryPolicy is the back-off between checks of an unavailable server.
 var retryPolicy = backoff.Policy{Initial: time.Second, Max: checkEvery, Jitter: 0.2}
 
-// Check keeps the conditions of all APIServices true until ctx ends. One of
-// several servers does it, the one that keeps house: they all go by what it
-// wrote, so that they give one answer, and none of them writes against another.
+// Check maintains the conditions of all APIServices until ctx ends. Only the
+// leader of several API servers runs it; all use what it wrote, so that they
+// agree, and none overwrites another.
 func (a *Aggregator) Check(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.keepLocal(ctx) })
@@ -42,7 +42,7 @@ func (a *Aggregator) Check(ctx context.Context) error {
 	return group.Wait()
 }
 
-// watchOver checks one server, also whenever its service changes.
+// watchOver checks one server periodically and whenever its service changes.
 func (a *Aggregator) watchOver(ctx context.Context, r *remote) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
@@ -111,7 +111,7 @@ func unavailable(reason, format string, arguments ...any) *apiservice.Condition 
 	}
 }
 
-// examine finds out whether a server answers, and if not, why.
+// examine determines whether a server is available, and if not, why.
 func (a *Aggregator) examine(ctx context.Context, r *remote) apiservice.Condition {
 	if c := a.examineService(ctx, r.service); c != nil {
 		return *c
@@ -124,7 +124,7 @@ func (a *Aggregator) examine(ctx context.Context, r *remote) apiservice.Conditio
 	}
 }
 
-// examineService tells what a service lacks; nil for nothing.
+// examineService returns what a service lacks; nil if nothing.
 func (a *Aggregator) examineService(ctx context.Context, to serviceName) *apiservice.Condition {
 	service, err := a.service(ctx, to)
 	switch {
@@ -162,7 +162,7 @@ func (a *Aggregator) ask(ctx context.Context, r *remote) error {
 		}
 		err = failed
 		if response != nil || ctx.Err() != nil {
-			break // it is there, and means it
+			break // present, and with a meaning
 		}
 	}
 	host, unresolved := a.resolve(ctx, r.service)
@@ -174,7 +174,7 @@ func (a *Aggregator) ask(ctx context.Context, r *remote) error {
 
 var errOther = errors.New("the APIService is another one now")
 
-// report writes a condition down, where it says something new.
+// report writes a condition if it has changed.
 func (a *Aggregator) report(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {
 	if known, ok := a.mirror.Get("", name); ok && apiservice.Is(known, c) {
 		return nil
@@ -194,7 +194,7 @@ func (a *Aggregator) report(ctx context.Context, name string, c apiservice.Condi
 	return err
 }
 
-// keepLocal says of what the server itself serves that it is there.
+// keepLocal marks the server's own APIServices as available.
 func (a *Aggregator) keepLocal(ctx context.Context) error {
 	changed, forget := a.subscribe()
 	defer forget()

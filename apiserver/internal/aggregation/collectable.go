@@ -13,15 +13,16 @@ import (
 	"kctl/proto/core"
 )
 
-// Collectable are the resources of other servers whose objects can own others
-// and be owned: those that can be listed, watched and deleted. They are there
-// for as long as their APIService is, also while nobody answers.
+// Collectable are the resources of other servers whose objects take part in
+// garbage collection: those that can be listed, watched and deleted. They are
+// included as long as their APIService exists, even while its server does not
+// answer.
 func (a *Aggregator) Collectable() []registry.Objects {
 	remotes := make([]*remote, 0, len(*a.remotes.Load()))
 	for _, r := range *a.remotes.Load() {
 		remotes = append(remotes, r)
 	}
-	// The same objects may be served in several versions: the newest it is.
+	// The same objects may be served in several versions: take the newest.
 	slices.SortFunc(remotes, func(x, y *remote) int {
 		return cmp.Or(strings.Compare(x.Group, y.Group), version.CompareKubeAwareVersionStrings(y.Version, x.Version))
 	})
@@ -39,8 +40,8 @@ func (a *Aggregator) Collectable() []registry.Objects {
 	return out
 }
 
-// OnChange adds somebody to be told when other servers, or what they serve, may
-// have changed, until forget is called. It must not wait for anything.
+// OnChange adds a function to be called when other servers, or what they serve,
+// may have changed, until forget is called. The function must not block.
 func (a *Aggregator) OnChange(told func()) (forget func()) {
 	a.telling.Lock()
 	defer a.telling.Unlock()
@@ -52,7 +53,8 @@ func (a *Aggregator) OnChange(told func()) (forget func()) {
 	}
 }
 
-// objectsOf are a server's, the same ones as long as it says the same of them.
+// objectsOf are a server's resources, the same values as long as its discovery does not
+// change.
 func (a *Aggregator) objectsOf(r *remote) []*objects {
 	r.mu.Lock()
 	defer r.mu.Unlock()

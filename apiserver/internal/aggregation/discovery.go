@@ -18,22 +18,22 @@ import (
 	"kctl/apiserver/internal/discovery"
 )
 
-// readEvery is how often another server is asked what it serves.
+// readEvery is how often another server's discovery is read.
 const readEvery = time.Minute
 
-// aggregatedType is the form in which everything is asked for at once. The
-// older version of it reads the same.
+// aggregatedType is the media type of aggregated discovery. Its older version
+// has the same form.
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
-// DiscoveryChanged is a number that changes with what Remotes and Priorities
-// answer.
+// DiscoveryChanged is a number that changes with the results of Remotes and
+// Priorities.
 func (a *Aggregator) DiscoveryChanged() int64 { return a.discovered.Load() }
 
-// Priorities are how far in front APIServices put their groups and versions.
+// Priorities are the priorities that APIServices give their groups and versions.
 func (a *Aggregator) Priorities() map[string]discovery.Priority { return *a.priorities.Load() }
 
-// Remotes are the groups and versions of other servers, with what these said
-// last. That is stale where they no longer say it.
+// Remotes are the groups and versions of other servers, with their last
+// discovery. It is stale if they no longer answer.
 func (a *Aggregator) Remotes() []discovery.Remote {
 	var out []discovery.Remote
 	for gv, r := range *a.remotes.Load() {
@@ -59,8 +59,8 @@ func (r *remote) discovery() *apidiscoveryv2.APIVersionDiscovery {
 	return &out
 }
 
-// keepReading reads the documents of one server again and again until ctx ends,
-// and at once when it comes to be available.
+// keepReading reads the documents of one server periodically until ctx ends,
+// and at once when it becomes available.
 func (a *Aggregator) keepReading(ctx context.Context, r *remote) {
 	changed, forget := a.subscribe()
 	defer forget()
@@ -96,7 +96,7 @@ func (r *remote) isFresh() bool {
 	return r.known.fresh
 }
 
-// readDiscovery finds out what a server serves now.
+// readDiscovery reads what a server serves now.
 func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
 	r.mu.Lock()
 	before := r.known
@@ -123,8 +123,8 @@ func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
 	}
 }
 
-// fetchDiscovery asks for everything at once, and for the document of old where
-// the server does not know that. Nothing is nothing new.
+// fetchDiscovery asks for aggregated discovery, and for the older document if
+// the server does not support it. It returns nil if nothing has changed.
 func (a *Aggregator) fetchDiscovery(ctx context.Context, r *remote, etag string) (*apidiscoveryv2.APIVersionDiscovery, string, error) {
 	response, body, err := a.send(ctx, r, question{path: "/apis", accept: aggregatedType, etag: etag, as: checker})
 	if err == nil && body == nil {
@@ -164,8 +164,7 @@ func fromAggregated(r *remote, body []byte) (*apidiscoveryv2.APIVersionDiscovery
 	return nil, fmt.Errorf("its discovery document does not name %s", r.GroupVersion)
 }
 
-// withKinds has an empty kind where a server says none: clients need not expect that
-// there is nothing.
+// withKinds adds an empty kind if a server sends none: clients may not expect null.
 func withKinds(v *apidiscoveryv2.APIVersionDiscovery) *apidiscoveryv2.APIVersionDiscovery {
 	none := &metav1.GroupVersionKind{}
 	for i := range v.Resources {

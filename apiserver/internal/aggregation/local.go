@@ -20,9 +20,10 @@ import (
 	"kctl/apiserver/internal/resources/apiservice"
 )
 
-// managedLabel marks the APIServices that servers make of what they serve
-// themselves: onStart for what is built in, which is put right at every start,
-// always for custom resources. Who takes the label away keeps the object.
+// managedLabel marks the APIServices that API servers create for what they
+// serve themselves: onStart for built-in groups, which are repaired at every
+// start, always for custom resources. Without the label, an object is left
+// alone.
 const (
 	managedLabel = "kube-aggregator.kubernetes.io/automanaged"
 	onStart      = "onstart"
@@ -39,13 +40,13 @@ func local(gv schema.GroupVersion, mark string) *apiservice.APIService {
 	}
 }
 
-// Bootstrap stores the APIServices of what is built in, and takes away those of
-// what was and is no more.
+// Bootstrap stores the APIServices of built-in groups, and removes those of
+// groups that no longer exist.
 func (a *Aggregator) Bootstrap(ctx context.Context, builtin []schema.GroupVersion) error {
 	wanted := map[string]bool{}
 	for _, gv := range builtin {
 		if gv.Group == apiregistrationv1.GroupName {
-			continue // as upstream has it: it is not an API that could be elsewhere
+			continue // as in upstream: this API can't be served elsewhere
 		}
 		wanted[apiservice.Name(gv)] = true
 		if err := a.put(ctx, local(gv, onStart)); err != nil {
@@ -69,7 +70,7 @@ func (a *Aggregator) Bootstrap(ctx context.Context, builtin []schema.GroupVersio
 
 var errKept = errors.New("it is somebody's own")
 
-// put stores an APIService, unless there is one that is not the servers' to
+// put stores an APIService, unless there is one that the servers may not
 // change.
 func (a *Aggregator) put(ctx context.Context, want *apiservice.APIService) error {
 	have, err := a.options.Store.GetTyped(ctx, "", want.Name, "")
@@ -97,8 +98,8 @@ func (a *Aggregator) put(ctx context.Context, want *apiservice.APIService) error
 	return err
 }
 
-// right reports whether an APIService may stay as it is: because it is as it
-// should be, or not the servers'.
+// right reports whether an APIService may stay as it is: because it is correct,
+// or not managed.
 func right(have, want *apiservice.APIService) bool {
 	mark := have.Labels[managedLabel]
 	if mark == "" {
@@ -108,16 +109,16 @@ func right(have, want *apiservice.APIService) bool {
 	return mark == want.Labels[managedLabel] && h.Service == nil && h.GroupPriorityMinimum == w.GroupPriorityMinimum && h.VersionPriority == w.VersionPriority
 }
 
-// Definitions tell which groups and versions custom resources are served in.
+// Definitions know the groups and versions of custom resources.
 type Definitions interface {
 	GroupVersions() []schema.GroupVersion
-	// OnChange adds somebody to be told when that may have changed, until forget
-	// is called.
+	// OnChange adds a function to be called when that may have changed, until
+	// forget is called.
 	OnChange(told func()) (forget func())
 }
 
-// Follow keeps an APIService for every group and version of custom resources
-// until ctx ends. One of several servers does it, the one that keeps house.
+// Follow maintains an APIService for every group and version of custom
+// resources until ctx ends. Only the leader of several API servers runs it.
 func (a *Aggregator) Follow(ctx context.Context, definitions Definitions) error {
 	changed, forget := a.subscribe()
 	defer forget()
@@ -144,8 +145,8 @@ func (a *Aggregator) Follow(ctx context.Context, definitions Definitions) error 
 	}
 }
 
-// settle makes what is missing, puts right what is wrong, and takes away what
-// is no longer defined.
+// settle creates what is missing, repairs what is wrong, and removes what is no
+// longer defined.
 func (a *Aggregator) settle(ctx context.Context, defined []schema.GroupVersion) error {
 	var errs []error
 	for _, gv := range defined {

@@ -9,8 +9,8 @@ import (
 	"kctl/apiserver/internal/resources/apiservice"
 )
 
-// metrics are upstream's names. They tell of what is written of APIServices, so
-// that every server tells the same.
+// metrics have upstream's names. They show the stored state of APIServices, so
+// that all servers show the same.
 type metrics struct {
 	unavailable *prometheus.GaugeVec
 	became      *prometheus.CounterVec
@@ -31,7 +31,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// changed takes account of one change of an APIService.
+// changed updates the metrics for one change of an APIService.
 func (m *metrics) changed(old, now **apiservice.APIService) {
 	if now == nil {
 		m.unavailable.DeleteLabelValues((*old).Name)

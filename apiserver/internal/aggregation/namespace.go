@@ -14,10 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// EmptyNamespace deletes what other servers have in a namespace, and tells stays
-// of each object that is still there: of which resource, and by which
-// finalizers. undiscovered are the groups and versions whose servers don't say
-// now what they have.
+// EmptyNamespace deletes what other servers have in a namespace, and calls stays
+// for each object that still exists, with its resource and finalizers.
+// undiscovered are the groups and versions whose discovery is unavailable.
 func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error) {
 	undiscovered = map[schema.GroupVersion]error{}
 	done := map[schema.GroupResource]bool{} // another version has the same objects
@@ -44,15 +43,15 @@ func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string, stays
 	return undiscovered, failures
 }
 
-// remaining is as much of a list as has to be known.
+// remaining is the part of a list that is needed.
 type remaining struct {
 	Items []struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	} `json:"items"`
 }
 
-// clear deletes all objects of a resource in a namespace: together where its
-// server can, else one by one.
+// clear deletes all objects of a resource in a namespace: together if its
+// server can, otherwise one by one.
 func (a *Aggregator) clear(ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string, stays func(finalizers []string)) error {
 	can := func(verb string) bool { return slices.Contains(resource.Verbs, verb) }
 	path := "/apis/" + r.String() + "/namespaces/" + namespace + "/" + resource.Resource
@@ -93,7 +92,7 @@ func (a *Aggregator) list(ctx context.Context, r *remote, path string) (*remaini
 	return list, json.Unmarshal(body, list)
 }
 
-// remove deletes what is at a path. What is gone already is no fault.
+// remove deletes the object at a path. A missing object is no error.
 func (a *Aggregator) remove(ctx context.Context, r *remote, path string) error {
 	response, _, err := a.send(ctx, r, question{
 		method: http.MethodDelete, path: path + "?propagationPolicy=" + string(metav1.DeletePropagationBackground), accept: "application/json", as: checker,

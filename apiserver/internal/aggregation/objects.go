@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// objects are those of one resource of another server. Of each there is its
-// metadata, and nothing else of them is changed.
+// objects are those of one resource of another server. Only their metadata is
+// read and changed.
 type objects struct {
 	aggregator *Aggregator
 	remote     *remote
@@ -27,12 +27,12 @@ type objects struct {
 var _ registry.Objects = (*objects)(nil)
 
 const (
-	// metadataOnly asks for metadata where the server knows how; else there is
-	// more around it, which is not read.
+	// metadataOnly asks for metadata only; servers that don't support it send
+	// more, which is ignored.
 	metadataOnly     = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 	metadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 	page             = 500
-	// maxObjects bounds how many there may be of one resource.
+	// maxObjects bounds the number of objects of one resource.
 	maxObjects = 200_000
 )
 
@@ -54,7 +54,7 @@ func (o *objects) path(namespace, name string) string {
 	return path
 }
 
-// ask asks, and makes a status error of a refusal.
+// ask sends a request, and turns a refusal into a status error.
 func (o *objects) ask(ctx context.Context, q question, name string, into any) error {
 	q.as = checker
 	response, body, err := o.aggregator.send(ctx, o.remote, q)
@@ -67,8 +67,8 @@ func (o *objects) ask(ctx context.Context, q question, name string, into any) er
 	return nil
 }
 
-// refused is why. An object is only not found where its server says so of the
-// object: that of a server with nothing at such a path says nothing of it.
+// refused is the error for a refusal. An object counts as not found only if the
+// server says so about the object: a 404 for the path itself proves nothing.
 func (o *objects) refused(response *http.Response, body []byte, name string, err error) error {
 	if response == nil {
 		return err
@@ -83,7 +83,7 @@ func (o *objects) refused(response *http.Response, body []byte, name string, err
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// Get implements registry.Objects. It always is the newest.
+// Get implements registry.Objects. The result is always current.
 func (o *objects) Get(ctx context.Context, namespace, name, _ string) (registry.Encoded, error) {
 	found, err := o.get(ctx, namespace, name)
 	if err != nil {
@@ -104,7 +104,7 @@ func (o *objects) get(ctx context.Context, namespace, name string) (*metav1.Part
 }
 
 // List implements registry.Objects, without selectors and in one piece. It waits
-// until there is somebody to answer.
+// until the server is available.
 func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOptions) (registry.List, error) {
 	if err := o.aggregator.untilAvailable(ctx, o.remote); err != nil {
 		return registry.List{}, err
@@ -131,8 +131,8 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 	}
 }
 
-// Update implements registry.Objects, for owners and finalizers. Somebody else's
-// change between is a conflict.
+// Update implements registry.Objects, for owners and finalizers. A concurrent
+// change is a conflict.
 func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	before, err := o.get(ctx, target.Namespace, target.Name)
 	if err != nil {

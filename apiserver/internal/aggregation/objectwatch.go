@@ -18,7 +18,7 @@ import (
 type watcher struct{ body io.ReadCloser }
 
 // Watch implements registry.Objects, without selectors. The watch ends with ctx
-// and with the answer; whoever has it reads it until then, or ends ctx.
+// and with the answer; the caller reads it until then, or ends ctx.
 func (o *objects) Watch(ctx context.Context, namespace string, options registry.ListOptions) (registry.Watcher, error) {
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {options.ResourceVersion}}
 	response, err := o.aggregator.open(ctx, o.remote, question{
@@ -35,14 +35,14 @@ func (o *objects) Watch(ctx context.Context, namespace string, options registry.
 	return watcher{response.Body}, nil
 }
 
-// frame is an event as it comes over the wire.
+// frame is an event as it is sent.
 type frame struct {
 	Type   string                        `json:"type"`
 	Object *metav1.PartialObjectMetadata `json:"object"`
 }
 
-// Events implements registry.Watcher: until there are no more, or one makes no
-// sense.
+// Events implements registry.Watcher: it ends after the last event, or at an
+// invalid one.
 func (w watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
 		defer w.body.Close()
@@ -61,7 +61,7 @@ func (w watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	}
 }
 
-// bounded reads so much, and then no more until it may again.
+// bounded reads up to a limit, which can be renewed.
 type bounded struct {
 	reader io.Reader
 	left   int
@@ -76,7 +76,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// untilAvailable waits until a server is known to answer.
+// untilAvailable waits until a server is available.
 func (a *Aggregator) untilAvailable(ctx context.Context, r *remote) error {
 	changed, forget := a.subscribe()
 	defer forget()

@@ -13,20 +13,20 @@ import (
 	"kctl/apiserver/internal/openapi"
 )
 
-// reader is the name under which the server asks for descriptions.
+// reader is the user as which the server reads OpenAPI documents.
 var reader = http.Header{"X-Remote-User": {"system:aggregator"}}
 
-// description is what another server said in OpenAPI of a group and version.
+// description is another server's OpenAPI of a group and version.
 type description struct {
 	third, thirdETag string
 	second           []byte
 	secondETag       string
 }
 
-// DescriptionsChanged is a number that changes with what Descriptions answers.
+// DescriptionsChanged is a number that changes with the results of Descriptions.
 func (a *Aggregator) DescriptionsChanged() int64 { return a.described.Load() }
 
-// Descriptions are what other servers said last in OpenAPI.
+// Descriptions are the other servers' last OpenAPI documents.
 func (a *Aggregator) Descriptions() []openapi.Remote {
 	var out []openapi.Remote
 	for gv, r := range *a.remotes.Load() {
@@ -41,8 +41,8 @@ func (a *Aggregator) Descriptions() []openapi.Remote {
 	return out
 }
 
-// readDescription finds out how a server describes itself now. What it does not
-// say this time is what it said before.
+// readDescription reads a server's OpenAPI. What it does not send this time
+// stays as it was.
 func (a *Aggregator) readDescription(ctx context.Context, r *remote) {
 	r.mu.Lock()
 	before := r.known.description
@@ -60,13 +60,13 @@ func (a *Aggregator) readDescription(ctx context.Context, r *remote) {
 	}
 }
 
-// readDocument hands a document to take, where it is another than that of etag,
-// and returns the etag of the one that was taken last.
+// readDocument passes a document to take if it differs from that of etag, and
+// returns the etag of the one taken last.
 func (a *Aggregator) readDocument(ctx context.Context, r *remote, path, etag string, take func(body []byte) error) string {
 	response, body, err := a.send(ctx, r, question{path: path, accept: "application/json", etag: etag, as: reader})
 	switch {
 	case response != nil && response.StatusCode == http.StatusNotFound:
-		return "" // it has none, which is its right
+		return "" // it has none, which is fine
 	case err == nil && body == nil:
 		return etag
 	case err == nil:

@@ -23,7 +23,7 @@ import (
 
 var errRedirect = errors.New("the backend attempted to redirect this request, which is not permitted")
 
-// GroupVersion is the group and version that a path is in.
+// GroupVersion is the group and version of a path.
 func GroupVersion(path string) (schema.GroupVersion, bool) {
 	rest, ok := strings.CutPrefix(path, "/apis/")
 	if !ok {
@@ -34,19 +34,19 @@ func GroupVersion(path string) (schema.GroupVersion, bool) {
 	return schema.GroupVersion{Group: group, Version: version}, ok && group != "" && version != ""
 }
 
-// Serve passes a request on to the server that answers for its group and
-// version, and the answer back. It reports false, and answers nothing, where
-// there is no such server.
+// Serve forwards a request to the server of its group and version, and the
+// answer back. It reports false, and answers nothing, if there is no such
+// server.
 func (a *Aggregator) Serve(w http.ResponseWriter, r *http.Request) bool {
 	gv, ok := GroupVersion(r.URL.Path)
 	return ok && a.serve(w, r, gv)
 }
 
-// documents is where the documents of OpenAPI v3 are.
+// documents is the path of the OpenAPI v3 documents.
 const documents = "/openapi/v3"
 
-// ServeDocument passes a request for the OpenAPI document of a group and version
-// on to the server that answers for these, as Serve does.
+// ServeDocument forwards a request for the OpenAPI document of a group and
+// version to its server, like Serve.
 func (a *Aggregator) ServeDocument(w http.ResponseWriter, r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.URL.Path, documents)
 	if !ok {
@@ -69,7 +69,7 @@ func (a *Aggregator) serve(w http.ResponseWriter, r *http.Request, gv schema.Gro
 	return true
 }
 
-// refuse speaks as upstream does here: in plain text.
+// refuse answers in plain text, as upstream does here.
 func refuse(w http.ResponseWriter, text string, code int) {
 	http.Error(w, text, code)
 }
@@ -103,7 +103,7 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 		r, through.Transport = r.WithContext(ctx), to.upgrades
 	}
 	if begun := request.Begun(r.Context()); begun != nil {
-		begun() // what was there at first, the other server sends
+		begun() // the other server sends the initial objects
 	}
 	upgrade.Serve(through, w, r)
 }
@@ -112,16 +112,15 @@ func upgrades(r *http.Request) bool {
 	return r.Header.Get("Upgrade") != "" && httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade")
 }
 
-// stream is the context of a connection that is no longer HTTP: no request's
-// time bounds it, either side ends it, and so does draining.
+// stream is the context of an upgraded connection: it is not bounded by the
+// request's deadline, and ends with either side or with draining.
 func (a *Aggregator) stream(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(a.options.Draining, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// judge lets an answer through that leads nowhere: where a client is led, its
-// credentials may follow.
+// judge refuses redirects: a client might follow with its credentials.
 func judge(response *http.Response) error {
 	proxy.RemoveCORS(response.Header)
 	if response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != "" {
@@ -130,8 +129,8 @@ func judge(response *http.Response) error {
 	return nil
 }
 
-// rewrite tells the other server who asks, in the words of a front proxy, and
-// nothing by which it could ask in the user's name.
+// rewrite names the user to the other server in a front proxy's headers, and
+// removes everything with which that server could act as the user.
 func rewrite(p *httputil.ProxyRequest, host string) {
 	in, out := p.In, p.Out
 	out.URL = &url.URL{Scheme: "https", Host: host, Path: in.URL.Path, RawPath: in.URL.RawPath, RawQuery: in.URL.RawQuery}
@@ -180,8 +179,8 @@ func identify(header http.Header, user *request.User) {
 	}
 }
 
-// escapeKey makes what may stand in a header's name of any key: what may not
-// stand there, and the percent sign itself, is percent-encoded.
+// escapeKey turns any key into a valid header name: other characters, and the
+// percent sign itself, are percent-encoded.
 func escapeKey(key string) string {
 	const free = "!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 	var out strings.Builder

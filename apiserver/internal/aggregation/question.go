@@ -9,13 +9,13 @@ import (
 	"net/http"
 )
 
-// checker is the name under which the server asks for itself.
+// checker is the user as which the server makes its own requests.
 var checker = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote-Group": {"system:masters"}}
 
-// maxRefusal bounds what is read of the reason why a server refuses something.
+// maxRefusal bounds how much of a refusal's body is read.
 const maxRefusal = 64 << 10
 
-// question is a request of the server's own.
+// question is a request that the server makes for itself.
 type question struct {
 	method, path string // "" for GET
 	accept, etag string
@@ -24,8 +24,8 @@ type question struct {
 	as           http.Header
 }
 
-// send asks, and reads the answer, whose body is nil where what q.etag names has
-// not changed. Where the answer is a refusal, there is an error beside it.
+// send sends the request and reads the answer, whose body is nil if what q.etag
+// names has not changed. For a refusal, it also returns an error.
 func (a *Aggregator) send(ctx context.Context, r *remote, q question) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -48,7 +48,7 @@ func (a *Aggregator) send(ctx context.Context, r *remote, q question) (*http.Res
 	return response, body, err
 }
 
-// open asks, and leaves the answer to be read by the caller.
+// open sends the request, and leaves the answer for the caller to read.
 func (a *Aggregator) open(ctx context.Context, r *remote, q question) (*http.Response, error) {
 	if r.broken != nil {
 		return nil, r.broken

@@ -23,27 +23,27 @@ const (
 	dialTime = 10 * time.Second
 	// readTime bounds how long a document or a check may take.
 	readTime = 5 * time.Second
-	// maxDocument bounds what another server may say of itself.
+	// maxDocument bounds the size of another server's documents.
 	maxDocument = 16 << 20
 )
 
-// remote is another server as far as it answers for one group and version.
+// remote is another server in its role for one group and version.
 type remote struct {
 	schema.GroupVersion
 	name    string // of the APIService
 	uid     types.UID
 	service serviceName
-	// trusted and unchecked say whose certificates are taken.
+	// trusted and unchecked determine which certificates are accepted.
 	trusted   []byte
 	unchecked bool
 
-	// calls is for requests, upgrades for those that leave HTTP behind, which
-	// HTTP/2 knows no way for.
+	// calls is for requests, upgrades for those that switch protocols, which
+	// HTTP/2 can't.
 	calls, upgrades *http.Transport
-	// broken says why the server can't be asked at all.
+	// broken is why the server can't be called at all.
 	broken    error
 	available atomic.Bool
-	turns     atomic.Int64 // counts how often it came to be available
+	turns     atomic.Int64 // counts how often it became available
 
 	mu      sync.Mutex
 	known   knowledge
@@ -55,7 +55,7 @@ type serviceName struct {
 	port            int32
 }
 
-// knowledge is what another server said of itself.
+// knowledge is the content of another server's documents.
 type knowledge struct {
 	discovery     *apidiscoveryv2.APIVersionDiscovery // nil for nothing yet
 	discoveryETag string
@@ -91,7 +91,7 @@ func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 	r.calls = &http.Transport{
 		TLSClientConfig: config, DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
-		// A connection that leads nowhere any more is noticed though nothing is sent.
+		// Pings detect a dead connection even if nothing is sent.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	r.upgrades = &http.Transport{
@@ -100,13 +100,13 @@ func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 	return r
 }
 
-// is reports whether an APIService still means this server.
+// is reports whether an APIService still refers to this server.
 func (r *remote) is(s *apiservice.APIService) bool {
 	return s.UID == r.uid && s.Spec.Service != nil && serviceOf(s) == r.service && s.Spec.InsecureSkipTLSVerify == r.unchecked &&
 		reflect.DeepEqual(s.Spec.CABundle, r.trusted) && apiservice.GroupVersion(s) == r.GroupVersion
 }
 
-// end lets go of what no request needs.
+// end closes idle connections.
 func (r *remote) end() {
 	r.calls.CloseIdleConnections()
 	r.upgrades.CloseIdleConnections()

@@ -19,7 +19,7 @@ import (
 
 var errNoEndpoints = errors.New("no endpoints available")
 
-// resolve finds where a service answers: "host:port".
+// resolve finds the address of a service: "host:port".
 func (a *Aggregator) resolve(ctx context.Context, to serviceName) (string, error) {
 	service, err := a.service(ctx, to)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Aggregator) resolve(ctx context.Context, to serviceName) (string, error
 
 func (a *Aggregator) service(ctx context.Context, to serviceName) (*corev1.Service, error) {
 	encoded, err := a.options.Services.Get(ctx, to.namespace, to.name, "0")
-	if apierrors.IsNotFound(err) { // it may be younger than the cache
+	if apierrors.IsNotFound(err) { // it may be newer than the cache
 		encoded, err = a.options.Services.Get(ctx, to.namespace, to.name, "")
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *Aggregator) service(ctx context.Context, to serviceName) (*corev1.Servi
 	return obj.(*corev1.Service), nil
 }
 
-// endpoints are the addresses at which pods of a service are ready.
+// endpoints are the addresses of a service's ready pods.
 type endpoints struct {
 	slices    int
 	addresses []string
