@@ -11,14 +11,15 @@ import (
 )
 
 // Check refuses what may not be the schema of a custom resource: it has to be
-// structural, which means that it says of every field what type it has, once.
+// structural, which means that it specifies the type of every field exactly
+// once.
 func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	c := &checker{}
 	c.structure(path, root, level{root: true})
 	for _, some := range combinations(path, root) {
 		c.known(path, root, some.path, some.props)
 	}
-	// What is not structural is told in order of the fields, as upstream does.
+	// Structural faults are reported in order of the fields, as in upstream.
 	slices.SortStableFunc(c.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	c.unsupported(path, root)
 	if len(c.errs) > 0 {
@@ -40,7 +41,7 @@ type checker struct {
 
 func (c *checker) add(err *field.Error) { c.errs = append(c.errs, err) }
 
-// level says where in a schema a schema stands.
+// level is the position of a schema within a schema.
 type level struct {
 	root bool
 	// what it is the schema of: "" for the root and for values of a map
@@ -49,7 +50,7 @@ type level struct {
 
 var types = []string{"array", "boolean", "integer", "number", "object", "string"}
 
-// unsupported refuses the words of JSON schema that custom resources don't know.
+// unsupported refuses JSON schema keywords that custom resources don't support.
 func (c *checker) unsupported(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 	forbid := func(is bool, name, text string) {
 		if is {
@@ -77,7 +78,7 @@ func (c *checker) unsupported(path *field.Path, p *apiextensionsv1.JSONSchemaPro
 	}
 }
 
-// each calls f for the schemas of what is in a value.
+// each calls f for the schemas of a value's parts.
 func each(path *field.Path, p *apiextensionsv1.JSONSchemaProps, f func(path *field.Path, below *apiextensionsv1.JSONSchemaProps, l level)) {
 	names := make([]string, 0, len(p.Properties))
 	for name := range p.Properties {
@@ -101,7 +102,7 @@ type combination struct {
 	props *apiextensionsv1.JSONSchemaProps
 }
 
-// combinations are the schemas that say more of the same value.
+// combinations are the schemas in allOf, anyOf, oneOf and not.
 func combinations(path *field.Path, p *apiextensionsv1.JSONSchemaProps) (out []combination) {
 	for _, some := range []struct {
 		name  string
@@ -117,11 +118,11 @@ func combinations(path *field.Path, p *apiextensionsv1.JSONSchemaProps) (out []c
 	return out
 }
 
-// integerOrString is how tools write x-kubernetes-int-or-string: beside it, or in
-// the first of what it shall also be (allOf).
+// integerOrString is the anyOf that tools write for x-kubernetes-int-or-string:
+// next to it, or in the first allOf.
 var integerOrString = []apiextensionsv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}
 
-// eitherWay tells whether some is a part of that in p, where it may have a type.
+// eitherWay reports whether some is part of such an anyOf in p, where it may have a type.
 func eitherWay(p *apiextensionsv1.JSONSchemaProps, some combination) bool {
 	return reflect.DeepEqual(p.AnyOf, integerOrString) && (some.props == &p.AnyOf[0] || some.props == &p.AnyOf[1])
 }
@@ -166,7 +167,7 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 	}
 }
 
-// words checks what stands in the fields of a schema.
+// words checks the keywords of a schema.
 func (c *checker) words(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 	if p.Type != "" && !slices.Contains(types, p.Type) {
 		c.add(field.NotSupported(path.Child("type"), p.Type, types))
@@ -182,7 +183,7 @@ func (c *checker) words(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// must refuses a type that does not go with something else that is said.
+// must refuses a type that does not fit another keyword.
 func (c *checker) must(path *field.Path, p *apiextensionsv1.JSONSchemaProps, is, where string) {
 	switch p.Type {
 	case is:
@@ -193,10 +194,10 @@ func (c *checker) must(path *field.Path, p *apiextensionsv1.JSONSchemaProps, is,
 	}
 }
 
-// object checks the schema of a whole object: it has metadata, whatever it says.
+// object checks the schema of a whole object, which always has metadata.
 func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, root bool) {
 	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
-	if p.XEmbeddedResource { // of the root, too, of which nobody needs to say so
+	if p.XEmbeddedResource { // also for the root, which need not say so
 		if !preserve && len(p.Properties) == 0 {
 			c.add(field.Required(path.Child("properties"), "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
 		}
@@ -212,8 +213,8 @@ func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, r
 	}
 }
 
-// metadata checks what is said of metadata. Of the whole object's only names
-// may be narrowed: the rest is as it is for every object.
+// metadata checks the schema of metadata. For a whole object, it may restrict
+// names only: the rest is the same for every object.
 func (c *checker) metadata(path *field.Path, meta apiextensionsv1.JSONSchemaProps, root bool) {
 	if meta.Type != "object" {
 		c.add(field.Invalid(path.Child("type"), meta.Type, "must be object"))
@@ -241,9 +242,9 @@ func forbidDefaults(path *field.Path, p *apiextensionsv1.JSONSchemaProps, errs *
 	each(path, p, func(at *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) { forbidDefaults(at, below, errs) })
 }
 
-// valuesOnly checks a schema inside a combination: it must say nothing of the
-// structure, and nothing of fields that the structure does not have.
-// typed: it may have a type; either: what it is any of may have one each.
+// valuesOnly checks a schema inside a combination: it may specify neither
+// structure, nor fields that the structure lacks. typed: it may have a type;
+// either: the members of its anyOf may have one each.
 func (c *checker) valuesOnly(path *field.Path, p *apiextensionsv1.JSONSchemaProps, typed, either bool) {
 	empty := func(is bool, name, text string) {
 		if !is {
@@ -275,7 +276,7 @@ func (c *checker) valuesOnly(path *field.Path, p *apiextensionsv1.JSONSchemaProp
 	}
 }
 
-// listAndMap checks what is said of how lists and maps are merged.
+// listAndMap checks the keywords for merging lists and maps.
 func (c *checker) listAndMap(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 	if p.XMapType != nil {
 		c.must(path, p, "object", "x-kubernetes-map-type is specified")

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// known refuses what a combination says of fields that the schema around it does
-// not have: nobody would know of what type these are. Of combinations below the
-// root upstream does not ask that.
+// known refuses fields in a combination that the surrounding schema lacks, since
+// their type would be unknown. Upstream does not require this of combinations
+// below the root.
 func (c *checker) known(path *field.Path, p *apiextensionsv1.JSONSchemaProps, saidAt *field.Path, said *apiextensionsv1.JSONSchemaProps) {
 	missing := func(path, saidAt *field.Path) {
 		c.add(field.Required(path, "because it is defined in "+saidAt.String()))

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// place is where a schema stands: it is that of the whole object, or one in the
+// place is the position of a schema: that of the whole object, or in the
 // metadata of an embedded object, whose fields are known without a schema.
 type place struct{ root, metadata bool }
 
-// checkDefaults makes sure that every default is what its own schema allows.
+// checkDefaults checks that every default is valid by its own schema.
 func (s *Schema) checkDefaults(path *field.Path, at place, errs *field.ErrorList) {
 	if s == nil {
 		return
@@ -28,8 +28,8 @@ func (s *Schema) checkDefaults(path *field.Path, at place, errs *field.ErrorList
 	s.values.checkDefaults(path.Child("additionalProperties"), at, errs)
 }
 
-// dropUnknown takes out of defaults what no metadata has: upstream takes it in
-// definitions, and drops it. What is wrong in another way is for checks to tell.
+// dropUnknown removes unknown metadata fields from defaults: upstream accepts
+// them in definitions, and drops them. Checks report other faults.
 func (s *Schema) dropUnknown() {
 	_, _ = s.coerceEmbedded(s.fallback, "", false)
 	meta := s.properties["metadata"]
@@ -49,8 +49,8 @@ func (s *Schema) dropUnknown() {
 	}
 }
 
-// takeAnyForEither has defaults taken as upstream takes them: where a number or a
-// text belongs, only what the combinations say is held against them.
+// takeAnyForEither accepts defaults as upstream does: for int-or-string values,
+// only the combinations are checked.
 func (s *Schema) takeAnyForEither() {
 	if s == nil {
 		return
@@ -64,7 +64,7 @@ func (s *Schema) takeAnyForEither() {
 }
 
 func (s *Schema) checkDefault(path *field.Path, at place, errs *field.ErrorList) {
-	value := copyValue(s.fallback) // as it stands: what it lacks is not filled in
+	value := copyValue(s.fallback) // unchanged: missing parts are not defaulted
 	if object, ok := value.(map[string]any); ok && !at.metadata {
 		p := &pruner{tell: true}
 		p.object(object, s, s.embedded || at.root, s.preserve)
@@ -77,7 +77,7 @@ func (s *Schema) checkDefault(path *field.Path, at place, errs *field.ErrorList)
 		}
 	}
 	said := s.ValidateAlone(path, value, nil, false)
-	*errs = append(*errs, slices.DeleteFunc(said, duplicate)...) // upstream does not ask for them
+	*errs = append(*errs, slices.DeleteFunc(said, duplicate)...) // upstream does not require them
 }
 
 // trimRoot is what follows the default's own path in the path of an error.

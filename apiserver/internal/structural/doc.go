@@ -1,8 +1,8 @@
-// Package structural works with the schemas of custom resources: it makes sure
-// that a schema is structural, fills defaults in, drops what the schema does
-// not know, and validates values by it in upstream's words.
+// Package structural works with the schemas of custom resources: it checks that
+// a schema is structural, fills in defaults, prunes unknown fields, and
+// validates values in upstream's words.
 //
 // customresources compiles one Schema per version of a definition; the strategy
-// of definitions asks whether a schema may be one. Values are JSON as maps,
-// slices, strings, int64, float64 and bool. It knows nothing of rules in CEL.
+// of definitions checks schemas with it. Values are JSON as maps, slices,
+// strings, int64, float64 and bool. It does not evaluate CEL rules.
 package structural

@@ -1,12 +1,12 @@
 package structural
 
-// Default fills in what was left out. A null where none may be gives way to the
-// default.
+// Default fills in omitted fields. A null that is not allowed is replaced by
+// the default.
 func (s *Schema) Default(value any) { s.fill(value, false) }
 
-// Complete is Default for what a client sent or etcd holds: there a null where
-// none may be is as good as left out, and is dropped. What was merged keeps it
-// and is refused for it.
+// Complete is Default for what a client sent or etcd holds: there, a null that
+// is not allowed counts as omitted, and is dropped. The result of a merge keeps
+// it and is refused.
 func (s *Schema) Complete(value any) { s.fill(value, true) }
 
 func (s *Schema) fill(value any, dropNulls bool) {
@@ -42,12 +42,12 @@ func (s *Schema) fill(value any, dropNulls bool) {
 	}
 }
 
-// nullable: a schema that says nothing of the type takes null too.
+// nullable reports whether null is allowed; a schema without a type allows it, too.
 func (s *Schema) nullable() bool {
 	return s.props.Nullable || s.preserve && s.props.Type == ""
 }
 
-// HasDefaults tells whether Default may ever do anything but drop nulls.
+// HasDefaults reports whether Default may ever do anything but drop nulls.
 func (s *Schema) HasDefaults() bool {
 	if s == nil {
 		return false

@@ -11,8 +11,8 @@ import (
 // numberFormats are the formats of numbers, by their type.
 var numberFormats = map[string][]string{"integer": {"int32", "int64"}, "number": {"float", "double"}}
 
-// UnknownFormats are the formats in schemas that are held against nothing, each
-// once: whoever wrote them is to know.
+// UnknownFormats are the formats in a schema that are not checked, each once,
+// for a warning to its author.
 func UnknownFormats(schemas ...*apiextensionsv1.JSONSchemaProps) (out []string) {
 	var visit func(p *apiextensionsv1.JSONSchemaProps)
 	visit = func(p *apiextensionsv1.JSONSchemaProps) {
@@ -40,6 +40,6 @@ func knownFormat(kind, format string) bool {
 	return mayBeText(kind) && strfmt.Default.ContainsName(format)
 }
 
-// mayBeText tells whether a schema of this type takes text: what stands in an anyOf often
-// has none.
+// mayBeText reports whether a schema with this type accepts strings: members of an anyOf
+// often have no type.
 func mayBeText(kind string) bool { return kind == "" || kind == "string" }

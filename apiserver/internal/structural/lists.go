@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// listType is how the entries of a list are told apart: "atomic" where they
-// are not.
+// listType is how the entries of a list are identified: "atomic" if they are
+// not.
 func (s *Schema) listType() string {
 	if s.props.XListType == nil {
 		return "atomic"
@@ -17,8 +17,8 @@ func (s *Schema) listType() string {
 	return *s.props.XListType
 }
 
-// identity is what tells an entry of a list of type set or map from the others,
-// and how it is shown.
+// identity is what identifies an entry of a list of type set or map, and how it
+// is shown.
 func (s *Schema) identity(item any) (key string, shown any) {
 	shown = item
 	if s.listType() == "map" {
@@ -42,7 +42,7 @@ func (s *Schema) identity(item any) (key string, shown any) {
 	return string(text), shown
 }
 
-// duplicates refuses entries that are there twice.
+// duplicates refuses duplicate entries.
 func (s *Schema) duplicates(path *field.Path, value []any) (errs field.ErrorList) {
 	if s.listType() == "atomic" {
 		return nil
@@ -58,8 +58,8 @@ func (s *Schema) duplicates(path *field.Path, value []any) (errs field.ErrorList
 	return errs
 }
 
-// counterparts finds what an entry was before: in maps by its keys; in other
-// lists an entry has no history.
+// counterparts finds an entry's old value: by its keys in lists of type map;
+// entries of other lists have none.
 func (s *Schema) counterparts(old any) func(i int, item any) (any, bool) {
 	before, _ := old.([]any)
 	if s.listType() != "map" || len(before) == 0 {
@@ -77,9 +77,9 @@ func (s *Schema) counterparts(old any) func(i int, item any) (any, bool) {
 	}
 }
 
-// Same tells whether a value is what it was; the entries of a map may have changed
-// places. As upstream has it, an object with a field that the schema does not name
-// never is: so is none as a whole, for the sake of its metadata.
+// Same reports whether a value is unchanged; the entries of a map may have been
+// reordered. As in upstream, an object with a field that the schema does not name
+// never counts as unchanged; nor does a whole object, because of its metadata.
 func (s *Schema) Same(value, old any) bool {
 	if s == nil {
 		return false
@@ -114,5 +114,5 @@ func (s *Schema) Same(value, old any) bool {
 	return reflect.DeepEqual(value, old)
 }
 
-// Counterpart finds what an entry of a list was in the list before.
+// Counterpart finds the old value of a list's entry.
 func (s *Schema) Counterpart(old any) func(i int, item any) (any, bool) { return s.counterparts(old) }

@@ -17,10 +17,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Coerce gives the metadata of an object, and of the objects embedded in it,
-// the form that metadata has. It returns the paths of fields that it dropped
-// because no metadata has them, those of the object and those embedded in it, which
-// are told after all others.
+// Coerce brings the metadata of an object, and of the objects embedded in it, into
+// its proper form. It returns the paths of unknown fields that it dropped, those of
+// the object and those of embedded ones, which are reported after all others.
 func (s *Schema) Coerce(object map[string]any) (unknown, embedded []string, err error) {
 	if unknown, err = coerceMetadata(object, ""); err != nil {
 		return unknown, nil, err
@@ -64,7 +63,7 @@ func (s *Schema) coerceEmbedded(value any, path string, root bool) (unknown []st
 	return unknown, nil
 }
 
-// holdsEmbedded tells whether an embedded object may be in a value at all.
+// holdsEmbedded reports whether a value may contain an embedded object at all.
 func (s *Schema) holdsEmbedded() bool {
 	return s != nil && s.holds
 }
@@ -109,8 +108,8 @@ func coerceMetadata(object map[string]any, path string) ([]string, error) {
 	return unknown, nil
 }
 
-// simple tells whether metadata has nothing but what most objects have, in its
-// proper form, so that no closer look is needed.
+// simple reports whether metadata has only common fields, in their proper form,
+// so that no closer look is needed.
 func simple(value any) bool {
 	meta, ok := value.(map[string]any)
 	if !ok {
@@ -140,8 +139,8 @@ func simple(value any) bool {
 	return true
 }
 
-// ValidateEmbedded checks the objects that are embedded in an object as far as
-// every object is checked.
+// ValidateEmbedded validates the kind and metadata of objects embedded in an
+// object.
 func (s *Schema) ValidateEmbedded(path *field.Path, value any, root bool) (errs field.ErrorList) {
 	if s == nil || !s.holdsEmbedded() {
 		return nil
@@ -194,7 +193,7 @@ func validateObject(path *field.Path, object map[string]any) (errs field.ErrorLi
 	return append(errs, validation.ValidateObjectMeta(&meta, meta.Namespace != "", validation.ValidateNameFunc(segment), path.Child("metadata"))...)
 }
 
-// segment refuses names that can't stand in a path.
+// segment refuses names that can't be part of a path.
 func segment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)

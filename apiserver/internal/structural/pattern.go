@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// mostSteps is how long the programs of all patterns in a schema may be together. A step
-// takes 40 bytes, and seven bytes of a pattern can be a thousand of them; Go lets one
-// pattern have some three million.
+// mostSteps bounds the length of the compiled programs of all patterns in a schema. A
+// step takes 40 bytes, and seven bytes of a pattern can become a thousand of them; Go
+// allows one pattern some three million.
 const mostSteps = 8 << 20
 
-// parsePattern reads a regular expression as regexp.Compile does, whose other half, which
-// takes most of the time and memory, can't fail.
+// parsePattern parses a regular expression as regexp.Compile does; the rest of that
+// function, which takes most of the time and memory, can't fail.
 func parsePattern(text string) (*syntax.Regexp, error) {
 	return syntax.Parse(text, syntax.Perl)
 }
 
-// pattern compiles text, which was parsed, when the first value is held against it: most
-// patterns of a cluster's schemas wait for that for ever.
+// pattern compiles text, which has been parsed, when the first value is matched: most
+// patterns of a cluster's schemas are never used.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// steps is about how long the program of an expression is, and more than mostSteps where
+// steps is the approximate length of an expression's program; more than mostSteps if
 // that is too long.
 func steps(re *syntax.Regexp) int {
 	switch re.Op {

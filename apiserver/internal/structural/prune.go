@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// objectFields are in every object, whether its schema says so or not.
+// objectFields are in every object, whether its schema lists them or not.
 var objectFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true}
 
-// Prune drops the fields of an object that its schema does not know. Where
-// tell is set it returns the paths of what it dropped, sorted.
+// Prune drops the fields of an object that its schema does not know. If tell is
+// set, it returns the paths of what it dropped, sorted.
 func (s *Schema) Prune(object map[string]any, tell bool) []string {
 	p := &pruner{tell: tell}
 	p.object(object, s, true, s.preserve)
@@ -18,7 +18,7 @@ func (s *Schema) Prune(object map[string]any, tell bool) []string {
 	return p.dropped
 }
 
-// nothing knows no fields: it is for what is in a list where none belongs.
+// nothing knows no fields: it is for the content of a list that should not be one.
 var nothing = &Schema{}
 
 type pruner struct {
@@ -27,9 +27,9 @@ type pruner struct {
 	dropped []string
 }
 
-// value prunes what is below a field or in a list. What a list preserves is
-// preserved in its items, however deep lists stand in each other; a schema's
-// properties say of each for itself.
+// value prunes below a field or in a list. What a list preserves is preserved
+// in its items, however deeply lists are nested; properties are decided one by
+// one.
 func (p *pruner) value(value any, s *Schema, preserve bool) {
 	if s == nil {
 		return

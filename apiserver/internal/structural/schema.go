@@ -9,8 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Schema is a schema made ready for use. It does not change and may be used by
-// any number of goroutines.
+// Schema is a compiled schema. It is immutable and safe for concurrent use.
 type Schema struct {
 	props *apiextensionsv1.JSONSchemaProps
 
@@ -18,7 +17,7 @@ type Schema struct {
 	items      *Schema
 	values     *Schema // of additionalProperties
 	anyValues  bool    // additionalProperties: true
-	// fallback is the default; hasFallback tells it from null.
+	// fallback is the default; hasFallback distinguishes none from null.
 	fallback    any
 	hasFallback bool
 	enum        []any
@@ -28,14 +27,14 @@ type Schema struct {
 	not                 *Schema
 
 	preserve, embedded bool
-	// either: a whole number or a text.
+	// either: an integer or a string.
 	either bool
-	// holds: an embedded object may be somewhere in the value; ruled: there are
-	// rules in CEL here or below.
+	// holds: the value may contain an embedded object; ruled: there are CEL rules
+	// here or below.
 	holds, ruled bool
 }
 
-// Compile makes a schema ready for use.
+// Compile compiles a schema.
 func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	if props == nil {
 		return nil, nil
@@ -94,7 +93,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	return s, nil
 }
 
-// compileValues reads the parts of a schema that are written as text.
+// compileValues decodes the parts of a schema that are raw JSON.
 func (s *Schema) compileValues() error {
 	if s.props.Default != nil {
 		value, err := decodeValue(s.props.Default.Raw)
@@ -120,7 +119,7 @@ func (s *Schema) compileValues() error {
 	return nil
 }
 
-// decodeValue reads JSON with whole numbers as int64.
+// decodeValue decodes JSON with integers as int64.
 func decodeValue(text []byte) (any, error) {
 	var value any
 	if len(text) == 0 {
@@ -135,23 +134,23 @@ func decodeValue(text []byte) (any, error) {
 // Props is what the schema was made from.
 func (s *Schema) Props() *apiextensionsv1.JSONSchemaProps { return s.props }
 
-// Property is the schema of a property, nil where it has none.
+// Property is the schema of a property, nil if there is none.
 func (s *Schema) Property(name string) *Schema { return s.properties[name] }
 
 // Properties are the schemas of all properties; they must not be changed.
 func (s *Schema) Properties() map[string]*Schema { return s.properties }
 
-// Items is the schema of a list's entries; nil where none is said.
+// Items is the schema of a list's entries; nil if there is none.
 func (s *Schema) Items() *Schema { return s.items }
 
-// Values is the schema of a map's entries; nil where none is said, and any then
-// tells whether there may be entries of any kind.
+// Values is the schema of a map's entries; if it is nil, any reports whether
+// there may be entries of any kind.
 func (s *Schema) Values() (values *Schema, any bool) { return s.values, s.anyValues }
 
 // Enum are the values that are allowed, if not all.
 func (s *Schema) Enum() []any { return s.enum }
 
-// Fallback is the default with the defaults below filled in; ok is false where
+// Fallback is the default with the defaults below filled in; ok is false if
 // there is none.
 func (s *Schema) Fallback() (value any, ok bool) {
 	if s == nil || !s.hasFallback {
@@ -162,7 +161,7 @@ func (s *Schema) Fallback() (value any, ok bool) {
 	return value, true
 }
 
-// HasRules tells whether there are rules in CEL here or below.
+// HasRules reports whether there are CEL rules here or below.
 func (s *Schema) HasRules() bool { return s != nil && s.ruled }
 
 // copyValue copies JSON.

@@ -13,13 +13,13 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// Validate checks value, which is at path, by the schema. What is as it was in
-// old (hasOld) is not held against a change of something else.
-// What is there twice is told of last: upstream looks for it in a second turn.
+// Validate validates value, which is at path, against the schema. Faults in
+// unchanged parts of old (hasOld) do not prevent a change elsewhere. Duplicates
+// are reported last: upstream looks for them in a second pass.
 func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
 	errs := s.validate(path, value, old, hasOld)
 	if hasOld && slices.ContainsFunc(errs, duplicate) && slices.ContainsFunc(s.validate(nil, old, nil, false), duplicate) {
-		errs = slices.DeleteFunc(errs, duplicate) // it was not well before
+		errs = slices.DeleteFunc(errs, duplicate) // it was invalid before
 	}
 	turn := func(e *field.Error) int {
 		if duplicate(e) {
@@ -33,8 +33,8 @@ func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.E
 
 func duplicate(e *field.Error) bool { return e.Type == field.ErrorTypeDuplicate }
 
-// ValidateAlone is Validate for a value whose place in the object is at: what is said
-// of what is in it does not name that place.
+// ValidateAlone is Validate for a value at a place in the object, with paths of
+// errors relative to the value.
 func (s *Schema) ValidateAlone(at *field.Path, value, old any, hasOld bool) field.ErrorList {
 	errs := s.Validate(nil, value, old, hasOld)
 	for _, e := range errs {
@@ -70,8 +70,8 @@ func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.E
 	return append(errs, s.listed(path, value)...)
 }
 
-// listed refuses what is not among the values that the schema lists, also where it
-// is of another type, as upstream does.
+// listed refuses values that are not in the schema's enum, also if they are of
+// another type, as upstream does.
 func (s *Schema) listed(path *field.Path, value any) field.ErrorList {
 	if len(s.enum) == 0 || containsValue(s.enum, value) {
 		return nil
@@ -79,7 +79,7 @@ func (s *Schema) listed(path *field.Path, value any) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, enumTexts(s.enum))}
 }
 
-// name is how messages call a place.
+// name is the name of a place in messages.
 func name(path *field.Path) string {
 	if path == nil {
 		return ""
@@ -108,7 +108,7 @@ func kindOf(value any) string {
 	}
 }
 
-// kind checks the value's type; ok is false where nothing else need be looked at.
+// kind checks the value's type; ok is false if nothing else need be checked.
 func (s *Schema) kind(path *field.Path, value any) (errs field.ErrorList, ok bool) {
 	want := s.props.Type
 	got := kindOf(value)
@@ -125,15 +125,15 @@ func (s *Schema) kind(path *field.Path, value any) (errs field.ErrorList, ok boo
 	case want == "number" && got == "integer", want == "integer" && isWhole(value):
 		return nil, true
 	case want == "integer" && got == "number":
-		return s.notWhole(path), true // its bounds are told of, too
+		return s.notWhole(path), true // its bounds are reported, too
 	}
 	if format := s.props.Format; got != "string" && got != "array" && got != "null" && knownFormat(want, format) {
-		want, got = format, formatOf(value) // upstream's words where there is a format
+		want, got = format, formatOf(value) // upstream's words if there is a format
 	}
 	return field.ErrorList{field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got))}, false
 }
 
-// formatOf is upstream's word for the format of a value of JSON, "" where it has none.
+// formatOf is upstream's word for the format of a JSON value, "" if it has none.
 func formatOf(value any) string {
 	switch value.(type) {
 	case int64:
@@ -144,8 +144,8 @@ func formatOf(value any) string {
 	return ""
 }
 
-// notWhole is upstream's word, twice, of a number where a whole one belongs: that it
-// is of another type, and that it does not fit.
+// notWhole are upstream's two errors for a number that should be an integer: the
+// wrong type, and the wrong format.
 func (s *Schema) notWhole(path *field.Path) field.ErrorList {
 	want, got, form := "integer", "number", "(default format)"
 	if f := s.props.Format; f == "int32" || f == "int64" {
@@ -162,7 +162,7 @@ func isWhole(value any) bool {
 	return ok && v == math.Trunc(v) && math.Abs(v) < 1<<53
 }
 
-// text checks a text's length before its form: of these the first fault is told.
+// text checks a string's length before its format, and reports the first fault.
 func (s *Schema) text(path *field.Path, value string) (errs field.ErrorList) {
 	p, at := s.props, name(path)
 	length := int64(utf8.RuneCountInString(value))
@@ -312,8 +312,8 @@ func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
 	return errs
 }
 
-// try counts the schemas by which value is valid, and returns what the one that
-// came closest has against it.
+// try counts the schemas by which value is valid, and returns the errors of the
+// closest match.
 func try(schemas []*Schema, path *field.Path, value any) (valid int, closest field.ErrorList) {
 	for _, one := range schemas {
 		errs := one.validate(path, value, nil, false)
