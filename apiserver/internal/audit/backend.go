@@ -15,7 +15,7 @@ import (
 
 // A Backend delivers events somewhere, several at once.
 type Backend interface {
-	// Name is upstream's name of it: log or webhook.
+	// Name is upstream's name: log or webhook.
 	Name() string
 	Deliver(ctx context.Context, events []*Event) error
 	io.Closer
@@ -28,7 +28,7 @@ const (
 	ModeBlockingStrict = "blocking-strict"
 )
 
-// BatchOptions say how events are gathered in ModeBatch.
+// BatchOptions say how events are batched in ModeBatch.
 type BatchOptions struct {
 	BufferSize     int
 	MaxSize        int
@@ -45,7 +45,7 @@ type SinkOptions struct {
 	Truncate TruncateOptions
 }
 
-// deliverTimeout bounds what is written at the end, when nobody waits any more.
+// deliverTimeout bounds the final writes at shutdown.
 const deliverTimeout = 10 * time.Second
 
 // NewSink returns a sink that uses backend as o says. The sink closes it.
@@ -61,7 +61,7 @@ func NewSink(backend Backend, o SinkOptions, lost *prometheus.CounterVec, clock 
 	return &blocking{delivery: d, strict: o.Mode == ModeBlockingStrict}
 }
 
-// delivery hands events to a backend and counts those that are lost.
+// delivery passes events to a backend and counts lost ones.
 type delivery struct {
 	backend  Backend
 	truncate TruncateOptions
@@ -97,7 +97,7 @@ type blocking struct {
 func (b *blocking) Strict() bool { return b.strict }
 
 func (b *blocking) Write(e *Event) bool {
-	return b.deliver(context.Background(), []*Event{e}) // a request's end must not keep it from being written
+	return b.deliver(context.Background(), []*Event{e}) // the end of a request must not prevent the write
 }
 
 func (b *blocking) Run(ctx context.Context) error {
@@ -105,7 +105,7 @@ func (b *blocking) Run(ctx context.Context) error {
 	return errors.Join(ctx.Err(), b.backend.Close())
 }
 
-// batching gathers events; the requests go on.
+// batching collects events; requests don't wait.
 type batching struct {
 	*delivery
 	o       BatchOptions
@@ -149,12 +149,12 @@ func (b *batching) Run(ctx context.Context) error {
 	}
 }
 
-// pace waits for the throttle; false where ctx ended meanwhile.
+// pace waits for the throttle; false if ctx ends meanwhile.
 func (b *batching) pace(ctx context.Context) bool {
 	return ctx.Err() == nil && (b.limiter == nil || b.limiter.Wait(ctx) == nil)
 }
 
-// gather waits for events until a batch is full or has waited long enough.
+// gather collects events until a batch is full or its time is up.
 func (b *batching) gather(ctx context.Context) []*Event {
 	var events []*Event
 	var late <-chan time.Time

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxBody bounds what is kept of a body. Larger ones are left out: half an
-	// object is none.
+	// maxBody bounds the kept bodies. Larger ones are left out: half an object is
+	// useless.
 	maxBody = 16 << 20
 	// maxUserAgent is upstream's; longer ones are cut and marked.
 	maxUserAgent = 1024
@@ -46,8 +46,7 @@ func (b *Body) Bytes() []byte { return b.bytes.Bytes() }
 
 var protobufObjects = protobuf.NewSerializer(core.Scheme, core.Scheme)
 
-// JSON is the object in the body as JSON; nil where there is none that can be
-// read.
+// JSON is the object in the body as JSON; nil if there is no readable one.
 func (b *Body) JSON(omitManagedFields bool) json.RawMessage {
 	if b == nil || b.tooLarge || b.bytes.Len() == 0 {
 		return nil
@@ -114,7 +113,8 @@ func withoutManagedFields(text []byte) []byte {
 	return out
 }
 
-// sourceIPs are where a request came from: what proxies say, then the peer.
+// sourceIPs are the addresses a request came from: those in proxies' headers, then the
+// peer's.
 func sourceIPs(r *http.Request) []string {
 	var ips []string
 	add := func(text string) {

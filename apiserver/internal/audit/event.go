@@ -34,7 +34,7 @@ func (l Level) rank() int {
 	return 0
 }
 
-// AtLeast reports whether l keeps all that other keeps.
+// AtLeast reports whether l keeps everything that other keeps.
 func (l Level) AtLeast(other Level) bool { return l.rank() >= other.rank() }
 
 // Stage is a moment in a request's life at which an event is written.
@@ -71,7 +71,7 @@ type Event struct {
 	Annotations              map[string]string          `json:"annotations,omitempty"`
 }
 
-// AuthenticationMetadata says how a request came by its user.
+// AuthenticationMetadata says how a request's user was determined.
 type AuthenticationMetadata struct {
 	ImpersonationConstraint string `json:"impersonationConstraint,omitempty"`
 }
@@ -88,7 +88,7 @@ type ObjectReference struct {
 	Subresource     string    `json:"subresource,omitempty"`
 }
 
-// eventList is what a webhook is sent.
+// eventList is the body of a webhook's request.
 type eventList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

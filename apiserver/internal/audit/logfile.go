@@ -18,7 +18,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 )
 
-// The forms of a log's lines.
+// The formats of a log's lines.
 const (
 	FormatJSON   = "json"
 	FormatLegacy = "legacy"
@@ -32,7 +32,7 @@ type LogOptions struct {
 	Compress                      bool
 }
 
-// logFile writes a line an event.
+// logFile writes one line per event.
 type logFile struct {
 	format string
 	mu     sync.Mutex
@@ -47,8 +47,8 @@ func NewLog(o LogOptions) (Backend, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	// Opened once by hand: a file that can't be written is worth failing for now
-	// and not at the first event. What is in it is for nobody else's eyes.
+	// Open it once: a file that can't be written should be an error now and not at
+	// the first event. It is private.
 	file, err := os.OpenFile(o.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {
 		err = file.Close()
@@ -92,7 +92,7 @@ func (l *logFile) Deliver(_ context.Context, events []*Event) error {
 	return nil
 }
 
-// legacy is the line of an event as it was before there were JSON ones.
+// legacy is an event's line in the format from before JSON.
 func legacy(e *Event) string {
 	name := func(u *authenticationv1.UserInfo, none string) (string, string) {
 		if u == nil || u.Username == "" {

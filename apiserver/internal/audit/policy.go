@@ -13,7 +13,7 @@ import (
 )
 
 // Policy is audit.k8s.io/v1 Policy: the first rule that matches a request says
-// how much is kept of it, and nothing is kept of a request that none matches.
+// how much of it is kept; nothing is kept of a request that none matches.
 type Policy struct {
 	APIVersion        string  `json:"apiVersion"`
 	Kind              string  `json:"kind"`
@@ -23,7 +23,7 @@ type Policy struct {
 	OmitManagedFields bool    `json:"omitManagedFields,omitempty"`
 }
 
-// Rule is one rule. Of what it lists, one of each list has to match.
+// Rule is one rule. One element of each of its lists has to match.
 type Rule struct {
 	Level             Level            `json:"level"`
 	Users             []string         `json:"users,omitempty"`
@@ -43,7 +43,7 @@ type GroupResources struct {
 	ResourceNames []string `json:"resourceNames,omitempty"`
 }
 
-// verdict is what the policy says of one request.
+// verdict is the policy's decision on one request.
 type verdict struct {
 	level             Level
 	omit              []Stage
@@ -122,7 +122,7 @@ func validateStages(path *field.Path, stages []Stage) field.ErrorList {
 	return errs
 }
 
-// judge says how much is kept of a request of user's.
+// judge decides how much of a user's request is kept.
 func (p *Policy) judge(user *request.User, info *request.Info) verdict {
 	for i := range p.Rules {
 		rule := &p.Rules[i]

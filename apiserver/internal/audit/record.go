@@ -14,18 +14,17 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Sink takes events. It must not keep them waiting for long, nor change them.
+// Sink takes events. It must not delay or change them.
 type Sink interface {
-	// Write takes one event; ok is false where it is known to be lost.
+	// Write takes one event; ok is false if it is known to be lost.
 	Write(e *Event) (ok bool)
-	// Run does the sink's work until ctx ends, and then writes what it still
-	// has.
+	// Run delivers events until ctx ends, and then the remaining ones.
 	Run(ctx context.Context) error
 	// Strict: a request whose first event is lost must not be served.
 	Strict() bool
 }
 
-// Auditor writes events down as its policy says.
+// Auditor records events as its policy says.
 type Auditor struct {
 	policy  *Policy
 	sinks   []Sink
@@ -40,7 +39,7 @@ type Record struct {
 
 	mu    sync.Mutex
 	event Event
-	// closed: the last event is written, and annotations come too late.
+	// closed: the last event has been written; it is too late for annotations.
 	closed bool
 }
 
@@ -65,7 +64,7 @@ func Annotate(ctx context.Context, key, value string) {
 	r.event.Annotations[key] = value
 }
 
-// Impersonation says by which right, bound to what is done, a user acts as
+// Impersonation records the constrained right by which a user impersonates
 // another.
 func Impersonation(ctx context.Context, constraint string) {
 	r, _ := ctx.Value(recordKey{}).(*Record)
@@ -79,8 +78,8 @@ func Impersonation(ctx context.Context, constraint string) {
 	}
 }
 
-// Object tells more of the object that a request is about than its path says:
-// the name of one that is being created, the version of one that is changed.
+// Object adds what a request's path does not say about its object: the name of
+// a created one, the version of a changed one.
 func Object(ctx context.Context, namespace, name string, uid types.UID, resourceVersion string) {
 	r, _ := ctx.Value(recordKey{}).(*Record)
 	if r == nil {
@@ -99,12 +98,12 @@ func Object(ctx context.Context, namespace, name string, uid types.UID, resource
 	r.event.ObjectRef = &ref
 }
 
-// With returns a context whose request is kept by r.
+// With returns a context whose request is recorded by r.
 func With(ctx context.Context, r *Record) context.Context {
 	return context.WithValue(ctx, recordKey{}, r)
 }
 
-// Begin judges a request by the policy; nil where nothing is kept of it.
+// Begin applies the policy to a request; it returns nil if nothing of it is kept.
 func (a *Auditor) Begin(r *http.Request, user *request.User) *Record {
 	ctx := r.Context()
 	info := request.InfoFrom(ctx)
@@ -131,11 +130,11 @@ func (a *Auditor) Begin(r *http.Request, user *request.User) *Record {
 	return record
 }
 
-// Level is how much is kept of the request.
+// Level is how much of the request is kept.
 func (r *Record) Level() Level { return r.verdict.level }
 
 // Stage writes the event of a stage, after change has filled in what is known
-// by then. It reports whether the request may go on: false only where a strict
+// by then. It returns false, and the request must not go on, only if a strict
 // sink lost the event.
 func (r *Record) Stage(stage Stage, change func(e *Event)) bool {
 	r.mu.Lock()
@@ -147,7 +146,7 @@ func (r *Record) Stage(stage Stage, change func(e *Event)) bool {
 	if slices.Contains(r.verdict.omit, stage) {
 		return true
 	}
-	e := r.event // what sinks get never changes again
+	e := r.event // what sinks get is never modified again
 	e.Stage = stage
 	e.StageTimestamp = metav1.NewMicroTime(r.auditor.clock.Now())
 	e.Annotations = maps.Clone(r.event.Annotations)
@@ -164,8 +163,8 @@ func (r *Record) Stage(stage Stage, change func(e *Event)) bool {
 	return proceed
 }
 
-// Objects makes of the bodies of a request and its answer what an event shows
-// of them.
+// Objects adds the objects in the bodies of a request and its answer to an
+// event.
 func (r *Record) Objects(requestBody, responseBody *Body) func(e *Event) {
 	return func(e *Event) {
 		if e.ObjectRef == nil {

@@ -15,8 +15,8 @@ type TruncateOptions struct {
 	MaxEventSize int64
 }
 
-// split cuts events into batches that are small enough. An event that is too
-// large loses its objects, and is dropped where it is too large even so.
+// split divides events into batches that are small enough. An event that is too
+// large loses its objects, and is dropped if it is still too large.
 func (o TruncateOptions) split(events []*Event, drop func(*Event)) [][]*Event {
 	if !o.Enabled {
 		return [][]*Event{events}
@@ -46,7 +46,7 @@ func (o TruncateOptions) split(events []*Event, drop func(*Event)) [][]*Event {
 
 func sizeOf(e *Event) int64 {
 	text, err := json.Marshal(e)
-	if err != nil { // objects in it are JSON already
+	if err != nil { // its objects are already JSON
 		return 0
 	}
 	return int64(len(text))

@@ -28,8 +28,8 @@ type webhook struct {
 	clock  clock.Clock
 }
 
-// NewWebhook reads the kubeconfig that says where events are sent. What fails
-// is tried again a few times, at first after initial.
+// NewWebhook reads the kubeconfig of the events' receiver. Failed requests are
+// tried again a few times, first after initial.
 func NewWebhook(kubeconfig string, initial time.Duration, clock clock.Clock) (Backend, error) {
 	config, err := rest.LoadKubeconfig(kubeconfig)
 	if err != nil {
@@ -69,7 +69,8 @@ func (w *webhook) post(ctx context.Context, list *eventList) error {
 	return w.client.Do(ctx, http.MethodPost, w.path, list, nil)
 }
 
-// worthTrying: a server that does not take the events won't take them later.
+// worthTrying reports whether to try again: a server that refuses the events won't accept
+// them later.
 func worthTrying(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok {
