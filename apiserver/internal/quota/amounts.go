@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// only is what of list is among names.
+// only is the part of list with the given names.
 func only(list, names corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, amount := range list {
@@ -32,7 +32,7 @@ func add(list, amounts corev1.ResourceList) {
 	}
 }
 
-// more is by how much list is larger than was; what is not is left out.
+// more is by how much list exceeds was; names that don't are left out.
 func more(list, was corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, amount := range list {
@@ -45,7 +45,7 @@ func more(list, was corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// less takes amounts from list, down to nothing.
+// less subtracts amounts from list, down to zero.
 func less(list, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		left, ok := list[name]
@@ -61,7 +61,7 @@ func less(list, amounts corev1.ResourceList) {
 	}
 }
 
-// exceeds lists, of the names in amounts, those of which used is more than hard.
+// exceeds lists the names in amounts of which used is more than hard.
 func exceeds(used, hard, amounts corev1.ResourceList) []corev1.ResourceName {
 	var out []corev1.ResourceName
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
@@ -87,8 +87,8 @@ func same(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// told are what containers have to say of themselves where a quota is on it:
-// otherwise nobody knows what they use.
+// told are the resources that containers have to specify if a quota limits
+// them: otherwise their usage is unknown.
 var told = map[corev1.ResourceName]func(*core.Container) bool{
 	corev1.ResourceCPU:            asks(corev1.ResourceCPU),
 	corev1.ResourceMemory:         asks(corev1.ResourceMemory),
@@ -106,8 +106,8 @@ func bounds(name corev1.ResourceName) func(*core.Container) bool {
 	return func(c *core.Container) bool { _, ok := c.Resources.Limits[name]; return ok }
 }
 
-// unsaid says what of the quota's resources which containers don't say; empty
-// for nothing.
+// unsaid says which containers don't specify which of the quota's resources;
+// empty if none.
 func unsaid(q *corev1.ResourceQuota, pod *core.Pod) string {
 	silent := map[corev1.ResourceName][]string{}
 	for name := range q.Spec.Hard {
@@ -131,7 +131,7 @@ func unsaid(q *corev1.ResourceQuota, pod *core.Pod) string {
 	return strings.Join(parts, "; ")
 }
 
-// podSays tells whether the pod as a whole says it for its containers.
+// podSays reports whether the pod-level resources specify it for all containers.
 func podSays(pod *core.Pod, name corev1.ResourceName) bool {
 	r := pod.Spec.Resources
 	if r == nil {

@@ -11,16 +11,16 @@ import (
 	"kctl/apiserver/internal/facts"
 )
 
-// ledger has what requests under way have reserved: it is in the status of
-// their quotas, and what it is for may not be stored yet, so that who counts
-// again must not take it away.
+// ledger holds the reservations of requests in flight: they are in the status
+// of their quotas, but the objects may not be stored yet, so a recount must not
+// remove them.
 type ledger struct {
 	mu     sync.Mutex
 	open   map[facts.Key]map[*corev1.ResourceList]struct{}
 	closed map[*func(facts.Key)]struct{}
 }
 
-// enter notes a reservation until leave is called.
+// enter records a reservation until leave is called.
 func (l *ledger) enter(key facts.Key, amounts corev1.ResourceList) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *ledger) sum(key facts.Key) corev1.ResourceList {
 	return sum
 }
 
-// turns lets one after the other into each namespace.
+// turns admits one caller at a time to each namespace.
 type turns struct {
 	mu    sync.Mutex
 	taken map[string]*turn

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Limited is what may be used only where a quota covers it: what the uses of a resource
-// whose names contain one of some words come to, or what is within one of some scopes
-// (upstream's LimitedResource).
+// Limited is what may be used only if a quota covers it: a resource's usage under names
+// that contain one of some words, or within one of some scopes (upstream's
+// LimitedResource).
 type Limited struct {
 	APIGroup      string                                     `json:"apiGroup"`
 	Resource      string                                     `json:"resource"`
@@ -19,8 +19,8 @@ type Limited struct {
 	MatchScopes   []corev1.ScopedResourceSelectorRequirement `json:"matchScopes"`
 }
 
-// uncovered is what of a change is limited and covered by none of the quotas, as an
-// error; will is what the object uses.
+// uncovered is an error for the limited part of a change that no quota covers; will
+// is what the object uses.
 func (c Change) uncovered(will corev1.ResourceList, quotas []*corev1.ResourceQuota) error {
 	names, scopes := map[corev1.ResourceName]bool{}, []corev1.ScopedResourceSelectorRequirement{}
 	for _, l := range c.Limited {

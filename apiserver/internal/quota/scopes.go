@@ -9,12 +9,12 @@ import (
 	"kctl/proto/core"
 )
 
-// applies tells whether obj counts for q, by the scopes that q is narrowed to.
+// applies reports whether obj counts against q, according to q's scopes.
 func applies(q *corev1.ResourceQuota, obj core.Object) bool {
 	return !slices.ContainsFunc(terms(q), func(term corev1.ScopedResourceSelectorRequirement) bool { return !within(term, obj) })
 }
 
-// terms are q's scopes and the terms of its selector, which all have to hold.
+// terms are q's scopes and the terms of its selector, all of which have to match.
 func terms(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, scope := range q.Spec.Scopes {
@@ -36,7 +36,7 @@ func within(term corev1.ScopedResourceSelectorRequirement, obj core.Object) bool
 		}
 		return chosen(term, attributesClasses(o))
 	}
-	return false // no scope has anything else in it
+	return false // no scope includes anything else
 }
 
 func podWithin(term corev1.ScopedResourceSelectorRequirement, p *core.Pod) bool {
@@ -62,7 +62,7 @@ func podWithin(term corev1.ScopedResourceSelectorRequirement, p *core.Pod) bool 
 	return false
 }
 
-// chosen tells whether one of names, if any, is what the term asks for.
+// chosen reports whether one of names, if any, matches the term.
 func chosen(term corev1.ScopedResourceSelectorRequirement, names []string) bool {
 	listed := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(term.Values, name) })
 	switch term.Operator {
@@ -78,7 +78,7 @@ func chosen(term corev1.ScopedResourceSelectorRequirement, names []string) bool 
 	return false
 }
 
-// attributesClasses are the classes that a claim has, wants, or is given.
+// attributesClasses are the classes that a claim has, requests, or is being given.
 func attributesClasses(claim *corev1.PersistentVolumeClaim) []string {
 	var names []string
 	add := func(name *string) {
@@ -94,7 +94,7 @@ func attributesClasses(claim *corev1.PersistentVolumeClaim) []string {
 	return names
 }
 
-// looksElsewhere tells whether the affinity is about pods of other namespaces.
+// looksElsewhere reports whether the affinity concerns pods of other namespaces.
 func looksElsewhere(affinity *corev1.Affinity) bool {
 	if affinity == nil {
 		return false

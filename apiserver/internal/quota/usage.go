@@ -20,8 +20,8 @@ import (
 	"kctl/proto/core"
 )
 
-// attempts are made at writing to a quota that others write to as well, each
-// of which is several in the store.
+// attempts bounds attempts at writing to a contended quota, each of which is
+// several in the store.
 const attempts = 5
 
 // Quotas finds the quotas of a namespace; lookup.Scoped does.
@@ -30,19 +30,18 @@ type Quotas interface {
 	Forget(namespace string)
 }
 
-// Options are what a Usage is kept with.
+// Options are what a Usage is built from.
 type Options struct {
 	Quotas Quotas
-	// Store is the resource quotas'.
+	// Store is the store of resource quotas.
 	Store registry.Resource
-	// Stores are those of everything that may be counted, as of now.
+	// Stores are the present stores of everything that can be counted.
 	Stores func() []registry.Resource
 	Clock  clock.PassiveClock
 }
 
-// Usage keeps what is used of every quota, in the quotas' status: what is stored,
-// and what requests that have not ended have reserved. It is safe for concurrent
-// use.
+// Usage maintains the usage of every quota in its status: what is stored, plus
+// the reservations of requests in flight. It is safe for concurrent use.
 type Usage struct {
 	Options
 	ledger  ledger
@@ -58,9 +57,9 @@ func NewUsage(o Options) *Usage {
 	}
 }
 
-// OnClosed adds somebody to be told when a request has ended that had reserved
-// of a quota, until forget is called: whether what it was for has been stored is
-// for them to see.
+// OnClosed adds a function to be called when a request with a reservation has
+// ended, until forget is called. The function has to find out whether the object
+// was stored.
 func (u *Usage) OnClosed(told func(quota facts.Key)) (forget func()) {
 	u.ledger.mu.Lock()
 	defer u.ledger.mu.Unlock()
@@ -81,15 +80,15 @@ type Change struct {
 	Limited   []Limited
 }
 
-// charge is what a change uses of one quota beyond what is used already.
+// charge is what a change uses of one quota in addition.
 type charge struct {
 	quota   facts.Key
 	amounts corev1.ResourceList
 }
 
-// Reserve writes down what the change will use of every quota that it counts
-// for, or refuses it. What is reserved stays so until ctx, which is the
-// request's, has ended: then the change is stored or will never be.
+// Reserve charges the change to every quota that it counts against, or refuses
+// it. The reservation lasts until ctx, the request's, has ended: by then the
+// change is stored or never will be.
 func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	quotas, err := u.Quotas.In(ctx, c.Namespace)
 	if err != nil || len(quotas) == 0 && len(c.Limited) == 0 {
@@ -196,8 +195,8 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 	return errors.Join(errs...)
 }
 
-// write changes the status of a quota, which may be gone: then nothing is used of
-// it.
+// write changes the status of a quota; if the quota is gone, there is nothing to
+// do.
 func (u *Usage) write(ctx context.Context, key facts.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
 	options := &metav1.UpdateOptions{}
 	if dry {
@@ -242,10 +241,10 @@ func current(q *corev1.ResourceQuota) bool {
 	return true
 }
 
-// recount makes the status what is stored and reserved.
+// recount sets the status to what is stored and reserved.
 func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key facts.Key) error {
-	// In this order: what is stored in between is counted twice, for a moment,
-	// and not missed.
+	// In this order, what is stored in between is briefly counted twice rather
+	// than missed.
 	reserved := u.ledger.sum(key)
 	used, err := u.count(ctx, q)
 	if err != nil {
@@ -256,8 +255,8 @@ func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key facts.
 	return nil
 }
 
-// Recount counts again what a quota's objects use. reserved tells whether some
-// of it is of requests that have not ended.
+// Recount counts again what a quota's objects use. reserved reports whether
+// that includes reservations of requests in flight.
 func (u *Usage) Recount(ctx context.Context, key facts.Key) (reserved bool, err error) {
 	give, err := u.turns.take(ctx, key.Namespace)
 	if err != nil {
@@ -317,7 +316,7 @@ func (u *Usage) countOf(ctx context.Context, store registry.Resource, of schema.
 	return nil
 }
 
-// Matters tells whether an event of a resource may change what is used of q.
+// Matters reports whether an event of a resource may change the usage of q.
 func Matters(q *corev1.ResourceQuota, of schema.GroupResource) bool {
 	for name := range q.Spec.Hard {
 		if counted, ok := Counted(name); ok && counted == of {
@@ -327,13 +326,13 @@ func Matters(q *corev1.ResourceQuota, of schema.GroupResource) bool {
 	return false
 }
 
-// Changing tells whether objects of a resource come to use more or less without
-// coming or going.
+// Changing reports whether the usage of a resource's objects can change during
+// their life.
 func Changing(of schema.GroupResource) bool {
 	return of == pods || of == services || of == claims
 }
 
-// SameSpec tells whether two quotas ask for the same.
+// SameSpec reports whether two quotas have the same spec.
 func SameSpec(a, b *corev1.ResourceQuota) bool {
 	return equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }

@@ -30,14 +30,14 @@ var (
 
 	deviceClaims = schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceclaims"}
 
-	// plain are the resources of old that are counted by their bare names.
+	// plain are the older resources that are counted under their bare names.
 	plain = []string{"configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services"}
 
 	one = resource.MustParse("1")
 )
 
-// Counted is the resource whose objects use what a quota names; ok is false
-// for what nobody here counts.
+// Counted is the resource whose objects use what a quota names; ok is false for
+// what is not counted here.
 func Counted(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
 	text := string(name)
 	switch {
@@ -59,7 +59,7 @@ func Counted(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
 	return pods, strings.HasPrefix(text, requestsPrefix) || strings.HasPrefix(text, limitsPrefix) || strings.HasPrefix(text, hugePagesPrefix)
 }
 
-// uses is what obj uses of everything that a quota may name.
+// uses is what obj uses of everything that a quota can name.
 func uses(of schema.GroupResource, obj core.Object, now time.Time) corev1.ResourceList {
 	list := corev1.ResourceList{corev1.ResourceName(countPrefix + of.String()): one}
 	if of.Group == "" && slices.Contains(plain, of.Resource) {
@@ -99,14 +99,14 @@ func podUses(list corev1.ResourceList, pod *core.Pod, now time.Time) {
 	}
 }
 
-// over: the pod has ended, or should have by now: a node that is lost does not
-// keep its pods' share for good.
+// over reports whether the pod has ended, or should have by now: pods of a lost
+// node do not count for ever.
 func over(pod *core.Pod, now time.Time) bool {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded:
 		return true
 	}
-	// The time of a deletion is when the pod was to be gone: it gets as long again.
+	// deletionTimestamp is when the pod was to be gone: it gets the same time again.
 	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil &&
 		now.After(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds)*time.Second))
 }
@@ -146,7 +146,7 @@ func claimUses(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim) {
 	if !ok {
 		return
 	}
-	// A volume that is being made smaller is still as large.
+	// A volume that is being shrunk still has its old size.
 	if has, ok := claim.Status.AllocatedResources[corev1.ResourceStorage]; ok && has.Cmp(asked) > 0 {
 		asked = has
 	}
@@ -156,14 +156,14 @@ func claimUses(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// deviceUses is how many devices of each class a claim may be given at most.
+// deviceUses is the maximum number of devices of each class that a claim may be given.
 func deviceUses(list corev1.ResourceList, claim *resourcev1.DeviceClaim) {
 	for _, request := range claim.Requests {
 		if e := request.Exactly; e != nil {
 			add(list, devices(e.DeviceClassName, e.AllocationMode, e.Count))
 			continue
 		}
-		most := corev1.ResourceList{} // one of the alternatives comes true
+		most := corev1.ResourceList{} // one of the alternatives is used
 		for _, alternative := range request.FirstAvailable {
 			for name, amount := range devices(alternative.DeviceClassName, alternative.AllocationMode, alternative.Count) {
 				if have, ok := most[name]; !ok || have.Cmp(amount) < 0 {
