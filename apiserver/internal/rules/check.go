@@ -18,8 +18,8 @@ import (
 	"kctl/apiserver/internal/structural"
 )
 
-// Check refuses rules that can't be compiled, say contradictory things or may
-// cost too much; path is where the schema stands in the definition.
+// Check refuses rules that can't be compiled, are contradictory or may cost too
+// much; path is the schema's path in the definition.
 func Check(ctx context.Context, path *field.Path, root *structural.Schema) field.ErrorList {
 	if root == nil || !root.HasRules() {
 		return nil
@@ -36,7 +36,7 @@ func Check(ctx context.Context, path *field.Path, root *structural.Schema) field
 	return c.errs
 }
 
-// checker goes through a schema.
+// checker walks through a schema.
 type checker struct {
 	ctx   context.Context
 	errs  field.ErrorList
@@ -44,15 +44,15 @@ type checker struct {
 	total uint64
 }
 
-// position is what is known of a place from those above it.
+// position is what the schemas above determine about a place.
 type position struct {
 	root bool
-	// times is how many values there may be in one object, as far as lists and
-	// maps say how long they are; unbounded that one does not.
+	// times is the maximum number of such values in one object, as far as lists
+	// and maps are bounded; unbounded: one of them is not.
 	times     uint64
 	unbounded bool
-	// loose is the list, if any, whose entries have no counterpart in the list
-	// of before.
+	// loose is the list, if any, whose entries have no counterpart in the old
+	// list.
 	loose *field.Path
 }
 
@@ -82,7 +82,7 @@ func (c *checker) place(path *field.Path, s *structural.Schema, shown *adapted, 
 	}
 }
 
-// within is the position of what there is at most so many times.
+// within is the position of something that occurs at most so many times.
 func (at position) within(most *int64) position {
 	if most == nil {
 		at.unbounded = true
@@ -92,8 +92,8 @@ func (at position) within(most *int64) position {
 	return at
 }
 
-// most is how many values of a type there may be: where nothing else bounds
-// them, as many as a request has room for, with a comma between them.
+// most is the maximum number of values of a type: unless bounded otherwise, as
+// many as fit into a request, separated by commas.
 func (at position) most(declared *apiservercel.DeclType) uint64 {
 	if at.unbounded {
 		return uint64(celconfig.MaxRequestSizeBytes / (declared.MinSerializedSize + 1))
@@ -112,7 +112,7 @@ func (c *checker) rules(path *field.Path, s *structural.Schema, shown *adapted, 
 	}
 	for i, source := range all {
 		if c.ctx.Err() != nil {
-			return // Check says so
+			return // Check reports it
 		}
 		before := len(c.errs)
 		c.words(path.Index(i), s, &source)
@@ -128,7 +128,7 @@ var reasons = []apiextensionsv1.FieldValueErrorReason{
 	apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueInvalid, apiextensionsv1.FieldValueRequired,
 }
 
-// words checks what is beside the expressions.
+// words checks a rule's fields other than the expressions.
 func (c *checker) words(path *field.Path, s *structural.Schema, r *apiextensionsv1.ValidationRule) {
 	if strings.TrimSpace(r.Rule) == "" {
 		c.add(field.Required(path.Child("rule"), "rule is not specified"))
@@ -165,7 +165,7 @@ func (c *checker) words(path *field.Path, s *structural.Schema, r *apiextensions
 
 func hasLineBreaks(text string) bool { return strings.ContainsAny(text, "\r\n") }
 
-// compiles checks the expressions of a rule, and what they may cost.
+// compiles checks the expressions of a rule, and their cost.
 func (c *checker) compiles(path *field.Path, p *place, source apiextensionsv1.ValidationRule, at position) {
 	one, failed := p.compile(source)
 	if failed.other != nil {
@@ -193,8 +193,8 @@ func (c *checker) compiles(path *field.Path, p *place, source apiextensionsv1.Va
 	}
 }
 
-// refuse says what is wrong with an expression, in upstream's words: the rule
-// is shown as upstream keeps it.
+// refuse reports an error of an expression in upstream's words, showing the
+// rule in upstream's form.
 func (c *checker) refuse(path *field.Path, source *apiextensionsv1.ValidationRule, err *apiservercel.Error, prefix, wrongType string) {
 	detail := prefix + err.Detail
 	if strings.HasPrefix(err.Detail, "must evaluate to") {
@@ -212,17 +212,17 @@ type shownRule struct {
 	OptionalOldSelf                  *bool
 }
 
-// Limits of what rules are estimated to cost; upstream's.
+// Limits on the estimated cost of rules; upstream's.
 const (
 	maxRuleCost   = 10_000_000
 	maxSchemaCost = 100_000_000
-	// mostTold is how many rules are told to be too dear together; those that
-	// are cheap are not among them.
+	// mostTold is the number of rules named when they are too expensive together;
+	// cheap ones are not named.
 	mostTold = 4
 	cheap    = maxSchemaCost / 100
 )
 
-// cost is what an expression may cost in one object.
+// cost is the estimated cost of an expression in one object.
 type cost struct {
 	path *field.Path
 	of   uint64
@@ -254,7 +254,7 @@ func factor(cost, limit uint64) string {
 	return fmt.Sprintf("factor of %.1fx", times) + advice
 }
 
-// checkTotal refuses what is too dear together, and names the dearest.
+// checkTotal refuses rules that are too expensive together, and names the most expensive.
 func (c *checker) checkTotal(path *field.Path) {
 	if c.total <= maxSchemaCost {
 		return
@@ -276,7 +276,7 @@ func multiply(a, b uint64) uint64 {
 	return a * b
 }
 
-// checkDefaults makes sure that defaults obey the rules of their place.
+// checkDefaults checks defaults against the rules of their place.
 func (c *checker) checkDefaults(path *field.Path, root *structural.Schema) {
 	compiled, err := Compile(root)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"kctl/apiserver/internal/structural"
 )
 
-// Rules are those of one schema, ready to run. They do not change and may be
-// used by any number of goroutines.
+// Rules are the compiled rules of one schema. They are immutable and safe for
+// concurrent use.
 type Rules struct{ root *node }
 
 // node is a place in a schema at which, or below which, there are rules.
@@ -35,13 +35,12 @@ type rule struct {
 	check  *expression.Program
 	// message may be nil.
 	message *expression.Program
-	// transition: the rule compares with what was before; optional: also where
-	// there was nothing.
+	// transition: the rule uses oldSelf; optional: also if there is no old value.
 	transition, optional bool
 	at                   []step
 }
 
-// Compile makes the rules of a schema ready; nil where it has none.
+// Compile compiles the rules of a schema; nil if it has none.
 func Compile(root *structural.Schema) (*Rules, error) {
 	if root == nil || !root.HasRules() {
 		return nil, nil
@@ -99,7 +98,7 @@ func (c *compiler) node(s *structural.Schema, shown *adapted, root bool) *node {
 	return n
 }
 
-// place is where rules stand, and what they see there.
+// place is where rules are attached, and what they see there.
 type place struct {
 	declared        *apiservercel.DeclType
 	plain, optional *cel.Env
@@ -127,7 +126,7 @@ func newPlace(shown *adapted, root bool, origin expression.Origin) (*place, erro
 	return p, nil
 }
 
-// env is what a rule sees; it is dear, so made when first asked for.
+// env is what a rule sees; it is expensive, so it is made when first needed.
 func (p *place) env(source *apiextensionsv1.ValidationRule) (env *cel.Env, err error) {
 	kept, old := &p.plain, p.declared.CelType()
 	if source.OptionalOldSelf != nil && *source.OptionalOldSelf {
@@ -139,14 +138,14 @@ func (p *place) env(source *apiextensionsv1.ValidationRule) (env *cel.Env, err e
 	return *kept, err
 }
 
-// compiled is a rule of which more is known than is kept.
+// compiled is a compiled rule with data that is needed only while checking.
 type compiled struct {
 	source         apiextensionsv1.ValidationRule
 	check, message *expression.Checked
 	transition     bool
 }
 
-// failures say what is wrong with the parts of a rule.
+// failures are the errors of a rule's parts.
 type failures struct {
 	check, message *apiservercel.Error
 	other          error
@@ -188,7 +187,7 @@ func (c *compiled) rule(s *structural.Schema) rule {
 		r.message = c.message.Program
 	}
 	if c.source.FieldPath != "" {
-		r.at, _ = stepsOf(c.source.FieldPath, s) // one that was accepted leads somewhere
+		r.at, _ = stepsOf(c.source.FieldPath, s) // an accepted path is valid
 	}
 	return r
 }

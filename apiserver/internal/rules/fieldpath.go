@@ -14,8 +14,8 @@ type step struct {
 	key  bool
 }
 
-// stepsOf reads a path like .spec.labels['a.b'] and follows it through the
-// schema; ok is false where it leads nowhere.
+// stepsOf parses a path like .spec.labels['a.b'] and follows it through the
+// schema; ok is false if it does not exist.
 func stepsOf(path string, s *structural.Schema) (steps []step, ok bool) {
 	for rest := path; rest != ""; {
 		name, after, ok := nextName(rest)

@@ -7,21 +7,21 @@ import (
 	"kctl/apiserver/internal/structural"
 )
 
-// adapted shows a schema to the library that knows how values of schemas look
-// in CEL. It is made once per schema: values hold on to it.
+// adapted adapts a schema to the library that defines its values in CEL. It is
+// made once per schema, since values refer to it.
 type adapted struct {
 	of     *structural.Schema
 	props  *apiextensionsv1.JSONSchemaProps
 	fields map[string]common.Schema
 	items  common.Schema
 	values common.SchemaOrBool
-	// whole is the same with what every object has.
+	// whole is the same with the fields that every object has.
 	whole *adapted
 }
 
 var _ common.Schema = (*adapted)(nil)
 
-// newAdapted shows a schema; root is that of a whole object.
+// newAdapted adapts a schema; root: it is that of a whole object.
 func newAdapted(s *structural.Schema, root bool) *adapted {
 	a := &adapted{of: s, props: s.Props()}
 	if all := s.Properties(); len(all) > 0 {
@@ -48,7 +48,7 @@ var text = adaptedProps(apiextensionsv1.JSONSchemaProps{Type: "string"})
 
 func adaptedProps(props apiextensionsv1.JSONSchemaProps) *adapted { return &adapted{props: &props} }
 
-// withMeta adds what rules see of every object: its kind and its name.
+// withMeta adds the fields of every object that rules see: kind and name.
 func (a *adapted) withMeta() *adapted {
 	out := &adapted{of: a.of, props: a.props, items: a.items, values: a.values, fields: make(map[string]common.Schema, len(a.fields)+3)}
 	for name, field := range a.fields {
@@ -107,7 +107,7 @@ func (a *adapted) IsXIntOrString() bool                      { return a.props.XI
 func (a *adapted) IsXEmbeddedResource() bool                 { return a.props.XEmbeddedResource }
 func (a *adapted) XListMapKeys() []string                    { return a.props.XListMapKeys }
 
-// What narrows values without saying how they look is no business of CEL's.
+// Keywords that restrict values without changing their type don't matter to CEL.
 func (a *adapted) AllOf() []common.Schema                { return nil }
 func (a *adapted) OneOf() []common.Schema                { return nil }
 func (a *adapted) AnyOf() []common.Schema                { return nil }

@@ -5,7 +5,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// sizes tells how large the values of a place are at most.
+// sizes estimates the maximum size of a place's values.
 type sizes struct{ self *apiservercel.DeclType }
 
 // EstimateSize implements celchecker.CostEstimator.
@@ -14,7 +14,7 @@ func (s sizes) EstimateSize(element celchecker.AstNode) *celchecker.SizeEstimate
 	if len(path) == 0 {
 		return nil
 	}
-	at := s.self // of self and oldSelf alike
+	at := s.self // for self and oldSelf alike
 	for _, name := range path[1:] {
 		switch name {
 		case "@items", "@values":

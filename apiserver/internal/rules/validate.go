@@ -20,9 +20,9 @@ import (
 	"kctl/apiserver/internal/expression"
 )
 
-// Validate runs the rules on an object; old, where hasOld, is what it was
-// before. What did not change is not held against a change of something else,
-// but for rules that compare the two.
+// Validate runs the rules on an object; if hasOld, old is its earlier state.
+// Unchanged parts don't prevent changes elsewhere, except by rules that compare
+// the two.
 func (r *Rules) Validate(ctx context.Context, object, old any, hasOld bool) field.ErrorList {
 	if r == nil {
 		return nil
@@ -41,8 +41,8 @@ type run struct {
 	ended bool
 }
 
-// node validates a value and what is in it. kept tells of a value without a
-// history of its own whether the list that it is in is what it was.
+// node validates a value and its content. kept: for a value without a
+// counterpart, whether the list that contains it is unchanged.
 func (r *run) node(n *node, path *field.Path, value, old any, hasOld, kept bool) {
 	if n == nil || r.ended || value == nil {
 		return
@@ -77,7 +77,7 @@ func (r *run) node(n *node, path *field.Path, value, old any, hasOld, kept bool)
 	}
 }
 
-// own runs the rules that stand at the value itself.
+// own runs the rules attached to the value itself.
 func (r *run) own(n *node, path *field.Path, value, old any, hasOld, unchanged bool) {
 	if len(n.rules) == 0 {
 		return
@@ -133,13 +133,13 @@ func (r *run) rule(one *rule, path *field.Path, value any, variables map[string]
 	}
 }
 
-// message is what a failed rule says.
+// message is a failed rule's message.
 func (r *run) message(one *rule, variables map[string]any) string {
 	if one.message != nil {
 		value, err := one.message.Evaluate(r.ctx, variables, r.budget)
 		text, ok := value.(types.String)
 		said := strings.TrimSpace(string(text))
-		// One that can't be had is as good as none.
+		// One that can't be evaluated counts as none.
 		if err == nil && ok && said != "" && !strings.ContainsAny(said, "\r\n") && len(said) <= celconfig.MaxEvaluatedMessageExpressionSizeBytes {
 			return said
 		}
@@ -152,13 +152,13 @@ func (r *run) message(one *rule, variables map[string]any) string {
 
 func ruleText(source *apiextensionsv1.ValidationRule) string { return strings.TrimSpace(source.Rule) }
 
-// called is what errors call a rule that could not be evaluated: its message
-// says more to users than its text.
+// called is how errors name a rule that could not be evaluated: its message is
+// more helpful to users than its text.
 func called(source *apiextensionsv1.ValidationRule) string {
 	return cmp.Or(strings.TrimSpace(source.Message), ruleText(source))
 }
 
-// failure is the error of a rule that failed, of the kind that it asks for.
+// failure is the error of a failed rule, with its reason.
 func failure(one *rule, path *field.Path, value any, message string) *field.Error {
 	path = follow(path, one.at)
 	reason := apiextensionsv1.FieldValueInvalid
@@ -176,8 +176,8 @@ func failure(one *rule, path *field.Path, value any, message string) *field.Erro
 	return field.Invalid(path, shownOf(value), message)
 }
 
-// shownOf is what an error shows of a value: of what is in objects and lists,
-// nothing.
+// shownOf is what an error shows of a value: not the content of objects and
+// lists.
 func shownOf(value any) any {
 	switch value.(type) {
 	case map[string]any, []any:
