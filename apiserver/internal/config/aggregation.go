@@ -2,7 +2,7 @@ package config
 
 import "github.com/spf13/pflag"
 
-// Aggregation are the flags of how other servers of the API are reached.
+// Aggregation are the flags for reaching aggregated API servers.
 type Aggregation struct {
 	ProxyCertFile, ProxyKeyFile string
 	ToEndpoints                 bool

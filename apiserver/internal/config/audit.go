@@ -17,7 +17,7 @@ type Audit struct {
 
 	Log     audit.LogOptions
 	LogSink audit.SinkOptions
-	// LogVersion and WebhookVersion are of the events; there is one only.
+	// LogVersion and WebhookVersion are versions of events; there is only one.
 	LogVersion, WebhookVersion string
 
 	WebhookConfigFile     string

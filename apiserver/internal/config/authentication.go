@@ -11,22 +11,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Webhook is a service outside that is asked for decisions.
+// Webhook is an external service that is asked for decisions.
 type Webhook struct {
-	ConfigFile string // a kubeconfig; without one nobody is asked
+	ConfigFile string // a kubeconfig; without one, no service is asked
 	Version    string
-	// How long answers are remembered; RefusedTTL is of authorization only.
+	// How long answers are cached; RefusedTTL is for authorization only.
 	TTL, RefusedTTL time.Duration
 }
 
-// RequestHeader says which proxies may name users in headers, and in which.
+// RequestHeader says which proxies may name users in headers, and in which headers.
 type RequestHeader struct {
 	ClientCAFile                                             string
 	AllowedNames                                             []string
 	UsernameHeaders, UIDHeaders, GroupHeaders, ExtraPrefixes []string
 }
 
-// OIDC says whose ID tokens are accepted, and what is read in them.
+// OIDC says whose ID tokens are accepted, and what is read from them.
 type OIDC struct {
 	IssuerURL, ClientID, CAFile   string
 	UsernameClaim, UsernamePrefix string
@@ -44,11 +44,11 @@ const (
 
 var (
 	reviewVersions = []string{"v1", "v1beta1"}
-	// oidcAlgorithms leave out those that sign with a shared secret, and none.
+	// oidcAlgorithms exclude signing with a shared secret, and "none".
 	oidcAlgorithms = []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 )
 
-// addIdentities are the flags of what others say about users.
+// addIdentities adds the flags for external sources of identity.
 func (o *Options) addIdentities(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.BootstrapTokenAuth, "enable-bootstrap-token-auth", o.BootstrapTokenAuth, "accept the tokens of secrets of type bootstrap.kubernetes.io/token in kube-system, by which new nodes join")
 

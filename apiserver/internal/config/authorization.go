@@ -60,7 +60,7 @@ func (o *Options) validateAuthorization() error {
 	return errors.Join(errs...)
 }
 
-// only is an error where one of the flags is given.
+// only returns an error if one of the flags is given.
 func (o *Options) only(says string, flags ...string) error {
 	if slices.ContainsFunc(flags, o.Given) {
 		return errors.New(says)
@@ -68,10 +68,10 @@ func (o *Options) only(says string, flags ...string) error {
 	return nil
 }
 
-// Given tells whether a flag stands on the command line.
+// Given reports whether a flag is on the command line.
 func (o *Options) Given(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
 
-// modeNeeds: a mode and its file go together.
+// modeNeeds checks that a mode and its file are given together.
 func (o *Options) modeNeeds(mode, flag, file string) error {
 	switch on := slices.Contains(o.AuthorizationModes, mode); {
 	case on && file == "":

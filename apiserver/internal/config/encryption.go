@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Encryption are the flags of encryption at rest.
+// Encryption are the flags for encryption at rest.
 type Encryption struct {
 	File   string
 	Reload bool

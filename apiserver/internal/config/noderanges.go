@@ -17,8 +17,8 @@ const defaultNodeGrace = 50 * time.Second
 // defaultLegacyTokenPeriod is upstream's.
 const defaultLegacyTokenPeriod = 365 * 24 * time.Hour
 
-// NodeRanges say which addresses the pods of each node get. They are flags of
-// kube-controller-manager, whose loop this is.
+// NodeRanges are the flags for nodes' pod ranges. In upstream they are
+// kube-controller-manager's, whose loop this is.
 type NodeRanges struct {
 	Allocate     bool
 	Clusters     []string // of one or of both families
@@ -26,7 +26,7 @@ type NodeRanges struct {
 	Size4, Size6 int
 }
 
-// What upstream gives nodes where it is not told.
+// Upstream's default prefix lengths.
 const (
 	defaultSize4 = 24
 	defaultSize6 = 64
@@ -40,7 +40,7 @@ func (n *NodeRanges) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&n.Size6, "node-cidr-mask-size-ipv6", n.Size6, "prefix length of nodes' IPv6 ranges (default 64)")
 }
 
-// Ranges are those that nodes get theirs from; none where that is not asked for.
+// Ranges are those from which nodes get theirs; none if not requested.
 func (n *NodeRanges) Ranges() ([]*podranges.Range, error) {
 	if !n.Allocate {
 		return nil, nil
@@ -85,8 +85,8 @@ func (n *NodeRanges) size(is4 bool) int {
 	return otherwise
 }
 
-// validateNodeRanges: the loop knows what other servers gave from what is
-// stored, so that no two may give at a time.
+// validateNodeRanges requires leader election: the loop learns from the stored
+// nodes what other servers assigned, so only one may assign at a time.
 func (o *Options) validateNodeRanges() error {
 	if o.NodeMonitorGrace < time.Second {
 		return fmt.Errorf("--node-monitor-grace-period=%s: must be at least 1s", o.NodeMonitorGrace)

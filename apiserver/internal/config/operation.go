@@ -14,7 +14,7 @@ import (
 	"kctl/proto/release"
 )
 
-// Operation are the flags of how the server is reached and kept going.
+// Operation are the flags for serving and operating the server.
 type Operation struct {
 	TLS            daemon.TLSOptions
 	TLSSNICertKeys []string
@@ -37,7 +37,7 @@ type Operation struct {
 	LeaderElect leader.Flags // of the server that does the housekeeping
 }
 
-// What --endpoint-reconciler-type may be.
+// The values of --endpoint-reconciler-type.
 const (
 	EndpointsByLease  = "lease"
 	EndpointsByOthers = "none"

@@ -58,10 +58,10 @@ type Options struct {
 
 	EnableAdmissionPlugins  []string
 	DisableAdmissionPlugins []string
-	// AdmissionControlConfigFile tells plugins more.
+	// AdmissionControlConfigFile configures plugins.
 	AdmissionControlConfigFile string
-	// NotReadySeconds and UnreachableSeconds are how long pods that say nothing stay
-	// on a node that is so.
+	// NotReadySeconds and UnreachableSeconds are how long pods without tolerations
+	// stay on such a node.
 	NotReadySeconds, UnreachableSeconds int64
 
 	MaxRequestsInFlight         int
@@ -69,7 +69,8 @@ type Options struct {
 	MaxMutatingRequestsInFlight int
 	MaxRequestBodyBytes         int64
 	RequestTimeout              time.Duration
-	// MinRequestTimeout is how many seconds a watch lasts at least whose client names no time.
+	// MinRequestTimeout is the shortest time, in seconds, that a watch without
+	// timeoutSeconds lasts.
 	MinRequestTimeout int
 	ShutdownDelay     time.Duration
 	EventTTL          time.Duration
@@ -92,7 +93,7 @@ type Options struct {
 	Operation  Operation
 	Log        daemon.LogOptions
 
-	flags *pflag.FlagSet // nil where there is no command line
+	flags *pflag.FlagSet // nil without a command line
 }
 
 // Defaults are the options without any flag.
@@ -132,7 +133,7 @@ func Defaults() *Options {
 	}
 }
 
-// Flags are the flags with their values; nil where there is no command line.
+// Flags are the flags with their values; nil without a command line.
 func (o *Options) Flags() *pflag.FlagSet { return o.flags }
 
 // AddFlags binds the options to flags, with their present values as defaults.

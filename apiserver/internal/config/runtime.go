@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RuntimeConfig says which versions of the API are served: those that are named
-// ("v1", "apps/v1"), those of a kind ("api/ga", "api/beta", "api/alpha"), all
-// ("api/all"). What says most decides; what nothing is said of is served.
+// RuntimeConfig says which API versions are served: named ones ("v1",
+// "apps/v1"), those of a stability level ("api/ga", "api/beta", "api/alpha"),
+// or all ("api/all"). The most specific entry decides; versions without an
+// entry are served.
 type RuntimeConfig map[string]string
 
 const allVersions = "api/all"
@@ -23,7 +24,7 @@ var (
 	betaVersion    = regexp.MustCompile(`^v[0-9]+beta[0-9]+$`)
 )
 
-// classOf is the key of all versions that are as stable as one.
+// classOf is the key of a version's stability level.
 func classOf(version string) string {
 	switch {
 	case generalVersion.MatchString(version):
@@ -34,7 +35,7 @@ func classOf(version string) string {
 	return "api/alpha"
 }
 
-// Serves tells whether a version is served.
+// Serves reports whether a version is served.
 func (c RuntimeConfig) Serves(version schema.GroupVersion) bool {
 	for _, key := range []string{version.String(), classOf(version.Version), allVersions} {
 		if text, ok := c[key]; ok {
@@ -45,7 +46,7 @@ func (c RuntimeConfig) Serves(version schema.GroupVersion) bool {
 	return true
 }
 
-// Missing refuses to serve by name what is not there.
+// Missing refuses named versions that don't exist.
 func (c RuntimeConfig) Missing(there []schema.GroupVersion) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(c)) {
@@ -68,7 +69,7 @@ func (c RuntimeConfig) validate() error {
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("--runtime-config=%s=%s: must be true or false", key, c[key]))
-		case key == "api/v1" && on: // v1 by its path, as scripts of upstream have it
+		case key == "api/v1" && on: // v1 by its path, as upstream's scripts write it
 		case versionErr != nil || version.Version == "" || version.Group == "api" && !slices.Contains(classes, key):
 			errs = append(errs, fmt.Errorf("--runtime-config=%s=%s: must name v1, GROUP/VERSION or one of %q", key, c[key], classes))
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ClusterSigning is the authority that signs certificates which are asked for
-// through the API. Without files nothing is signed here.
+// ClusterSigning is the CA that signs certificates requested through the API.
+// Without files, nothing is signed here.
 type ClusterSigning struct {
 	CertFile, KeyFile string
 	Duration          time.Duration
@@ -30,7 +30,7 @@ func (c *ClusterSigning) validate() error {
 	return together("--cluster-signing-cert-file", c.CertFile, "--cluster-signing-key-file", c.KeyFile)
 }
 
-// formerNames are what loops were called before, which upstream still takes.
+// formerNames are former names of loops, which upstream still accepts.
 var formerNames = map[string]string{
 	"csrapproving":            "certificatesigningrequest-approving-controller",
 	"csrsigning":              "certificatesigningrequest-signing-controller",

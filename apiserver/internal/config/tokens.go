@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// AccountTokens are the flags of how long service accounts' tokens live.
+// AccountTokens are the flags for the lifetime of service account tokens.
 type AccountTokens struct {
-	Longest time.Duration // that may be asked for; 0 for any
-	Extend  bool          // those that programs may not read anew live for a year
+	Longest time.Duration // that may be requested; 0 for any
+	Extend  bool          // tokens that programs may not read again live for a year
 }
 
 func (t *AccountTokens) addFlags(fs *pflag.FlagSet) {

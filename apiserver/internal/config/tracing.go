@@ -9,10 +9,10 @@ import (
 	"kctl/apiserver/internal/configfile"
 )
 
-// tracingVersions are those in which a TracingConfiguration may come. They are alike.
+// tracingVersions are the versions of TracingConfiguration, which have the same form.
 var tracingVersions = []string{"v1", "v1beta1", "v1alpha1"}
 
-// Tracing is what --tracing-config-file asks for; nil where it asks for nothing.
+// Tracing is the content of --tracing-config-file; nil if there is none.
 func (o *Operation) Tracing() (*tracingv1.TracingConfiguration, error) {
 	if o.TracingConfigFile == "" {
 		return nil, nil

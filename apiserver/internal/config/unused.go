@@ -8,9 +8,9 @@ const (
 	asked      = "etcd is asked when the metrics are"
 )
 
-// unused are the flags of kube-apiserver that nothing stands behind here.
+// unused are flags of kube-apiserver without an effect here.
 var unused = []daemon.Unused{
-	// What is done without being asked for, or needs no bound.
+	// What is always done, or needs no limit.
 	{Flag: "watch-cache", Switch: true, Values: []string{"true"}, Why: "everything is read from it"},
 	{Flag: "watch-cache-sizes", Why: "the watch cache keeps what watchers may still need"},
 	{Flag: "delete-collection-workers", Why: "one at a time keeps up with etcd"},
@@ -25,7 +25,7 @@ var unused = []daemon.Unused{
 	{Flag: "storage-backend", Values: []string{"etcd3", ""}},
 	{Flag: "storage-media-type", Values: []string{"application/json", ""}, Why: "objects are stored as JSON, which kube-apiserver reads; what it has stored as protobuf is read"},
 
-	// What is not to be had.
+	// What is not supported.
 	{Flag: "admission-control", Values: daemon.Off, Why: "--enable-admission-plugins and --disable-admission-plugins took its place"},
 	{Flag: "enable-logs-handler", Switch: true, Values: daemon.Off, Why: "the log goes to standard error only"},
 	{Flag: "debug-socket-path", Values: daemon.Off, Why: "profiles are at /debug/pprof, for those who may"},

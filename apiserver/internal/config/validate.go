@@ -15,7 +15,7 @@ import (
 
 var addressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}
 
-// Complete fills in what follows from other options.
+// Complete fills in options that follow from others.
 func (o *Options) Complete() {
 	o.Controllers = currentNames(o.Controllers)
 	if o.CertDir == "" {
@@ -94,7 +94,7 @@ func (o *Options) validateServing() error {
 func (o *Options) Seats() int { return o.MaxRequestsInFlight + o.MaxMutatingRequestsInFlight }
 
 // ServiceRanges are --service-cluster-ip-range and --service-node-port-range.
-// Of the addresses there is one range, or one of each family.
+// There is one address range, or one per family.
 func (o *Options) ServiceRanges() ([]netip.Prefix, utilnet.PortRange, error) {
 	addresses, err := addressRanges(o.ServiceClusterIPRange)
 	if err != nil {
@@ -177,8 +177,8 @@ func (o *Options) validateServiceAccounts() error {
 	return nil
 }
 
-// isEtcdURL tells whether etcd's client connects to it, also by a socket of the
-// machine.
+// isEtcdURL reports whether etcd's client can connect to it; unix sockets are
+// included.
 func isEtcdURL(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -203,8 +203,8 @@ func (o *Options) validateControllers(all []string) error {
 	return known("--controllers", names, all)
 }
 
-// Controller tells whether the housekeeping loop of that name is to run. What
-// is named counts more than the star.
+// Controller reports whether the housekeeping loop of that name is to run. A
+// name takes precedence over the star.
 func (o *Options) Controller(name string) bool {
 	if slices.Contains(o.Controllers, "-"+name) {
 		return false
