@@ -14,21 +14,21 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Authorizer is the value of a variable "authorizer" (library.AuthorizerType):
-// it tells an expression what who may do.
+// Authorizer is the value of a variable "authorizer" (library.AuthorizerType),
+// with which an expression can ask what a user may do.
 func Authorizer(who *request.User, by authz.Authorizer) ref.Val {
 	return library.NewAuthorizerVal(Info(who), asker{by})
 }
 
 // ResourceAuthorizer is the value of "authorizer.requestResource"
-// (library.ResourceCheckType): it is about one resource from the start.
+// (library.ResourceCheckType), already bound to one resource.
 func ResourceAuthorizer(who *request.User, by authz.Authorizer, resource library.Resource) ref.Val {
 	return library.NewResourceAuthorizerVal(Info(who), asker{by}, resource)
 }
 
 // Info is a user in the form that the library wants.
 func Info(who *request.User) user.Info {
-	if who == nil { // a loop of the server's own
+	if who == nil { // one of the server's own loops
 		return &user.DefaultInfo{}
 	}
 	extra := make(map[string][]string, len(who.Extra))
@@ -38,7 +38,7 @@ func Info(who *request.User) user.Info {
 	return &user.DefaultInfo{Name: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra}
 }
 
-// asker puts the library's questions to an authorizer of ours.
+// asker adapts our authorizers to the library.
 type asker struct{ authz.Authorizer }
 
 func (a asker) Authorize(ctx context.Context, question authorizer.Attributes) (authorizer.Decision, string, error) {

@@ -9,15 +9,15 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// Origin says where an expression comes from, and by that which of the
-// libraries it may use.
+// Origin says where an expression comes from, which decides which libraries it
+// may use.
 type Origin = environment.Type
 
 const (
-	// New is for what a user writes now: only what the release before this one
-	// understands too, so that a cluster can go back.
+	// New is for what a user writes now: only what the previous release
+	// understands, too, so that a cluster can be downgraded.
 	New = environment.NewExpressions
-	// Stored is for what is stored already: all that any release allowed.
+	// Stored is for stored expressions: everything that any release allowed.
 	Stored = environment.StoredExpressions
 )
 
@@ -27,14 +27,14 @@ var base = sync.OnceValue(func() *environment.EnvSet {
 	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 })
 
-// Environment is what expressions see: Kubernetes' libraries, types of the
-// caller's, and what else options add (variables, mostly). It is dear to make;
+// Environment is what expressions see: Kubernetes' libraries, the caller's
+// types, and what options add (mostly variables). It is expensive to make;
 // callers keep it.
 func Environment(types []*apiservercel.DeclType, options ...cel.EnvOption) (*environment.EnvSet, error) {
 	return Extend(base(), types, options...)
 }
 
-// Extend adds to what expressions of another environment see.
+// Extend returns an environment with additions.
 func Extend(set *environment.EnvSet, types []*apiservercel.DeclType, options ...cel.EnvOption) (*environment.EnvSet, error) {
 	set, err := set.Extend(environment.VersionedOptions{
 		IntroducedVersion: environment.DefaultCompatibilityVersion(),

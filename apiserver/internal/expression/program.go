@@ -19,8 +19,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// maxLength bounds the text of one expression: parsing takes memory many times
-// its size, and no object is longer.
+// maxLength bounds the text of one expression: parsing takes many times its
+// size in memory, and no object is longer.
 const maxLength = int(celconfig.MaxRequestSizeBytes)
 
 // Program is a compiled expression.
@@ -30,8 +30,8 @@ type Program struct {
 	Returns *cel.Type
 }
 
-// Compile reads an expression whose value is to be of one of the given types;
-// none means any.
+// Compile compiles an expression whose value has to be of one of the given
+// types; none means any.
 func Compile(env *cel.Env, text string, returns ...*cel.Type) (*Program, *apiservercel.Error) {
 	checked, err := Check(env, text, returns...)
 	if err != nil {
@@ -40,7 +40,7 @@ func Compile(env *cel.Env, text string, returns ...*cel.Type) (*Program, *apiser
 	return checked.Program, nil
 }
 
-// Checked is a Program with what is known of its text: more memory than is
+// Checked is a Program with its syntax tree, which takes more memory than is
 // worth keeping.
 type Checked struct {
 	*Program
@@ -48,7 +48,7 @@ type Checked struct {
 	ast *cel.Ast
 }
 
-// Check is Compile for those who want to know more of the expression.
+// Check is Compile for callers that need to know more about the expression.
 func Check(env *cel.Env, text string, returns ...*cel.Type) (*Checked, *apiservercel.Error) {
 	if len(text) > maxLength {
 		return nil, invalid(fmt.Sprintf("compilation failed: an expression has no more than %d bytes", maxLength), nil)
@@ -67,7 +67,7 @@ func Check(env *cel.Env, text string, returns ...*cel.Type) (*Checked, *apiserve
 	return &Checked{&Program{program: program, Returns: compiled.OutputType()}, env, compiled}, nil
 }
 
-// Mentions tells whether the expression uses a variable.
+// Mentions reports whether the expression uses a variable.
 func (c *Checked) Mentions(variable string) bool {
 	for _, reference := range c.ast.NativeRep().ReferenceMap() {
 		if reference.Name == variable {
@@ -77,7 +77,7 @@ func (c *Checked) Mentions(variable string) bool {
 	return false
 }
 
-// Selects tells whether the expression reads a field of a variable by its name,
+// Selects reports whether the expression reads a field of a variable by name,
 // as x.name, has(x.name) or x.?name.
 func (c *Checked) Selects(variable, name string) bool {
 	found := false
@@ -98,8 +98,7 @@ func (c *Checked) Selects(variable, name string) bool {
 	return found
 }
 
-// Cost is what an evaluation costs at most, as far as sizes knows how large
-// values may be.
+// Cost is the maximum cost of an evaluation, given the sizes of values.
 func (c *Checked) Cost(sizes checker.CostEstimator) (uint64, error) {
 	estimate, err := c.env.EstimateCost(c.ast, &library.CostEstimator{SizeEstimator: sizes}, checker.PresenceTestHasCost(false))
 	if err != nil {
@@ -112,8 +111,8 @@ func invalid(detail string, cause error) *apiservercel.Error {
 	return &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: detail, Cause: cause}
 }
 
-// returnsOneOf refuses also what is only known at run time: users are told
-// early, as upstream tells them.
+// returnsOneOf also refuses types that are only known at run time, so that
+// users learn of it early, as in upstream.
 func returnsOneOf(got *cel.Type, wanted []*cel.Type) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(wanted, got.IsExactType)
 }
@@ -129,7 +128,7 @@ func wanted(types []*cel.Type) string {
 	return "must evaluate to one of [" + strings.Join(names, " ") + "]"
 }
 
-// Errors of Evaluate beside those of the expression itself.
+// Errors of Evaluate besides those of the expression itself.
 var (
 	// ErrBudget: the expressions that share a Budget have used it up.
 	ErrBudget = errors.New("validation failed due to running out of cost budget, no further validation rules will be run")
@@ -137,12 +136,12 @@ var (
 	ErrCallLimit = errors.New("operation cancelled: actual cost limit exceeded")
 )
 
-// Budget is what is left for expressions that share it. It belongs to one
-// goroutine.
+// Budget is the remaining cost for the expressions that share it. It is not
+// safe for concurrent use.
 type Budget struct{ left int64 }
 
-// NewBudget returns a budget of cost, in the units of celconfig.PerCallLimit: one
-// that is a tenth of a second.
+// NewBudget returns a budget of cost, in the units of celconfig.PerCallLimit,
+// which is about a tenth of a second.
 func NewBudget(cost int64) *Budget { return &Budget{left: cost} }
 
 func (b *Budget) draw(details *cel.EvalDetails) error {
@@ -161,18 +160,18 @@ func (b *Budget) draw(details *cel.EvalDetails) error {
 // Left is what has not been used yet.
 func (b *Budget) Left() int64 { return b.left }
 
-// Take uses cost for something that is no expression of its own.
+// Take uses cost for something that is not an expression of its own.
 func (b *Budget) Take(cost int64) { b.left -= cost }
 
-// Evaluate runs the program with the variables, which are an
-// interpreter.Activation or a map[string]any. It ends with ctx.
+// Evaluate runs the program with the variables, an interpreter.Activation or a
+// map[string]any. It ends with ctx.
 func (p *Program) Evaluate(ctx context.Context, variables any, budget *Budget) (ref.Val, error) {
 	if budget.left <= 0 {
 		return nil, ErrBudget
 	}
 	value, details, err := p.program.ContextEval(ctx, variables)
 	if isLimit(err) {
-		// What a call may cost at most is gone with it.
+		// A call that exceeds its limit has used all of it.
 		budget.Take(celconfig.PerCallLimit)
 		return nil, ErrCallLimit
 	}
@@ -185,7 +184,7 @@ func (p *Program) Evaluate(ctx context.Context, variables any, budget *Budget) (
 	return value, nil
 }
 
-// isLimit tells whether an evaluation was ended for its cost.
+// isLimit reports whether an evaluation was ended because of its cost.
 func isLimit(err error) bool {
 	var cancelled interpreter.EvalCancelledError
 	return errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded ||
