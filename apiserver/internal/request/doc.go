@@ -1,5 +1,5 @@
-// Package request says what a request asks for and who asks, and carries both
-// through the request's context.
+// Package request holds what a request asks for and its user, and carries both
+// in the request's context.
 //
-// The filters write, everything behind them reads. It decides nothing.
+// The filters write it, everything after them reads it. It decides nothing.
 package request

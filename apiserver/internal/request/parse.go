@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// namespaceParts are what may follow a namespace's name and still be a part of
-// the namespace itself rather than a resource inside it.
+// namespaceParts may follow a namespace's name and are subresources of the
+// namespace itself rather than resources in it.
 var namespaceParts = []string{"status", "finalize"}
 
-// Parse reads off a request's method and URL what it asks for. It never fails:
-// what does not look like a resource is a plain path.
+// Parse determines what a request asks for from its method and URL. It never
+// fails: what does not look like a resource is a plain path.
 func Parse(r *http.Request) *Info {
 	info := &Info{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
 	parts := split(r.URL.Path)
@@ -35,7 +35,7 @@ func Parse(r *http.Request) *Info {
 	}
 	info.Resource = true
 	info.Verb = verbOf(r.Method)
-	// The verb as a path prefix is old, but kubectl's raw paths still know it.
+	// The verb as a path prefix is deprecated but still in use.
 	if parts[0] == "watch" || parts[0] == "proxy" {
 		if len(parts) < 2 {
 			info.Resource = false
@@ -90,8 +90,8 @@ func (i *Info) place(parts []string) {
 	}
 }
 
-// collection finds the verbs that are about many objects. Where the path says the
-// verb, selectors are not for authorization to go by, as with upstream.
+// collection determines the verbs for collections. If the path contains the verb,
+// authorization ignores selectors, as in upstream.
 func (i *Info) collection(r *http.Request) {
 	if i.Name != "" || i.Prefix != "" {
 		return
@@ -116,13 +116,14 @@ func (i *Info) selector(text string) {
 	if text == "" {
 		return
 	}
-	if selector, err := fields.ParseSelector(text); err == nil { // else whoever lists by it reports it
+	if selector, err := fields.ParseSelector(text); err == nil { // the list itself reports errors
 		i.Fields = selector
 	}
 }
 
-// only makes a single name that is selected the name, so that a rule for one
-// object allows to list and watch just it. It allows to delete no collection.
+// only uses a selected single name as the request's name, so that a rule for
+// one object allows listing and watching just it. It does not apply to
+// deletecollection.
 func (i *Info) only() {
 	if i.Fields == nil {
 		return
@@ -132,15 +133,15 @@ func (i *Info) only() {
 	}
 }
 
-// Flag reads a boolean parameter as clients of old have it: it is true wherever
-// it is named, unless its value is "false" or "0".
+// Flag reads a boolean parameter in the traditional way: it is true if present,
+// unless its value is "false" or "0".
 func Flag(query url.Values, name string) bool {
 	values := query[name]
 	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 
-// LongRunning tells whether the request may stay open for as long as its
-// client likes: watches and streams.
+// LongRunning reports whether the request may stay open as long as its client
+// likes: watches and streams.
 func (i *Info) LongRunning() bool {
 	if i.Verb == "watch" || i.Verb == "proxy" {
 		return true
@@ -152,7 +153,7 @@ func (i *Info) LongRunning() bool {
 	return false
 }
 
-// Mutating tells whether the request may change something.
+// Mutating reports whether the request may change something.
 func (i *Info) Mutating() bool {
 	switch i.Verb {
 	case "get", "list", "watch", "head", "options":

@@ -15,18 +15,18 @@ import (
 // User is an authenticated identity, in the form of a TokenReview's answer.
 type User = authenticationv1.UserInfo
 
-// Info is what a request asks for, read off its method and URL as upstream's
-// RequestInfo is (API concepts, "Determine the request verb").
+// Info is what a request asks for, derived from its method and URL like
+// upstream's RequestInfo (API concepts, "Determine the request verb").
 type Info struct {
 	// Resource is true for requests under /api and /apis that name a resource.
 	Resource bool
-	// Path is the URL path; for requests that name no resource, all there is.
+	// Path is the URL path; the only information on requests that name no resource.
 	Path string
 	// Verb is get, list, watch, create, update, patch, delete, deletecollection
 	// or proxy for resources, and the lower-case HTTP method for other paths.
 	Verb string
-	// Prefix is "watch" or "proxy" where the path has one before the resource,
-	// which is the verb then, whatever the method.
+	// Prefix is "watch" or "proxy" if the path has one before the resource; it is
+	// the verb then, whatever the method.
 	Prefix string
 
 	APIPrefix, APIGroup, APIVersion string
@@ -34,29 +34,30 @@ type Info struct {
 	ResourceName                    string // plural: "pods"
 	Subresource                     string
 	Name                            string // empty for collections and creates
-	// Parts are the path's segments from the resource on.
+	// Parts are the path's segments, starting with the resource.
 	Parts []string
-	// Fields is the field selector of a request for many objects; nil where
-	// there is none, or none that can be read.
+	// Fields is the field selector of a request for a collection; nil if there is
+	// none, or it is unreadable.
 	Fields fields.Selector
 }
 
-// Arrival is a request as it arrived, and where the links of the chain note what
-// comes of it. One value of the context holds them all: most links ask for some of
-// them, and each value is one more to go past on the way to the others.
+// Arrival is a request as it arrived, and where the links of the chain record
+// results. It is a single value of the context: most links need parts of it, and
+// each further value would slow down the look-up of the others.
 type Arrival struct {
 	ID       string // the audit id
 	At       time.Time
 	Info     *Info
 	Stamps   *relay.Recorder // of a pod's relay; nil records nothing
 	Warnings *Warnings       // nil collects none
-	waited   atomic.Int64    // nanoseconds that others took: see Waited
+	waited   atomic.Int64    // nanoseconds: see Waited
 	stored   Stored          // see NoteStored
 
 	deprecated, terminated bool // see NoteDeprecated and NoteTerminated
 }
 
-// Stored says which object a request has made: its name may be the server's.
+// Stored is the object that a request has created; the server may have generated its
+// name.
 type Stored struct{ Namespace, Name, UID string }
 
 type key int
@@ -72,7 +73,7 @@ func With(ctx context.Context, a *Arrival) context.Context {
 	return context.WithValue(ctx, arrivalKey, a)
 }
 
-// unknown is what is known of an arrival outside a request.
+// unknown is the Arrival outside a request.
 var unknown Arrival
 
 func arrival(ctx context.Context) *Arrival {
@@ -90,8 +91,8 @@ func WithUser(ctx context.Context, user *User) context.Context {
 	return context.WithValue(ctx, userKey, user)
 }
 
-// UserFrom returns who asks, or nil before authentication and in loops of the
-// server's own.
+// UserFrom returns the user, or nil before authentication and in the server's
+// own loops.
 func UserFrom(ctx context.Context) *User {
 	user, _ := ctx.Value(userKey).(*User)
 	return user
@@ -103,11 +104,11 @@ func IDFrom(ctx context.Context) string { return arrival(ctx).ID }
 // ReceivedFrom returns when the request arrived, or the zero time.
 func ReceivedFrom(ctx context.Context) time.Time { return arrival(ctx).At }
 
-// Stamps returns where to note the legs this request runs. It may be nil,
+// Stamps returns where to record the legs this request runs. It may be nil,
 // which records nothing.
 func Stamps(ctx context.Context) *relay.Recorder { return arrival(ctx).Stamps }
 
-// NoteStored notes that obj, which the request makes, is stored.
+// NoteStored records that obj, which the request creates, is stored.
 func NoteStored(ctx context.Context, obj metav1.Object, at time.Time) {
 	if a := arrival(ctx); a != &unknown {
 		a.Stamps.Stamp(relay.ServerStored, at)
@@ -115,21 +116,21 @@ func NoteStored(ctx context.Context, obj metav1.Object, at time.Time) {
 	}
 }
 
-// StoredFrom returns what NoteStored noted; zero where nothing was stored.
+// StoredFrom returns what NoteStored recorded; zero if nothing was stored.
 func StoredFrom(ctx context.Context) Stored { return arrival(ctx).stored }
 
-// NoteDeprecated notes that the request is for a version of a resource that users
-// should no longer ask for.
+// NoteDeprecated records that the request is for a deprecated version of a
+// resource.
 func NoteDeprecated(ctx context.Context) {
 	if a := arrival(ctx); a != &unknown {
 		a.deprecated = true
 	}
 }
 
-// Deprecated tells whether NoteDeprecated was called.
+// Deprecated reports whether NoteDeprecated was called.
 func Deprecated(ctx context.Context) bool { return arrival(ctx).deprecated }
 
-// NoteTerminated notes that the server ends the request in its own defence: there
+// NoteTerminated records that the server ends the request in self-defence: there
 // was no room for it, or it took too long.
 func NoteTerminated(ctx context.Context) {
 	if a := arrival(ctx); a != &unknown {
@@ -137,27 +138,27 @@ func NoteTerminated(ctx context.Context) {
 	}
 }
 
-// Terminated tells whether NoteTerminated was called.
+// Terminated reports whether NoteTerminated was called.
 func Terminated(ctx context.Context) bool { return arrival(ctx).terminated }
 
 // WarningsFrom returns where warnings are collected, or nil.
 func WarningsFrom(ctx context.Context) *Warnings { return arrival(ctx).Warnings }
 
-// Waited notes that the request stood still for d, through no work of the server's
-// own: in a queue of its priority level, or for webhooks.
+// Waited records that the request waited for d without work by the server: in a
+// queue of its priority level, or for webhooks.
 func Waited(ctx context.Context, d time.Duration) {
 	if a := arrival(ctx); a != &unknown {
 		a.waited.Add(int64(d))
 	}
 }
 
-// WaitedFrom returns how long the request stood still so far.
+// WaitedFrom returns how long the request has waited so far.
 func WaitedFrom(ctx context.Context) time.Duration {
 	return time.Duration(arrival(ctx).waited.Load())
 }
 
-// WithBegun returns a context whose watch calls begun when all has been sent
-// that was there at first.
+// WithBegun returns a context whose watch calls begun when it has sent the
+// initial objects.
 func WithBegun(ctx context.Context, begun func()) context.Context {
 	return context.WithValue(ctx, begunKey, begun)
 }

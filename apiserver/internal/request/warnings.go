@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// maxWarnings is more than the headers of an answer have room for. A body of a
-// few megabytes gives reason for hundreds of thousands.
+// maxWarnings is more than fits into the headers of an answer. A body of a few
+// megabytes can cause hundreds of thousands.
 const maxWarnings = 500
 
-// Warnings collects what the answer's Warning headers will say (API concepts,
-// "Warning headers"). It is safe for concurrent use.
+// Warnings collects the answer's Warning headers (API concepts, "Warning
+// headers"). It is safe for concurrent use.
 type Warnings struct {
 	mu   sync.Mutex
 	text []string
