@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// aggregated is the one document with everything: of the group without a name
-// for /api, of all others for /apis.
+// aggregated is the document with everything: of the core group for /api, of
+// all others for /apis.
 func aggregated(all []groupVersion, core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.SchemeGroupVersion.String()},
@@ -45,7 +45,7 @@ func resourceDiscovery(gv schema.GroupVersion, r Resource) apidiscoveryv2.APIRes
 	}
 	own := gv.WithKind(r.Kind)
 	if !r.JSONOnly {
-		own = schema.GroupVersionKind{Kind: r.Kind} // built-in kinds are those of the place where they are told of
+		own = schema.GroupVersionKind{Kind: r.Kind} // built-in kinds belong to the group and version they are listed in
 	}
 	d := apidiscoveryv2.APIResourceDiscovery{
 		Resource: r.Name, SingularResource: r.Singular, Scope: scope,

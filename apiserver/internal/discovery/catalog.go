@@ -21,8 +21,8 @@ type Resource struct {
 	Subresources []Subresource
 }
 
-// Subresource is one part of a resource as it is served. Kind is what is sent
-// to it; the zero Kind is the resource's own.
+// Subresource is one subresource as it is served. Kind is what is sent to it;
+// the zero Kind is the resource's own.
 type Subresource struct {
 	Name  string
 	Kind  schema.GroupVersionKind
@@ -32,18 +32,18 @@ type Subresource struct {
 // standardVerbs are those of a resource that is stored.
 var standardVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// StatusVerbs are those of a part of an object that is read and written as the
-// object is.
+// StatusVerbs are those of a part of an object that is read and written like
+// the object.
 var StatusVerbs = []string{"get", "patch", "update"}
 
 // Remote is a group and version that another server serves.
 type Remote struct {
 	schema.GroupVersion
-	// Discovery is what that server says of it; nil where it says nothing.
+	// Discovery is that server's discovery; nil if it does not answer.
 	Discovery *apidiscoveryv2.APIVersionDiscovery
 }
 
-// groupVersion is what is served under one group and version, in order of name.
+// groupVersion is what is served under one group and version, ordered by name.
 type groupVersion struct {
 	schema.GroupVersion
 	resources []Resource
@@ -53,8 +53,8 @@ type groupVersion struct {
 }
 
 // collect sorts everything into groups and versions, in the order in which
-// clients are to see them. Nobody else's resources come into a group and
-// version of the server's own.
+// clients see them. Others' resources are not added to the server's own groups
+// and versions.
 func collect(own []Resource, more More) []groupVersion {
 	var out []groupVersion
 	find := func(gv schema.GroupVersion) (*groupVersion, bool) {
@@ -104,8 +104,8 @@ func collect(own []Resource, more More) []groupVersion {
 	return out
 }
 
-// sortGroups: a group stands where the highest priority of its versions puts
-// it, and equal ones by name.
+// sortGroups sorts groups by the highest priority of their versions, and equal
+// ones by name.
 func sortGroups(all []groupVersion) {
 	groups := map[string]int32{}
 	for _, gv := range all {
@@ -127,7 +127,7 @@ func resourceList(gv groupVersion) *metav1.APIResourceList {
 		APIResources: []metav1.APIResource{},
 	}
 	if gv.Group != "" {
-		list.APIVersion = "v1" // upstream leaves it out for the group without a name
+		list.APIVersion = "v1" // upstream leaves it out for the core group
 	}
 	for _, r := range gv.resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
@@ -148,8 +148,8 @@ func resourceList(gv groupVersion) *metav1.APIResourceList {
 	return list
 }
 
-// storageHash tells clients no more than whether objects are stored in the
-// same form as before.
+// storageHash only tells clients whether objects are stored in the same form as
+// before.
 func storageHash(kind schema.GroupVersionKind) string {
 	if kind.Empty() {
 		return ""

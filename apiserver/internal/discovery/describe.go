@@ -8,7 +8,7 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// Describe is what clients are told of a resource of the server's own.
+// Describe is the discovery of one of the server's own resources.
 func Describe(served registry.Served) Resource {
 	info := served.Resource.Info()
 	d := Resource{Info: info, Verbs: standardVerbs}
@@ -28,7 +28,7 @@ func Describe(served registry.Served) Resource {
 	return d
 }
 
-// verbOf is what a method that a subresource answers by itself is called.
+// verbOf is the verb of a method that a subresource answers itself.
 var verbOf = map[string]string{
 	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }

@@ -19,18 +19,18 @@ import (
 	"kctl/apiserver/internal/accept"
 )
 
-// together is how clients ask for the aggregated document, and how it is answered.
+// together is the media type of the aggregated document.
 const together = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// document is an encoded answer, in JSON; its other forms are made for each who
-// asks: few do.
+// document is an encoded answer, in JSON; other forms are made on each request,
+// since few ask for them.
 type document struct {
 	body []byte
 	etag string
 	// empty is what the document decodes into.
 	empty runtime.Object
-	// narrow documents are not what "application/*" means, as upstream's aren't
-	// that are served by its router.
+	// narrow documents do not match "application/*", like those of upstream that
+	// its router serves.
 	narrow bool
 }
 
@@ -43,8 +43,8 @@ func encode(v runtime.Object) (*document, error) {
 	return &document{body: append(body, '\n'), etag: strings.ToUpper(hex.EncodeToString(sum[:])), empty: reflect.New(reflect.TypeOf(v).Elem()).Interface().(runtime.Object)}, nil
 }
 
-// answer writes the document as r accepts it, or all, the aggregated one of the
-// same place, where r names that at all. The error is a 406.
+// answer writes the document in a form that r accepts, or all, the aggregated
+// one of the same path, if r names that. The error is a 406.
 func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document) error {
 	clauses := accept.Clauses(r)
 	if all != nil {
@@ -92,7 +92,7 @@ func (d *document) write(w http.ResponseWriter, r *http.Request, media, as strin
 	return nil
 }
 
-// in is the document in a form, and the form's mark.
+// in is the document in a form, and its ETag's suffix.
 func (d *document) in(media string, pretty bool) ([]byte, string, error) {
 	var out bytes.Buffer
 	var err error

@@ -13,18 +13,18 @@ import (
 	"kctl/apiserver/internal/failure"
 )
 
-// More is what is served beside what the server itself always serves.
+// More is what is served besides the server's own resources.
 type More struct {
 	// Resources are custom resources.
 	Resources []Resource
 	// Remote are the groups and versions of other servers.
 	Remote []Remote
-	// Priorities of groups and versions, where they are not the usual.
+	// Priorities of groups and versions, unless they are the default.
 	Priorities map[string]Priority // by "group/version"
 }
 
-// Source tells what more there is. Changed is compared; while it is the same,
-// so is what More answers.
+// Source provides more resources. As long as Changed returns the same value, so
+// does More.
 type Source interface {
 	Changed() any
 	More() More
@@ -46,8 +46,8 @@ type documents struct {
 	plain, together map[string]*document // by path; together for /api and /apis only
 }
 
-// New returns a catalog of the server's own resources and of what source, which
-// may be nil, tells of. address is what clients are told to reach the server by.
+// New returns a catalog of the server's own resources and those of source, which
+// may be nil. address is where clients are told to reach the server.
 func New(own []Resource, source Source, address string) *Catalog {
 	return &Catalog{own: own, source: source, address: address}
 }
@@ -73,7 +73,7 @@ func (d *documents) paths() []string {
 	return slices.Sorted(maps.Keys(d.plain))
 }
 
-// Paths are where there are documents now, sorted.
+// Paths are the paths of the present documents, sorted.
 func (c *Catalog) Paths() []string {
 	made, err := c.documents()
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Catalog) Paths() []string {
 }
 
 // Serve answers with the document at path. It reports false, and answers
-// nothing, where there is none.
+// nothing, if there is none.
 func (c *Catalog) Serve(g *gin.Context, path string) bool {
 	made, err := c.documents()
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Catalog) Serve(g *gin.Context, path string) bool {
 	return true
 }
 
-// documents are the present ones, made anew where something changed.
+// documents are the present ones, made again if something has changed.
 func (c *Catalog) documents() (*documents, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

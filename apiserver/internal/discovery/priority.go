@@ -2,11 +2,11 @@ package discovery
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Priority is how far in front clients see a group, and a version in it;
+// Priority is the order in which clients see a group, and a version in it;
 // higher comes first.
 type Priority struct{ Group, Version int32 }
 
-// custom is the priority of what definitions of custom resources define.
+// custom is the priority of custom resources.
 var custom = Priority{1000, 100}
 
 // builtin are upstream's priorities of the groups, the newest version first.
@@ -42,7 +42,7 @@ var versions = map[schema.GroupVersion]int32{
 	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1"}: 21,
 }
 
-// DefaultPriority is that of a group and version that nobody gave another.
+// DefaultPriority is that of a group and version without another one.
 func DefaultPriority(gv schema.GroupVersion) Priority {
 	group, ok := builtin[gv.Group]
 	if !ok {
