@@ -11,10 +11,10 @@ type merge struct {
 	Keys []string
 }
 
-// mergeOf is how the field of a struct is merged. Most of it shows in the
-// tags by which strategic merge patches work: lists with a merge key are Keyed,
-// others that are merged are Sets, and what has no tags is atomic. Where
-// server-side apply differs from that, the table below says so.
+// mergeOf is how the field of a struct is merged. Mostly that follows from the
+// tags for strategic merge patches: lists with a merge key are Keyed, others
+// that are merged are Sets, and those without tags are atomic. The table below
+// has the differences of server-side apply.
 func mergeOf(in reflect.Type, field reflect.StructField, name string) merge {
 	if m, ok := exceptions[shortName(in)+"."+name]; ok {
 		return m
@@ -35,8 +35,8 @@ func mergeOf(in reflect.Type, field reflect.StructField, name string) merge {
 	return merge{Kind: of(t).Kind}
 }
 
-// atomicStruct tells whether values of a type are replaced as a whole wherever
-// they stand.
+// atomicStruct reports whether values of a type are replaced as a whole
+// everywhere.
 func atomicStruct(t reflect.Type) bool {
 	path := strings.Split(t.PkgPath(), "/")
 	versioned := path[len(path)-1] + "." + t.Name()
@@ -46,8 +46,7 @@ func atomicStruct(t reflect.Type) bool {
 	return atomicStructs[shortName(t)] || atomicStructs[versioned]
 }
 
-// shortName is a type's name behind its group, whatever the version:
-// "core.PodSpec".
+// shortName is a type's name with its group but no version: "core.PodSpec".
 func shortName(t reflect.Type) string {
 	path := strings.Split(t.PkgPath(), "/")
 	if len(path) < 2 {
@@ -106,7 +105,7 @@ var exceptions = map[string]merge{
 	"storage.CSIDriverSpec.volumeLifecycleModes":                                   set,
 }
 
-// keyDefaults are what list keys stand for that the API gives a default.
+// keyDefaults are the API's defaults of list keys.
 var keyDefaults = map[string]any{
 	"core.ContainerPort.protocol":    "TCP",
 	"core.LocalObjectReference.name": "",
@@ -127,10 +126,10 @@ var atomicStructs = names(
 	"rbac.RoleRef", "rbac.Subject",
 )
 
-// whole are fields that are replaced as a whole whatever they are.
+// whole are fields that are replaced as a whole, whatever their type.
 var whole = names("apps.ControllerRevision.data")
 
-// free are types whose fields nobody knows.
+// free are types with unknown fields.
 var free = names("io.k8s.apimachinery.pkg.runtime.RawExtension", "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1")
 
 func names(list ...string) map[string]bool {

@@ -19,7 +19,7 @@ func Of(t reflect.Type) *Shape {
 	return of(t)
 }
 
-// leaf types say by themselves what JSON they become.
+// leaf types have a JSON encoding of their own.
 type leaf interface{ OpenAPISchemaType() []string }
 
 func of(t reflect.Type) *Shape {
@@ -79,8 +79,8 @@ func (s *Shape) structure(t reflect.Type) {
 	})
 }
 
-// Fields visits the JSON fields of a struct, those of embedded structs
-// included; in is the struct that has the field.
+// Fields visits the JSON fields of a struct, including those of embedded
+// structs; in is the struct that has the field.
 func Fields(t reflect.Type, visit func(in reflect.Type, field reflect.StructField, name string)) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -126,8 +126,8 @@ func elementType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// keyDefault is what a key that is left out stands for: the default that the
-// API documents, or the empty value of a field that is always there.
+// keyDefault is the value of an omitted key: the API's documented default, or
+// the empty value of a field that is always there.
 func keyDefault(t reflect.Type, key string) any {
 	if value, ok := keyDefaults[shortName(t)+"."+key]; ok {
 		return value
@@ -149,7 +149,7 @@ func keyDefault(t reflect.Type, key string) any {
 
 type named interface{ OpenAPIModelName() string }
 
-// modelName is the name that upstream's documents have for t.
+// modelName is the name of t in upstream's documents.
 func modelName(t reflect.Type) string {
 	if n, ok := reflect.New(t).Interface().(named); ok {
 		return n.OpenAPIModelName()

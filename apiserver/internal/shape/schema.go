@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// Schema is s, and everything that s contains, in the words of the library
-// that merges; name is s's own type in it.
+// Schema is s, with everything it contains, in the form of the merge library;
+// name is the type of s in it.
 func Schema(s *Shape) (types *schema.Schema, name string) {
 	w := &writer{names: map[*Shape]string{}, schema: &schema.Schema{}, taken: map[string]bool{}}
 	ref := w.ref(s)
@@ -28,7 +28,7 @@ const (
 	untypedDeduced = "__untyped_deduced_"
 )
 
-// ref names the type of s, and defines it where it is new.
+// ref names the type of s, and defines it if it is new.
 func (w *writer) ref(s *Shape) schema.TypeRef {
 	if s == nil || s == replacedWhole {
 		return schema.TypeRef{NamedType: ptr.To(untypedAtomic)}
@@ -80,8 +80,8 @@ func (w *writer) atom(s *Shape) schema.Atom {
 	return schema.Atom{Scalar: ptr.To(schema.Scalar(s.Type))}
 }
 
-// element is the type of a list's elements: with the defaults that its keys
-// have, which the same type need not have elsewhere.
+// element is the type of a list's elements, with the defaults of its keys,
+// which the same type need not have elsewhere.
 func (w *writer) element(s *Shape) schema.TypeRef {
 	ref := w.ref(s.Element)
 	for i := range w.schema.Types {

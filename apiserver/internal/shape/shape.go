@@ -1,28 +1,28 @@
 package shape
 
-// Shape is how values in one place are put together. The zero Shape is a
-// scalar: a value that is only ever replaced as a whole, whatever is in it. A
+// Shape is the structure of the values in one place. The zero Shape is a
+// scalar: a value that is only replaced as a whole, whatever its content. A
 // Shape must not be changed once it is in use; it may contain itself.
 type Shape struct {
-	// Name tells types apart in messages and schemas; it may be empty.
+	// Name identifies types in messages and schemas; it may be empty.
 	Name string
 	Kind Kind
 	// Fields are those of a Struct.
 	Fields map[string]*Shape
-	// Element is what is in a Map or a list, and what fields of a Struct are
-	// that Fields does not have; nil where there are no such.
+	// Element is the shape of a Map's or a list's elements, and of fields of a
+	// Struct that Fields lacks; nil if there are none.
 	Element *Shape
-	// Type is what a Scalar is: "string", "numeric" or "boolean"; "" where it
-	// may be anything.
+	// Type is the type of a Scalar: "string", "numeric" or "boolean"; "" if it may
+	// be anything.
 	Type string
-	// Keys are the fields by which the elements of a Keyed list are told apart.
+	// Keys are the fields that identify the elements of a Keyed list.
 	Keys []Key
 }
 
 // Key is one of the fields that identify an element of a list.
 type Key struct {
 	Name string
-	// Default stands for a field that is left out; nil where it must not be.
+	// Default is the value of an omitted field; nil if it must not be omitted.
 	Default any
 }
 
@@ -32,27 +32,27 @@ type Kind uint8
 const (
 	// Scalar values, and atomic objects and lists, are replaced as a whole.
 	Scalar Kind = iota
-	// Struct has fields, each for itself.
+	// Struct has fields that are merged one by one.
 	Struct
-	// Map has entries, each for itself.
+	// Map has entries that are merged one by one.
 	Map
-	// Set is a list of scalars, each for itself and there once.
+	// Set is a list of distinct scalars that are merged one by one.
 	Set
-	// Keyed is a list of objects that are told apart by Keys.
+	// Keyed is a list of objects identified by Keys.
 	Keyed
 	// AtomicList and AtomicMap are replaced as a whole, and known to be a list
 	// and an object.
 	AtomicList
 	AtomicMap
-	// Deduced is whatever the value is: objects are merged as a Map of more of
-	// the same, and all else is replaced.
+	// Deduced depends on the value: objects are merged as a Map of Deduced, and
+	// everything else is replaced.
 	Deduced
 )
 
-// replacedWhole is the shape of values that may be anything and are replaced as a whole.
+// replacedWhole is the shape of values of any type that are replaced as a whole.
 var replacedWhole = &Shape{}
 
-// Anything is the shape of values that nothing is known of.
+// Anything is the shape of values of unknown structure.
 var Anything = anything()
 
 func anything() *Shape {
@@ -61,7 +61,7 @@ func anything() *Shape {
 	return s
 }
 
-// Field is the shape of a field or an entry; nil where there is no such.
+// Field is the shape of a field or an entry; nil if there is none.
 func (s *Shape) Field(name []byte) *Shape {
 	if field, ok := s.Fields[string(name)]; ok {
 		return field
