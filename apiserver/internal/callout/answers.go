@@ -11,7 +11,7 @@ import (
 // maxAnswers is how many answers are remembered.
 const maxAnswers = 8192
 
-// Answers remember what a service said. They are safe for concurrent use.
+// Answers is a cache of a service's answers. It is safe for concurrent use.
 type Answers[T any] struct {
 	clock clock.PassiveClock
 
@@ -24,12 +24,12 @@ type answer[T any] struct {
 	until time.Time
 }
 
-// NewAnswers returns an empty memory.
+// NewAnswers returns an empty cache.
 func NewAnswers[T any](clock clock.PassiveClock) *Answers[T] {
 	return &Answers[T]{clock: clock, entries: map[[sha256.Size]byte]answer[T]{}}
 }
 
-// Get is what was said to a question, while it counts.
+// Get returns the cached answer to a question, if it is still valid.
 func (a *Answers[T]) Get(question string) (T, bool) {
 	key, now := sha256.Sum256([]byte(question)), a.clock.Now()
 	a.mu.Lock()
@@ -38,7 +38,7 @@ func (a *Answers[T]) Get(question string) (T, bool) {
 	return e.says, ok && now.Before(e.until)
 }
 
-// Put remembers an answer for ttl.
+// Put caches an answer for ttl.
 func (a *Answers[T]) Put(question string, says T, ttl time.Duration) {
 	key, now := sha256.Sum256([]byte(question)), a.clock.Now()
 	a.mu.Lock()
@@ -49,8 +49,8 @@ func (a *Answers[T]) Put(question string, says T, ttl time.Duration) {
 	a.entries[key] = answer[T]{says, now.Add(ttl)}
 }
 
-// evict makes room: first what has run out, then, where that is not enough,
-// anything.
+// evict makes room: it drops expired entries first and then, if that is not
+// enough, any.
 func (a *Answers[T]) evict(now time.Time) {
 	for key, e := range a.entries {
 		if !now.Before(e.until) {

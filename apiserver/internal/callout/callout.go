@@ -19,7 +19,7 @@ import (
 const (
 	// timeout bounds one question with all its repetitions.
 	timeout = 30 * time.Second
-	// attempts is how often a question is put that gets no answer.
+	// attempts is how often a question without an answer is sent.
 	attempts  = 5
 	maxAnswer = 1 << 20
 )
@@ -34,8 +34,8 @@ type Service struct {
 	retry  backoff.Policy
 }
 
-// Load reads where the service is, and how to prove to it who we are, from a
-// file in the form of a kubeconfig.
+// Load reads the service's address, and the credentials for it, from a file in
+// the form of a kubeconfig.
 func Load(file string, clock clock.Clock) (*Service, error) {
 	cfg, err := rest.LoadKubeconfig(file)
 	if err != nil {
@@ -47,22 +47,22 @@ func Load(file string, clock clock.Clock) (*Service, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	asking := *client.HTTP()
-	// What is asked may hold a user's token: it goes where the file says, and
+	// A question may contain a user's token: it goes where the file says, and
 	// nowhere else.
 	asking.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Service{client: &asking, url: client.URL("").String(), clock: clock, retry: retryPolicy}, nil
 }
 
-// RetryAfter has a question that got no answer put again after that long, and
-// then after longer.
+// RetryAfter sets the delay before a question without an answer is sent again;
+// it grows after that.
 func (s *Service) RetryAfter(first time.Duration) *Service {
 	changed := *s
 	changed.retry.Initial = first
 	return &changed
 }
 
-// Ask posts question as JSON and decodes the answer into answer. What may be a
-// hiccup (no connection, 429, a fault of the service's) is asked again.
+// Ask posts question as JSON and decodes the answer into answer. After a
+// possibly transient error (no connection, 429, 5xx) it asks again.
 func (s *Service) Ask(ctx context.Context, question, answer any) error {
 	body, err := json.Marshal(question)
 	if err != nil {

@@ -25,20 +25,20 @@ import (
 	"kctl/proto/tracing"
 )
 
-// dialTimeout bounds how long one of a service's addresses is tried.
+// dialTimeout bounds the attempt to connect to one of a service's addresses.
 const dialTimeout = 5 * time.Second
 
 // ClientOptions are a Client's particulars.
 type ClientOptions struct {
-	// Timeout is told to the webhook; callers see to it by their contexts.
+	// Timeout is sent to the webhook; callers enforce it by their contexts.
 	Timeout time.Duration
-	// MaxAnswer bounds what it may answer with.
+	// MaxAnswer bounds the size of its answers.
 	MaxAnswer int
 	UserAgent string
 }
 
-// Client speaks to one webhook that users have named in an object. Its
-// connections are kept and used again. It is safe for concurrent use.
+// Client calls one webhook that users have named in an object. It reuses
+// connections, and is safe for concurrent use.
 type Client struct {
 	config   *admissionregistrationv1.WebhookClientConfig
 	options  ClientOptions
@@ -50,8 +50,8 @@ type Client struct {
 	http *http.Client
 }
 
-// NewClient returns a Client, which connects when it is first used. What is
-// wrong with config, its calls say.
+// NewClient returns a Client, which connects when it is first used. Calls
+// return errors in config.
 func NewClient(config *admissionregistrationv1.WebhookClientConfig, services Services, o ClientOptions) *Client {
 	c := &Client{config: config, services: services, options: o}
 	switch service := config.Service; {
@@ -66,8 +66,8 @@ func NewClient(config *admissionregistrationv1.WebhookClientConfig, services Ser
 		c.broken = errors.New("webhook configuration must have either service or URL")
 	}
 	if c.broken == nil {
-		// As client-go makes its paths: many a webhook's address has a slash too
-		// many, and its server would answer with a redirect.
+		// Like client-go's paths: some webhooks' addresses have a superfluous slash,
+		// and their servers would answer with a redirect.
 		c.url.Path, c.url.RawPath = path.Join("/", c.url.Path), ""
 		c.url.RawQuery = url.Values{"timeout": {o.Timeout.String()}}.Encode()
 	}
@@ -101,7 +101,7 @@ func (c *Client) connected() (*http.Client, error) {
 		}
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-	// HTTP/1.1, as upstream: calls side by side spread over a service's pods.
+	// HTTP/1.1, as in upstream: concurrent calls spread over a service's pods.
 	transport := &http.Transport{
 		TLSClientConfig: trust, DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
@@ -116,13 +116,13 @@ func (c *Client) connected() (*http.Client, error) {
 	}
 	c.http = &http.Client{
 		Transport: transport,
-		// Where a request goes is what the configuration says, and not the answer.
+		// The configuration decides where requests go, not an answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c.http, nil
 }
 
-// Close ends what connections are not in use.
+// Close closes idle connections.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +170,7 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	return body, nil
 }
 
-// statusIn is the failure that an answer tells of; nil where it is something else.
+// statusIn is the failure Status in an answer; nil if it is something else.
 func statusIn(body []byte) *metav1.Status {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure {

@@ -16,16 +16,16 @@ import (
 	"kctl/apiserver/internal/resources/endpoints"
 )
 
-// Services finds what is behind a service.
+// Services finds the endpoints of a service.
 type Services interface {
 	Service(ctx context.Context, namespace, name string) (*corev1.Service, error)
 	// Slices are all endpoint slices of a service.
 	Slices(ctx context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error)
 }
 
-// dialService connects to one of a service's endpoints: there need be nothing
-// on the server's machine that makes cluster addresses work. Only a service
-// whose endpoints nobody keeps is reached by its cluster address.
+// dialService connects to one of a service's endpoints, because cluster IPs
+// need not work on the server's machine. Only a service without maintained
+// endpoints is reached by its cluster IP.
 func dialService(ctx context.Context, services Services, ref *admissionregistrationv1.ServiceReference, dialer *net.Dialer, network string) (net.Conn, error) {
 	service, err := services.Service(ctx, ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) {
@@ -57,7 +57,7 @@ func dialService(ctx context.Context, services Services, ref *admissionregistrat
 	return nil, errors.Join(errs...)
 }
 
-// addressesOf are where a port of a service can be reached.
+// addressesOf are the addresses of a service's port.
 func addressesOf(service *corev1.Service, slices []*discoveryv1.EndpointSlice, wanted int32) ([]string, error) {
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		return []string{net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(wanted)))}, nil
