@@ -30,7 +30,7 @@ type Source interface {
 // Key names an object.
 type Key struct{ Namespace, Name string }
 
-// String is namespace/name, or the name alone where there is no namespace.
+// String is namespace/name, or the name alone without a namespace.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Name
@@ -38,11 +38,11 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// Options are a Mirror's particulars; the zero value has none.
+// Options are a Mirror's optional settings.
 type Options[P any] struct {
-	// Index files facts under a value ("" for none) for ByIndex.
+	// Index returns the value ("" for none) under which ByIndex finds facts.
 	Index func(P) string
-	// Fields narrow the mirror to some objects; nil for all.
+	// Fields restricts the mirror to some objects; nil for all.
 	Fields fields.Selector
 }
 
@@ -60,8 +60,8 @@ type Mirror[P any] struct {
 	mu    sync.RWMutex
 	facts map[Key]*P
 	index map[string]map[Key]*P
-	// revision is what the facts are of; risen is closed, and made anew, when it
-	// has become another.
+	// revision is that of the facts; when it changes, risen is closed and
+	// replaced.
 	revision int64
 	risen    chan struct{}
 }
@@ -76,12 +76,12 @@ func NewMirror[P any](source Source, project func(obj core.Object) P, o Options[
 	}
 }
 
-// OnChange adds somebody to be told of every change, from one goroutine, in
-// order, outside locks: old is nil for a new object, new is nil for one that is
-// gone. It must be called before Run.
+// OnChange adds a function to be called for every change, from one goroutine,
+// in order, outside locks: old is nil for a new object, new is nil for one that
+// is gone. It must be called before Run.
 func (m *Mirror[P]) OnChange(f func(key Key, old, new *P)) { m.changed = append(m.changed, f) }
 
-// relistPolicy spaces out lists while the store can't be read.
+// relistPolicy is the back-off between lists while the store can't be read.
 var relistPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
 
 // Run follows the resource until ctx ends.
@@ -146,8 +146,7 @@ func (m *Mirror[P]) rise(revision int64) {
 	}
 }
 
-// Reach waits until the mirror has what has happened up to a revision, or ctx
-// ends.
+// Reach waits until the mirror has all changes up to a revision, or ctx ends.
 func (m *Mirror[P]) Reach(ctx context.Context, revision int64) {
 	for {
 		m.mu.RLock()
@@ -230,8 +229,8 @@ func (m *Mirror[P]) apply(event registry.WatchEvent) error {
 	return nil
 }
 
-// put stores p under key, or removes it where p is nil. Only the goroutine of
-// Run calls it.
+// put stores p under key, or removes the entry if p is nil. Only Run's
+// goroutine calls it.
 func (m *Mirror[P]) put(key Key, p *P) {
 	m.mu.Lock()
 	old := m.facts[key]
@@ -284,15 +283,15 @@ func (m *Mirror[P]) Get(namespace, name string) (p P, ok bool) {
 	return *found, true
 }
 
-// List returns what is known of all objects, in no order.
+// List returns what is known of all objects, in no particular order.
 func (m *Mirror[P]) List() []P {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return values(m.facts)
 }
 
-// Each calls f with what is known of every object, in no order. f must not wait
-// for the mirror.
+// Each calls f with what is known of every object, in no particular order. f
+// must not wait for the mirror.
 func (m *Mirror[P]) Each(f func(key Key, fact P)) {
 	m.mu.RLock()
 	known := maps.Clone(m.facts)
@@ -302,7 +301,7 @@ func (m *Mirror[P]) Each(f func(key Key, fact P)) {
 	}
 }
 
-// ByIndex returns what is filed under value.
+// ByIndex returns what is indexed under value.
 func (m *Mirror[P]) ByIndex(value string) []P {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Pod is what the server keeps of a pod: enough to know what its node may see,
-// when it has to leave, and whether anybody still cares for it.
+// Pod is what the server keeps of a pod: enough to know what its node may read,
+// when it has to be evicted, and whether it is garbage.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
@@ -24,15 +24,15 @@ type Pod struct {
 	ResourceClaims  []string
 	Mirror          bool
 	Created         time.Time
-	Deleted         bool // asked to go
+	Deleted         bool // being deleted
 	Tolerations     []corev1.Toleration
 	Ready           bool
 }
 
-// Over tells whether the pod has run to its end.
+// Over reports whether the pod has terminated.
 func (p Pod) Over() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
 
-// PodOf takes from a pod what the server keeps.
+// PodOf extracts from a pod what the server keeps.
 func PodOf(obj core.Object) Pod {
 	pod := obj.(*core.Pod)
 	p := Pod{
@@ -52,7 +52,7 @@ func PodOf(obj core.Object) Pod {
 	return p
 }
 
-// PodNode files pods by their node.
+// PodNode indexes pods by their node.
 func PodNode(p Pod) string { return p.Node }
 
 func (p *Pod) references(spec *core.PodSpec) {
@@ -71,7 +71,7 @@ func (p *Pod) references(spec *core.PodSpec) {
 	}
 }
 
-// resourceClaims are those that a pod names, and those that were made for it.
+// resourceClaims are those that a pod names, and those generated for it.
 func (p *Pod) resourceClaims(pod *core.Pod) {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.ResourceClaimName != nil {
@@ -131,8 +131,9 @@ func (p *Pod) volume(v *corev1.Volume) {
 	}
 }
 
-// secretOf is the secret that a volume shows or is mounted by, "" for none. Our
-// kubelet mounts few of these kinds; others' that work here mount them all.
+// secretOf is the secret that a volume contains or is mounted with, "" for
+// none. Our kubelet mounts few of these kinds, but others that work with this
+// server mount them all.
 func secretOf(v *corev1.VolumeSource) string {
 	var ref *corev1.LocalObjectReference
 	switch {
