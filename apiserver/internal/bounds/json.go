@@ -7,14 +7,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// maxParts is how many objects, or nulls in their place, a body may have in it.
-// Two bytes, {}, become a container of nearly a thousand: what a body becomes
-// is bounded by the number of its parts rather than by its length. The largest
-// objects that fit into etcd have some ten thousand.
+// maxParts is how many objects, or nulls in their place, a body may contain.
+// Two bytes, {}, become a container of nearly a thousand, so the memory for a
+// body depends on the number of its parts rather than on its length. The
+// largest objects that fit into etcd have some ten thousand.
 const maxParts = 100_000
 
 // JSON refuses a body with more parts than that. Only large bodies can have
-// them, and hardly any of those has as many braces.
+// that many, and hardly any of those has as many braces.
 func JSON(body []byte) error {
 	if len(body) < 3*maxParts || bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("null")) <= maxParts {
 		return nil
@@ -27,7 +27,7 @@ func JSON(body []byte) error {
 		case b == '"':
 			quoted = !quoted
 		case quoted:
-		case b == '{', b == 'n': // null is all that begins with an n
+		case b == '{', b == 'n': // only null begins with an n
 			parts++
 		}
 	}

@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxDepth is how deep messages may be in each other; the reader of JSON has the
-// same bound.
+// maxDepth is how deeply messages may be nested; the JSON decoder has the same
+// bound.
 const maxDepth = 10_000
 
-// prefix stands before every object in protobuf.
+// prefix precedes every object in protobuf.
 var prefix = []byte("k8s\x00")
 
 // Protobuf refuses a body with more messages than JSON may have objects, or with
-// messages that are too deep in each other. The body says of what kind it is, or
-// is of the given one; types has that kind's type. What can't be read passes:
-// whoever decodes it says what is wrong.
+// messages nested too deeply. The body names its kind, or is of the given one;
+// types has that kind's type. Unreadable bodies pass: decoding them reports what
+// is wrong.
 func Protobuf(body []byte, kind schema.GroupVersionKind, types *runtime.Scheme) error {
 	envelope, ok := bytes.CutPrefix(body, prefix)
 	if !ok || len(body) < 2*maxDepth { // a message takes two bytes
@@ -78,14 +78,14 @@ func count(data []byte, t reflect.Type, depth int, parts *int) error {
 	return nil
 }
 
-// fields are those of a message that hold messages.
+// fields are a message's fields that hold messages.
 type fields map[protowire.Number]reflect.Type
 
-// known are the fields of types that were asked for.
+// known caches the fields of types.
 var known sync.Map // of reflect.Type
 
-// messagesIn reads the tags of a type. A map is a list of messages, which have
-// the value as their second field.
+// messagesIn reads the tags of a type. A map is a list of messages whose second
+// field is the value.
 func messagesIn(t reflect.Type) fields {
 	if found, ok := known.Load(t); ok {
 		return found.(fields)
@@ -112,7 +112,7 @@ func messagesIn(t reflect.Type) fields {
 	return found
 }
 
-// message is the type of the message that a field holds, nil for a scalar.
+// message is the type of a field's message, nil for a scalar.
 func message(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

@@ -8,22 +8,22 @@ import (
 	toJSON "sigs.k8s.io/yaml"
 )
 
-// Parts refuses a body in YAML with more objects than JSON may have. One takes
-// two bytes, so that only large bodies are read for it.
+// Parts refuses a YAML body with more objects than JSON may have. An object
+// takes two bytes, so only large bodies need to be read.
 func Parts(body []byte) error {
 	if len(body) < 2*maxParts {
 		return nil
 	}
 	text, err := toJSON.YAMLToJSON(body)
 	if err != nil {
-		return nil // whoever decodes it says what is wrong
+		return nil // decoding it reports what is wrong
 	}
 	return JSON(text)
 }
 
-// YAML refuses a body that is longer than limit when what its aliases stand for
-// is written out: an alias takes two bytes, whatever it stands for. Readers of
-// YAML bound how many values they make of aliases, and not how long these are.
+// YAML refuses a body that is longer than limit with its aliases expanded: an
+// alias takes two bytes, whatever it stands for. YAML decoders bound how many
+// values they make from aliases, but not how long these are.
 func YAML(body []byte, limit int64) error {
 	if bytes.IndexByte(body, '&') < 0 || bytes.IndexByte(body, '*') < 0 {
 		return nil // an alias needs an anchor
@@ -51,11 +51,11 @@ var errAliases = errors.New("error converting YAML to JSON: yaml: document conta
 // written measures values as they are without aliases.
 type written struct {
 	limit   int64
-	anchors map[*yaml.Node]int64 // that were measured
+	anchors map[*yaml.Node]int64 // already measured
 }
 
-// length stops counting soon after the limit. What has itself in it has no
-// length; whoever decodes it says so.
+// length stops counting soon after the limit. A value that contains itself has
+// no length; decoding it reports that.
 func (w written) length(n *yaml.Node) int64 {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
