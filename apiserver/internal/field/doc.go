@@ -1,11 +1,11 @@
-// Package field is how validators tell what is wrong where, in Kubernetes' own
-// words (k8s.io/apimachinery/pkg/util/validation/field), at no cost where nothing is.
+// Package field is how validators report what is wrong where, in Kubernetes' own
+// words (k8s.io/apimachinery/pkg/util/validation/field), at no cost if nothing is.
 //
-// Each step along a path is a piece of memory, there are a hundred steps to a plain
-// pod, and nearly all objects are right. So what is created and changed often is
-// looked at by Twice: first nowhere in particular, which takes no memory, and only
-// where something is wrong once more, to say where.
+// Each step of a path takes an allocation, a plain pod has a hundred of them, and
+// nearly all objects are valid. So frequent objects are validated with Twice: first
+// without paths, which allocates nothing, and only if something is wrong once more,
+// with paths.
 //
-// Validators of resources use it in the place of the other; what the two pass each
-// other are errors, which are the same. It decides nothing about what is right.
+// Validators of resources use it instead of Kubernetes' package, whose errors it
+// shares. It does not decide what is valid.
 package field

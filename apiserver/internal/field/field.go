@@ -12,17 +12,17 @@ type (
 // ErrorTypeRequired is the kind of those that Required makes.
 const ErrorTypeRequired = field.ErrorTypeRequired
 
-// Path is where in an object something stands; nil is its root.
+// Path is a place in an object; nil is its root.
 type Path field.Path
 
-// nowhere is where nobody asks where it is; so is whatever is below it.
+// nowhere is the path of everything while paths don't matter.
 var nowhere = new(Path)
 
 // NewPath is the path from an object's root.
 func NewPath(name string, more ...string) *Path { return (*Path)(field.NewPath(name, more...)) }
 
-// Twice is what validate finds wrong with what stands at a path. It must find the
-// same wherever it looks.
+// Twice returns the errors that validate finds at a path. validate must find the
+// same at any path.
 func Twice(at *Path, validate func(at *Path) ErrorList) ErrorList {
 	if len(validate(nowhere)) == 0 {
 		return nil
@@ -30,10 +30,10 @@ func Twice(at *Path, validate func(at *Path) ErrorList) ErrorList {
 	return validate(at)
 }
 
-// Upstream is the path as validators of Kubernetes' own take it.
+// Upstream is the path for Kubernetes' own validators.
 func (p *Path) Upstream() *field.Path { return (*field.Path)(p) }
 
-// Child is the field of the given name, and of that one, if more are given.
+// Child is the path of the named field, and of further fields below it.
 func (p *Path) Child(name string, more ...string) *Path {
 	if p == nowhere {
 		return p
