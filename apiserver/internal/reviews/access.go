@@ -16,7 +16,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// access answers with what an authorizer says.
+// access answers with an authorizer's decision.
 type access struct{ authorizer authz.Authorizer }
 
 func (a access) subject(ctx context.Context, _ string, obj *authorizationv1.SubjectAccessReview) error {
@@ -72,8 +72,8 @@ func (a access) decide(ctx context.Context, spec *authorizationv1.SubjectAccessR
 	return nil
 }
 
-// attributesOf is what is asked for. A selector that can't be read is left out,
-// which can only make the decision stricter.
+// attributesOf are the attributes of the question. An unreadable selector is
+// left out, which can only make the decision stricter.
 func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (_ *authz.Attributes, ignored []error) {
 	user := &request.User{Username: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: map[string]authenticationv1.ExtraValue{}}
 	for key, value := range spec.Extra {
@@ -99,7 +99,7 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (_ *authz.Attri
 	return &authz.Attributes{User: user, Info: info}, ignored
 }
 
-// selectorOf takes over the requirements that narrow a request to one value.
+// selectorOf uses the requirements that restrict a request to one value.
 // Leaving out others can only make a decision stricter.
 func selectorOf(a *authorizationv1.FieldSelectorAttributes) (fields.Selector, error) {
 	if a.RawSelector != "" {
@@ -123,7 +123,7 @@ func selectorOf(a *authorizationv1.FieldSelectorAttributes) (fields.Selector, er
 	return fields.AndSelectors(terms...), nil
 }
 
-// readable tells whether a label selector, by which nobody here decides, is one.
+// readable reports whether a label selector is valid; no authorizer here uses it.
 func readable(a *authorizationv1.LabelSelectorAttributes) bool {
 	if a == nil {
 		return true
@@ -145,7 +145,7 @@ func rulesReview(rules Rules) func(context.Context, string, *authorizationv1.Sel
 		if obj.Spec.Namespace == "" {
 			return apierrors.NewBadRequest("no namespace on request")
 		}
-		// Upstream's answer has nothing of the question either.
+		// Upstream's answer does not contain the question either.
 		*obj = authorizationv1.SelfSubjectRulesReview{TypeMeta: obj.TypeMeta, Status: rules.Rules(ctx, request.UserFrom(ctx), obj.Spec.Namespace)}
 		return nil
 	}

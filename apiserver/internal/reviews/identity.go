@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// tokenReview tells whom a token belongs to. A bad token is an answer, not an
+// tokenReview determines whose a token is. That it is bad is an answer, not an
 // error.
 func tokenReview(tokens authn.TokenAuthenticator) func(context.Context, string, *authenticationv1.TokenReview) error {
 	return func(ctx context.Context, _ string, obj *authenticationv1.TokenReview) error {
@@ -36,8 +36,8 @@ func tokenReview(tokens authn.TokenAuthenticator) func(context.Context, string, 
 	}
 }
 
-// selfReview says who asks, and when it was said; there is no more to such an
-// answer, whatever came with the question.
+// selfReview returns the user and the time of the answer, and nothing of what
+// came with the question.
 func selfReview(clock clock.PassiveClock) func(context.Context, string, *authenticationv1.SelfSubjectReview) error {
 	return func(ctx context.Context, _ string, obj *authenticationv1.SelfSubjectReview) error {
 		obj.ObjectMeta = metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: clock.Now()}.Rfc3339Copy()}

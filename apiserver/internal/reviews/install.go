@@ -22,9 +22,9 @@ import (
 // Versions are those of the reviews.
 var Versions = []schema.GroupVersion{authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion}
 
-// Options are whom reviews ask.
+// Options are the authenticators and authorizers that reviews use.
 type Options struct {
-	Tokens     authn.TokenAuthenticator // nil where no kind of token is accepted
+	Tokens     authn.TokenAuthenticator // nil if no kind of token is accepted
 	Authorizer authz.Authorizer
 	Rules      Rules
 	Clock      clock.PassiveClock

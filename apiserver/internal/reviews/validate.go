@@ -13,7 +13,7 @@ import (
 
 var specPath = field.NewPath("spec")
 
-// invalid refuses a review of access. Upstream names no kind.
+// invalid refuses an access review. Upstream names no kind.
 func invalid(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func validateAttributes(resource *authorizationv1.ResourceAttributes, path *auth
 	return errs
 }
 
-// validateSelector: a selector is written in one of two ways.
+// validateSelector checks that a selector is given in only one of the two ways.
 func validateSelector[R any](raw string, requirements []R, at *field.Path, validate func(R, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -77,8 +77,8 @@ func validateLocal(obj *authorizationv1.LocalSubjectAccessReview) field.ErrorLis
 	return errs
 }
 
-// validateMetadata: a question has no name. A namespace does no harm, and what only an
-// object has that was made is not heard.
+// validateMetadata checks that a review has no name. A namespace is harmless, and
+// metadata that only a stored object has is ignored.
 func validateMetadata(m metav1.ObjectMeta) field.ErrorList {
 	m.Namespace, m.ManagedFields = "", nil
 	m.UID, m.SelfLink, m.CreationTimestamp, m.DeletionTimestamp, m.DeletionGracePeriodSeconds = "", "", metav1.Time{}, nil, nil
