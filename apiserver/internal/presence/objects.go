@@ -24,7 +24,7 @@ func meta(label, value string) metav1.ObjectMeta {
 
 //nolint:staticcheck // old clients still use Endpoints
 func (k *Keeper) endpointsOf(alive []netip.AddrPort) *corev1.Endpoints {
-	// The slice is written here too, so that no controller is to make one of this.
+	// The slice is written here, too, so no controller should mirror this object.
 	e := &corev1.Endpoints{ObjectMeta: meta(discoveryv1.LabelSkipMirror, "true")}
 	if len(alive) == 0 {
 		return e
@@ -54,8 +54,8 @@ func (k *Keeper) sliceOf(alive []netip.AddrPort) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// write stores want, or makes the stored one like it. Nothing is written that
-// is there already.
+// write stores want, or changes the stored object to it. It writes nothing if
+// they are equal.
 func write[T core.Object](ctx context.Context, store *registry.Store[T], want T, assign func(has, want T)) error {
 	has, err := store.GetTyped(ctx, want.GetNamespace(), want.GetName(), "0")
 	if apierrors.IsNotFound(err) {

@@ -28,7 +28,7 @@ const (
 	identity      = "kctl-apiserver"
 
 	renewEvery = 5 * time.Second
-	// lost is how long a lease may stay as it is before its holder counts as gone.
+	// lost is how long a lease may stay unchanged before its holder counts as gone.
 	lost = 15 * time.Second
 )
 
@@ -39,14 +39,14 @@ type Stores struct {
 	Slices    *registry.Store[*discoveryv1.EndpointSlice]
 }
 
-// Keeper shows one API server to others.
+// Keeper publishes one API server to the cluster.
 type Keeper struct {
 	stores  Stores
 	address netip.AddrPort
 	clock   clock.WithTicker
 	logger  *zap.Logger
-	// seen is what each lease was when it last changed, by this server's own clock:
-	// those of other machines may differ.
+	// seen is when each lease last changed, by this server's own clock: those of
+	// other machines may differ.
 	seen map[string]sighting
 }
 
@@ -60,8 +60,8 @@ func New(stores Stores, address netip.AddrPort, clock clock.WithTicker, logger *
 	return &Keeper{stores: stores, address: address, clock: clock, logger: logger, seen: map[string]sighting{}}
 }
 
-// Run keeps the server among the endpoints until ctx ends, and then takes it
-// away: who connects from then on is to find another.
+// Run keeps the server among the endpoints until ctx ends, and then removes it,
+// so that new connections go to another one.
 func (k *Keeper) Run(ctx context.Context) error {
 	ticker := k.clock.NewTicker(renewEvery)
 	defer ticker.Stop()
@@ -77,7 +77,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// leave gives the lease up. The storage may be gone by now; the lease ends by itself then.
+// leave gives up the lease. If the storage is already gone, the lease expires by itself.
 func (k *Keeper) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewEvery)
 	defer cancel()
@@ -122,7 +122,7 @@ func (k *Keeper) renew(ctx context.Context) error {
 	return nil
 }
 
-// publish writes who is alive.
+// publish writes the addresses of live servers.
 func (k *Keeper) publish(ctx context.Context) error {
 	alive, err := k.alive(ctx)
 	if err != nil {
@@ -141,9 +141,9 @@ func (k *Keeper) publish(ctx context.Context) error {
 	return nil
 }
 
-// alive are the addresses of all servers whose leases still change, and takes
-// away the leases of the others. A service has one port, so that servers on
-// another one than the first has are left out.
+// alive returns the addresses of all servers whose leases still change, and
+// removes the leases of the others. A service has one port, so servers on
+// another port than the first one's are left out.
 func (k *Keeper) alive(ctx context.Context) ([]netip.AddrPort, error) {
 	leases, _, err := k.stores.Leases.ListTyped(ctx, core.NamespaceSystem, registry.ListOptions{
 		Labels: labels.SelectorFromSet(labels.Set{identityLabel: identity}),
@@ -167,7 +167,7 @@ func (k *Keeper) alive(ctx context.Context) ([]netip.AddrPort, error) {
 			alive = append(alive, held)
 			continue
 		}
-		// By this version: one that is renewed at this moment stays.
+		// Only this version: a lease that is being renewed stays.
 		only := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &last.version}}
 		if err := k.stores.Leases.DeleteTyped(ctx, core.NamespaceSystem, lease.Name, only); err != nil {
 			seen[lease.Name] = last
