@@ -1,10 +1,9 @@
-// Package serviceranges says what the ranges of services' addresses have to
-// give: which addresses there are in the CIDRs of ServiceCIDRs (KEP-1880), and
-// in which order they are tried (KEP-3070).
+// Package serviceranges knows which addresses of ServiceCIDRs services may have
+// (KEP-1880), and in which order they are tried (KEP-3070).
 //
-// The store of services, which gives addresses, and the house-keeping loops
-// that look after ranges and addresses call it. It keeps nothing: what there is
-// to give is in ServiceCIDRs, what is given in IPAddresses.
+// The store of services, which assigns addresses, and the housekeeping loops
+// for ranges and addresses call it. It has no state: ServiceCIDRs say what can
+// be assigned, IPAddresses what is.
 package serviceranges
 
 import (
@@ -18,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Of are the CIDRs of a ServiceCIDR; what can't be read is left out.
+// Of are the CIDRs of a ServiceCIDR; unreadable ones are left out.
 func Of(c *networkingv1.ServiceCIDR) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range c.Spec.CIDRs {
@@ -29,8 +28,8 @@ func Of(c *networkingv1.ServiceCIDR) []netip.Prefix {
 	return out
 }
 
-// Ready says whether new addresses may be given of a ServiceCIDR. One of which
-// nobody has said anything is ready: the loop that would may run nowhere.
+// Ready reports whether new addresses may be assigned from a ServiceCIDR. One
+// without the condition is ready: the loop that sets it may not be running.
 func Ready(c *networkingv1.ServiceCIDR) bool {
 	if c.DeletionTimestamp != nil {
 		return false
@@ -39,12 +38,12 @@ func Ready(c *networkingv1.ServiceCIDR) bool {
 	return ready == nil || ready.Status == metav1.ConditionTrue
 }
 
-// widest is how many bits of an address may differ in a range that addresses
-// are given of: wider ones of IPv6 are not used, as upstream has it.
+// widest is the number of bits by which addresses in a range may differ: wider
+// IPv6 ranges are not used entirely, as in upstream.
 const widest = 64
 
-// Gives says whether a service may have this address of the range: it is
-// neither the network's own nor, of IPv4, the one for broadcasts.
+// Gives reports whether a service may have this address of the range: it is
+// neither the network's address nor, for IPv4, the broadcast address.
 func Gives(r netip.Prefix, addr netip.Addr) bool {
 	if !r.Contains(addr) || r.Addr().BitLen()-r.Bits() > widest {
 		return false
@@ -53,12 +52,13 @@ func Gives(r netip.Prefix, addr netip.Addr) bool {
 	return n >= 1 && n <= Size(r)
 }
 
-// First is the first address that the range gives.
+// First is the first address that can be assigned.
 func First(r netip.Prefix) netip.Addr { return at(r, 1) }
 
-// Addresses are all addresses that the range gives, in the order in which they
-// are tried for a service that doesn't say which it wants: those that are not
-// kept for services that do, from anywhere among them, and only then these.
+// Addresses yields all addresses that can be assigned, in the order in which
+// they are tried for a service that requests none in particular: first those
+// not reserved for services that do, starting anywhere among them, and then the
+// reserved ones.
 func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		all, kept := Size(r), kept(r)
@@ -68,7 +68,7 @@ func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 			}
 			for i, start := uint64(0), rand.Uint64N(band.count); i < band.count; i++ {
 				step := start + i
-				if step >= band.count || step < start { // it goes round
+				if step >= band.count || step < start { // it wraps around
 					step -= band.count
 				}
 				if !yield(at(r, band.behind+1+step)) {
@@ -79,21 +79,21 @@ func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 	}
 }
 
-// Size is how many addresses a range gives.
+// Size is the number of addresses that can be assigned.
 func Size(r netip.Prefix) uint64 {
 	bits := r.Addr().BitLen() - r.Bits()
 	if bits > widest {
 		return 0
 	}
-	last := ^uint64(0) >> (widest - bits) // 0 where bits is 0
+	last := ^uint64(0) >> (widest - bits) // 0 if bits is 0
 	if r.Addr().Is4() && last > 0 {
 		last--
 	}
 	return last
 }
 
-// kept is how many addresses at the beginning of a range are given last, so that
-// services that name theirs find it free.
+// kept is how many addresses at the beginning of a range are assigned last, so
+// that services that request one find it free.
 func kept(r netip.Prefix) uint64 {
 	const least, most, part = 16, 256, 16
 	bits := r.Addr().BitLen() - r.Bits()
@@ -103,7 +103,7 @@ func kept(r netip.Prefix) uint64 {
 	return min(max(uint64(1)<<min(bits, 16)/part, least), most)
 }
 
-// at is the nth address of a range, counted from the network's own.
+// at is the nth address of a range, counted from the network address.
 func at(r netip.Prefix, n uint64) netip.Addr {
 	raw := r.Masked().Addr().As16()
 	low := binary.BigEndian.Uint64(raw[8:])
@@ -115,7 +115,7 @@ func at(r netip.Prefix, n uint64) netip.Addr {
 	return addr
 }
 
-// offset is which address of the range addr is.
+// offset is the index of addr in the range.
 func offset(r netip.Prefix, addr netip.Addr) uint64 {
 	raw, from := addr.As16(), r.Masked().Addr().As16()
 	return binary.BigEndian.Uint64(raw[8:]) - binary.BigEndian.Uint64(from[8:])
