@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// backdate lets machines whose clocks are behind accept a new certificate.
+	// backdate lets machines whose clocks are slow accept a new certificate.
 	backdate = 5 * time.Minute
-	// short certificates are worth their whole time from now on; of longer
-	// ones backdate is a part.
+	// short certificates are valid for their whole time from now on; the time of
+	// longer ones includes backdate.
 	short = 8 * time.Hour
-	// shortest is the least that clients may ask for.
+	// shortest is the shortest time that clients may request.
 	shortest = 10 * time.Minute
 )
 
-// Authority signs certificates with the key in its files, as they are at that
-// moment.
+// Authority signs certificates with the key in its files, which it reads each
+// time.
 type Authority struct {
 	CertFile, KeyFile string
-	// Longest is how long a certificate lasts at most, and without a wish.
+	// Longest is the maximum and the default validity of a certificate.
 	Longest time.Duration
 }
 
@@ -46,13 +46,14 @@ func (a *Authority) load() (*x509.Certificate, crypto.Signer, error) {
 	return pair.Leaf, signer, nil
 }
 
-// Validate tells whether the files can be used, so that bad ones show at start.
+// Validate returns an error if the files can't be used, so that bad ones are found at the
+// start.
 func (a *Authority) Validate() error {
 	_, _, err := a.load()
 	return err
 }
 
-// Sign makes the certificate that a request asks for, as PEM.
+// Sign makes the requested certificate, as PEM.
 func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec, now time.Time) ([]byte, error) {
 	authority, key, err := a.load()
 	if err != nil {
@@ -85,7 +86,7 @@ func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.C
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// period grants a wish that is neither too short nor too long.
+// period limits the requested validity to what is allowed.
 func (a *Authority) period(seconds *int32, now time.Time) (from, until time.Time) {
 	lasts := a.Longest
 	if seconds != nil {

@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// LegacyUnknown signs what older clients ask for without naming a signer. The
-// API no longer takes such requests; old ones may be stored.
+// LegacyUnknown signs requests of older clients, which name no signer. The API
+// no longer accepts them, but old ones may be stored.
 const LegacyUnknown = "kubernetes.io/legacy-unknown"
 
 // rules are what each signer permits.
@@ -24,10 +24,10 @@ var rules = map[string]func(parsed *x509.CertificateRequest, usages []certificat
 	LegacyUnknown:                                       func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
 }
 
-// Knows tells whether the signer is one of Kubernetes' own.
+// Knows reports whether the signer is one of Kubernetes' own.
 func Knows(signer string) bool { return rules[signer] != nil }
 
-// Check says why a signer does not permit a request; nil where it does.
+// Check returns why a signer does not permit a request; nil if it does.
 func Check(signer string, parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	rule := rules[signer]
 	if rule == nil {
@@ -52,8 +52,8 @@ func client(_ *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error 
 	return within(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth)
 }
 
-// KubeletClient says why a request is not one for a kubelet's client
-// certificate; nil where it is.
+// KubeletClient returns why a request is not for a kubelet's client
+// certificate; nil if it is.
 func KubeletClient(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	if err := ofNode(parsed); err != nil {
 		return err
@@ -88,8 +88,8 @@ func ofNode(parsed *x509.CertificateRequest) error {
 	return nil
 }
 
-// kubeletUsages: what it is for, a digital signature, and, as RSA needs, key
-// encipherment.
+// kubeletUsages checks the usages: the purpose, digital signature and, as RSA
+// needs, key encipherment.
 func kubeletUsages(usages []certificatesv1.KeyUsage, purpose certificatesv1.KeyUsage) error {
 	for _, usage := range []certificatesv1.KeyUsage{purpose, certificatesv1.UsageDigitalSignature} {
 		if !slices.Contains(usages, usage) {
