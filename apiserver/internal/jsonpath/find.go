@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// maxFound bounds how many values are followed at one time.
+// maxFound bounds how many values are followed at once.
 const maxFound = 10_000
 
-// Find returns the values that the path leads to, in the order in which they
-// stand; members of objects in the order of their names.
+// Find returns the values at the path, in their order in the document; members
+// of objects are ordered by name.
 func (p *Path) Find(value any) []any {
 	found := []any{value}
 	for _, one := range p.steps {
@@ -86,7 +86,7 @@ func (s indexes) from(value any, found []any) []any {
 	return found
 }
 
-// slice is start, end and step, each of which may be left out.
+// slice is start, end and step, each of which may be omitted.
 type slice [3]*int
 
 func (s slice) from(value any, found []any) []any {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Path is a compiled path. It may be used by any number of goroutines.
+// Path is a compiled path. It is safe for concurrent use.
 type Path struct{ steps []step }
 
 // step is one step from values to values below them.
@@ -14,10 +14,10 @@ type step interface {
 	from(value any, found []any) []any
 }
 
-// maxSteps bounds the work that one path can ask for.
+// maxSteps bounds the work of one path.
 const maxSteps = 64
 
-// Compile reads a path that begins with a dot or a bracket: ".spec.replicas".
+// Compile compiles a path that begins with a dot or a bracket: ".spec.replicas".
 func Compile(text string) (*Path, error) {
 	p := &parser{text: text}
 	steps, err := p.steps()
@@ -69,8 +69,8 @@ func (p *parser) steps() ([]step, error) {
 	return out, nil
 }
 
-// name reads a plain name up to the next step. A backslash takes away the
-// meaning of what follows it.
+// name reads a plain name up to the next step. A backslash escapes the next
+// character.
 func (p *parser) name() (step, error) {
 	var name strings.Builder
 	for p.at < len(p.text) {
@@ -95,7 +95,7 @@ func (p *parser) name() (step, error) {
 	return names{name.String()}, nil
 }
 
-// bracket reads what stands in brackets.
+// bracket reads the content of brackets.
 func (p *parser) bracket() (step, error) {
 	end := closing(p.rest())
 	if end < 0 {
@@ -205,8 +205,8 @@ func parseRange(text string) (step, error) {
 // operators, longer ones first.
 var operators = []string{"==", "!=", "<=", ">=", "<", ">"}
 
-// parseFilter reads "@.type=="Ready"", or "@.type" alone, which asks whether it
-// is there.
+// parseFilter reads "@.type=="Ready"", or "@.type" alone, which tests whether
+// it exists.
 func parseFilter(text string) (step, error) {
 	left, operator, right := text, "", ""
 	quote := byte(0)
