@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxBytes bounds a file.
+// maxBytes bounds the size of a file.
 const maxBytes = 1 << 20
 
 // apiGroup is that of the kinds.
@@ -36,9 +36,8 @@ func Read(path string) ([]byte, error) {
 	return content, nil
 }
 
-// Decode reads an object of the kind, in one of the versions of apiGroup, into
-// into. A field that nobody knows, or that is there twice, is an error that
-// names it.
+// Decode decodes an object of the kind, in one of the versions of apiGroup,
+// into into. An unknown or duplicate field is an error that names it.
 func Decode(content []byte, kind string, versions []string, into any) error {
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {

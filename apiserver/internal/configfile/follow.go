@@ -10,14 +10,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lookEvery is how often a file is looked at for a change.
+// lookEvery is how often a file is checked for a change.
 const lookEvery = 10 * time.Second
 
-// Follower has changes of a file taken up. A change that is not good is told in
-// the log, once, and what was there before stays in force.
+// Follower applies changes of a file. An invalid change is logged once, and the
+// earlier content stays in force.
 type Follower struct {
 	Path    string
-	Content []byte // what is in force now
+	Content []byte // the content in force
 	Apply   func(content []byte) error
 	Clock   clock.WithTicker
 	Logger  *zap.Logger
@@ -30,7 +30,7 @@ type Metrics struct {
 	last    *prometheus.GaugeVec
 }
 
-// NewMetrics are upstream's of the file that is about something
+// NewMetrics returns upstream's metrics for the file about a subject
 // ("authorization", say).
 func NewMetrics(about string, registry prometheus.Registerer) *Metrics {
 	prefix := "apiserver_" + about + "_config_controller_automatic_reload"
@@ -61,8 +61,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// look takes up a change. failed is what was wrong the last time, and what is
-// wrong now is returned.
+// look applies a change. failed is the last error; it returns the present one.
 func (f *Follower) look(failed string) string {
 	content, err := Read(f.Path)
 	if err == nil && bytes.Equal(content, f.Content) {
