@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Clause is one of the forms that a client names.
+// Clause is one media range of the header.
 type Clause struct {
 	Media  string            // "application/json", "*/*"
 	Params map[string]string // as=Table and the like
 	weight float64
 }
 
-// Clauses are the forms that r names, those that it likes best first, and of
-// equals the most particular. What is no media type is passed over. A weight that
-// is none counts as one, and what is weighed nothing comes last, as upstream has it.
+// Clauses are the media ranges that r names, by preference, and among equals the
+// most specific first. Invalid ones are skipped. An invalid weight counts as 1, and
+// a weight of 0 comes last, as in upstream.
 func Clauses(r *http.Request) []Clause {
 	var out []Clause
 	for text := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
@@ -47,7 +47,7 @@ func Clauses(r *http.Request) []Clause {
 	return out
 }
 
-// vagueness is 0 for one media type, and more where several are meant.
+// vagueness is 0 for one media type, and more for ranges.
 func (c Clause) vagueness() int {
 	switch {
 	case c.Media == "*/*":
@@ -58,8 +58,8 @@ func (c Clause) vagueness() int {
 	return 0
 }
 
-// Form is which of the forms that objects have here c means, as one of
-// runtime.ContentType…; false where it is another.
+// Form is the supported form that c means, as one of runtime.ContentType…;
+// false if there is none.
 func (c Clause) Form() (string, bool) {
 	switch c.Media {
 	case "*/*", "application/*":
@@ -70,12 +70,12 @@ func (c Clause) Form() (string, bool) {
 	return "", false
 }
 
-// Forms are all that objects have.
+// Forms are all forms of objects.
 var Forms = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
-// Only refuses r where it names none of the forms offered, each as it stands: a
-// whole group of them ("application/*") is none, as upstream has it for documents
-// that its router serves.
+// Only refuses r if it names none of the offered forms explicitly: a range
+// ("application/*") does not count, as in upstream for documents that its router
+// serves.
 func Only(r *http.Request, offered ...string) error {
 	if strings.Join(r.Header.Values("Accept"), "") == "" {
 		return nil
@@ -89,12 +89,12 @@ func Only(r *http.Request, offered ...string) error {
 	return refusal
 }
 
-// None is the answer to who accepts nothing of what there is.
+// None is the answer to a client that accepts none of the forms.
 func None(offered ...string) error {
 	return Refusal("only the following media types are accepted: " + strings.Join(offered, ", "))
 }
 
-// Refusal is a 406 that says why.
+// Refusal is a 406 with a reason.
 func Refusal(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,

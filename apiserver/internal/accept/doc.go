@@ -1,6 +1,5 @@
-// Package accept reads what a client accepts of the forms that an answer can have
-// (RFC 9110, "Accept"), as kube-apiserver reads it.
+// Package accept parses the Accept header (RFC 9110) as kube-apiserver does.
 //
-// The rooms that answer clients call it. It knows the header, and nothing of what
-// is answered.
+// The packages that answer clients call it. It knows the header, and nothing of
+// the answers.
 package accept

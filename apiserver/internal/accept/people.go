@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ByPeople tells whether the answer to r is for people to read, and so to be laid out:
-// c, the form that it is in, or ?pretty says so, and without these tools that people look
-// at answers with are known by their names, as upstream knows them.
+// ByPeople reports whether the answer to r is for people to read, and so to be indented:
+// c, its form, or ?pretty says so; otherwise it goes by the user agents of tools such as
+// curl and browsers, as in upstream.
 func ByPeople(r *http.Request, c Clause) bool {
 	if c.Params["pretty"] == "1" {
 		return true
