@@ -1,10 +1,9 @@
-// Package podranges cuts the cluster's range of pod addresses into one range
-// for each node (Kubernetes docs, "kube-controller-manager",
-// --allocate-node-cidrs, --cluster-cidr, --node-cidr-mask-size).
+// Package podranges divides the cluster's range of pod addresses into one range
+// per node (Kubernetes docs, "kube-controller-manager", --allocate-node-cidrs,
+// --cluster-cidr, --node-cidr-mask-size).
 //
-// The server's flags and the house-keeping loop that gives nodes their ranges
-// call it. It remembers nothing of who has which range, except where it would
-// look first.
+// The server's flags and the housekeeping loop that assigns nodes' ranges call
+// it. It does not remember which node has which range, only where to look next.
 package podranges
 
 import (
@@ -15,18 +14,18 @@ import (
 	"slices"
 )
 
-// mostBits bounds how many ranges a cluster's is cut into: 65536.
+// mostBits bounds the number of ranges per cluster: 65536.
 const mostBits = 16
 
 // Range is a cluster's range of one address family.
 type Range struct {
 	cluster netip.Prefix
-	bits    int // length of a node's prefix
-	next    int // where Free begins to look
+	bits    int // the length of a node's prefix
+	next    int // where Free starts to search
 }
 
-// New returns the cluster's range, to be cut into ranges with prefixes of the
-// given length.
+// New returns the cluster's range, to be divided into ranges with prefixes of
+// the given length.
 func New(cluster netip.Prefix, bits int) (*Range, error) {
 	switch {
 	case cluster != cluster.Masked():
@@ -39,18 +38,18 @@ func New(cluster netip.Prefix, bits int) (*Range, error) {
 	return &Range{cluster: cluster, bits: bits}, nil
 }
 
-// Is4 says whether it is of the IPv4 family.
+// Is4 reports whether it is an IPv4 range.
 func (r *Range) Is4() bool { return r.cluster.Addr().Is4() }
 
 // String is the cluster's range.
 func (r *Range) String() string { return r.cluster.String() }
 
-// ErrFull is returned where no range is left.
+// ErrFull is returned if no range is left.
 var ErrFull = errors.New("all ranges are given to nodes")
 
-// Free returns a range that overlaps none of those taken. It goes round, so that
-// what was given back rests for as long as it can: others may not know yet that
-// its pods are gone.
+// Free returns a range that overlaps none of those taken. It searches
+// round-robin, so that returned ranges are reused as late as possible: others
+// may not know yet that their pods are gone.
 func (r *Range) Free(taken []netip.Prefix) (netip.Prefix, error) {
 	count := 1 << (r.bits - r.cluster.Bits())
 	used := make([]bool, count)
@@ -79,7 +78,7 @@ func (r *Range) Free(taken []netip.Prefix) (netip.Prefix, error) {
 	return netip.Prefix{}, ErrFull
 }
 
-// index tells in which of the ranges an address of the cluster's is.
+// index is the number of the range that contains an address.
 func (r *Range) index(addr netip.Addr) int {
 	n := number(addr)
 	n.Sub(n, number(r.cluster.Addr()))
@@ -98,7 +97,7 @@ func (r *Range) at(index int) netip.Prefix {
 
 func number(addr netip.Addr) *big.Int { return new(big.Int).SetBytes(addr.AsSlice()) }
 
-// Parse reads ranges as nodes have them; what is no range is left out.
+// Parse reads nodes' ranges; invalid ones are left out.
 func Parse(cidrs []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, cidr := range cidrs {
