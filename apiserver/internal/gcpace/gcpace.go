@@ -1,8 +1,8 @@
 // Package gcpace sets how often Go's garbage collector runs in a server that
-// holds little and has much to do at times.
+// holds little memory and is very busy at times.
 //
-// The process has one collector, so that the package keeps state of its own; the
-// program's main loop starts it. Users' GOGC and GOMEMLIMIT go before it.
+// There is one collector per process, so the package has global state; the
+// program's main loop starts it. Users' GOGC and GOMEMLIMIT take precedence.
 package gcpace
 
 import (
@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// The collector of garbage runs when the heap has grown by what lives in it. A
-// server that holds little would collect many times a second when it has much
-// to do; so as long as it does, the heap may grow by busyRoom first. When it
-// has little to do, memory is worth more than time: the heap doubles at most, and
-// grows by no more than restRoom where much lives, since most of that are encoded
-// objects, which the collector need not look into. What a busy time has left
-// behind is given back when it has been over for a while.
+// By default, the garbage collector runs when the heap has doubled. A server with
+// little live memory would collect many times a second when it is busy, so while
+// it is, the heap may grow by busyRoom first. When it is idle, memory is worth
+// more than time: the heap at most doubles, and grows by no more than restRoom if
+// much is live, since most of that are encoded objects, which the collector need
+// not scan. What a busy time has left behind is returned to the system some time
+// after it.
 const (
 	busyRoom     = 64 << 20
 	restRoom     = 32 << 20
-	busyShare    = 5                // a busy server that holds much has less room, by this part of it
-	busyInterval = time.Second      // collections closer to each other than that are of a busy server
+	busyShare    = 5                // a busy server's room shrinks by this part of what is live
+	busyInterval = time.Second      // collections closer to each other than this mean a busy server
 	quietAfter   = 10 * time.Second // without a collection, the busy time is over
 	restPercent  = 100              // Go's own
-	largePercent = 25               // of what lives, the heap may grow by at least
+	largePercent = 25               // the heap may grow by at least this part of what is live
 	mostPercent  = 1000
 )
 
@@ -55,20 +55,20 @@ var process = sync.OnceValue(func() *collector {
 	return c
 })
 
-// Started gives back what a server's start took, once in a process.
+// Started returns the memory that a server's start took, once in a process.
 var Started = sync.OnceFunc(func() {
 	c := process()
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
-	c.last = time.Time{} // what comes is rest
+	c.last = time.Time{} // what follows is idle time
 	c.mu.Unlock()
 	debug.FreeOSMemory()
 })
 
-// arm has adapt called after the next collection: it is told of an object that
-// nobody holds.
+// arm makes the runtime call adapt after the next collection, as the cleanup of
+// an unreachable object.
 func (c *collector) arm() {
 	sentinel := &struct{ next *collector }{c}
 	runtime.AddCleanup(sentinel, (*collector).adapt, c)
@@ -93,7 +93,7 @@ func (c *collector) adapt() {
 	c.arm()
 }
 
-// pace is by how much the heap may grow, in percent of what lives in it.
+// pace is by how much the heap may grow, in percent of what is live.
 func pace(busy bool, live uint64) int {
 	room, most := restRoom, restPercent
 	if busy {
