@@ -1,8 +1,7 @@
-// Package trace keeps the stamps of pods' relays: what `kctl trace` asks for.
+// Package trace keeps the stamps of pods' relays, which `kctl trace` shows.
 //
 // The relay filter and the server's own watch of pods write, one endpoint
-// reads. Everything is in memory and bounded: it is there to be looked at, and
-// nothing depends on it.
+// reads. Everything is in memory and bounded, and nothing depends on it.
 package trace
 
 import (
@@ -13,17 +12,17 @@ import (
 	"kctl/proto/relay"
 )
 
-// Capacity is of how many pods a server remembers the relay.
+// Capacity is the number of pods whose relay a server remembers.
 const Capacity = 4096
 
 type key struct{ namespace, name string }
 
-// Ring keeps the traces of the last pods. When it is full, the pod that came
-// first is forgotten first. It is safe for concurrent use.
+// Ring keeps the traces of the last pods. When it is full, the oldest is
+// forgotten first. It is safe for concurrent use.
 type Ring struct {
 	mu     sync.Mutex
 	traces map[key]*relay.Trace
-	order  []key // a ring: next is where the oldest stands once it is full
+	order  []key // a ring: next is the position of the oldest once it is full
 	next   int
 	size   int
 }
@@ -33,9 +32,9 @@ func NewRing(size int) *Ring {
 	return &Ring{traces: map[key]*relay.Trace{}, size: size}
 }
 
-// Add adds stamps to a pod's trace. Of each hop the first stamp is kept. A uid
-// other than the one known is another pod of that name, which starts anew; an
-// empty uid is whatever pod has the name.
+// Add adds stamps to a pod's trace. The first stamp of each hop is kept.
+// Another uid than the known one means a new pod of that name, whose trace
+// starts afresh; an empty uid means whichever pod has the name.
 func (r *Ring) Add(namespace, name, uid string, stamps ...relay.Stamp) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +72,7 @@ func (r *Ring) entry(namespace, name string) *relay.Trace {
 	return t
 }
 
-// Trace returns what is known of a pod's relay, in the order of time.
+// Trace returns what is known of a pod's relay, ordered by time.
 func (r *Ring) Trace(namespace, name string) (relay.Trace, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
