@@ -7,11 +7,12 @@ import (
 	"github.com/go-json-experiment/json/v1"
 )
 
-// asStandard has the quicker encoder write what encoding/json writes, to the
-// byte: clients and etcd see no other form of an object than upstream's.
+// asStandard makes the faster encoder write exactly what encoding/json writes:
+// clients and etcd see objects in upstream's form only.
 var asStandard = json.DefaultOptionsV1()
 
-// Encode returns obj in JSON, as encoding/json does in nearly twice the time.
+// Encode returns obj in JSON, the same as encoding/json in little more than half the
+// time.
 func Encode(obj any) ([]byte, error) { return fast.Marshal(obj, asStandard) }
 
 // Write is Encode into a buffer.

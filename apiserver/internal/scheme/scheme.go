@@ -30,7 +30,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// Scheme holds the types, one line a group and version.
+// Scheme holds the types, one line per group and version.
 var Scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
