@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Of is the Status of an error; errors that have none are the server's.
+// Of is the Status of an error; one without a Status is an internal error.
 func Of(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	var status metav1.Status
