@@ -1,5 +1,5 @@
-// Package sni chooses the certificate that a client is shown by the name that it
+// Package sni chooses the certificate for a client by the server name that it
 // asks for (kube-apiserver's --tls-sni-cert-key).
 //
-// The server calls it for its port; it listens nowhere itself.
+// The server calls it for its port; it does not listen itself.
 package sni

@@ -15,9 +15,9 @@ import (
 // Choose is tls.Config.GetCertificate.
 type Choose = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// ByName chooses certificates by the name that clients ask for: one that is
-// named before one that a wildcard covers, what the flags name before what
-// certificates do, and the ordinary one where nothing fits.
+// ByName chooses certificates by the requested name: an exact match before a
+// wildcard, names in flags before those in certificates, and the default
+// certificate if nothing matches.
 func ByName(named []config.SNICertificate, ordinary Choose, clock clock.PassiveClock) (Choose, error) {
 	explicit, found := map[string]Choose{}, map[string]Choose{}
 	for _, n := range named {
