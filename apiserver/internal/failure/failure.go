@@ -15,8 +15,8 @@ import (
 	"kctl/apiserver/internal/status"
 )
 
-// Write answers r with the Status of an error, in the form that r likes best; in
-// JSON where it accepts none that there is: it is to read why.
+// Write answers r with the Status of an error, in the form that r prefers, or in
+// JSON if it accepts none of the forms, so that it can read why.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
 	told := status.Of(err)
 	media, clause := formFor(r)
