@@ -1,8 +1,8 @@
-// Package jsonpatch changes objects by JSON patches (RFC 6902) that users, webhooks
-// and policies make, within bounds of work and memory, and without panics.
+// Package jsonpatch applies JSON patches (RFC 6902) of users, webhooks and
+// policies, within bounds of work and memory, and without panics.
 //
-// Whoever has such a patch calls it; what a refusal means is for them to say. Other
-// kinds of patches are package handlers' own.
+// Its callers decide what a refusal means. Package handlers applies the other kinds
+// of patches.
 package jsonpatch
 
 import (
@@ -11,17 +11,17 @@ import (
 	library "gopkg.in/evanphx/json-patch.v4"
 )
 
-// MaxOperations bounds the work of one patch; upstream's. Whoever makes a patch is to be
-// told what is too many, so Apply does not count.
+// MaxOperations bounds the work of one patch; upstream's. Callers check it and word the
+// refusal, so Apply does not count.
 const MaxOperations = 10000
 
-// A patch that copies what it copied doubles with each operation; this is how
-// many bytes all copies of one patch may have, upstream's. The library keeps
-// its bound in a variable of its own.
+// A patch that copies its own copies doubles with each operation; this bounds
+// the bytes of all copies of one patch; upstream's. The library keeps the bound
+// in a package variable.
 func init() { library.AccumulatedCopySizeLimit = 3 << 20 }
 
-// Apply makes an error of the library's panics: it has some where an
-// operation on the whole object (path "") has no value.
+// Apply turns the library's panics into errors: there are some if an operation
+// on the whole object (path "") has no value.
 func Apply(patch library.Patch, before []byte) (after []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
