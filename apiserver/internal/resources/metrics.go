@@ -10,7 +10,7 @@ import (
 
 var (
 	objects = prometheus.NewDesc("apiserver_resource_objects", "Number of stored objects.", []string{"group", "resource"}, nil)
-	// The name by which boards from before 1.34 look for it.
+	// The name that dashboards from before 1.34 use.
 	storageObjects = prometheus.NewDesc("apiserver_storage_objects", "Number of stored objects.", []string{"resource"}, nil)
 )
 
@@ -27,8 +27,8 @@ type counted interface {
 	Count(namespace string, most int) int
 }
 
-// Collect implements prometheus.Collector: how many objects there are of each built-in
-// resource; -1, as upstream has it, where that is not known.
+// Collect implements prometheus.Collector: the number of objects of each built-in
+// resource; -1, as in upstream, if it is unknown.
 func (s *Set) Collect(out chan<- prometheus.Metric) {
 	for _, store := range s.runners() {
 		store, ok := store.(counted)

@@ -58,7 +58,7 @@ import (
 	"kctl/proto/core"
 )
 
-// rooms are the folders whose resources the server only serves: one line each.
+// rooms are the folders whose resources the server only serves, one line each.
 // What the server itself reads or writes has a field in Set instead.
 var rooms = []func(o registry.Options) []registry.Served{
 	pod.TemplateResources,
@@ -122,8 +122,8 @@ type Set struct {
 	served  []registry.Served
 }
 
-// New returns the resources over o.Storage. They answer once Run runs. Events
-// go by themselves after eventTTL; services get what they need from ranges.
+// New returns the resources on o.Storage. They answer once Run runs. Events
+// expire after eventTTL; services get addresses and ports from ranges.
 func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set {
 	o = o.WithFeed()
 	s := &Set{options: o}
@@ -173,19 +173,19 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	return s
 }
 
-// Options are what the set's stores are built with: others that are built with
-// them are kept in step with storage by the set too.
+// Options are those of the set's stores: the set also keeps other stores that
+// are built with them in step with storage.
 func (s *Set) Options() registry.Options { return s.options }
 
-// keep makes the store of a resource, one of the set.
+// keep makes a resource's store and adds it to the set.
 func keep[T core.Object](s *Set, strategy registry.Strategy[T]) *registry.Store[T] {
 	store := registry.NewStore(strategy, s.options)
 	s.served = append(s.served, registry.Serve(store)...)
 	return store
 }
 
-// runner is what a Set does with each store. A resource that is only another
-// form of a stored one has nothing to run.
+// runner is a store as the Set runs it. A resource that only shows another's
+// objects has nothing to run.
 type runner interface {
 	Run(ctx context.Context) error
 	Ready() error
@@ -212,7 +212,7 @@ func (s *Set) Run(ctx context.Context) error {
 	return running.Wait()
 }
 
-// Ready tells which stores cannot answer yet; nil once all can that are not held back.
+// Ready returns which stores cannot answer yet; nil once all can that are not held back.
 func (s *Set) Ready() error {
 	var errs []error
 	for _, store := range s.runners() {
@@ -223,11 +223,11 @@ func (s *Set) Ready() error {
 	return errors.Join(errs...)
 }
 
-// HeldBack is where in etcd the resources are, custom ones among them, that are held
-// back, because something stored of them cannot be read: "secrets", "example.com/widgets".
+// HeldBack are the etcd prefixes of the resources, including custom ones, that are held
+// back because one of their objects cannot be read: "secrets", "example.com/widgets".
 func (s *Set) HeldBack() []string { return s.options.Feed.HeldBack() }
 
-// WaitReady waits until every store can answer that is not held back.
+// WaitReady waits until all stores that are not held back can answer.
 func (s *Set) WaitReady(ctx context.Context) error {
 	for _, store := range s.runners() {
 		if err := store.WaitReady(ctx); err != nil && !errors.Is(err, cache.ErrHeldBack) {
@@ -237,14 +237,14 @@ func (s *Set) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Bindings is the place where Bindings can be posted beside pods/binding, and
-// what answers there.
+// Bindings is where Bindings can be posted besides pods/binding, and what
+// answers there.
 func (s *Set) Bindings() (core.Resource, registry.Subresource) {
 	return pod.Bindings, s.binder.Subresource()
 }
 
 // Served lists the resources with their subresources. kubelets is how logs and
-// streams reach nodes; without an issuer there are no tokens to ask for.
+// streams reach nodes; without an issuer, tokens can't be requested.
 func (s *Set) Served(kubelets *kubelet.Client, issuer serviceaccount.Issuer) []registry.Served {
 	streams := pod.NewStreams(s.Pods, s.Nodes, kubelets)
 	proxies := proxy.New(proxy.Sources{

@@ -11,7 +11,7 @@ const (
 	defaultTimeout = 10
 )
 
-// fill sets what is not set.
+// fill sets a default if the field is not set.
 func fill[T any](field **T, value T) {
 	if *field == nil {
 		*field = ptr.To(value)

@@ -1,5 +1,5 @@
-// Package admissionregistration says what is particular about the objects by
+// Package admissionregistration holds what is particular to the objects by
 // which users take part in admission: webhook configurations, admission
-// policies and their bindings. Expressions are compiled here before they are
-// stored, so that whoever writes one is told what is wrong with it.
+// policies and their bindings. Expressions are compiled before they are stored,
+// so that their authors learn what is wrong with them.
 package admissionregistration

@@ -13,11 +13,10 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// maxConditions is how many match conditions there can be; upstream's.
+// maxConditions bounds the number of match conditions; upstream's.
 const maxConditions = 64
 
-// expressions are the texts that are stored already: they may use what new ones
-// may not.
+// expressions are the already stored texts: they may use what new ones may not.
 type expressions map[string]bool
 
 func (e expressions) add(texts ...string) {
@@ -68,7 +67,7 @@ func (e expressions) mutating(spec *admissionregistrationv1.MutatingAdmissionPol
 	}
 }
 
-// compilers are made when the first expression comes.
+// compilers are made for the first expression.
 type compilers struct {
 	options     condition.Options
 	known       expressions
@@ -76,7 +75,7 @@ type compilers struct {
 	failed      error
 }
 
-// of returns the compiler for a text: by whether it is stored already.
+// of returns the compiler for a text, depending on whether it is already stored.
 func (c *compilers) of(text string) *condition.Compiler {
 	if c.known[text] {
 		return c.make(&c.kept, expression.Stored)
@@ -93,7 +92,7 @@ func (c *compilers) make(compiler **condition.Compiler, origin expression.Origin
 	return *compiler
 }
 
-// check compiles a text and says what is wrong with it.
+// check compiles a text and returns its errors.
 func (c *compilers) check(text string, at *field.Path, returns ...*cel.Type) field.ErrorList {
 	compiler := c.of(text)
 	if c.failed != nil {

@@ -41,7 +41,7 @@ func validateMutatingPolicy(p *admissionregistrationv1.MutatingAdmissionPolicy, 
 	return append(errs, supported(&spec.ReinvocationPolicy, reinvocations, at.Child("reinvocationPolicy"))...)
 }
 
-// validateMutable refuses operations that bring no object to change.
+// validateMutable refuses operations without an object to change.
 func validateMutable(rules []admissionregistrationv1.NamedRuleWithOperations, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, rule := range rules {

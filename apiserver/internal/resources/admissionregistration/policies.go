@@ -29,7 +29,7 @@ const (
 var (
 	reasons    = []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge}
 	identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
-	// pathStart is how paths to fields begin: with a name, mostly. Numbers mean nothing.
+	// pathStart is the beginning of a field path, usually a name. Numbers have no meaning.
 	pathStart    = regexp.MustCompile(`^((\.{1,2}[^./]|\[)|[ \pL_][^.,\[\]$@{}]*(\.{1,2}[^./]|\[|$)|[-+]?\d+(\.\d+)?([ \pL_][ \pL\pN_]*)?$)`)
 	errPathStart = errors.New("it begins with no name")
 	// reserved words are not identifiers in CEL.
@@ -82,8 +82,8 @@ func validateParamKind(k *admissionregistrationv1.ParamKind, at *field.Path) fie
 	return errs
 }
 
-// validatePolicyStatus checks what the type checker has found: each warning, and by a
-// path what it is about.
+// validatePolicyStatus checks the type checker's findings: each has a warning, and a
+// path to what it is about.
 func validatePolicyStatus(s *admissionregistrationv1.ValidatingAdmissionPolicyStatus, at *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateConditions(s.Conditions, at.Child("conditions").Upstream())
 	if s.TypeChecking == nil {
@@ -102,7 +102,7 @@ func validatePolicyStatus(s *admissionregistrationv1.ValidatingAdmissionPolicySt
 	return errs
 }
 
-// validateConstraints checks what a policy is about, which it must say.
+// validateConstraints checks a policy's match constraints, which are required.
 func validateConstraints(m *admissionregistrationv1.MatchResources, at *field.Path) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(at, "")}

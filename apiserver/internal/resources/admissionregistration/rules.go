@@ -26,7 +26,7 @@ var (
 	matchPolicies   = []admissionregistrationv1.MatchPolicyType{admissionregistrationv1.Equivalent, admissionregistrationv1.Exact}
 )
 
-// supported checks that a value is one of those there are; nil is not checked.
+// supported checks that a value is a supported one; nil is not checked.
 func supported[T ~string](value *T, among []T, at *field.Path) field.ErrorList {
 	if value == nil || slices.Contains(among, *value) {
 		return nil
@@ -59,7 +59,7 @@ func validateOperations(given []admissionregistrationv1.OperationType, at *field
 	return errs
 }
 
-// alone checks that there are values, and none beside the wildcard.
+// alone checks that there are values, and no others besides a wildcard.
 func alone[T ~string](values []T, what string, at *field.Path) field.ErrorList {
 	switch {
 	case len(values) == 0:
@@ -70,7 +70,7 @@ func alone[T ~string](values []T, what string, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateResources checks that no pattern says again what one before it says.
+// validateResources checks that no pattern repeats an earlier one.
 func validateResources(resources []string, at *field.Path) field.ErrorList {
 	if len(resources) == 0 {
 		return field.ErrorList{field.Required(at, "")}
@@ -86,7 +86,7 @@ func validateResources(resources []string, at *field.Path) field.ErrorList {
 		}
 		resource, subresource, found := strings.Cut(pattern, "/")
 		if !found {
-			single = resource != wildcard // the last one decides, as upstream
+			single = resource != wildcard // the last one decides, as in upstream
 			continue
 		}
 		if allOf[resource] {
@@ -125,7 +125,7 @@ func validateNamedRules(rules []admissionregistrationv1.NamedRuleWithOperations,
 	return errs
 }
 
-// validateMatch checks what a policy or a binding is about.
+// validateMatch checks what a policy or a binding selects.
 func validateMatch(m *admissionregistrationv1.MatchResources, at *field.Path) field.ErrorList {
 	errs := supported(m.MatchPolicy, matchPolicies, at.Child("matchPolicy"))
 	errs = append(errs, selector(m.NamespaceSelector, at.Child("namespaceSelector"))...)

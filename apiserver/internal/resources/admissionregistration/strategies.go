@@ -23,13 +23,13 @@ func resource(name, kind string) core.Resource {
 	return core.Resource{Group: admissionregistrationv1.GroupName, Version: "v1", Name: name, Kind: kind}
 }
 
-// particulars are what one of the six resources has of its own.
+// particulars are what is particular to one of the six resources.
 type particulars[T core.Object] struct {
 	resource core.Resource
 	defaults func(T)
-	// validate gets the object as it was, or nil.
+	// validate gets the old object, or nil.
 	validate func(obj, old T) field.ErrorList
-	// columns and cells stand between the name and the age.
+	// columns and cells are those between the name and the age.
 	columns []metav1.TableColumnDefinition
 	cells   func(T) []any
 }

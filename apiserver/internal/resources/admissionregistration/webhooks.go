@@ -19,7 +19,7 @@ var (
 	longestTimeout = int32(30)
 )
 
-// webhook is what is checked of a webhook of either kind.
+// webhook are the checked fields of a webhook of either kind.
 type webhook struct {
 	admissionregistrationv1.ValidatingWebhook
 	reinvocation *admissionregistrationv1.ReinvocationPolicyType

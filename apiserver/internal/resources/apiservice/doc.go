@@ -1,6 +1,6 @@
-// Package apiservice holds the objects that say which server answers for a
-// group and version of the API: what may stand in one, what of it may change,
-// and how it is printed (Kubernetes API, "APIService v1").
+// Package apiservice holds the objects that say which server serves a group and
+// version of the API: their validation, what of them may change, and how they
+// are printed (Kubernetes API, "APIService v1").
 //
-// Asking those servers is aggregation's business.
+// Package aggregation calls those servers.
 package apiservice

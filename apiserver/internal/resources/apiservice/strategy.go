@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// APIService says who answers for a group and version.
+// APIService says which server serves a group and version.
 type APIService = apiregistrationv1.APIService
 
 // Condition is one of an APIService's.
@@ -29,7 +29,7 @@ var Resource = core.Resource{
 	Group: apiregistrationv1.GroupName, Version: "v1", Name: "apiservices", Kind: "APIService",
 }
 
-// DefaultPort is where services answer that don't say otherwise.
+// DefaultPort is the port of services that name none.
 const DefaultPort = 443
 
 // Strategy is how they are kept.
@@ -73,15 +73,15 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 	}
 }
 
-// Name is what the APIService of a group and version is called.
+// Name is the name of the APIService of a group and version.
 func Name(gv schema.GroupVersion) string { return gv.Version + "." + gv.Group }
 
-// GroupVersion is what an APIService is about.
+// GroupVersion is an APIService's group and version.
 func GroupVersion(s *APIService) schema.GroupVersion {
 	return schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}
 }
 
-// Local is the condition of what the server itself serves.
+// Local is the condition of the server's own APIServices.
 func Local() Condition {
 	return Condition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue,
@@ -89,22 +89,22 @@ func Local() Condition {
 	}
 }
 
-// Is reports whether an APIService has such a condition already.
+// Is reports whether an APIService already has such a condition.
 func Is(s *APIService, c Condition) bool {
 	return slices.ContainsFunc(s.Status.Conditions, func(have Condition) bool {
 		return have.Type == c.Type && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
 	})
 }
 
-// Available reports whether the server behind it is known to answer.
+// Available reports whether its server is known to be available.
 func Available(s *APIService) bool {
 	return slices.ContainsFunc(s.Status.Conditions, func(c Condition) bool {
 		return c.Type == apiregistrationv1.Available && c.Status == apiregistrationv1.ConditionTrue
 	})
 }
 
-// SetCondition puts a condition in place. The time of the last transition is
-// now where the status changes.
+// SetCondition sets a condition. The time of the last transition is now if the
+// status changes.
 func SetCondition(s *APIService, c Condition, now time.Time) {
 	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	for i := range s.Status.Conditions {

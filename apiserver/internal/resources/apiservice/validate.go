@@ -79,14 +79,14 @@ func validateRemote(s *APIService, spec *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("insecureSkipTLSVerify"), true, "may not be true if caBundle is present"))
 	}
 	if scheme.Scheme.IsVersionRegistered(GroupVersion(s)) {
-		// Upstream's server would hand its own API away; the routes of this one
-		// are laid at its start.
+		// Upstream's server would give its own API away; this one's routes are fixed
+		// at its start.
 		errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s is built into this server, and not served by others", GroupVersion(s))))
 	}
 	return errs
 }
 
-// statuses are in upstream's order, in which they are told.
+// statuses are in upstream's order, in which messages list them.
 var statuses = []apiregistrationv1.ConditionStatus{
 	apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown,
 }

@@ -43,7 +43,7 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 	}
 }
 
-// object is what is in data, or nil where that is no object.
+// object is the object in data, or nil if there is none.
 func object(data runtime.RawExtension) map[string]any {
 	var out map[string]any
 	if err := json.Unmarshal(data.Raw, &out); err != nil {

@@ -73,7 +73,7 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
-		setTemplateGeneration(d, 0) // what a writer leaves out is set in the writer's name
+		setTemplateGeneration(d, 0) // a default is owned by the writer that omits the field
 	}
 	s := &d.Spec
 	pod.DefaultTemplate(&s.Template)
@@ -92,7 +92,7 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 }
 
 // templateGeneration counts the changes of the template. Since apps/v1 it is
-// kept in an annotation, which users can only begin.
+// kept in an annotation, which users can set only at creation.
 func templateGeneration(d *appsv1.DaemonSet) int64 {
 	n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
 	if err != nil {
@@ -113,7 +113,7 @@ func validateDaemonSet(s *appsv1.DaemonSetSpec) field.ErrorList {
 	var errs field.ErrorList
 	chosen, err := metav1.LabelSelectorAsSelector(s.Selector)
 	if err != nil {
-		chosen = labels.Everything() // what is wrong with it is said below
+		chosen = labels.Everything() // its errors are reported below
 	}
 	if s.Selector != nil {
 		errs = workload.Selector(s.Selector, "daemonset", at)

@@ -20,7 +20,7 @@ import (
 	"kctl/proto/core"
 )
 
-// templateAt is where the kinds of the group have their template.
+// templateAt is the path of the template in the group's kinds.
 const templateAt = "spec.template"
 
 // Served are the resources of the group apps.
@@ -85,7 +85,7 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
 		Unowned: map[string][]string{"status": {"metadata.labels"}},
-		// Whoever follows the rollout of an annotation needs a number for it.
+		// Following the rollout of an annotation needs a generation for it.
 		Desired: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
 		Columns: cell.Describe(cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas",
 			"Available=availableReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
@@ -152,7 +152,7 @@ func validateDeploymentStatus(s, old *appsv1.DeploymentStatus) field.ErrorList {
 	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
 }
 
-// notMore checks that one number of a status is not larger than another.
+// notMore checks that one number in a status does not exceed another.
 func notMore(n, bound int32, name, of string) field.ErrorList {
 	if n > bound {
 		return field.ErrorList{field.Invalid(statusPath.Child(name), n, "cannot be greater than "+of)}

@@ -1,4 +1,4 @@
-// Package apps says what is particular about the kinds that keep pods running:
+// Package apps holds what is particular to the kinds that keep pods running:
 // deployments, replica sets, stateful sets and daemon sets, and the revisions
-// by which the latter two remember what they were.
+// in which the latter two keep their history.
 package apps

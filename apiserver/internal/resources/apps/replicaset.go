@@ -54,7 +54,7 @@ func validateReplicaSet(s *appsv1.ReplicaSetSpec) field.ErrorList {
 	return append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", "invalid label selector", specPath.Child("template"))...)
 }
 
-// ReplicasStatus checks the status of replica sets, and of replication
+// ReplicasStatus validates the status of replica sets, and of replication
 // controllers, which have the same.
 func ReplicasStatus(s appsv1.ReplicaSetStatus) field.ErrorList {
 	errs := workload.Counts(statusPath, []workload.Count{

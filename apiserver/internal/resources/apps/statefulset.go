@@ -109,8 +109,8 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
 	return append(errs, workload.Template(withClaims(s), s.Selector, "StatefulSet", "", specPath.Child("template"))...)
 }
 
-// withClaims is the template with the volumes that the pods will have: those
-// of the claims first, and the template's own as far as no claim has the name.
+// withClaims is the template with the volumes that the pods will have: those of
+// the claims first, then the template's own unless a claim has the name.
 func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	t := s.Template.DeepCopy()
 	var volumes []corev1.Volume
@@ -135,8 +135,8 @@ func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	return t
 }
 
-// statefulSetWarnings spells the place of the templates of claims as upstream
-// does, which is not alike on create and on update.
+// statefulSetWarnings spells the path of claim templates as upstream does,
+// which differs between create and update.
 func statefulSetWarnings(s *appsv1.StatefulSetSpec, template string) []string {
 	var out []string
 	if ptr.Deref(s.RevisionHistoryLimit, 0) < 0 {
@@ -190,8 +190,8 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 	return errs
 }
 
-// sameStatefulSet checks that an update keeps what pods and claims that exist
-// already were made by.
+// sameStatefulSet checks that an update keeps what existing pods and claims
+// were made from.
 func sameStatefulSet(now, old *appsv1.StatefulSetSpec) field.ErrorList {
 	errs := check.Same(now.Selector, old.Selector, specPath.Child("selector"))
 	if !equality.Semantic.DeepEqual(now.VolumeClaimTemplates, old.VolumeClaimTemplates) {

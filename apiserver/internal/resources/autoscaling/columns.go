@@ -13,7 +13,7 @@ import (
 
 const (
 	unknown = "<unknown>"
-	// shown is how many metrics have room in one cell.
+	// shown is how many metrics fit into one cell.
 	shown = 2
 )
 
@@ -46,7 +46,7 @@ func targets(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	return strings.Join(out, ", ")
 }
 
-// target is what a metric is and what it should be.
+// target is a metric's present and target value.
 func target(m *autoscalingv2.MetricSpec, status *autoscalingv2.MetricStatus) string {
 	var name string
 	var want autoscalingv2.MetricTarget

@@ -1,4 +1,4 @@
-// Package autoscaling says what is particular about horizontal pod
-// autoscalers. They are stored as version 2 and shown as version 1 too, where
-// what that has no fields for stands in annotations.
+// Package autoscaling holds what is particular to horizontal pod autoscalers.
+// They are stored as version 2 and also served as version 1, in which
+// annotations hold what has no field.
 package autoscaling

@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// defaultUtilization is what autoscalers aim at that name no metrics.
+// defaultUtilization is the target of autoscalers without metrics.
 const defaultUtilization = 80
 
 // Served are both versions, the preferred one first.
@@ -93,7 +93,7 @@ func setDefaults(a *autoscalingv2.HorizontalPodAutoscaler) {
 	s.Behavior.ScaleDown = rules(s.Behavior.ScaleDown, nil, percent)
 }
 
-// rules fills in one direction of a behaviour.
+// rules sets the defaults of one direction of a behaviour.
 func rules(r *autoscalingv2.HPAScalingRules, window *int32, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
 	if r == nil {
 		r = &autoscalingv2.HPAScalingRules{}

@@ -48,7 +48,8 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	return errs
 }
 
-// validateTargetVersion: what is scaled is of a group, but for the one kind that has none.
+// validateTargetVersion checks that the scale target has a group, except for the one kind
+// without.
 func validateTargetVersion(ref autoscalingv2.CrossVersionObjectReference, at *field.Path) field.ErrorList {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err == nil && version.Group == "" && ref.Kind != "ReplicationController" {
@@ -60,7 +61,7 @@ func validateTargetVersion(ref autoscalingv2.CrossVersionObjectReference, at *fi
 	return field.ErrorList{field.Invalid(at, ref.APIVersion, err.Error())}
 }
 
-// wakes reports whether a metric can tell that pods are wanted while there are
+// wakes reports whether a metric can show that pods are needed while there are
 // none.
 func wakes(metrics []autoscalingv2.MetricSpec) bool {
 	return slices.ContainsFunc(metrics, func(m autoscalingv2.MetricSpec) bool {
@@ -83,7 +84,7 @@ func validateReference(ref autoscalingv2.CrossVersionObjectReference, at *field.
 	return errs
 }
 
-// validateMetric checks that a metric has the source that its type says.
+// validateMetric checks that a metric has the source of its type.
 func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList {
 	sources := []struct {
 		kind autoscalingv2.MetricSourceType
@@ -118,7 +119,7 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 	return append(errs, validateSource(m, at)...)
 }
 
-// validateSource checks the first of the sources that there are.
+// validateSource checks the first source that is set.
 func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -189,7 +190,7 @@ func validateTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateResourceTarget: of a resource, pods have a share or an amount.
+// validateResourceTarget checks a resource's target: a utilization or an average amount.
 func validateResourceTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorList {
 	errs := validateTarget(t, at)
 	switch {

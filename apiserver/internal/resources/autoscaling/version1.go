@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// The annotations of version 1 that hold what it has no fields for.
+// The annotations of version 1 for what it has no fields for.
 const (
 	metricsAnnotation    = "autoscaling.alpha.kubernetes.io/metrics"
 	currentAnnotation    = "autoscaling.alpha.kubernetes.io/current-metrics"
@@ -23,8 +23,8 @@ const (
 
 var annotations = []string{metricsAnnotation, currentAnnotation, conditionsAnnotation, behaviorAnnotation}
 
-// show makes a version 1 of an autoscaler: the first metric that is a share of
-// CPU time becomes the one that it has a field for.
+// show converts an autoscaler to version 1: the first metric that is a CPU
+// utilization becomes the one with a field.
 func show(stored core.Object) (core.Object, error) {
 	a := stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	out := &autoscalingv1.HorizontalPodAutoscaler{
@@ -59,7 +59,7 @@ func show(stored core.Object) (core.Object, error) {
 	})
 }
 
-// dropAnnotations takes away what version 1 says by annotations.
+// dropAnnotations removes version 1's annotations.
 func dropAnnotations(of map[string]string) {
 	maps.DeleteFunc(of, func(key, _ string) bool { return slices.Contains(annotations, key) })
 }
@@ -69,7 +69,7 @@ func isCPU(m *autoscalingv2.MetricSpec) bool {
 		m.Resource.Target.AverageUtilization != nil
 }
 
-// take reads a version 1 into an autoscaler.
+// take converts version 1 into an autoscaler.
 func take(shown, stored core.Object) error {
 	from, to := shown.(*autoscalingv1.HorizontalPodAutoscaler), stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	*to = autoscalingv2.HorizontalPodAutoscaler{
@@ -90,8 +90,8 @@ func take(shown, stored core.Object) error {
 		conditionsAnnotation: &to.Status.Conditions, behaviorAnnotation: &to.Spec.Behavior,
 	} {
 		if text, ok := from.Annotations[annotation]; ok {
-			// What users write into these annotations is theirs; what can't be
-			// read is left out, as upstream leaves it out.
+			// Users may write anything into these annotations; unreadable ones are
+			// dropped, as in upstream.
 			_ = json.Unmarshal([]byte(text), into)
 		}
 	}

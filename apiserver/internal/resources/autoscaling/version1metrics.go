@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Version 1 has no fields for metrics but shapes for them, in which its annotations
-// tell of them: each kind of metric has targets by names of its own there. What such a
-// shape can't leave out is written 0 and read as nothing.
+// Version 1 has no fields for metrics, but types for them in its annotations: there,
+// each kind of metric has targets with names of its own. A number that such a type
+// can't omit is written as 0 and read as none.
 
 func metricsOf1(list []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
 	return each(list, func(m autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
@@ -140,7 +140,7 @@ func statusesTo1(list []autoscalingv2.MetricStatus) []autoscalingv1.MetricStatus
 	})
 }
 
-// utilized aims at a share of what is asked for, or else at an average amount.
+// utilized targets a utilization of the request or, otherwise, an average amount.
 func utilized(share *int32, average *resource.Quantity) autoscalingv2.MetricTarget {
 	kind := autoscalingv2.UtilizationMetricType
 	if share == nil {
@@ -149,7 +149,7 @@ func utilized(share *int32, average *resource.Quantity) autoscalingv2.MetricTarg
 	return autoscalingv2.MetricTarget{Type: kind, AverageUtilization: share, AverageValue: average}
 }
 
-// valued aims at an amount, or else at an average one.
+// valued targets an amount or, otherwise, an average one.
 func valued(value, average *resource.Quantity) autoscalingv2.MetricTarget {
 	kind := autoscalingv2.ValueMetricType
 	if value == nil {

@@ -1,3 +1,3 @@
-// Package batch says what is particular about jobs, whose pods end, and about
-// cron jobs, which make jobs by a timetable.
+// Package batch holds what is particular to jobs, whose pods run to completion,
+// and to cron jobs, which create jobs on a schedule.
 package batch

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// interval is that of the indexes from first to last.
+// interval is the range of indexes from first to last.
 type interval struct{ first, last int32 }
 
-// parseIndexes reads intervals like "1,3-5", which are in order and below
-// completions.
+// parseIndexes parses intervals like "1,3-5", which have to be in order and
+// below completions.
 func parseIndexes(text string, completions int32) ([]interval, error) {
 	if text == "" {
 		return nil, nil
@@ -48,7 +48,7 @@ func parseIndexes(text string, completions int32) ([]interval, error) {
 	return out, nil
 }
 
-// overlap is the first index that is in both.
+// overlap is the first index in both.
 func overlap(a, b []interval) (int32, bool) {
 	for len(a) > 0 && len(b) > 0 {
 		if first := max(a[0].first, b[0].first); first <= min(a[0].last, b[0].last) {

@@ -34,7 +34,7 @@ func Served(o registry.Options) []registry.Served {
 	)
 }
 
-// The labels by which jobs know their pods had no domain once.
+// Formerly, the labels by which jobs find their pods had no domain.
 const (
 	oldUIDLabel  = "controller-uid"
 	oldNameLabel = "job-name"
@@ -131,7 +131,7 @@ func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
 	}
 }
 
-// renamed puts the job's name in the place of the one that was taken.
+// renamed replaces the taken name with the job's new one.
 func renamed(j *batchv1.Job, taken string) {
 	for _, labels := range []map[string]string{j.Labels, j.Spec.Template.Labels} {
 		for _, label := range []string{oldNameLabel, batchv1.JobNameLabel} {
@@ -142,8 +142,8 @@ func renamed(j *batchv1.Job, taken string) {
 	}
 }
 
-// chooseOwnPods gives a job a selector that chooses its own pods and no
-// others, unless the user says how they are chosen.
+// chooseOwnPods gives a job a selector for exactly its own pods, unless the
+// user specifies one.
 func chooseOwnPods(j *batchv1.Job) {
 	s := &j.Spec
 	if ptr.Deref(s.ManualSelector, false) {
@@ -175,8 +175,9 @@ func chooseOwnPods(j *batchv1.Job) {
 	}
 }
 
-// sameJob checks that what running pods were made by stays. Where pods go may
-// be said as long as the job is suspended and none has run.
+// sameJob checks that an update keeps what running pods were made from.
+// Scheduling constraints may change while the job is suspended and no pod has
+// run.
 func sameJob(j, old *batchv1.Job) field.ErrorList {
 	now, was := &j.Spec, &old.Spec
 	var errs field.ErrorList
@@ -202,8 +203,8 @@ func sameJob(j, old *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// sameTemplate checks that a template stays; while nothing runs yet, it may
-// still be said where pods go and what they get.
+// sameTemplate checks that a template is unchanged; before anything runs,
+// scheduling constraints and resources may change.
 func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
 	at := specPath.Child("template")
 	if !idle {
@@ -227,7 +228,7 @@ func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
 	return field.ErrorList{field.Invalid(at.Child("spec"), check.Spelled{Value: now.Spec}, check.Immutable)}
 }
 
-// statusOf is the one word that a table has for a job.
+// statusOf is a job's status in a table.
 func statusOf(j *batchv1.Job) string {
 	has := map[batchv1.JobConditionType]bool{}
 	for _, c := range j.Status.Conditions {
@@ -271,7 +272,7 @@ func took(j *batchv1.Job, now time.Time) string {
 	return duration.HumanDuration(now.Sub(j.Status.StartTime.Time))
 }
 
-// sizeWarnings tells of more indexes than the status of a job can hold.
+// sizeWarnings warns about more indexes than a job's status can hold.
 func sizeWarnings(s *batchv1.JobSpec) []string {
 	if ptr.Deref(s.CompletionMode, "") != batchv1.IndexedCompletion || ptr.Deref(s.Completions, 0) <= 100_000 || ptr.Deref(s.Parallelism, 0) <= 10_000 {
 		return nil
@@ -280,8 +281,8 @@ func sizeWarnings(s *batchv1.JobSpec) []string {
 		"Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
 }
 
-// dropAlpha drops what is for workload-aware scheduling (KEP-5547), an alpha feature, as
-// kube-apiserver does, but what is stored already.
+// dropAlpha drops the fields of workload-aware scheduling (KEP-5547), an alpha feature,
+// unless they are already stored, as kube-apiserver does.
 func dropAlpha(spec, old *batchv1.JobSpec) {
 	if old.Scheduling == nil {
 		spec.Scheduling = nil

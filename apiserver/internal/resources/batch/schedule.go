@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// place is one of the five fields of a timetable.
+// place is one of the five fields of a schedule.
 type place struct {
 	low, high int
-	names     string // of the values from low on, three letters each
+	names     string // of the values starting at low, three letters each
 }
 
 var places = []place{
@@ -21,7 +21,7 @@ var descriptors = map[string]bool{
 	"@yearly": true, "@annually": true, "@monthly": true, "@weekly": true, "@daily": true, "@midnight": true, "@hourly": true,
 }
 
-// checkSchedule says what is wrong with a timetable in cron's form, or "".
+// checkSchedule returns what is wrong with a cron schedule, or "".
 func checkSchedule(schedule string) string {
 	if strings.HasPrefix(schedule, "TZ=") || strings.HasPrefix(schedule, "CRON_TZ=") {
 		zone, rest, found := strings.Cut(schedule, " ")
@@ -57,8 +57,8 @@ func checkSchedule(schedule string) string {
 	return ""
 }
 
-// check says what is wrong with one item of a field: a value, a range or all,
-// and perhaps a step.
+// check returns what is wrong with one item of a field: a value, a range or a
+// star, with an optional step.
 func (p place) check(item string) string {
 	values, step, stepped := strings.Cut(item, "/")
 	if strings.Count(item, "/") > 1 {

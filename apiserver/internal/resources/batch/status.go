@@ -20,8 +20,8 @@ var (
 	conditionsPath = statusPath.Child("conditions")
 )
 
-// validateStatus is what holds of a job's status. What was wrong before may
-// stay: a controller of another release may have written it.
+// validateStatus validates a job's status. Earlier errors may stay: a
+// controller of another release may have written them.
 func validateStatus(j, old *batchv1.Job) field.ErrorList {
 	errs := workload.Counts(statusPath, []workload.Count{
 		{Field: "active", Value: j.Status.Active}, {Field: "succeeded", Value: j.Status.Succeeded}, {Field: "failed", Value: j.Status.Failed},
@@ -31,7 +31,7 @@ func validateStatus(j, old *batchv1.Job) field.ErrorList {
 	return append(errs, statusChange(j, old)...)
 }
 
-// statusErrors are what is wrong with a status whatever it was before.
+// statusErrors are the errors of a status by itself.
 func statusErrors(j *batchv1.Job) field.ErrorList {
 	s := &j.Status
 	var errs field.ErrorList
@@ -75,7 +75,7 @@ func uncountedErrors(u *batchv1.UncountedTerminatedPods) field.ErrorList {
 	return errs
 }
 
-// conditionErrors: which conditions a job has together, and which never.
+// conditionErrors are invalid combinations of conditions.
 func conditionErrors(j *batchv1.Job) field.ErrorList {
 	s := &j.Status
 	complete, failed := isTrue(s, batchv1.JobComplete), isTrue(s, batchv1.JobFailed)
@@ -114,8 +114,8 @@ func timeErrors(s *batchv1.JobStatus) field.ErrorList {
 	return nil
 }
 
-// finishedErrors: a job that is over has no pods left, and was started unless there
-// was nothing to do and it was suspended.
+// finishedErrors are the errors of a finished job: it has no pods left, and was
+// started unless it was suspended with nothing to do.
 func finishedErrors(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	s := &j.Status
@@ -136,7 +136,7 @@ func finishedErrors(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// indexErrors are about the indexes of an Indexed job that are done.
+// indexErrors are about the finished indexes of an Indexed job.
 func indexErrors(j *batchv1.Job) field.ErrorList {
 	s, indexed := &j.Status, ptr.Deref(j.Spec.CompletionMode, "") == batchv1.IndexedCompletion
 	completed, failed := statusPath.Child("completedIndexes"), statusPath.Child("failedIndexes")
@@ -167,7 +167,7 @@ func indexErrors(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// statusChange is what may not become of a status.
+// statusChange are the errors of a status's change.
 func statusChange(j, old *batchv1.Job) field.ErrorList {
 	now, was := &j.Status, &old.Status
 	var errs field.ErrorList

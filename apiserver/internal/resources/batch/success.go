@@ -11,7 +11,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// validateSuccess checks by which of its indexes a job may be done early.
+// validateSuccess validates the policy by which a job may succeed early.
 func validateSuccess(s *batchv1.JobSpec, indexed bool, at *field.Path) field.ErrorList {
 	policy := s.SuccessPolicy
 	if policy == nil {
@@ -63,8 +63,8 @@ func validateSuccessRule(rule *batchv1.SuccessPolicyRule, completions int32, at 
 	return errs
 }
 
-// validatePodNames checks that the pods of an indexed job, which are named
-// after it and their index, can be hosts.
+// validatePodNames checks that the names of an indexed job's pods, made from
+// its name and their index, are valid hostnames.
 func validatePodNames(j *batchv1.Job) field.ErrorList {
 	if ptr.Deref(j.Spec.CompletionMode, "") != batchv1.IndexedCompletion || ptr.Deref(j.Spec.Completions, 0) <= 0 {
 		return nil

@@ -21,8 +21,8 @@ const (
 	maxCompletions = 1_000_000
 	maxParallelism = 100_000
 	maxFailed      = 100_000
-	// Jobs with more completions than manyCompletions that count failures by
-	// index are held to maxOfMany pods at once, and failures.
+	// Jobs with more than manyCompletions completions and a back-off limit per
+	// index are limited to maxOfMany parallel pods, and failures.
 	manyCompletions = 100_000
 	maxOfMany       = 10_000
 	// maxRules bounds the rules of a policy, and the conditions of a rule.
@@ -30,8 +30,8 @@ const (
 	maxExitCodes = 255
 )
 
-// validateChoice checks that a job whose selector is made for it did not bring
-// one of its own.
+// validateChoice checks that a job with a generated selector does not also
+// specify one.
 func validateChoice(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	s := &j.Spec
@@ -55,7 +55,7 @@ func validateChoice(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// validateJob checks the spec of a job; that of a cron job's has no selector.
+// validateJob validates the spec of a job; that of a cron job's template has no selector.
 func validateJob(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	errs := validateNumbers(s, at)
 	if s.Selector == nil {
@@ -69,7 +69,7 @@ func validateJob(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	return append(errs, validateWork(s, at)...)
 }
 
-// validateNumbers checks how many pods there are to be, and how often.
+// validateNumbers validates a job's numbers of pods and retries.
 func validateNumbers(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	number := func(name string, value *int32) {
@@ -130,7 +130,7 @@ func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	return append(errs, check.Supported(*s.PodReplacementPolicy, at.Child("podReplacementPolicy"), policies...)...)
 }
 
-// validateFailedIndexes checks the bounds of jobs that count failures by index.
+// validateFailedIndexes validates the limits of jobs with a back-off limit per index.
 func validateFailedIndexes(s *batchv1.JobSpec, indexed bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	failed := at.Child("maxFailedIndexes")
@@ -167,7 +167,7 @@ func validateFailedIndexes(s *batchv1.JobSpec, indexed bool, at *field.Path) fie
 	return errs
 }
 
-// validateFailurePolicy checks what a job makes of failed pods.
+// validateFailurePolicy validates how a job handles failed pods.
 func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
@@ -235,7 +235,7 @@ func validateExitCodes(codes *batchv1.PodFailurePolicyOnExitCodesRequirement, na
 	return errs
 }
 
-// validateWork checks the template of pods that end.
+// validateWork validates the template of pods that run to completion.
 func validateWork(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	errs := pod.ValidateTemplate(&s.Template, at.Child("template"))
 	restart, path := s.Template.Spec.RestartPolicy, at.Child("template", "spec", "restartPolicy")
@@ -250,7 +250,7 @@ func validateWork(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateCronName leaves room for what a cron job puts behind its name for a job.
+// validateCronName leaves room for the suffix that a cron job adds to its name for a job.
 func validateCronName(name string, prefix bool) []string {
 	texts := check.NameIsSubdomain(name, prefix)
 	const room = 11

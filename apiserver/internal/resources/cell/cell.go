@@ -1,5 +1,5 @@
 // Package cell makes the cells of the tables that `kubectl get` shows, in the
-// words and units that upstream's tables use.
+// words and units of upstream's tables.
 //
 // The resources' Row functions call it. It never looks at an object's kind.
 package cell
@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// unknown stands where a time is not set.
+// unknown is shown if a time is not set.
 const unknown = "<unknown>"
 
-// None stands where a value is empty.
+// None is shown if a value is empty.
 const None = "<none>"
 
 var metadata = metav1.ObjectMeta{}.SwaggerDoc()
@@ -35,32 +35,32 @@ func AgeColumn() metav1.TableColumnDefinition {
 	return Text("Age", metadata["creationTimestamp"])
 }
 
-// CreatedAtColumn is the column that tells when, and not how long ago.
+// CreatedAtColumn is the column with the creation time rather than the age.
 func CreatedAtColumn() metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: "Created At", Type: "date", Description: metadata["creationTimestamp"]}
 }
 
-// Text is a column that is always shown.
+// Text is a text column that is always shown.
 func Text(name, description string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string", Description: description}
 }
 
-// Wide is a column that only `-o wide` shows.
+// Wide is a text column that only `-o wide` shows.
 func Wide(name, description string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1, Description: description}
 }
 
-// template describes what columns show of a template of pods.
+// template describes columns about a pod template.
 var template = map[string]string{
 	"Containers": "Names of each container in the template.",
 	"Images":     "Images referenced by each container in the template.",
 }
 
-// Columns makes columns of their names, in the order of the cells. A type
-// stands behind a colon where it is not string, a star marks what only `-o
-// wide` shows, and the field that a column shows, whose description in doc it
-// gets, stands behind an equals sign: "Desired:integer=replicas",
-// "Containers*". Name and Age are what they are everywhere.
+// Columns makes columns from their names, in the order of the cells. A type
+// other than string follows a colon, a star marks columns that only `-o wide`
+// shows, and an equals sign precedes the field that the column shows, whose
+// description in doc it gets: "Desired:integer=replicas", "Containers*". Name
+// and Age are the standard columns.
 func Columns(doc map[string]string, names ...string) []metav1.TableColumnDefinition {
 	columns := make([]metav1.TableColumnDefinition, len(names))
 	for i, name := range names {
@@ -88,8 +88,8 @@ func Columns(doc map[string]string, names ...string) []metav1.TableColumnDefinit
 	return columns
 }
 
-// Describe gives columns of Columns other descriptions, by their names: those of
-// fields elsewhere, and what upstream says of columns that show no field.
+// Describe replaces the descriptions of columns, by name: with those of fields
+// elsewhere, or upstream's descriptions of columns that show no field.
 func Describe(columns []metav1.TableColumnDefinition, texts map[string]string) []metav1.TableColumnDefinition {
 	for i := range columns {
 		if text, ok := texts[columns[i].Name]; ok {
@@ -109,15 +109,15 @@ func ScaleColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// CustomScaleColumns are those of Scales of custom resources, which upstream
-// describes in other words and with other types.
+// CustomScaleColumns are those of Scales of custom resources, for which
+// upstream has other descriptions and types.
 func CustomScaleColumns() []metav1.TableColumnDefinition {
 	columns := Describe(ScaleColumns(), map[string]string{"Desired": "Number of desired replicas", "Available": "Number of actual replicas"})
 	columns[0], columns[3].Type = Name(), "date"
 	return columns
 }
 
-// ScaleRow is what ScaleColumns are of.
+// ScaleRow is the row for ScaleColumns.
 func ScaleRow(scale *autoscalingv1.Scale, now time.Time) []any {
 	return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas), Age(now, scale.CreationTimestamp)}
 }
@@ -131,7 +131,7 @@ func Containers(containers []corev1.Container) (names, images string) {
 	return strings.Join(n, ","), strings.Join(i, ",")
 }
 
-// Age says how long ago t was.
+// Age is how long ago t was.
 func Age(now time.Time, t metav1.Time) string {
 	if t.IsZero() {
 		return unknown
@@ -139,7 +139,7 @@ func Age(now time.Time, t metav1.Time) string {
 	return duration.HumanDuration(now.Sub(t.Time))
 }
 
-// OrNone is s, or <none> where s is empty.
+// OrNone is s, or <none> if s is empty.
 func OrNone(s string) string {
 	if s == "" {
 		return None
@@ -167,7 +167,7 @@ func Reference(kind schema.GroupKind, name string) string {
 	return text + "/" + name
 }
 
-// Selector is a label selector, or <none> where there is none.
+// Selector is a label selector, or <none> if there is none.
 func Selector(s *metav1.LabelSelector) string {
 	if s == nil {
 		return None
@@ -175,7 +175,7 @@ func Selector(s *metav1.LabelSelector) string {
 	return metav1.FormatLabelSelector(s)
 }
 
-// Bool is true or false as tables write them, <unset> where it is neither.
+// Bool is true or false as tables write them, <unset> if it is nil.
 func Bool(b *bool) string {
 	switch {
 	case b == nil:
@@ -186,7 +186,7 @@ func Bool(b *bool) string {
 	return "False"
 }
 
-// NameAndTime are the columns of kinds that have no table of their own.
+// NameAndTime are the columns of kinds without a table of their own.
 func NameAndTime() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		Name(), {Name: "Created At", Type: "date", Description: metadata["creationTimestamp"]},

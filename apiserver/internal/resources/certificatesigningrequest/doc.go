@@ -1,6 +1,5 @@
-// Package certificatesigningrequest says what is particular about requests for
-// certificates: who asks is set by the server, what is asked for never changes,
-// and approval and the certificate itself have ways of their own, which
-// admission guards (Kubernetes docs, "Certificates and Certificate Signing
-// Requests").
+// Package certificatesigningrequest holds what is particular to certificate
+// signing requests: the server sets the requester, the spec never changes, and
+// approval and the certificate itself have subresources, which admission guards
+// (Kubernetes docs, "Certificates and Certificate Signing Requests").
 package certificatesigningrequest

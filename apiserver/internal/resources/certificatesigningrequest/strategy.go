@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Approval is the subresource by which a request is approved or denied.
+// Approval is the subresource through which a request is approved or denied.
 const Approval = "approval"
 
 // Resources are the requests for certificates.
@@ -59,7 +59,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 			},
 		},
 		UnconditionalUpdate: true,
-		// What is asked for is nobody's: it can't be changed.
+		// The spec has no owner: it can't be changed.
 		Unowned: map[string][]string{"": {"spec"}, Approval: {"spec"}},
 		Fields: func(r *certificatesv1.CertificateSigningRequest) fields.Set {
 			return fields.Set{"spec.signerName": r.Spec.SignerName}
@@ -69,8 +69,8 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 	}
 }
 
-// setRequester writes who asks, whatever they say about it themselves. The
-// server's own loops ask as nobody.
+// setRequester sets the requester, whatever the object says. The server's own
+// loops have no user.
 func setRequester(ctx context.Context, r *certificatesv1.CertificateSigningRequest) {
 	r.Status = certificatesv1.CertificateSigningRequestStatus{}
 	r.Spec.Username, r.Spec.UID, r.Spec.Groups, r.Spec.Extra = "", "", nil, nil
@@ -87,8 +87,7 @@ func setRequester(ctx context.Context, r *certificatesv1.CertificateSigningReque
 	}
 }
 
-// keepDecisions puts approvals and denials back as they were: /status is not
-// the way to word them anew.
+// keepDecisions restores approvals and denials: /status can't change them.
 func keepDecisions(r, old *certificatesv1.CertificateSigningRequest) {
 	for i := range r.Status.Conditions {
 		c := &r.Status.Conditions[i]
@@ -115,7 +114,7 @@ func find(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestC
 	return nil
 }
 
-// setTimes fills in the times that the client left out.
+// setTimes fills in times that the client omitted.
 func setTimes(r, old *certificatesv1.CertificateSigningRequest, now metav1.Time) {
 	for i := range r.Status.Conditions {
 		c := &r.Status.Conditions[i]
@@ -132,7 +131,7 @@ func setTimes(r, old *certificatesv1.CertificateSigningRequest, now metav1.Time)
 	}
 }
 
-// signerText describes a column with upstream's words of before v1.
+// signerText describes a column in upstream's words from before v1.
 const signerText = "Requested signer for the request. It is a qualified name in the form: `scope-hostname.io/name`. If empty, it will be defaulted:\n" +
 	" 1. If it's a kubelet client certificate, it is assigned\n    \"kubernetes.io/kube-apiserver-client-kubelet\".\n" +
 	" 2. If it's a kubelet serving certificate, it is assigned\n    \"kubernetes.io/kubelet-serving\".\n" +
@@ -157,7 +156,7 @@ func row(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {
 	return []any{r.Name, cell.Age(now, r.CreationTimestamp), r.Spec.SignerName, r.Spec.Username, asked, condition(r)}
 }
 
-// condition is how far the request is, in one word or two.
+// condition is the request's state, in a word or two.
 func condition(r *certificatesv1.CertificateSigningRequest) string {
 	text := "Pending"
 	switch {

@@ -24,8 +24,8 @@ const (
 	legacySigner    = "kubernetes.io/legacy-unknown"
 	shortestSeconds = 600
 	requestBlock    = "CERTIFICATE REQUEST"
-	// mostBits is twice what Go's TLS takes of a key. What a signature costs to check
-	// grows with the square of it: a megabyte of a key takes hours.
+	// mostBits is twice the largest RSA key that Go's TLS accepts. The cost of
+	// checking a signature grows with its square: a megabyte of key takes hours.
 	mostBits  = 16384
 	certBlock = "CERTIFICATE"
 	maxDomain = 253
@@ -68,8 +68,7 @@ func validate(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	return errs
 }
 
-// Parse reads the request in PKCS #10 form, and checks that who made it has
-// the key.
+// Parse parses the PKCS #10 request, and checks that its creator has the key.
 func Parse(r *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(r.Spec.Request)
 	if block == nil || block.Type != requestBlock {
@@ -115,11 +114,11 @@ func ValidateSigner(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// maxAnnotations bounds what users tell signers, in bytes.
+// maxAnnotations bounds users' annotations for signers, in bytes.
 const maxAnnotations = 256 << 10
 
-// ValidateUserAnnotations checks what users tell a signer about the certificate
-// of a pod.
+// ValidateUserAnnotations validates users' annotations for the signer of a
+// pod's certificate.
 func ValidateUserAnnotations(said map[string]string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	size := 0
@@ -138,13 +137,13 @@ func ValidateUserAnnotations(said map[string]string, at *field.Path) field.Error
 	return errs
 }
 
-// validateApproval: a decision is taken once.
+// validateApproval checks that a decision is final.
 func validateApproval(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	return validateConditions(r, old, true)
 }
 
-// validateStatus: signers write the certificate, once, and say what failed; they
-// take no decision.
+// validateStatus checks that signers set the certificate once, and may report
+// failure, but take no decision.
 func validateStatus(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	path := field.NewPath("status", "certificate")
 	var errs field.ErrorList
@@ -180,7 +179,7 @@ func checkCertificates(data []byte) error {
 	}
 }
 
-// lasting are the conditions that stay once they are there.
+// lasting are the conditions that can't be removed.
 var lasting = []certificatesv1.RequestConditionType{
 	certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed,
 }
@@ -217,7 +216,7 @@ func validateConditions(r, old *certificatesv1.CertificateSigningRequest, decide
 	return errs
 }
 
-// validateConditionStatus: what lasts is true.
+// validateConditionStatus checks that lasting conditions are true.
 func validateConditionStatus(c certificatesv1.CertificateSigningRequestCondition, path *field.Path) field.ErrorList {
 	allowed := sets.New(corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown)
 	if slices.Contains(lasting, c.Type) {

@@ -36,7 +36,7 @@ func Label(value string, path *field.Path) field.ErrorList {
 	return Messages(path, value, LabelProblems(value))
 }
 
-// LabelProblems are what keeps value from being a DNS-1123 label.
+// LabelProblems are the reasons why value is not a DNS-1123 label.
 func LabelProblems(value string) []string {
 	if plainLabel(value) {
 		return nil
@@ -68,8 +68,8 @@ func Nonnegative(value int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// Newly are the errors that were not there before: what was wrong already, by
-// whomever it was stored, keeps nobody from changing the rest.
+// Newly are the errors that were not there before: errors already stored don't
+// prevent other changes.
 func Newly(now, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, e := range before {
@@ -86,7 +86,7 @@ func Same(now, old any, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, now, Immutable)}
 }
 
-// OneOf checks that a field has one of the values it may have.
+// OneOf checks that a field has one of the allowed values.
 func OneOf[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -94,7 +94,7 @@ func OneOf[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
 	return Supported(value, at, values...)
 }
 
-// Supported is OneOf where being empty is no better than being wrong.
+// Supported is OneOf for fields whose empty value is unsupported rather than missing.
 func Supported[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
 	if slices.Contains(values, value) {
 		return nil
@@ -102,8 +102,8 @@ func Supported[T ~string](value T, at *field.Path, values ...T) field.ErrorList 
 	return field.ErrorList{field.NotSupported(at, value, slices.Sorted(slices.Values(values)))}
 }
 
-// NameIsSubdomain is the form that most names of objects take. A prefix
-// (generateName) may end in a dash.
+// NameIsSubdomain is the form of most objects' names. A prefix (generateName)
+// may end in a dash.
 func NameIsSubdomain(name string, prefix bool) []string {
 	if plainSubdomain(name) {
 		return nil
@@ -111,11 +111,11 @@ func NameIsSubdomain(name string, prefix bool) []string {
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
 
-// NameIsLabel is the form of names that become a part of others.
+// NameIsLabel is the form of names that become part of others.
 var NameIsLabel = apivalidation.NameIsDNSLabel
 
-// NameIsSegment checks only that a name can stand in a URL path: roles have
-// colons in theirs.
+// NameIsSegment checks only that a name can be part of a URL path: names of
+// roles contain colons.
 func NameIsSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
@@ -153,7 +153,7 @@ func Need(at *field.Path, namesAndValues ...string) field.ErrorList {
 	return errs
 }
 
-// NoBacksteps refuses paths that lead out of where they begin.
+// NoBacksteps refuses paths that contain "..".
 func NoBacksteps(name string, at *field.Path) field.ErrorList {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." {
@@ -163,8 +163,8 @@ func NoBacksteps(name string, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// NotNull empties the values that a client wrote null: protobuf, in which upstream
-// stores objects, knows empty ones only.
+// NotNull replaces null with empty values: protobuf, in which upstream stores
+// objects, has only these.
 func NotNull(values map[string][]byte) {
 	for key, value := range values {
 		if value == nil {
@@ -173,7 +173,7 @@ func NotNull(values map[string][]byte) {
 	}
 }
 
-// OrNull is nil for a list that is empty, which is written null then, however the
+// OrNull is nil for an empty list, which is then written as null, however the
 // client wrote it: protobuf, in which upstream stores objects, has no empty lists.
 func OrNull[T any](list []T) []T {
 	if len(list) == 0 {

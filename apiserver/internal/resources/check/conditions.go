@@ -6,8 +6,7 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// ConditionTypes checks no more of conditions than that each has a type of its
-// own.
+// ConditionTypes only checks that each condition has a type of its own.
 func ConditionTypes[C any](conditions []C, typeOf func(C) string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	types := sets.New[string]()

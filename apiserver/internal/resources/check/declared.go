@@ -13,10 +13,10 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// What upstream's types declare of a field (tags +k8s:…) it tells in other words
-// than what its functions check of the others. Here are those that differ.
+// Upstream words the errors of declarative validation (tags +k8s:…) differently
+// from those of handwritten functions. Here are the checks that differ.
 
-// Fixed is Same for a field that is declared never to change.
+// Fixed is Same for a field that is declared immutable.
 func Fixed(now, old any, at *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, old) {
 		return nil
@@ -24,7 +24,7 @@ func Fixed(now, old any, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, nil, Immutable)}
 }
 
-// ShortName is Label for a field that is declared to be one (k8s-short-name).
+// ShortName is Label for a field declared as k8s-short-name.
 func ShortName(name string, at *field.Path) field.ErrorList {
 	if plainLabel(name) {
 		return nil
@@ -32,8 +32,7 @@ func ShortName(name string, at *field.Path) field.ErrorList {
 	return Messages(at, name, content.IsDNS1123Label(name))
 }
 
-// NamedDriver is DriverName for a field that is declared to be one
-// (k8s-long-name-caseless).
+// NamedDriver is DriverName for a field declared as k8s-long-name-caseless.
 func NamedDriver(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -45,19 +44,19 @@ func NamedDriver(name string, at *field.Path) field.ErrorList {
 	return append(errs, Messages(at, name, content.IsDNS1123SubdomainCaseless(name))...)
 }
 
-// Declared is what one of upstream's own functions for declared fields finds wrong
-// with a value.
+// Declared are the errors that one of upstream's functions for declarative
+// validation finds in a value.
 func Declared[T any](value T, at *field.Path, by func(context.Context, operation.Operation, *utilfield.Path, *T, *T) field.ErrorList) field.ErrorList {
 	return by(context.Background(), operation.Operation{}, at.Upstream(), &value, nil)
 }
 
-// Most bounds the length of a list that is declared to be no longer. Of the items of a
-// longer one nothing is said.
+// Most checks the declared maximum length of a list. The items of a longer one are not
+// validated.
 func Most[T any](list []T, most int, at *field.Path) field.ErrorList {
 	return validate.MaxItems(context.Background(), operation.Operation{}, at.Upstream(), list, nil, most)
 }
 
-// Unique refuses the items of a list that are one that stands before them.
+// Unique refuses items of a list that repeat an earlier one.
 func Unique[T any](list []T, at *field.Path, same func(a, b *T) bool) field.ErrorList {
 	return validate.ValSliceUnique(context.Background(), operation.Operation{}, at.Upstream(), list, nil, same)
 }

@@ -1,5 +1,5 @@
 // Package check holds the field checks that several resources share, with
-// upstream's messages, so that users and tools read what they are used to.
+// upstream's messages, which users and tools know.
 //
 // Strategies call it from Validate. Nothing here changes what it checks.
 package check

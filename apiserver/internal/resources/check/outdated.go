@@ -6,8 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// newLabels are the labels of nodes that have newer names, with what is said of
-// the old ones.
+// newLabels are deprecated node labels, with upstream's warnings.
 var newLabels = map[string]struct{ since, use string }{
 	"beta.kubernetes.io/arch":             {"v1.14", corev1.LabelArchStable},
 	"beta.kubernetes.io/os":               {"v1.14", corev1.LabelOSStable},
@@ -18,7 +17,7 @@ var newLabels = map[string]struct{ since, use string }{
 	"failure-domain.kubernetes.io/region": {"v1.17", corev1.LabelTopologyRegion},
 }
 
-// OutdatedLabel is what is said of a label of nodes that has a newer name, or "".
+// OutdatedLabel is the warning for a deprecated node label, or "".
 func OutdatedLabel(key string) string {
 	newer, old := newLabels[key]
 	if !old {
@@ -27,8 +26,7 @@ func OutdatedLabel(key string) string {
 	return fmt.Sprintf("deprecated since %s; use %q instead", newer.since, newer.use)
 }
 
-// OutdatedVolumes says what is said of kinds of volumes that clusters no longer
-// have, by the name of the field.
+// OutdatedVolumes are the warnings for removed kinds of volumes, by field name.
 var OutdatedVolumes = map[string]string{
 	"photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
 	"gitRepo":              "deprecated in v1.11, and disabled by default in v1.33+",

@@ -18,7 +18,7 @@ func IsHugePage(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// IsNative reports whether name belongs to Kubernetes itself: it has no domain
+// IsNative reports whether name belongs to Kubernetes itself: it has no domain,
 // or one under kubernetes.io.
 func IsNative(name corev1.ResourceName) bool {
 	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
@@ -36,8 +36,8 @@ func IsExtended(name corev1.ResourceName) bool {
 // IsOvercommit reports whether requests of name may be below its limits.
 func IsOvercommit(name corev1.ResourceName) bool { return IsNative(name) && !IsHugePage(name) }
 
-// Quantity checks the amount of one resource: not negative, and whole where
-// the resource can't be divided.
+// Quantity checks the amount of one resource: not negative, and whole if the
+// resource is indivisible.
 func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if q.Cmp(resource.Quantity{}) < 0 {
@@ -49,7 +49,7 @@ func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 	return errs
 }
 
-// containerResource checks the name of a resource that a container asks for.
+// containerResource checks the name of a resource that a container requests.
 func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := resourceName(name, path)
 	switch {
@@ -63,23 +63,23 @@ func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// ofContainers are the names without a domain that containers can ask for, beside huge
-// pages.
+// ofContainers are the names without a domain that containers can request, besides
+// huge pages.
 var ofContainers = map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true, corev1.ResourceEphemeralStorage: true}
 
-// Fractional reports whether amounts has bytes of name that are no whole number.
+// Fractional reports whether the amount of name is a fractional number of bytes.
 func Fractional(amounts corev1.ResourceList, name corev1.ResourceName) bool {
 	amount, ok := amounts[name]
 	return ok && amount.MilliValue()%1000 != 0
 }
 
-// FractionWarning is what users are told of amounts that are Fractional.
+// FractionWarning is the warning for Fractional amounts.
 func FractionWarning(at string, amounts corev1.ResourceList, name corev1.ResourceName) string {
 	amount := amounts[name]
 	return fmt.Sprintf("%s[%s]: fractional byte value %q is invalid, must be an integer", at, name, amount.String())
 }
 
-// ClaimWarnings are those of the spec of a claim, or of the template of one.
+// ClaimWarnings are the warnings for the spec of a claim or of a claim template.
 func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, at string) []string {
 	var out []string
 	for _, of := range []struct {

@@ -2,22 +2,22 @@ package check
 
 import "strings"
 
-// Nearly every name is right, and finding that out by regular expressions takes
-// longer than all else that is checked of an object. These know at a glance what
-// is right; whatever they are not sure of is for upstream's functions, whose
-// words users know.
+// Nearly every name is valid, and checking that by regular expressions takes
+// longer than all other validation of an object. These functions quickly
+// recognise valid names; everything else is left to upstream's functions, whose
+// messages users know.
 
 const (
 	maxLabel     = 63
 	maxSubdomain = 253
 )
 
-// plainSubdomain tells whether name is a DNS-1123 subdomain.
+// plainSubdomain reports whether name is a DNS-1123 subdomain.
 func plainSubdomain(name string) bool {
 	if len(name) > maxSubdomain {
 		return false
 	}
-	before := byte('.') // what stands before a byte
+	before := byte('.') // the byte before
 	for i := range len(name) {
 		c := name[i]
 		switch {
@@ -32,13 +32,13 @@ func plainSubdomain(name string) bool {
 	return before != '.' && before != '-'
 }
 
-// plainLabel tells whether name is a DNS-1123 label.
+// plainLabel reports whether name is a DNS-1123 label.
 func plainLabel(name string) bool {
 	return len(name) <= maxLabel && !strings.Contains(name, ".") && plainSubdomain(name)
 }
 
-// plainKey tells whether name is a label key: a name, behind a subdomain and a
-// slash perhaps.
+// plainKey reports whether name is a label key: a name, optionally after a
+// subdomain and a slash.
 func plainKey(name string) bool {
 	if prefix, rest, ok := strings.Cut(name, "/"); ok {
 		return plainSubdomain(prefix) && plainName(rest)
@@ -46,7 +46,7 @@ func plainKey(name string) bool {
 	return plainName(name)
 }
 
-// plainName tells whether name is what stands last in a label key.
+// plainName reports whether name is valid as the name part of a label key.
 func plainName(name string) bool {
 	if name == "" || len(name) > maxLabel || !isAlphanumeric(name[0]) || !isAlphanumeric(name[len(name)-1]) {
 		return false

@@ -9,7 +9,7 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// quotaResources are the names without a domain that a quota can bound, beside
+// quotaResources are the names without a domain that a quota can limit, besides
 // huge pages.
 var quotaResources = sets.New(
 	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
@@ -20,15 +20,15 @@ var quotaResources = sets.New(
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
 )
 
-// counted are the names of what can only be counted.
+// counted are the names of countable resources.
 var counted = sets.New(
 	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
 	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
 )
 
-// IsStandardForQuota reports whether name is one without a domain that a quota
-// can bound.
+// IsStandardForQuota reports whether name has no domain and a quota can limit
+// it.
 func IsStandardForQuota(name corev1.ResourceName) bool {
 	return quotaResources.Has(name) || IsHugePage(name) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
@@ -42,7 +42,7 @@ func resourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// QuotaResource checks the name of a resource that a quota bounds.
+// QuotaResource checks the name of a resource that a quota limits.
 func QuotaResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := resourceName(name, path)
 	if !strings.Contains(string(name), "/") && !IsStandardForQuota(name) {
@@ -51,8 +51,8 @@ func QuotaResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// LimitedResource checks the name of a resource that a limit range bounds: for
-// containers and pods, what containers can ask for.
+// LimitedResource checks the name of a resource in a limit range: for
+// containers and pods, one that containers can request.
 func LimitedResource(name corev1.ResourceName, byContainers bool, path *field.Path) field.ErrorList {
 	if byContainers {
 		return containerResource(name, path)

@@ -8,8 +8,8 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// Reachable refuses what is no address, and addresses that mean another machine
-// to each who uses them.
+// Reachable refuses invalid addresses, and those that mean something else on
+// each machine.
 func Reachable(ip string, at *field.Path) field.ErrorList {
 	if errs := validation.IsValidIPForLegacyField(at.Upstream(), ip, true, nil); len(errs) > 0 {
 		return errs

@@ -24,7 +24,7 @@ func lun(number int32, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// Partition checks which part of a disk is used: none is the whole.
+// Partition checks the partition of a disk; none means the whole disk.
 func Partition(number int32, at *field.Path) field.ErrorList {
 	if number < 0 || number > maxPartition {
 		return field.ErrorList{field.Invalid(at.Child("partition"), number, validation.InclusiveRangeError(1, maxPartition))}
@@ -32,7 +32,7 @@ func Partition(number int32, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// FibreChannel checks a disk that is found by one kind of name, and not by two.
+// FibreChannel checks a disk, which is identified in one of two ways.
 func FibreChannel(s *corev1.FCVolumeSource, at *field.Path) field.ErrorList {
 	names := at.Child("targetWWNs")
 	switch {
@@ -61,7 +61,7 @@ func Flocker(s *corev1.FlockerVolumeSource, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// Quobyte checks a volume that registries know.
+// Quobyte checks a volume and its registries.
 func Quobyte(s *corev1.QuobyteVolumeSource, at *field.Path) field.ErrorList {
 	const says = "must be a host:port pair or multiple pairs separated by commas"
 	var errs field.ErrorList
@@ -79,13 +79,13 @@ func Quobyte(s *corev1.QuobyteVolumeSource, at *field.Path) field.ErrorList {
 	return append(errs, Need(at, "volume", s.Volume)...)
 }
 
-// What the addresses of Azure's disks look like.
+// The forms of Azure disks' addresses.
 const (
 	azureBlob    = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 	azureManaged = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 )
 
-// AzureDisk checks a disk whose address is of its kind.
+// AzureDisk checks that a disk's address fits its kind.
 func AzureDisk(s *corev1.AzureDiskVolumeSource, at *field.Path) field.ErrorList {
 	errs := Need(at, "diskName", s.DiskName, "diskURI", s.DataDiskURI)
 	if s.CachingMode != nil {
@@ -105,20 +105,20 @@ func AzureDisk(s *corev1.AzureDiskVolumeSource, at *field.Path) field.ErrorList 
 	return errs
 }
 
-// qualifiedISCSI is what names of iSCSI targets look like (RFC 3720, 3980).
+// qualifiedISCSI is the form of iSCSI names (RFC 3720, 3980).
 var qualifiedISCSI = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
 
-// ISCSI is what iSCSI disks of pods and of persistent volumes have in common.
+// ISCSI are the fields common to iSCSI disks of pods and of persistent volumes.
 type ISCSI struct {
 	Portal, Name string
 	LUN          int32
 	Chap, Secret bool
 	Initiator    *string
-	// WithPrefixes has messages name what names may begin with.
+	// WithPrefixes: messages list the allowed prefixes of names.
 	WithPrefixes bool
 }
 
-// Check checks how the disk is found.
+// Check checks the disk's identification.
 func (s ISCSI) Check(at *field.Path) field.ErrorList {
 	errs := Need(at, "targetPortal", s.Portal, "iqn", s.Name)
 	if s.Name != "" {
@@ -157,7 +157,7 @@ func StorageOS(volume, namespace string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// FlexVolume keeps users from setting the options that kubelets set.
+// FlexVolume refuses options that only kubelets may set.
 func FlexVolume(driver string, options map[string]string, at *field.Path) field.ErrorList {
 	errs := Need(at, "driver", driver)
 	for key := range options {

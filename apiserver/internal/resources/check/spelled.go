@@ -8,10 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Spelled is a value as upstream's messages spell it: there, validation sees
-// types whose fields have no JSON names, so that a message shows the names of
-// Go, and what is empty as null. Metadata and selectors alone are shown as users
-// write them.
+// Spelled is a value as upstream's messages show it: there, validation sees
+// types without JSON names, so messages show Go's field names, and empty values
+// as null. Only metadata and selectors are shown as users write them.
 type Spelled struct{ Value any }
 
 // MarshalJSON implements json.Marshaler.

@@ -8,8 +8,8 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// TemplateMetadata refuses what the metadata of a template may not have: all but labels
-// and annotations.
+// TemplateMetadata refuses everything but labels and annotations in a template's
+// metadata.
 func TemplateMetadata(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
 	errs := apivalidation.ValidateAnnotations(m.Annotations, at.Child("annotations").Upstream())
 	errs = append(errs, metav1validation.ValidateLabels(m.Labels, at.Child("labels").Upstream())...)

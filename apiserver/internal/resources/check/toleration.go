@@ -14,10 +14,10 @@ import (
 // TaintEffects are what a taint can do to a pod.
 var TaintEffects = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
 
-// effectsInOrder are as messages list them.
+// effectsInOrder are the effects in the order of messages.
 var effectsInOrder = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 
-// Tolerations checks what a pod tolerates, or is made to.
+// Tolerations checks tolerations of a pod, or those added to it.
 func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range tolerations {
@@ -57,8 +57,7 @@ func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorLis
 	return errs
 }
 
-// Amounts checks a list of resources that a container, or what surrounds it,
-// asks for.
+// Amounts checks the resources that a container, or its pod, requests.
 func Amounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for name, amount := range list {

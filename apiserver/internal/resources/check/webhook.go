@@ -13,7 +13,7 @@ import (
 
 const urlForm = "; desired format: https://host[/path]"
 
-// WebhookURL checks where a webhook is that is not behind a service.
+// WebhookURL checks the URL of a webhook.
 func WebhookURL(text string, at *field.Path) field.ErrorList {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -38,7 +38,7 @@ func WebhookURL(text string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// WebhookService checks which service a webhook is behind, and where there.
+// WebhookService checks the service of a webhook, with its path and port.
 func WebhookService(namespace, name string, port *int32, path *string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if name == "" {
@@ -65,7 +65,7 @@ func webhookPath(path string, at *field.Path) field.ErrorList {
 	}
 	segments := strings.Split(path[1:], "/")
 	if last := len(segments) - 1; last > 0 && segments[last] == "" {
-		segments = segments[:last] // a slash at the end
+		segments = segments[:last] // a trailing slash
 	}
 	for i, segment := range segments {
 		if segment == "" {

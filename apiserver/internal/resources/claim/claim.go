@@ -1,5 +1,5 @@
-// Package claim checks what is asked of volumes, wherever that stands: in
-// claims, and in the templates of claims that pods and stateful sets have.
+// Package claim validates the specs of volume claims: in claims, and in the
+// claim templates of pods and stateful sets.
 //
 // Strategies call it from Validate. Nothing here changes what it checks.
 package claim
@@ -21,7 +21,7 @@ var accessModes = []corev1.PersistentVolumeAccessMode{
 	corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod,
 }
 
-// ValidateSpec checks what a claim, or the template of one, asks for.
+// ValidateSpec validates the spec of a claim or of a claim template.
 func ValidateSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
@@ -70,12 +70,12 @@ func validateDataSource(group *string, kind, name string, at *field.Path) field.
 	return errs
 }
 
-// Reference is a source as the newer field for it has it.
+// Reference is a data source in the form of the newer field.
 func Reference(source *corev1.TypedLocalObjectReference) *corev1.TypedObjectReference {
 	return &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
 }
 
-// ValidateModes checks how a volume may be used.
+// ValidateModes validates access modes.
 func ValidateModes(modes []corev1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, mode := range modes {
@@ -87,7 +87,7 @@ func ValidateModes(modes []corev1.PersistentVolumeAccessMode, at *field.Path) fi
 	return errs
 }
 
-// ValidateMode checks what a volume is seen as.
+// ValidateMode validates the volume mode.
 func ValidateMode(mode *corev1.PersistentVolumeMode, at *field.Path) field.ErrorList {
 	if mode == nil {
 		return nil
@@ -97,7 +97,7 @@ func ValidateMode(mode *corev1.PersistentVolumeMode, at *field.Path) field.Error
 
 const notPositive = "must be greater than zero"
 
-// Positive refuses nothing, and less.
+// Positive refuses zero and negative amounts.
 func Positive(q resource.Quantity, at *field.Path) field.ErrorList {
 	if q.Sign() <= 0 {
 		return field.ErrorList{field.Invalid(at, q.String(), notPositive)}

@@ -1,5 +1,5 @@
-// Package clustertrustbundle says what is particular about bundles of trust
-// anchors: the certificates by which pods recognise who a signer vouches for
+// Package clustertrustbundle holds what is particular to bundles of trust
+// anchors: the certificates with which pods verify those of a signer
 // (Kubernetes docs, "Cluster trust bundles").
 package clustertrustbundle
 
@@ -38,7 +38,7 @@ func strategy() registry.Strategy[*certificatesv1.ClusterTrustBundle] {
 	return registry.Strategy[*certificatesv1.ClusterTrustBundle]{
 		Resource: core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "clustertrustbundles", Kind: "ClusterTrustBundle"},
 		Singular: "clustertrustbundle",
-		// What a name has to be like depends on the signer: see validate.
+		// The form of a name depends on the signer: see validate.
 		ValidateName: func(string, bool) []string { return nil },
 		Validate: func(_ context.Context, b *certificatesv1.ClusterTrustBundle) field.ErrorList {
 			return validate(b)
@@ -71,8 +71,8 @@ func validate(b *certificatesv1.ClusterTrustBundle) field.ErrorList {
 	return append(errs, validateAnchors(b.Spec.TrustBundle, field.NewPath("spec", "trustBundle"))...)
 }
 
-// CheckName tells what is wrong with the name by which a bundle, of a signer or of
-// none, is asked for.
+// CheckName returns what is wrong with the name of a requested bundle, with a
+// signer or without.
 func CheckName(name string) []string {
 	signer := ""
 	if end := strings.LastIndex(name, ":"); end >= 0 {
@@ -81,7 +81,8 @@ func CheckName(name string) []string {
 	return nameOf(signer, name, false)
 }
 
-// nameOf: a signer's bundles have its name in theirs, others have no colon.
+// nameOf checks a name: a signer's bundles have its name as a prefix, others have no
+// colon.
 func nameOf(signer, name string, prefix bool) []string {
 	if signer == "" {
 		if strings.Contains(name, ":") {
@@ -97,8 +98,8 @@ func nameOf(signer, name string, prefix bool) []string {
 	return check.NameIsSubdomain(rest, prefix)
 }
 
-// validateAnchors: nothing but certificates of authorities, each once. Text
-// around them is let be.
+// validateAnchors accepts only CA certificates, each once. Text around them is
+// ignored.
 func validateAnchors(bundle string, at *field.Path) field.ErrorList {
 	if len(bundle) > maxBundle {
 		return field.ErrorList{field.TooLong(at, omitted, maxBundle)}
@@ -138,7 +139,7 @@ func validateAnchors(bundle string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// repeated lists where the anchors stand that are there more than once.
+// repeated lists the positions of repeated anchors.
 func repeated(anchors [][]byte) [][]int {
 	var out [][]int
 	for i, anchor := range anchors {

@@ -1,6 +1,6 @@
-// Package componentstatus answers how the parts of the cluster are, in the way
-// that was given up with v1.19 and that old clients still ask. Nothing is
-// stored: the answer is made when it is asked for.
+// Package componentstatus reports the health of the cluster's components, for
+// old clients: the resource is deprecated since v1.19. Nothing is stored: the
+// answer is made on request.
 package componentstatus
 
 import (
@@ -21,12 +21,12 @@ import (
 	"kctl/proto/core"
 )
 
-// etcd is the one part that the server can look at.
+// etcd is the only component that the server can check.
 const etcd = "etcd-0"
 
 var resource = core.Resource{Version: "v1", Name: "componentstatuses", Kind: "ComponentStatus"}
 
-// Served is the resource over what o stores in.
+// Served is the resource for o's storage.
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(&statuses{storage: o.Storage})
 }
@@ -87,7 +87,7 @@ func (s *statuses) List(ctx context.Context, _ string, o registry.ListOptions) (
 	return registry.List{Items: []registry.Encoded{e}}, err
 }
 
-// selected tells whether etcd, which has a name and no labels, is asked for.
+// selected reports whether the selectors match etcd, which has a name and no labels.
 func selected(o registry.ListOptions) (bool, error) {
 	known := fields.Set{"metadata.name": etcd, "metadata.namespace": ""}
 	if o.Fields != nil {
@@ -100,7 +100,7 @@ func selected(o registry.ListOptions) (bool, error) {
 	return (o.Fields == nil || o.Fields.Matches(known)) && (o.Labels == nil || o.Labels.Matches(labels.Set{})), nil
 }
 
-// look asks etcd how it is by reading.
+// look checks etcd by a read.
 func (s *statuses) look(ctx context.Context) (registry.Encoded, error) {
 	condition := corev1.ComponentCondition{Type: corev1.ComponentHealthy, Status: corev1.ConditionTrue, Message: "ok"}
 	if _, err := s.storage.Revision(ctx); err != nil {
@@ -116,7 +116,7 @@ func (s *statuses) look(ctx context.Context) (registry.Encoded, error) {
 	return registry.Encoded{JSON: text}, nil
 }
 
-// readOnly refuses what no path leads to.
+// readOnly refuses verbs that no path leads to.
 func readOnly(verb string) error {
 	return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: resource.Name}, verb)
 }

@@ -1,4 +1,4 @@
-// Package configmap says what is particular about config maps.
+// Package configmap holds what is particular to config maps.
 package configmap
 
 import (

@@ -10,7 +10,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// reviewVersions are those of ConversionReview that are spoken.
+// reviewVersions are the supported versions of ConversionReview.
 var reviewVersions = []string{"v1", "v1beta1"}
 
 func validateConversion(c *apiextensionsv1.CustomResourceConversion, preserves bool, path *field.Path) (errs field.ErrorList) {

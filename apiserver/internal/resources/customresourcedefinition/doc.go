@@ -1,5 +1,5 @@
 // Package customresourcedefinition holds the definitions of custom resources:
-// what may stand in one, what of it may change, and how it is printed.
+// their validation, what of them may change, and how they are printed.
 //
-// Serving what is defined is customresources' business.
+// Package customresources serves what they define.
 package customresourcedefinition

@@ -70,8 +70,8 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	}
 }
 
-// store notes that objects of the storage version may be stored from now on. Of
-// several, which is refused, the first one counts.
+// store records that objects of the storage version may be stored from now on.
+// Among several, which is refused, the first one counts.
 func store(d *Definition) {
 	i := slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage })
 	if i >= 0 && !slices.Contains(d.Status.StoredVersions, d.Spec.Versions[i].Name) {
@@ -79,7 +79,7 @@ func store(d *Definition) {
 	}
 }
 
-// begin prepares a definition to end: its instances go first.
+// begin prepares the deletion of a definition: its instances go first.
 func begin(d *Definition, now time.Time) {
 	if !slices.Contains(d.Finalizers, Finalizer) {
 		d.Finalizers = append(d.Finalizers, Finalizer)
@@ -90,8 +90,8 @@ func begin(d *Definition, now time.Time) {
 	}, now)
 }
 
-// SetCondition puts a condition in place, and reports whether that changed
-// anything. The time of the last transition is now where the status changes.
+// SetCondition sets a condition, and reports whether that changed anything. The
+// time of the last transition is now if the status changes.
 func SetCondition(d *Definition, c apiextensionsv1.CustomResourceDefinitionCondition, now time.Time) bool {
 	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	for i := range d.Status.Conditions {

@@ -53,8 +53,8 @@ func validateGroup(d *Definition, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Protected tells whether a group is one of the community's, in which
-// definitions have to be approved of.
+// Protected reports whether a group belongs to the community, so that its
+// definitions need approval.
 func Protected(group string) bool {
 	return group == "k8s.io" || group == "kubernetes.io" || strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
@@ -129,7 +129,7 @@ func validateNames(names *apiextensionsv1.CustomResourceDefinitionNames, path *f
 	return errs
 }
 
-// validateStatus checks the names that are accepted, as far as there are any.
+// validateStatus validates the accepted names, if there are any.
 func validateStatus(s *apiextensionsv1.CustomResourceDefinitionStatus) field.ErrorList {
 	names := s.AcceptedNames
 	path := field.NewPath("status", "acceptedNames")
@@ -142,8 +142,8 @@ func validateStatus(s *apiextensionsv1.CustomResourceDefinitionStatus) field.Err
 	return errs
 }
 
-// validateStored makes sure that the version in which objects are stored is among
-// those in which they may be, and that these can all still be read.
+// validateStored checks that the storage version is among the stored versions,
+// and that all of these still exist.
 func validateStored(d *Definition) (errs field.ErrorList) {
 	path := field.NewPath("status", "storedVersions")
 	stored := d.Status.StoredVersions
@@ -168,7 +168,7 @@ func validateStored(d *Definition) (errs field.ErrorList) {
 	return errs
 }
 
-// unchanged refuses changes of what makes the resource the one it is.
+// unchanged refuses changes of the resource's identity.
 func unchanged(d, old *Definition, path *field.Path) (errs field.ErrorList) {
 	same := func(path *field.Path, now, before any) {
 		if !reflect.DeepEqual(now, before) {

@@ -19,7 +19,7 @@ import (
 // version is one version of a definition.
 type version = apiextensionsv1.CustomResourceDefinitionVersion
 
-// validateVersions checks which versions there are.
+// validateVersions validates the list of versions.
 func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 	path := spec.Child("versions")
 	names, storage := map[string]bool{}, 0
@@ -45,14 +45,14 @@ func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// validateContents checks what is said of the objects in each version.
+// validateContents validates the schemas, columns and subresources of all versions.
 func validateContents(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
 	path := spec.Child("versions")
 	together := alike(d.Spec.Versions)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		if old != nil && unchangedVersion(v, old) {
-			continue // stored before there was such a rule
+			continue // stored before the rule existed
 		}
 		at := places{schema: path.Index(i).Child("schema", "openAPIV3Schema"), rest: path.Index(i)}
 		if together.schema {
@@ -73,11 +73,11 @@ func validateContents(ctx context.Context, d, old *Definition, spec *field.Path)
 	return errs
 }
 
-// places are how errors call the parts of a version. Where all versions have
-// the same, upstream calls it by its name of before there were versions.
+// places are the paths of a version's parts in errors. If all versions have the
+// same, upstream uses the path from before there were versions.
 type places struct{ schema, subresources, columns, selectable, rest *field.Path }
 
-// alike tells of what all versions have the same.
+// alike is what all versions have in common.
 func alike(versions []version) (same struct{ schema, subresources, columns, selectable bool }) {
 	same.schema, same.subresources, same.columns, same.selectable = true, true, true, true
 	for i := range versions {
@@ -96,7 +96,7 @@ func unchangedVersion(v *version, old *Definition) bool {
 	})
 }
 
-// validateHead checks the name of a version, and whether it says it is old.
+// validateHead validates the name and the deprecation of a version.
 func validateHead(v *version, path *field.Path) (errs field.ErrorList) {
 	for _, problem := range validation.IsDNS1035Label(v.Name) {
 		errs = append(errs, field.Invalid(path.Child("name"), v.Name, problem))
@@ -126,7 +126,7 @@ func validateVersion(ctx context.Context, v *version, path *field.Path, at place
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return field.ErrorList{field.Required(path.Child("schema", "openAPIV3Schema"), "")}
 	}
-	// What all versions have alike is looked at once.
+	// What all versions have in common is checked once.
 	if first || at.schema.String() == path.Child("schema", "openAPIV3Schema").String() {
 		errs = append(errs, validateSchema(ctx, v.Schema.OpenAPIV3Schema, at.schema)...)
 	}
@@ -209,7 +209,7 @@ func validateColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *fie
 	return errs
 }
 
-// maxSelectable is how many fields a version may have selected by; upstream's.
+// maxSelectable bounds the selectable fields of a version; upstream's.
 const maxSelectable = 8
 
 func validateSelectable(v *version, path *field.Path) (errs field.ErrorList) {
@@ -255,7 +255,8 @@ func fieldSteps(path string) (steps []string, problem string) {
 	return strings.Split(rest, "."), ""
 }
 
-// selectable says why what the steps lead to can't be selected by; "" where it can.
+// selectable returns why the field that the steps lead to can't be selectable; "" if it
+// can.
 func selectable(s *apiextensionsv1.JSONSchemaProps, steps []string) (problem string) {
 	const nowhere = "is an invalid path: does not refer to a valid field"
 	if steps[0] == "metadata" {

@@ -9,8 +9,7 @@ import (
 	"kctl/apiserver/internal/structural"
 )
 
-// warnOfFormats tells of formats that no value is held against, as far as they
-// are new.
+// warnOfFormats warns about new formats that are not checked.
 func warnOfFormats(d, old *Definition) (out []string) {
 	known := formatsOf(old)
 	for _, format := range formatsOf(d) {
