@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// validateDevice checks a device; old is what the slice said of it before, or nil.
+// validateDevice validates a device; old is the slice's earlier one, or nil.
 func validateDevice(d, old *resourcev1.Device, ownNodes bool, at *field.Path) field.ErrorList {
 	errs := check.Label(d.Name, at.Child("name"))
 	errs = append(errs, validateAttributes(d, at)...)
@@ -52,7 +52,7 @@ func validateConsumptions(all []resourcev1.DeviceCounterConsumption, at *field.P
 	return errs
 }
 
-// validateOwnNodes checks which nodes can use a device, where each device says so.
+// validateOwnNodes validates which nodes can use a device, if each device says so.
 func validateOwnNodes(d *resourcev1.Device, ownNodes bool, at *field.Path) field.ErrorList {
 	if !ownNodes {
 		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
@@ -91,8 +91,8 @@ func validateAttributes(d *resourcev1.Device, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateAttribute checks that what a driver tells of a device is one value, or one
-// list of them.
+// validateAttribute checks that a device's attribute is one value, or one list of
+// values.
 func validateAttribute(a resourcev1.DeviceAttribute, at *field.Path) field.ErrorList {
 	const kinds = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"
 	var errs field.ErrorList

@@ -14,8 +14,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// validatePool checks a pool's name: parts like those of a domain, with slashes
-// between.
+// validatePool validates a pool's name: domain names separated by slashes.
 func validatePool(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -30,8 +29,8 @@ func validatePool(name string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// qualifiedName checks the name of an attribute or of a capacity, which is the
-// driver's own where it names no domain. One with two slashes is as good as any.
+// qualifiedName validates the name of an attribute or of a capacity, which is
+// the driver's own without a domain. Two slashes are accepted, too.
 func qualifiedName(name string, at *field.Path) field.ErrorList {
 	domain, id, found := strings.Cut(name, "/")
 	switch {
@@ -60,7 +59,7 @@ func identifier(id string, at *field.Path) field.ErrorList {
 	return append(errs, check.Messages(at, id, validation.IsCIdentifier(id))...)
 }
 
-// shortened is a key of a map as paths have it: upstream cuts what is too long in the middle.
+// shortened is a map's key in a path: upstream shortens long ones in the middle.
 func shortened(key string) string {
 	const most, dots = resourcev1.DeviceMaxDomainLength + 1 + resourcev1.DeviceMaxIDLength, "..."
 	if len(key) <= most {
@@ -95,7 +94,7 @@ func declaredTolerations(tolerations []resourcev1.DeviceToleration, at *field.Pa
 	return errs
 }
 
-// tolerationValues checks which values taints may have that are tolerated.
+// tolerationValues validates the values of tolerated taints.
 func tolerationValues(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range tolerations {
@@ -110,7 +109,8 @@ func tolerationValues(tolerations []resourcev1.DeviceToleration, at *field.Path)
 	return errs
 }
 
-// validateConfiguration checks what is only the driver's to understand.
+// validateConfiguration validates configuration for a driver, which only the driver
+// understands.
 func validateConfiguration(c resourcev1.DeviceConfiguration, at *field.Path) field.ErrorList {
 	opaque := at.Child("opaque")
 	if c.Opaque == nil {
@@ -140,8 +140,8 @@ func validateObject(raw []byte, most int, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// compact writes a driver's parameters as they are stored: they are the same
-// however much space a client put between them.
+// compact writes a driver's parameters in their stored form, without
+// insignificant space.
 func compact(parameters *runtime.RawExtension) {
 	var b bytes.Buffer
 	if len(parameters.Raw) > 0 && json.Compact(&b, parameters.Raw) == nil {

@@ -36,8 +36,8 @@ var selectorEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return set.Env(expression.New)
 })
 
-// validateSelector compiles a selector, as upstream does it, so that its author
-// and not the scheduler finds what is wrong with it.
+// validateSelector compiles a selector, as upstream does, so that its author
+// and not the scheduler finds its errors.
 func validateSelector(text string, at *field.Path) *field.Error {
 	env, err := selectorEnvironment()
 	if err != nil {
@@ -63,7 +63,7 @@ func validateSelector(text string, at *field.Path) *field.Error {
 	return nil
 }
 
-// deviceSizes knows how large the parts of a device are at most.
+// deviceSizes knows the maximum sizes of a device's parts.
 type deviceSizes struct{}
 
 // EstimateSize implements checker.CostEstimator.

@@ -14,8 +14,7 @@ import (
 	"kctl/apiserver/internal/resources/pod"
 )
 
-// dropFromSlice drops what belongs to alpha features that are off, where none of it was
-// there before.
+// dropFromSlice drops fields of disabled alpha features, unless they were set before.
 func dropFromSlice(s, old *resourcev1.ResourceSlice) {
 	if old == nil {
 		old = &resourcev1.ResourceSlice{}
@@ -60,7 +59,7 @@ func listed(d *resourcev1.Device) bool {
 	return false
 }
 
-// validateSlice checks a slice; old is what it was, or nil.
+// validateSlice validates a slice; old is the earlier one, or nil.
 func validateSlice(s, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 	errs := check.DriverName(s.Driver, specPath.Child("driver"))
 	pool := specPath.Child("pool")
@@ -108,8 +107,8 @@ func validateDevices(s, old *resourcev1.ResourceSliceSpec, at *field.Path) field
 	return errs
 }
 
-// validatePlace checks that a slice says in exactly one way which nodes can use
-// its devices.
+// validatePlace checks that a slice specifies in exactly one way which nodes
+// can use its devices.
 func validatePlace(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 	const oneOf = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 	errs, set := validateNodes(s.NodeName, s.NodeSelector, s.AllNodes, "must be either unset or set to a non-empty string", specPath)
@@ -131,7 +130,8 @@ func validatePlace(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 	return errs
 }
 
-// validateNodes checks which nodes are meant, and returns in which ways it is said.
+// validateNodes validates which nodes are meant, and returns the ways in which they are
+// specified.
 func validateNodes(name *string, selector *corev1.NodeSelector, all *bool, nameless string, at *field.Path) (field.ErrorList, []string) {
 	var errs field.ErrorList
 	var set []string
@@ -168,8 +168,7 @@ func validateCounterSets(all []resourcev1.CounterSet, at *field.Path) field.Erro
 	return errs
 }
 
-// validateCounters checks a set of counters, and what it is called by the field of the
-// given name.
+// validateCounters validates a set of counters, and its name in the given field.
 func validateCounters(by, name string, counters map[string]resourcev1.Counter, most int, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if name == "" {

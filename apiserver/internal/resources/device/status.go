@@ -35,8 +35,8 @@ func statusOf(d *resourcev1.AllocatedDeviceStatus) allocated {
 	return allocated{d.Driver, d.Pool, d.Device, ptr.Deref(d.ShareID, "")}
 }
 
-// prepareClaimStatus drops what is said of devices that the claim no longer has, and what
-// belongs to an alpha feature that is off.
+// prepareClaimStatus drops the status of devices that the claim no longer has, and fields
+// of a disabled alpha feature.
 func prepareClaimStatus(_ context.Context, c, old *resourcev1.ResourceClaim) {
 	skips := func(r resourcev1.DeviceRequestAllocationResult) bool { return len(r.SkipNodeOperations) > 0 }
 	if a := c.Status.Allocation; a != nil && (old.Status.Allocation == nil || !slices.ContainsFunc(old.Status.Allocation.Devices.Results, skips)) {
@@ -50,9 +50,9 @@ func prepareClaimStatus(_ context.Context, c, old *resourcev1.ResourceClaim) {
 	}))
 }
 
-// validateClaimStatus checks that what was allocated stays as long as it is
-// allocated, that nothing reserves what is not, and that only of devices that are
-// allocated anything is said.
+// validateClaimStatus checks that an allocation does not change while it exists,
+// that only allocated claims are reserved, and that only allocated devices have a
+// status.
 func validateClaimStatus(c, old *resourcev1.ResourceClaim) field.ErrorList {
 	at := field.NewPath("status")
 	errs := validateReservations(c, old, at.Child("reservedFor"))
@@ -181,8 +181,8 @@ func validateResult(r *resourcev1.DeviceRequestAllocationResult, requests sets.S
 	return errs
 }
 
-// validateBinding checks by which conditions a driver tells that a device can be used, or
-// can't: two lists, of which nothing stands in both.
+// validateBinding validates the conditions by which a driver reports that a device can or
+// can't be used: two disjoint lists.
 func validateBinding(ready, failed []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	readyPath, failedPath := at.Child("bindingConditions"), at.Child("bindingFailureConditions")

@@ -63,8 +63,8 @@ func validateRequests(ctx context.Context, requests []resourcev1.DeviceRequest, 
 	return errs
 }
 
-// validateAlternatives checks from which devices the first is taken that there is. Where a
-// request has them beside what it wants exactly, only what is declared of them is looked at.
+// validateAlternatives validates a request's alternatives, of which the first available one
+// is used. If a request also has an exact one, only declared constraints are checked.
 func validateAlternatives(ctx context.Context, all []resourcev1.DeviceSubRequest, alone bool, at *field.Path) field.ErrorList {
 	if long := check.Most(all, resourcev1.FirstAvailableDeviceRequestMaxSize, at); len(long) > 0 {
 		return long
@@ -87,7 +87,7 @@ func validateAlternatives(ctx context.Context, all []resourcev1.DeviceSubRequest
 	return errs
 }
 
-// wish is what both kinds of requests want.
+// wish is common to both kinds of requests.
 type wish struct {
 	class       string
 	selectors   []resourcev1.DeviceSelector
@@ -138,7 +138,7 @@ func validateConstraint(c resourcev1.DeviceConstraint, names sets.Set[string], a
 	return errs
 }
 
-// requestNames are what the requests of a claim are called, and their alternatives.
+// requestNames are the names of a claim's requests and their alternatives.
 func requestNames(s *resourcev1.ResourceClaimSpec) sets.Set[string] {
 	names := sets.New[string]()
 	for _, r := range s.Devices.Requests {
@@ -150,7 +150,7 @@ func requestNames(s *resourcev1.ResourceClaimSpec) sets.Set[string] {
 	return names
 }
 
-// known checks that what is said is about requests of the claim.
+// known checks that references are to requests of the claim.
 func known(requests []string, names sets.Set[string], at *field.Path) field.ErrorList {
 	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
 		return long
@@ -176,8 +176,8 @@ func knownOne(name string, names sets.Set[string], at *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateSelectors checks selectors of which there are not too many, for as long as
-// somebody waits for it: regular expressions in them can take half a second each.
+// validateSelectors validates selectors, limited in number and for as long as the
+// request lasts: regular expressions in them can take half a second each.
 func validateSelectors(ctx context.Context, selectors []resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, s := range selectors {

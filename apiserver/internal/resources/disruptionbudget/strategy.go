@@ -1,7 +1,6 @@
-// Package disruptionbudget says what is particular about pod disruption
-// budgets: how many of a set of pods may be taken down on purpose at once. How
-// many that is just now stands in the status, which a loop keeps and each
-// eviction takes from.
+// Package disruptionbudget holds what is particular to pod disruption budgets:
+// how many of a set of pods may be evicted at once. The present number is in
+// the status, which a loop maintains and each eviction decrements.
 package disruptionbudget
 
 import (
@@ -27,7 +26,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptio
 	return registry.Strategy[*policyv1.PodDisruptionBudget]{
 		Resource: core.PodDisruptionBudgets, Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
 		New:          func() *policyv1.PodDisruptionBudget { return new(policyv1.PodDisruptionBudget) },
-		ValidateName: check.NameIsSegment, // as upstream: whatever can stand in a path
+		ValidateName: check.NameIsSegment, // as in upstream: anything that can be part of a path
 		PrepareForCreate: func(_ context.Context, b *policyv1.PodDisruptionBudget) {
 			b.Status = policyv1.PodDisruptionBudgetStatus{}
 		},

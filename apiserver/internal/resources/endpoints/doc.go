@@ -1,4 +1,4 @@
-// Package endpoints says what is particular about the two kinds that tell where
-// a service's traffic goes. Both are kept as they come: nobody here fills them
-// from pods, and nobody here sends traffic by them.
+// Package endpoints holds what is particular to the two kinds that say where a
+// service's traffic goes. Both are only stored: nothing here fills them from
+// pods, or routes traffic by them.
 package endpoints

@@ -19,8 +19,8 @@ func PortOf(service *corev1.Service, number int32) *corev1.ServicePort {
 	return nil
 }
 
-// Ready are the addresses ("host:port") of a slice that take connections at the
-// named port. What has names for addresses is for others to look up.
+// Ready are the addresses ("host:port") of a slice's endpoints that accept
+// connections at the named port. Slices of host names are left out.
 func Ready(slice *discoveryv1.EndpointSlice, port string) []string {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return nil

@@ -68,7 +68,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		Row: func(e *discoveryv1.EndpointSlice) []any {
 			var ports, addresses []string
 			for _, port := range e.Ports {
-				if port.Port == nil { // whichever the name means
+				if port.Port == nil { // whichever it is
 					ports = append(ports, ptr.Deref(port.Name, ""))
 					continue
 				}
@@ -85,7 +85,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 	}
 }
 
-// or is upstream's word for a slice that has none.
+// or is upstream's word for a slice without any.
 func or(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "<unset>"
@@ -93,8 +93,8 @@ func or(s string) string {
 	return s
 }
 
-// defaultSlice also drops what version 1 only shows of slices that were written
-// in an older one.
+// defaultSlice also drops a field that version 1 only shows of slices written
+// in an older version.
 func defaultSlice(e *discoveryv1.EndpointSlice) {
 	for i := range e.Endpoints {
 		e.Endpoints[i].DeprecatedTopology = nil
@@ -110,8 +110,8 @@ func defaultSlice(e *discoveryv1.EndpointSlice) {
 	}
 }
 
-// validateSlice checks a slice. Endpoints of an unknown family, and those that were
-// there before, are as good as any.
+// validateSlice validates a slice. Endpoints of an unknown family, and earlier
+// ones, are accepted.
 func validateSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -202,7 +202,7 @@ func validateAddress(text string, family discoveryv1.AddressType, at *field.Path
 	return errs
 }
 
-// validateHints checks the names of those for whom an endpoint is best.
+// validateHints validates the zones or nodes for which an endpoint is preferred.
 func validateHints(names []string, at *field.Path, nameIs func(string) []string) field.ErrorList {
 	if len(names) > maxHints {
 		return field.ErrorList{field.TooMany(at, len(names), maxHints)}

@@ -19,7 +19,7 @@ import (
 	"kctl/proto/core"
 )
 
-// shown is how many addresses or ports a table shows of many.
+// shown is how many addresses or ports a table shows.
 const shown = 3
 
 var protocols = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
@@ -83,7 +83,7 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList { //nolint:staticche
 	return errs
 }
 
-// endpointsWarnings tells of addresses that are written in an unusual way.
+// endpointsWarnings warns about addresses in a non-canonical form.
 func endpointsWarnings(e *corev1.Endpoints) []string { //nolint:staticcheck
 	var out []string
 	for i, subset := range e.Subsets {
@@ -104,7 +104,7 @@ func validateAddresses(addresses []corev1.EndpointAddress, at *field.Path) field
 		path := at.Index(i)
 		errs = append(errs, check.Reachable(address.IP, path.Child("ip"))...)
 		if netutils.ParseIPSloppy(address.IP) == nil {
-			errs = append(errs, field.Invalid(path.Child("ip"), address.IP, "must be a valid IP address")) // once more, as upstream
+			errs = append(errs, field.Invalid(path.Child("ip"), address.IP, "must be a valid IP address")) // once more, as in upstream
 		}
 		if address.Hostname != "" {
 			errs = append(errs, check.Label(address.Hostname, path.Child("hostname"))...)

@@ -11,10 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// validateChange checks what an update through events.k8s.io makes of an event: that
-// group's events are told once, and only their series goes on. The core group lets its
-// clients count up what they told. Fields have the core group's names, as upstream's
-// messages do.
+// validateChange validates an update through events.k8s.io: that group's events are
+// immutable, except for their series. The core group lets clients change counts.
+// Fields have the core group's names, as in upstream's messages.
 func validateChange(e *eventsv1.Event, old *core.Event) field.ErrorList {
 	now := new(core.Event)
 	take(e, now)
@@ -41,7 +40,7 @@ func validateChange(e *eventsv1.Event, old *core.Event) field.ErrorList {
 	} {
 		errs = append(errs, check.Same(f.is, f.was, field.NewPath(f.name))...)
 	}
-	// Clients that write nanoseconds find microseconds stored.
+	// Nanoseconds are stored as microseconds.
 	if !now.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
 		errs = append(errs, field.Invalid(field.NewPath("eventTime"), now.EventTime, check.Immutable))
 	}

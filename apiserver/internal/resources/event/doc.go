@@ -1,3 +1,3 @@
-// Package event says what is particular about events: they go by themselves
-// after a time, and are found by what they are about.
+// Package event holds what is particular to events: they expire, and can be
+// selected by what they are about.
 package event

@@ -15,7 +15,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Bounds of the fields of events that carry an eventTime.
+// Bounds on the fields of events with an eventTime.
 const (
 	maxInstance = 128
 	maxAction   = 128
@@ -64,9 +64,9 @@ func selectable(e *core.Event) fields.Set {
 	}
 }
 
-// validate checks that an event lies in the namespace of what it is about, unless it is of
-// the newer form, which carries an eventTime; events about objects without one lie in
-// default, those of the newer form also in kube-system. component is what the version calls who reports it.
+// validate checks that an event is in the namespace of its object, unless it is of the newer form, with an
+// eventTime; events about cluster-scoped objects are in default, those of the newer form also in
+// kube-system. component is the version's name for the reporter.
 func validate(e *core.Event, component string) field.ErrorList {
 	var errs field.ErrorList
 	about := e.InvolvedObject.Namespace
@@ -83,8 +83,8 @@ func validate(e *core.Event, component string) field.ErrorList {
 	return append(errs, validateReported(e, field.NewPath(component))...)
 }
 
-// validateReported checks what events of the newer form, which carry an
-// eventTime, must say beside.
+// validateReported checks the fields that events of the newer form, with an
+// eventTime, must have in addition.
 func validateReported(e *core.Event, component *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if e.ReportingController == "" {

@@ -33,7 +33,7 @@ func View(events *registry.Store[*core.Event]) registry.Resource {
 	})
 }
 
-// coreField is the core group's name of a field that selectors may use.
+// coreField is the core group's name of a selectable field.
 func coreField(name string) string {
 	const regarding = "regarding"
 	if len(name) > len(regarding) && name[:len(regarding)+1] == regarding+"." {
@@ -70,7 +70,7 @@ func take(e *eventsv1.Event, into *core.Event) {
 	}
 }
 
-// minSeries is how often something happens that is a series.
+// minSeries is the least count of a series.
 const minSeries = 2
 
 func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
@@ -87,8 +87,8 @@ func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
 	return errs
 }
 
-// validateNew checks what the core group leaves open: an event of this group
-// says when it happened, and leaves the older fields alone.
+// validateNew checks what the core group does not require: an event of this
+// group has an eventTime, and none of the older fields.
 func validateNew(e *eventsv1.Event) field.ErrorList {
 	stored := new(core.Event)
 	take(e, stored)

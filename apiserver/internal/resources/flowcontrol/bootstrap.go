@@ -14,15 +14,15 @@ import (
 	"kctl/proto/core"
 )
 
-// The two that every cluster has and nobody can change: for those who are
-// never held back, and for all that no schema matches.
+// The two that every cluster has and no one can change: for requests that never
+// wait, and for those that no schema matches.
 const (
 	exemptName   = "exempt"
 	catchAllName = "catch-all"
 )
 
-// updates says that the server keeps an object's spec what it is here. Users
-// who want to change one say false.
+// updates is the annotation for whether the server maintains an object's spec.
+// Users who want to change one set it to false.
 const updates = "apf.kubernetes.io/autoupdate-spec"
 
 func limited(shares, lendable int32, queues, hand int32) flowcontrolv1.PriorityLevelConfigurationSpec {
@@ -129,7 +129,7 @@ func (s *schema) spec() flowcontrolv1.FlowSchemaSpec {
 
 const fixed = "spec of '%s' must equal the fixed value"
 
-// validateMandatorySchema checks that the two stay what they are.
+// validateMandatorySchema checks that the two mandatory schemas don't change.
 func validateMandatorySchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 	for i := range schemas {
 		if own := &schemas[i]; own.name == s.Name && (s.Name == exemptName || s.Name == catchAllName) && !equality.Semantic.DeepEqual(own.spec(), s.Spec) {
@@ -139,7 +139,7 @@ func validateMandatorySchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 	return nil
 }
 
-// validateMandatoryLevel is that for levels; how much exempt lends may change.
+// validateMandatoryLevel does the same for levels; how much exempt lends may change.
 func validateMandatoryLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 	if l.Name == exemptName && l.Spec.Type != flowcontrolv1.PriorityLevelEnablementExempt {
 		return field.ErrorList{field.Invalid(specPath.Child("type"), l.Spec.Type, "must be 'Exempt' for the configuration named exempt")}
@@ -153,7 +153,7 @@ func validateMandatoryLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.E
 	return nil
 }
 
-// BuiltinSchemas are the schemas of every cluster, as they are made.
+// BuiltinSchemas are the schemas of every cluster, as they are created.
 func BuiltinSchemas() []*flowcontrolv1.FlowSchema {
 	var out []*flowcontrolv1.FlowSchema
 	for i := range schemas {
@@ -162,7 +162,7 @@ func BuiltinSchemas() []*flowcontrolv1.FlowSchema {
 	return out
 }
 
-// BuiltinLevels are the levels of every cluster, as they are made.
+// BuiltinLevels are the levels of every cluster, as they are created.
 func BuiltinLevels() []*flowcontrolv1.PriorityLevelConfiguration {
 	var out []*flowcontrolv1.PriorityLevelConfiguration
 	for _, name := range slices.Sorted(maps.Keys(levels)) {

@@ -1,4 +1,4 @@
-// Package flowcontrol says what is particular about the kinds by which requests
-// are shared out among users: flow schemas and the priority levels they name
-// (Kubernetes docs, "API Priority and Fairness").
+// Package flowcontrol holds what is particular to the kinds that divide the
+// server's capacity among clients: flow schemas and the priority levels they
+// name (Kubernetes docs, "API Priority and Fairness").
 package flowcontrol

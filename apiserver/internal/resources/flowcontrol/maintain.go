@@ -13,17 +13,17 @@ import (
 	"kctl/proto/core"
 )
 
-// Bootstrap brings the levels and schemas of every cluster up to what they are
-// to be, and may be run again at any time (Kubernetes docs, "API Priority and
-// Fairness", "Maintenance of the Mandatory and Suggested Configuration
-// Objects"): what is missing is made, what the server keeps is set right, what
-// users keep is left alone, and what an earlier release kept goes.
+// Bootstrap brings the levels and schemas of every cluster up to date, and may
+// be run again at any time (Kubernetes docs, "API Priority and Fairness",
+// "Maintenance of the Mandatory and Suggested Configuration Objects"): it
+// creates missing ones, corrects those that the server maintains, leaves users'
+// alone, and removes those of earlier releases.
 func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.FlowSchema], levelStore *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]) error {
 	// Levels first, so that no schema dangles.
 	err := maintain(ctx, levelStore, BuiltinLevels(),
 		func(stored, want *flowcontrolv1.PriorityLevelConfiguration) bool {
 			if want.Name == exemptName && !ours(stored) {
-				return true // its shares are for users to say, and validation keeps the rest
+				return true // users may set its shares, and validation protects the rest
 			}
 			return equality.Semantic.DeepEqual(stored.Spec, want.Spec)
 		},
@@ -42,8 +42,8 @@ func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.F
 	return nil
 }
 
-// ours tells whether the server keeps the object's spec: the annotation says
-// so, or, where it says nothing, nobody has changed the spec yet.
+// ours reports whether the server maintains the object's spec: the annotation
+// says so or, without it, the spec has never been changed.
 func ours(obj core.Object) bool {
 	switch obj.GetAnnotations()[updates] {
 	case "true":
@@ -54,7 +54,7 @@ func ours(obj core.Object) bool {
 	return obj.GetGeneration() == 1
 }
 
-// maintain does it for one kind. same tells whether an object is what it is to
+// maintain does it for one kind. same reports whether an object is as it should
 // be, and set makes it so.
 func maintain[T core.Object](ctx context.Context, store *registry.Store[T], builtin []T, same func(stored, want T) bool, set func(stored, want T)) error {
 	list, _, err := store.ListTyped(ctx, "", registry.ListOptions{})
@@ -86,10 +86,10 @@ func maintain[T core.Object](ctx context.Context, store *registry.Store[T], buil
 
 func mandatory(name string) bool { return name == exemptName || name == catchAllName }
 
-// marked tells whether the annotation says that the server keeps the object.
+// marked reports whether the annotation says that the server maintains the object.
 func marked(obj core.Object) bool { return obj.GetAnnotations()[updates] == "true" }
 
-// correct makes obj what it is to be, and says in its annotation who keeps it.
+// correct makes obj as it should be, and sets the annotation.
 func correct[T core.Object](obj, want T, set func(stored, want T)) error {
 	if ours(obj) {
 		annotations := obj.GetAnnotations()
@@ -103,8 +103,8 @@ func correct[T core.Object](obj, want T, set func(stored, want T)) error {
 	return nil
 }
 
-// sweep deletes what says that the server keeps it and is not one of those that
-// it knows: an earlier release made it.
+// sweep deletes objects that are marked as maintained by the server but unknown
+// to it: an earlier release created them.
 func sweep[T core.Object](ctx context.Context, store *registry.Store[T], rest map[string]T) error {
 	for name, obj := range rest {
 		if !marked(obj) {
@@ -119,8 +119,8 @@ func sweep[T core.Object](ctx context.Context, store *registry.Store[T], rest ma
 	return nil
 }
 
-// Dangling is the condition that says whether a schema's level is missing, and
-// whether that is news to the schema's status.
+// Dangling is the condition for whether a schema's level is missing, and
+// whether that changes the schema's status.
 func Dangling(s *flowcontrolv1.FlowSchema, missing bool, now metav1.Time) (want flowcontrolv1.FlowSchemaCondition, news bool) {
 	level := s.Spec.PriorityLevelConfiguration.Name
 	want = flowcontrolv1.FlowSchemaCondition{

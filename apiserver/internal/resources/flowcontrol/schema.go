@@ -12,7 +12,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// maxPrecedence is the last place in the order in which schemas are tried.
+// maxPrecedence is the highest precedence value, tried last.
 const maxPrecedence = 10000
 
 func validateSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
@@ -102,7 +102,7 @@ func verbs(values []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// urlProblem says what is wrong with a path of a rule; "" for nothing.
+// urlProblem is what is wrong with a rule's path; "" if nothing is.
 func urlProblem(url string) string {
 	star := strings.IndexByte(url, '*')
 	switch {
@@ -122,8 +122,8 @@ func urlProblem(url string) string {
 	return ""
 }
 
-// list checks that a list of a rule says something (required, where it does
-// not), and that "*" stands without others (which are called so).
+// list checks that a rule's list is not empty (the error is required), and that
+// "*" is alone in it (others names what else there is).
 func list(values []string, at *field.Path, required, others string) field.ErrorList {
 	switch {
 	case len(values) == 0:

@@ -23,8 +23,8 @@ func resource(name, kind string) core.Resource {
 	return core.Resource{Group: flowcontrolv1.GroupName, Version: "v1", Name: name, Kind: kind}
 }
 
-// keepGrace: what a status update of theirs says of metadata is ignored to the last
-// field, where elsewhere this one may not be changed.
+// keepGrace ignores a change of this field of metadata in their status updates;
+// other kinds refuse it.
 func keepGrace[T core.Object](_ context.Context, obj, old T) {
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 }
@@ -165,7 +165,7 @@ func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList 
 	return errs
 }
 
-// validateUnknown is about a level of no type that there is.
+// validateUnknown validates a level of an unknown type.
 func validateUnknown(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 	var errs field.ErrorList
 	if l.Spec.Exempt != nil {
@@ -213,7 +213,8 @@ func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *fie
 	return errs
 }
 
-// validateResponse checks that there are queues where requests queue, and only there.
+// validateResponse checks that there is a queuing configuration exactly if requests
+// queue.
 func validateResponse(r *flowcontrolv1.LimitResponse, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Type == "" {
@@ -252,11 +253,11 @@ func validateQueuing(q *flowcontrolv1.QueuingConfiguration, at *field.Path) fiel
 	return errs
 }
 
-// maxHandBits is how much of a flow's hash dealing its hand may use up.
+// maxHandBits bounds the bits of a flow's hash that dealing its hand uses.
 const maxHandBits = 60
 
-// handBits is how many bits it takes to tell all hands of so many queues apart;
-// it stops counting where they are too many.
+// handBits is how many bits are needed to distinguish all hands of so many
+// queues; it stops counting when they are too many.
 func handBits(queues, hand int32) int {
 	bits := 0.0
 	for i := int32(0); i < hand && bits <= maxHandBits; i++ {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// upgradeTo opens a connection to the kubelet that is no longer HTTP but SPDY.
-// refused is the kubelet's answer where it does not want one.
+// upgradeTo opens a connection to the kubelet and upgrades it to SPDY. refused
+// is the kubelet's answer if it does not upgrade.
 func (c *Client) upgradeTo(ctx context.Context, to *url.URL, protocol string) (connection io.ReadWriteCloser, header http.Header, refused *http.Response, err error) {
 	ask, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), nil)
 	if err != nil {
@@ -47,26 +47,26 @@ type backend struct {
 	carrier *carrier
 }
 
-// goodbye is how long the end of streams may take to be written. Behind what a
-// container does not take it never is.
+// goodbye bounds how long writing the end of streams may take: behind data that
+// a container does not read, it never gets through.
 const goodbye = time.Second
 
-// Close ends the streams and the connection. SPDY's own goodbye leaves that open
-// for as long as there are streams to which the kubelet has not answered.
+// Close ends the streams and the connection. SPDY's own shutdown would keep it
+// open while the kubelet has not answered some streams.
 func (b *backend) Close() error {
 	late := time.AfterFunc(goodbye, func() { _ = b.carrier.Close() })
 	defer late.Stop()
 	return errors.Join(b.Connection.Close(), b.carrier.Close())
 }
 
-// open opens a stream, for which nobody waits any longer when ctx ends.
+// open opens a stream; it stops waiting when ctx ends.
 func (b *backend) open(ctx context.Context, header http.Header) (httpstream.Stream, error) {
 	var stream httpstream.Stream
 	var err error
 	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
-		stream, err = b.CreateStream(header) // bounds by itself how long that takes
+		stream, err = b.CreateStream(header) // has a time limit of its own
 	}()
 	select {
 	case <-opened:
@@ -76,8 +76,8 @@ func (b *backend) open(ctx context.Context, header http.Header) (httpstream.Stre
 	}
 }
 
-// dialSPDY opens a SPDY connection to the kubelet. refused is its answer where
-// it does not want one.
+// dialSPDY opens a SPDY connection to the kubelet. refused is its answer if it
+// does not upgrade.
 func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (connected *backend, refused *http.Response, err error) {
 	connection, header, refused, err := c.upgradeTo(ctx, to, protocol)
 	if err != nil || refused != nil {
@@ -97,11 +97,10 @@ func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (co
 	return &backend{streams, carrier}, nil, nil
 }
 
-// carrier is an upgraded connection as SPDY wants it, which reads, writes and
-// closes it and asks for nothing else that a net.Conn has. It may be closed more
-// than once.
+// carrier adapts an upgraded connection to the net.Conn that SPDY expects, which
+// only reads, writes and closes it. It may be closed more than once.
 type carrier struct {
-	net.Conn   // none: never asked
+	net.Conn   // none: never called
 	connection io.ReadWriteCloser
 	closing    sync.Once
 }

@@ -1,6 +1,6 @@
-// Package kubelet reaches the kubelets of nodes for what only they have: the
-// logs of containers, and streams into them.
+// Package kubelet connects to nodes' kubelets for what only they have: the logs
+// of containers, and streams into them.
 //
-// The pods' subresources call it. It forwards bytes and understands none of
-// them; whether the user may is decided before.
+// The pods' subresources call it. It forwards bytes without interpreting them;
+// authorization comes before.
 package kubelet

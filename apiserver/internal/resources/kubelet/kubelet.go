@@ -23,10 +23,10 @@ import (
 	"kctl/proto/upgrade"
 )
 
-// defaultPort is where kubelets listen that don't say otherwise.
+// defaultPort is the port of kubelets that report none.
 const defaultPort = 10250
 
-// defaultTimeout is how long connecting to a kubelet may take. Upstream's.
+// defaultTimeout bounds the time to connect to a kubelet; upstream's.
 const defaultTimeout = 5 * time.Second
 
 // defaultAddressTypes is upstream's order of preference.
@@ -34,24 +34,24 @@ var defaultAddressTypes = []corev1.NodeAddressType{
 	corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,
 }
 
-// Options say how to reach kubelets and who the server is to them.
+// Options say how to reach kubelets, and with which credentials.
 type Options struct {
 	CertFile, KeyFile string // --kubelet-client-certificate, --kubelet-client-key
-	// CAFile is --kubelet-certificate-authority; where it is empty, kubelets'
-	// certificates are not checked, as upstream does by default.
+	// CAFile is --kubelet-certificate-authority; if it is empty, kubelets'
+	// certificates are not verified, as by default in upstream.
 	CAFile       string
 	AddressTypes []corev1.NodeAddressType // nil for defaultAddressTypes
 	Timeout      time.Duration            // of connecting; 0 for defaultTimeout
 }
 
-// Client reaches kubelets.
+// Client connects to kubelets.
 type Client struct {
-	checked, unchecked *transport // the same where no certificate is checked
+	checked, unchecked *transport // the same without verifying certificates
 	guarded            []*transport
 	types              []corev1.NodeAddressType
 }
 
-// New returns a Client. A certificate of its own that is renewed on disk is used at once.
+// New returns a Client. A client certificate that is renewed on disk is used at once.
 func New(o Options) (*Client, error) {
 	pair, err := pairOf(o.CertFile, o.KeyFile)
 	if err != nil {
@@ -72,9 +72,9 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Transport is how kubelets are reached whose addresses allowed permits. It is asked
-// about what is connected to: a name that was looked up before may mean something else.
-// It is not to be called while the client is used.
+// Transport returns the transport for kubelets whose addresses allowed permits. It
+// checks the address that is really connected to: a name may resolve differently than
+// before. It must not be called while the client is in use.
 func (c *Client) Transport(allowed func(net.IP) error) http.RoundTripper {
 	t := c.checked.guarded(allowed)
 	c.guarded = append(c.guarded, t)
@@ -88,7 +88,7 @@ func (c *Client) Close() {
 	}
 }
 
-// noAddress is upstream's answer where a node has told no address to reach it by.
+// noAddress is upstream's answer if a node has reported no suitable address.
 func noAddress(node *core.Node) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
@@ -96,7 +96,7 @@ func noAddress(node *core.Node) error {
 	}}
 }
 
-// URL is where path is served by the node's kubelet.
+// URL is the URL of path at the node's kubelet.
 func (c *Client) URL(node *core.Node, path string, query url.Values) (*url.URL, error) {
 	address := ""
 	for _, kind := range c.types {
@@ -119,8 +119,9 @@ func (c *Client) URL(node *core.Node, path string, query url.Values) (*url.URL, 
 	}, nil
 }
 
-// Get asks for to, of whoever answers there where unchecked. The caller closes the
-// body, which goes on for as long as a log is followed and ends with ctx.
+// Get requests to; with unchecked, it does not verify the server's certificate.
+// The caller closes the body, which lasts as long as a log is followed and ends
+// with ctx.
 func (c *Client) Get(ctx context.Context, to *url.URL, unchecked bool) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
@@ -137,9 +138,9 @@ func (c *Client) Get(ctx context.Context, to *url.URL, unchecked bool) (*http.Re
 	return answer, nil
 }
 
-// Forward passes a request for an upgrade on to the kubelet and returns when the
-// streams have ended. What the kubelet refuses with is the answer; an error
-// means that there is none, and that nothing has been written.
+// Forward forwards an upgrade request to the kubelet and returns when the
+// streams have ended. The kubelet's refusal is passed to the client; an error
+// means that nothing has been written.
 func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
 	if !httpstream.IsUpgradeRequest(r) {
 		return errNoUpgrade
@@ -150,8 +151,8 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = to, to.Host
-			// The kubelet knows the server by its certificate; whatever else the
-			// user showed stays here.
+			// The kubelet authenticates the server by its certificate; the user's
+			// credentials are not forwarded.
 			p.Out.Header.Del("Authorization")
 			p.Out.Header.Del("Cookie")
 			tracing.Inject(r.Context(), p.Out.Header)

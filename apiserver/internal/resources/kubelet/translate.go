@@ -18,16 +18,16 @@ import (
 	"kctl/proto/upgrade"
 )
 
-// streamIdle ends streams into containers over which nothing goes either way;
+// streamIdle is after how long idle streams into containers are ended;
 // upstream's default.
 const streamIdle = 4 * time.Hour
 
 // Streams are those of a container that a client wants.
 type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
 
-// Exec passes an exec or attach on to the kubelet. Runtimes don't all speak
-// WebSocket, so that what comes over one goes on over SPDY (KEP-4006). What the
-// kubelet answers is the answer; an error means that nothing has been written.
+// Exec forwards an exec or attach to the kubelet. Not all runtimes support
+// WebSocket, so these are translated to SPDY (KEP-4006). The kubelet's answer
+// is passed to the client; an error means that nothing has been written.
 func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wanted Streams) error {
 	if !wsstream.IsWebSocketRequest(r) || !translatable(r) {
 		return c.Forward(w, r, to)
@@ -40,7 +40,7 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 		return passOn(w, r, refused)
 	}
 	defer backend.Close()
-	// A kubelet that answers to no stream does not hold up the end.
+	// A kubelet that does not answer streams must not delay the end.
 	defer context.AfterFunc(r.Context(), func() { _ = backend.Close() })()
 	streams, err := openStreams(r.Context(), backend, wanted)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 	ctx, w := upgrade.Linger(r.Context(), w)
 	_, channels, err := front.Open(w, r)
 	if err != nil {
-		return nil // the client has been told, or is gone
+		return nil // the client has the answer, or is gone
 	}
 	defer front.Close()
 	join(ctx, channels, streams)
@@ -59,8 +59,8 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 	return nil
 }
 
-// translatable: the client speaks a version of the protocol that tells errors
-// apart from output. The older ones are the runtime's own matter.
+// translatable reports whether the client uses a protocol version with an error
+// channel. Older ones are left to the runtime.
 func translatable(r *http.Request) bool {
 	for _, protocol := range protocolsOf(r) {
 		if _, ok := channelProtocols(Streams{})[protocol]; ok {
@@ -70,7 +70,7 @@ func translatable(r *http.Request) bool {
 	return false
 }
 
-// base64Prefix is of the protocol for those who can only take text.
+// base64Prefix is that of protocols for clients that support only text.
 const base64Prefix = "base64."
 
 func channelProtocols(wanted Streams) map[string]wsstream.ChannelProtocolConfig {
@@ -85,7 +85,7 @@ func channelProtocols(wanted Streams) map[string]wsstream.ChannelProtocolConfig 
 		remotecommand.StreamStdOut: channel(wanted.Stdout, wsstream.WriteChannel),
 		remotecommand.StreamStdErr: channel(wanted.Stderr && !wanted.TTY, wsstream.WriteChannel),
 		remotecommand.StreamErr:    wsstream.WriteChannel,
-		// Always read: its end is how we learn that the client is gone.
+		// Always read: that is how the client's disconnection is noticed.
 		remotecommand.StreamResize: wsstream.ReadChannel,
 	}
 	return map[string]wsstream.ChannelProtocolConfig{
@@ -95,13 +95,13 @@ func channelProtocols(wanted Streams) map[string]wsstream.ChannelProtocolConfig 
 	}
 }
 
-// pingPeriod keeps quiet connections from being forgotten on the way.
+// pingPeriod keeps idle connections alive in middleboxes.
 const pingPeriod = 5 * time.Second
 
-// maxAnswer bounds what of a refusal is passed on.
+// maxAnswer bounds how much of a refusal is passed on.
 const maxAnswer = 64 << 10
 
-// passOn tells the client of r why there is no stream.
+// passOn answers r with the kubelet's refusal.
 func passOn(w http.ResponseWriter, r *http.Request, answer *http.Response) error {
 	defer answer.Body.Close()
 	if err := Upgraded(r, answer); err != nil {
@@ -115,8 +115,7 @@ func passOn(w http.ResponseWriter, r *http.Request, answer *http.Response) error
 	return nil
 }
 
-// openStreams opens the streams of the protocol, in its order: by the number of
-// the channel that each belongs to.
+// openStreams opens the protocol's streams, ordered by channel number.
 func openStreams(ctx context.Context, connection *backend, wanted Streams) (map[int]httpstream.Stream, error) {
 	streams := map[int]httpstream.Stream{}
 	for _, s := range []struct {
@@ -139,8 +138,8 @@ func openStreams(ctx context.Context, connection *backend, wanted Streams) (map[
 		}
 		streams[s.channel] = stream
 	}
-	// What is only read is closed for writing. That fails if the container has
-	// told everything by now and is gone; what it told is there to be read.
+	// Streams that are only read are closed for writing. That fails if the
+	// container is already gone; its output can still be read.
 	for _, channel := range []int{remotecommand.StreamErr, remotecommand.StreamStdOut, remotecommand.StreamStdErr} {
 		if stream := streams[channel]; stream != nil {
 			_ = stream.Close()
@@ -149,10 +148,9 @@ func openStreams(ctx context.Context, connection *backend, wanted Streams) (map[
 	return streams, nil
 }
 
-// join copies between the two until the container has told everything, or ctx
-// ends. A client that is gone is not told anything, but what it said last still
-// goes to the container. The caller closes both connections then, which ends the
-// copies that are left.
+// join copies between the two until the container's output ends, or ctx does. If
+// the client is gone, its last input still goes to the container. The caller
+// then closes both connections, which ends the remaining copies.
 func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) {
 	told := copyOut(channels, streams)
 	gone := make(chan struct{})
@@ -167,7 +165,7 @@ func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]ht
 	if stdin := streams[remotecommand.StreamStdIn]; stdin != nil {
 		go func() {
 			_, _ = io.Copy(stdin, channels[remotecommand.StreamStdIn])
-			_ = stdin.Close() // the end of the input
+			_ = stdin.Close() // end of input
 		}()
 	}
 	select {
@@ -186,9 +184,9 @@ func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]ht
 	}
 }
 
-// copyOut returns what is closed when the container has told everything: all
-// that it said was written, and its streams have ended, with their connection
-// or before it.
+// copyOut returns a channel that is closed when all of the container's output
+// has been written and its streams have ended, with their connection or before
+// it.
 func copyOut(channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) <-chan struct{} {
 	told := make(chan struct{})
 	var telling sync.WaitGroup
@@ -197,7 +195,7 @@ func copyOut(channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) <
 		case remotecommand.StreamErr, remotecommand.StreamStdOut, remotecommand.StreamStdErr:
 			telling.Go(func() { _, _ = io.Copy(channels[channel], stream) })
 		default:
-			// Nothing is said here; but what nobody reads holds up the others.
+			// Nothing is expected here, but unread data would block the others.
 			go func() { _, _ = io.Copy(io.Discard, stream) }()
 		}
 	}
@@ -208,8 +206,8 @@ func copyOut(channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) <
 	return told
 }
 
-// PortForward passes a port-forward on to the kubelet. A client that tunnels
-// SPDY through a WebSocket (KEP-4006) has its bytes carried on over an upgraded
+// PortForward forwards a port-forward to the kubelet. For a client that tunnels
+// SPDY through a WebSocket (KEP-4006), the bytes go on over an upgraded
 // connection.
 func (c *Client) PortForward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
 	if !wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {

@@ -14,19 +14,19 @@ import (
 	"kctl/proto/pki"
 )
 
-// transport connects to kubelets with the certificate that is on disk. Connections
-// that were made with an earlier one are not used again: what their kubelets think of
-// it would be the answer.
+// transport connects to kubelets with the client certificate on disk. Connections
+// made with an earlier one are not reused, since kubelets would judge requests by
+// that.
 type transport struct {
 	pair *pki.Reloader // nil for none
 
 	mu   sync.Mutex
-	with *tls.Certificate // what the connections of now show
+	with *tls.Certificate // the certificate of present connections
 	now  *http.Transport
 }
 
-// newTransport returns one that checks kubelets' certificates against what is in
-// config, and shows what is in pair.
+// newTransport returns a transport that verifies kubelets' certificates as
+// config says, and presents the certificate in pair.
 func newTransport(config *tls.Config, pair *pki.Reloader, timeout time.Duration) *transport {
 	timeout = cmp.Or(timeout, defaultTimeout)
 	if pair != nil {
@@ -65,7 +65,7 @@ func (t *transport) current() *http.Transport {
 	return t.now
 }
 
-// guarded is a transport like t that connects to what allowed permits only.
+// guarded is a transport like t that only connects to what allowed permits.
 func (t *transport) guarded(allowed func(net.IP) error) *transport {
 	now := t.current().Clone()
 	dialer := net.Dialer{Timeout: now.TLSHandshakeTimeout, Control: Guard(allowed)}
@@ -73,8 +73,8 @@ func (t *transport) guarded(allowed func(net.IP) error) *transport {
 	return &transport{pair: t.pair, now: now}
 }
 
-// Guard is a net.Dialer's Control that asks allowed about the address which is
-// connected to.
+// Guard is a net.Dialer's Control that checks the address being connected to
+// with allowed.
 func Guard(allowed func(net.IP) error) func(network, address string, connection syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		host, _, err := net.SplitHostPort(address)
@@ -91,7 +91,7 @@ func (t *transport) close() {
 	t.now.CloseIdleConnections()
 }
 
-// pairOf is who the server is to kubelets; nil for nobody.
+// pairOf is the client certificate for kubelets; nil for none.
 func pairOf(certFile, keyFile string) (*pki.Reloader, error) {
 	if certFile == "" && keyFile == "" {
 		return nil, nil

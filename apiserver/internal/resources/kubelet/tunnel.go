@@ -12,8 +12,8 @@ import (
 	"kctl/proto/upgrade"
 )
 
-// tunnel upgrades a connection to the kubelet, and then takes out of a
-// WebSocket's messages, and puts into them, what the two say on it.
+// tunnel upgrades a connection to the kubelet, and then carries its bytes in a
+// WebSocket's messages.
 func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) error {
 	if !slices.Contains(protocolsOf(r), portforward.WebsocketsSPDYTunnelingPortForwardV1) {
 		return dialError(fmt.Errorf("only %s can be tunnelled", portforward.WebsocketsSPDYTunnelingPortForwardV1))
@@ -40,10 +40,10 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 	return nil
 }
 
-// tunnelled says goodbye in WebSocket's words.
+// tunnelled ends with a WebSocket close message.
 type tunnelled struct{ *websocket.Conn }
 
 func (t tunnelled) CloseWrite() error { return t.WriteClose(closeNormal) }
 
-// closeNormal is RFC 6455's code for an end as it should be.
+// closeNormal is RFC 6455's code for a normal closure.
 const closeNormal = 1000

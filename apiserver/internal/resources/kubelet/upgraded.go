@@ -10,13 +10,13 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// errNoUpgrade refuses a request for a stream that does not ask for one.
+// errNoUpgrade refuses a stream request without an upgrade.
 var errNoUpgrade = apierrors.NewBadRequest("Upgrade request required")
 
-// Upgraded is the error of an answer to request that neither upgrades, though
-// that was asked for, nor refuses to. Such an answer is not the client's to
-// have: a redirect would lead it, and what it proves who it is with, to wherever
-// a kubelet wants. The words are kube-apiserver's.
+// Upgraded returns an error for an answer that neither upgrades as requested nor
+// refuses. Such an answer must not reach the client: a redirect would lead it,
+// with its credentials, wherever a kubelet wants. The words are
+// kube-apiserver's.
 func Upgraded(request *http.Request, answer *http.Response) error {
 	code := answer.StatusCode
 	if !httpstream.IsUpgradeRequest(request) || code == http.StatusSwitchingProtocols || code >= http.StatusBadRequest {
@@ -28,8 +28,8 @@ func Upgraded(request *http.Request, answer *http.Response) error {
 	}}
 }
 
-// unreached is what a request came to that was not answered, or with nothing
-// that can be passed on.
+// unreached is the error for a request without an answer, or with one that
+// can't be passed on.
 func unreached(err error) error {
 	if told := apierrors.APIStatus(nil); errors.As(err, &told) {
 		return err

@@ -1,5 +1,5 @@
-// Package lease says what is particular about leases: the heartbeat of nodes
-// and the lock of leaders. A PUT creates one that is not there.
+// Package lease holds what is particular to leases: the heartbeat of nodes and
+// the lock of leaders. A PUT can create one.
 package lease
 
 import (
@@ -43,8 +43,9 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Lease] {
 	}
 }
 
-// dropElection empties what is for a coordinator of elections (KEP-4355), which is off in
-// kube-apiserver and not here, but what is stored already.
+// dropElection drops fields of coordinated leader election (KEP-4355), which
+// kube-apiserver has off by default and is not supported here, unless they are already
+// stored.
 func dropElection(spec, old *coordinationv1.LeaseSpec) {
 	if old.Strategy == nil {
 		spec.Strategy = nil

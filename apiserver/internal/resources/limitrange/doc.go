@@ -1,4 +1,4 @@
-// Package limitrange says what is particular about limit ranges: what the pods,
-// containers and volume claims of a namespace may ask for, and what containers
-// that don't ask are given.
+// Package limitrange holds what is particular to limit ranges: what the pods,
+// containers and volume claims of a namespace may request, and the defaults of
+// containers.
 package limitrange

@@ -15,7 +15,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Resource is where limit ranges are in the API.
+// Resource is the limit ranges' resource.
 var Resource = core.Resource{Version: "v1", Name: "limitranges", Kind: "LimitRange", Namespaced: true}
 
 // Strategy is the strategy of limit ranges.
@@ -27,7 +27,7 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 		Normalize:    func(l *corev1.LimitRange) { l.Spec.Limits = check.OrNull(l.Spec.Limits) },
 		ValidateName: check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, l *corev1.LimitRange) {
-			if l.Name == "" { // of all kinds this one alone need not be named
+			if l.Name == "" { // this is the only kind that need not have a name
 				l.Name = uuid.NewString()
 			}
 		},
@@ -44,8 +44,8 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 	}
 }
 
-// setDefaults: what a container may have at most is also what it gets, and asks
-// for; or else what it must have at least.
+// setDefaults derives defaults: the maximum is the default limit, which is the
+// default request; otherwise the minimum is.
 func setDefaults(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]

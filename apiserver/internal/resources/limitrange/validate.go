@@ -72,8 +72,7 @@ func validateItem(item *corev1.LimitRangeItem, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateBounds checks that what an item says of one resource does not
-// contradict itself.
+// validateBounds checks that an item's bounds of one resource are consistent.
 func validateBounds(item *corev1.LimitRangeItem, name corev1.ResourceName, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	least, hasLeast := item.Min[name]

@@ -1,6 +1,6 @@
-// Package namespace says what is particular about namespaces: they begin
-// Active with the finalizer "kubernetes", and a deleted one stays, Terminating,
-// until the loop that empties it has removed that finalizer through /finalize.
+// Package namespace holds what is particular to namespaces: they start Active
+// with the finalizer "kubernetes", and a deleted one stays, Terminating, until
+// the loop that empties it has removed that finalizer through /finalize.
 package namespace
 
 import (
@@ -62,7 +62,7 @@ func validate(ns *core.Namespace) field.ErrorList {
 	return errs
 }
 
-// setDefaults also keeps the label by which selectors name a namespace right;
+// setDefaults also maintains the label by which selectors can name a namespace;
 // users can't change it.
 func setDefaults(ns *core.Namespace) {
 	if ns.Name != "" {
@@ -124,8 +124,8 @@ func finalizeChange() registry.Change[*core.Namespace] {
 	}
 }
 
-// beginDelete says that a namespace is ending, which its spec's finalizers keep
-// until then.
+// beginDelete marks a namespace as terminating; its spec's finalizers keep it
+// until it is empty.
 func beginDelete(ns *core.Namespace) {
 	if len(ns.Spec.Finalizers) > 0 {
 		ns.Status.Phase = corev1.NamespaceTerminating

@@ -1,4 +1,4 @@
-// Package networking says what is particular about the kinds that describe the
+// Package networking holds what is particular to the kinds that describe the
 // network around pods: ingresses and their classes, network policies, and the
-// ranges that services have their addresses from.
+// ranges of services' addresses.
 package networking

@@ -102,7 +102,7 @@ func addresses(i *networkingv1.Ingress) string {
 	return strings.Join(list, ",")
 }
 
-// IngressClasses is the strategy of the classes of ingresses.
+// IngressClasses is the strategy of ingress classes.
 func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.IngressClass] {
 	return registry.Strategy[*networkingv1.IngressClass]{
 		Resource: resource("ingressclasses", "IngressClass", false), Singular: "ingressclass",

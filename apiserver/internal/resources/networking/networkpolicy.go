@@ -171,7 +171,7 @@ func validateBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// policyWarnings tells of ranges of addresses that are written in an unusual way.
+// policyWarnings warns about address ranges in a non-canonical form.
 func policyWarnings(s *networkingv1.NetworkPolicySpec) []string {
 	var out []string
 	look := func(peers []networkingv1.NetworkPolicyPeer, at *field.Path) {

@@ -22,14 +22,14 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// ServiceCIDRResource is where the ranges of services' addresses are.
+// ServiceCIDRResource is the resource of the ranges of services' addresses.
 var ServiceCIDRResource = resource("servicecidrs", "ServiceCIDR", false)
 
 const (
-	// ServerRange is the range that the server's flags say.
+	// ServerRange is the name of the range from the server's flags.
 	ServerRange = "kubernetes"
-	// RangeKeeper is by which name the server says that its range is ready;
-	// upstream's.
+	// RangeKeeper is the field manager with which the server marks its range as
+	// ready; upstream's.
 	RangeKeeper = "kubernetes-service-cidr-controller"
 )
 
@@ -76,7 +76,7 @@ func validateRanges(ranges []string) field.ErrorList {
 	return errs
 }
 
-// sameRanges: a second family may be added, and the ranges stay otherwise.
+// sameRanges checks that ranges don't change, except that a second family may be added.
 func sameRanges(now, old []string) field.ErrorList {
 	at := specPath.Child("cidrs")
 	switch {
@@ -92,12 +92,12 @@ func sameRanges(now, old []string) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, now, check.Immutable)}
 }
 
-// ErrOtherRanges is returned where the cluster's first ranges are not those of the
-// server's flags, which changes nothing: addresses are given of the cluster's.
+// ErrOtherRanges is returned if the cluster's default ranges are not those of the
+// server's flags; addresses are still assigned from the cluster's.
 var ErrOtherRanges = errors.New("the default ServiceCIDR does not match the server's flags")
 
-// Bootstrap makes the ranges that the server's flags say known, where they are
-// not. A cluster that gets its second family has that added.
+// Bootstrap stores the ranges of the server's flags, if there are none. To a
+// cluster with one family, it adds the second.
 func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.ServiceCIDR], own []netip.Prefix, now metav1.Time) error {
 	cidrs := make([]string, 0, len(own))
 	for _, r := range own {
@@ -110,11 +110,11 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 		})
 	}
 	switch {
-	case apierrors.IsAlreadyExists(err): // another server was faster, and says the rest
+	case apierrors.IsAlreadyExists(err): // another server was faster, and does the rest
 		return nil
 	case err != nil:
 		return fmt.Errorf("bootstrap service range: %w", err)
-	case known.DeletionTimestamp != nil: // made again when it is gone
+	case known.DeletionTimestamp != nil: // created again when it is gone
 		return nil
 	case len(known.Spec.CIDRs) < len(cidrs) && slices.Equal(known.Spec.CIDRs, cidrs[:len(known.Spec.CIDRs)]):
 		_, err = ranges.UpdateTyped(ctx, "", ServerRange, "", func(c *networkingv1.ServiceCIDR) error {
@@ -136,7 +136,7 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 	return nil
 }
 
-// unknown: nobody has said whether addresses may be given of the range.
+// unknown reports whether the range's readiness is still undetermined.
 func unknown(c *networkingv1.ServiceCIDR) bool {
 	ready := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	return ready == nil || ready.Status == metav1.ConditionUnknown

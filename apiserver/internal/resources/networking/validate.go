@@ -182,7 +182,7 @@ func validateClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 	return errs
 }
 
-// validateAddresses checks where an ingress can be reached.
+// validateAddresses validates the addresses of an ingress.
 func validateAddresses(list []networkingv1.IngressLoadBalancerIngress, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, address := range list {

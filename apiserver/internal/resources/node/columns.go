@@ -46,7 +46,7 @@ func row(n *core.Node, now time.Time) []any {
 	}
 }
 
-// status is Ready, NotReady or Unknown, and whether pods may be placed here.
+// status is Ready, NotReady or Unknown, and whether scheduling is disabled.
 func status(n *core.Node) string {
 	text := "Unknown"
 	for _, c := range n.Status.Conditions {
@@ -93,7 +93,7 @@ func known(s string) string {
 	return s
 }
 
-// kernel is also for which machines the kernel was made.
+// kernel also shows the kernel's architecture.
 func kernel(info *corev1.NodeSystemInfo) string {
 	if info.KernelVersion == "" || info.Architecture == "" {
 		return known(info.KernelVersion)

@@ -1,3 +1,3 @@
-// Package node says what is particular about nodes: a kubelet creates its own
-// with a status, and the address ranges once given to it stay.
+// Package node holds what is particular to nodes: a kubelet creates its own
+// with a status, and address ranges, once assigned, stay.
 package node

@@ -54,8 +54,8 @@ func warnings(n *core.Node) []string {
 	return out
 }
 
-// setDefaults keeps the two ways to write a pod range, podCIDR and podCIDRs,
-// saying the same; the older has the word where they differ.
+// setDefaults keeps podCIDR and podCIDRs consistent; the older one wins if they
+// differ.
 func setDefaults(n *core.Node) {
 	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
@@ -70,7 +70,7 @@ func setDefaults(n *core.Node) {
 	}
 }
 
-// roundUp drops what is finer than a thousandth, as upstream does.
+// roundUp rounds amounts up to a thousandth, as upstream does.
 func roundUp(list corev1.ResourceList) {
 	for name, amount := range list {
 		if amount.RoundUp(-3) {
@@ -85,8 +85,7 @@ func prepareForUpdate(_ context.Context, n, old *core.Node) {
 	dropUnused(n)
 }
 
-// dropUnused empties fields that have lost their meaning or belong to alpha features,
-// as upstream does.
+// dropUnused drops fields without a meaning or of alpha features, as upstream does.
 func dropUnused(n *core.Node) {
 	n.Spec.ConfigSource = nil //lint:ignore SA1019 it is there to be emptied
 	n.Spec.PodPreemptionPolicy = nil

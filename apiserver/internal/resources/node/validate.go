@@ -28,15 +28,14 @@ func validateAmounts(n *core.Node) field.ErrorList {
 	return append(errs, amounts(n.Status.Allocatable, field.NewPath("status", "allocatable"))...)
 }
 
-// validateCreate checks a new node whole: of one that is there, the status is
-// the business of validateStatus.
+// validateCreate validates a whole new node; for existing ones, validateStatus
+// validates the status.
 func validateCreate(n *core.Node) field.ErrorList {
 	return append(validate(n, nil), validateDeclared(&n.Status, &corev1.NodeStatus{})...)
 }
 
-// validateDeclared checks what a node says of its swap and of its features. Our
-// kubelets once said that they had no swap by an amount of 0; what is stored so
-// may stay.
+// validateDeclared validates a node's swap and declared features. Our kubelets
+// formerly reported no swap as an amount of 0; stored ones may stay.
 func validateDeclared(status, old *corev1.NodeStatus) field.ErrorList {
 	var errs field.ErrorList
 	swap := status.NodeInfo.Swap
@@ -68,7 +67,7 @@ func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validatePodCIDRs lets ranges be that the node had before.
+// validatePodCIDRs validates new ranges; those the node already has are accepted.
 func validatePodCIDRs(spec *corev1.NodeSpec, before []string) field.ErrorList {
 	if len(spec.PodCIDRs) == 0 {
 		return nil
@@ -120,8 +119,8 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateUpdate lets labels, taints and unschedulable change, and what was
-// empty be filled in once.
+// validateUpdate allows changes of labels, taints and unschedulable, and
+// setting empty fields once.
 func validateUpdate(_ context.Context, n, old *core.Node) field.ErrorList {
 	errs := validate(n, old.Spec.PodCIDRs)
 	spec := field.NewPath("spec")

@@ -14,21 +14,21 @@ import (
 	"kctl/proto/core"
 )
 
-// The annotations by which pods named their profiles before there were fields
-// for it. Those of containers have the container's name behind them.
+// The annotations by which pods named their profiles before there were fields.
+// Those of containers end with the container's name.
 const (
 	seccompOfPod       = "seccomp.security.alpha.kubernetes.io/pod"
 	seccompOfContainer = "container.seccomp.security.alpha.kubernetes.io/"
 	apparmor           = "container.apparmor.security.beta.kubernetes.io/"
 )
 
-// localhost is the kind of profiles that are on the node.
+// localhost is the type of profiles on the node.
 const localhost = "Localhost"
 
-// profile is what an annotation says of one.
+// profile is a profile named by an annotation.
 type profile struct{ kind, localhost string }
 
-// profileOf reads an annotation; ok tells whether it can be read.
+// profileOf parses an annotation; ok is false if it is invalid.
 func profileOf(text string) (p profile, ok bool) {
 	switch path, found := strings.CutPrefix(text, "localhost/"); {
 	case found:
@@ -41,7 +41,7 @@ func profileOf(text string) (p profile, ok bool) {
 	return profile{}, false
 }
 
-// allContainers are a pod's containers, each with its place.
+// allContainers are a pod's containers with their paths.
 func allContainers(spec *corev1.PodSpec, at *field.Path) iter.Seq2[*corev1.Container, *field.Path] {
 	return func(yield func(*corev1.Container, *field.Path) bool) {
 		for i := range spec.InitContainers {
@@ -57,8 +57,8 @@ func allContainers(spec *corev1.PodSpec, at *field.Path) iter.Seq2[*corev1.Conta
 	}
 }
 
-// fillAppArmor gives containers the profiles that annotations name (KEP-24), and tells
-// users that these have become fields: also those whose pod is refused then.
+// fillAppArmor sets containers' profiles from annotations (KEP-24), and warns users
+// that there are fields for it, even if the pod is then refused.
 func fillAppArmor(ctx context.Context, pod *core.Pod) {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || !hasPrefix(pod.Annotations, apparmor) {
 		return
@@ -92,7 +92,7 @@ func hasPrefix(annotations map[string]string, prefix string) bool {
 	return false
 }
 
-// field is the profile as the field that took the annotation's place.
+// field is the profile in the form of the field that replaced the annotation.
 func (p profile) field() *corev1.AppArmorProfile {
 	f := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileType(p.kind)}
 	if p.localhost != "" {
@@ -105,7 +105,7 @@ func sameAppArmor(f *corev1.AppArmorProfile, p profile) bool {
 	return f != nil && string(f.Type) == p.kind && (f.LocalhostProfile == nil || *f.LocalhostProfile == p.localhost)
 }
 
-// validateAnnotations checks the annotations of a pod, or of a template of pods,
+// validateAnnotations validates the annotations of a pod, or of a pod template,
 // that mean something to Kubernetes.
 func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at, specAt *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -116,7 +116,7 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 		case key == core.ConfigMirrorAnnotation && spec.NodeName == "":
 			errs = append(errs, field.Invalid(at.Key(key), value, "must set spec.nodeName if mirror pod annotation is set"))
 		case key == corev1.PodDeletionCost:
-			// One number has one spelling: none with a plus, or with zeros before it.
+			// Only the canonical form of a number is accepted, without a plus or leading zeros.
 			if _, err := strconv.ParseInt(value, 10, 32); err != nil || value[0] == '+' || value[0] == '0' && value != "0" {
 				errs = append(errs, field.Invalid(at.Key(key), value, "must be a 32bit integer"))
 			}
@@ -179,7 +179,7 @@ func matchSeccomp(f *corev1.SeccompProfile, annotation string, at *field.Path) f
 	return matchProfile(string(f.Type), f.LocalhostProfile, annotation, "seccomp", at.Child("seccompProfile"))
 }
 
-// matchProfile refuses a field that says other than the annotation.
+// matchProfile refuses a field that differs from the annotation.
 func matchProfile(kind string, localhost *string, annotation, what string, at *field.Path) field.ErrorList {
 	p, ok := profileOf(annotation)
 	switch {

@@ -18,13 +18,13 @@ import (
 	"kctl/proto/core"
 )
 
-// Bindings is where Bindings were posted before pods/binding was there, and
-// still may be. Nothing is stored under that name.
+// Bindings is where Bindings were posted before pods/binding existed, and still
+// may be. Nothing is stored under that name.
 var Bindings = core.Resource{Version: "v1", Name: "bindings", Kind: "Binding", Namespaced: true}
 
 var bindingResource = schema.GroupResource{Resource: "pods/binding"}
 
-// Binder assigns pods to nodes: the end of a scheduler's work.
+// Binder assigns pods to nodes, the last step of scheduling.
 type Binder struct {
 	pods  registry.Resource
 	clock clock.PassiveClock
@@ -114,7 +114,7 @@ func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {
 	return nil
 }
 
-// with adds entries to a map that may not be there yet.
+// with adds entries to a map that may be nil.
 func with(to, more map[string]string) map[string]string {
 	if to == nil {
 		return maps.Clone(more)
@@ -123,8 +123,8 @@ func with(to, more map[string]string) map[string]string {
 	return to
 }
 
-// setCondition puts a condition in the place of the one of its type; the time
-// of transition stays where the status does.
+// setCondition replaces the condition of its type; the transition time stays if
+// the status does.
 func setCondition(status *core.PodStatus, condition corev1.PodCondition, now metav1.Time) {
 	condition.LastTransitionTime = now
 	for i := range status.Conditions {

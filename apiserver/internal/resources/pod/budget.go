@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// maxDisrupted bounds the evicted pods of a budget that its loop has not seen
-	// go; upstream's.
+	// maxDisrupted bounds a budget's evicted pods whose deletion its loop has not
+	// seen yet; upstream's.
 	maxDisrupted = 2000
-	// budgetRetrySeconds is how long to wait for a budget that is new.
+	// budgetRetrySeconds is how long to wait for a new budget.
 	budgetRetrySeconds = 10
 )
 
-// takeFromBudget takes the eviction of a pod from the budget that the pod
-// counts for, if there is one (Kubernetes docs, "API-initiated Eviction").
+// takeFromBudget charges the eviction of a pod to the pod's disruption budget,
+// if there is one (Kubernetes docs, "API-initiated Eviction").
 func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []string) error {
 	if harmless(pod) {
 		return nil
@@ -48,12 +48,12 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 		return refused
 	}
 	if apierrors.IsNotFound(err) {
-		return nil // nobody holds to it any longer
+		return nil // no one holds to it any longer
 	}
 	return err
 }
 
-// harmless: nobody is served by the pod, or it goes anyhow.
+// harmless reports whether the pod does not serve anyone, or is going anyway.
 func harmless(pod *core.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
@@ -71,9 +71,8 @@ func isReady(pod *core.Pod) bool {
 	return false
 }
 
-// allowsUnhealthy: a pod that is not ready is not among those that the budget
-// counts on. Unless the budget says otherwise, it goes only where enough others
-// are ready.
+// allowsUnhealthy reports whether a pod that is not ready may be evicted
+// without charging the budget: by default, only if enough others are ready.
 func allowsUnhealthy(b *policyv1.PodDisruptionBudget) bool {
 	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
 		return true
@@ -95,7 +94,7 @@ func (e *evictions) budgetOf(ctx context.Context, pod *core.Pod) (*policyv1.PodD
 		budget := decoded.(*policyv1.PodDisruptionBudget)
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
-			continue // one that can't be read selects nothing
+			continue // an unreadable one selects nothing
 		}
 		if found != nil {
 			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -108,8 +107,8 @@ func (e *evictions) budgetOf(ctx context.Context, pod *core.Pod) (*policyv1.PodD
 	return found, nil
 }
 
-// take notes in the budget's status that the pod is about to go, or says why it
-// has to stay.
+// take records in the budget's status that the pod is about to go, or returns
+// why it has to stay.
 func (e *evictions) take(b *policyv1.PodDisruptionBudget, pod string) error {
 	s := &b.Status
 	forbidden := func(text string) error {

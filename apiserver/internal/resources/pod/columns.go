@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// nodeLost is the reason that marks a pod whose node can't be reached.
+// nodeLost is the reason of a pod whose node is unreachable.
 const nodeLost = "NodeLost"
 
 func columns() []metav1.TableColumnDefinition {
@@ -38,7 +38,7 @@ func row(pod *core.Pod, now time.Time) []any {
 	}
 }
 
-// summary is what one line says of all containers together.
+// summary is the state of all containers in one line.
 type summary struct {
 	ready, total int
 	reason       string
@@ -65,9 +65,9 @@ func (r *restarts) text(now time.Time) string {
 	return fmt.Sprintf("%d (%s ago)", r.count, duration.HumanDuration(now.Sub(r.last)))
 }
 
-// summarize tells the most telling thing about a pod: while it initializes,
-// what its first unfinished init container does; then what its containers do,
-// the first of them having the last word; and over all, that it ends.
+// summarize returns the most informative state of a pod: while it initializes,
+// that of its first unfinished init container; then that of its containers,
+// with precedence for the first; and above all, that it is terminating.
 func summarize(pod *core.Pod) summary {
 	s := summary{reason: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
 	if pod.Status.Reason != "" {
@@ -143,7 +143,7 @@ func (s *summary) containers(pod *core.Pod) {
 			s.ready++
 		}
 	}
-	// One container ended well while others go on.
+	// One container completed while others go on.
 	if s.reason == "Completed" && running {
 		s.reason = "NotReady"
 		if conditionTrue(&pod.Status, corev1.PodReady) {

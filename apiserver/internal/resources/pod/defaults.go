@@ -11,14 +11,14 @@ import (
 	"kctl/proto/core"
 )
 
-// setDefaults fills in what the user left out, as upstream does. It runs on
-// stored pods too and so must find nothing to do on its own output.
+// setDefaults fills in what the user left out, as upstream does. It also runs
+// on stored pods, so it must be idempotent.
 func setDefaults(pod *core.Pod) {
 	spec := &pod.Spec
 	defaultSpec(spec)
 	defaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
 	if *spec.TerminationGracePeriodSeconds < 0 {
-		spec.TerminationGracePeriodSeconds = ptr.To(int64(1)) // as kubelets take it
+		spec.TerminationGracePeriodSeconds = ptr.To(int64(1)) // as kubelets interpret it
 	}
 	for i := range spec.InitContainers {
 		portsOnHost(&spec.InitContainers[i], spec.HostNetwork)
@@ -34,7 +34,7 @@ func setDefaults(pod *core.Pod) {
 	}
 }
 
-// defaultSpec is what a pod and a template of pods have in common.
+// defaultSpec is common to pods and pod templates.
 func defaultSpec(spec *core.PodSpec) {
 	defaultTo(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	defaultTo(&spec.RestartPolicy, corev1.RestartPolicyAlways)
@@ -44,7 +44,7 @@ func defaultSpec(spec *core.PodSpec) {
 	}
 	defaultPointer(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
 
-	// Two spellings of one field: the old one is kept for old clients.
+	// Two names of one field: the old one is kept for old clients.
 	defaultTo(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 
@@ -63,7 +63,7 @@ func defaultSpec(spec *core.PodSpec) {
 	roundUp(spec.Overhead)
 }
 
-// portsOnHost: a pod in its node's network has its ports there.
+// portsOnHost gives a pod in the host network its ports on the host.
 func portsOnHost(c *core.Container, hostNetwork bool) {
 	for i := range c.Ports {
 		if port := &c.Ports[i]; hostNetwork && port.HostPort == 0 {
@@ -105,8 +105,8 @@ func defaultContainer(c *core.Container) {
 	roundUp(c.Resources.Requests)
 }
 
-// pullPolicy is Always for images whose tag is latest or missing. A digest
-// without a tag never changes and so need not be asked for again.
+// pullPolicy is Always for images whose tag is latest or missing. An image with
+// a digest and no tag never changes, so it need not be pulled again.
 func pullPolicy(image string) corev1.PullPolicy {
 	if known, ok := knownPolicies.Load(image); ok {
 		return known.(corev1.PullPolicy)
@@ -123,14 +123,14 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return policy
 }
 
-// Reading a reference takes as long as everything else there is to fill in, and
-// a cluster has few images for its many pods.
+// Parsing a reference takes as long as all other defaulting, and a cluster has
+// few images for its many pods.
 var (
 	knownPolicies sync.Map // by image
 	countPolicies atomic.Int64
 )
 
-// Bounds of what is remembered.
+// Bounds on the cache.
 const (
 	maxPolicies   = 1000
 	maxKnownImage = 256
@@ -139,7 +139,7 @@ const (
 func findPullPolicy(image string) corev1.PullPolicy {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
-		return corev1.PullIfNotPresent // validation has the word on bad images
+		return corev1.PullIfNotPresent // validation reports bad images
 	}
 	if tagged, ok := named.(reference.Tagged); ok && tagged.Tag() == "latest" || reference.IsNameOnly(named) {
 		return corev1.PullAlways

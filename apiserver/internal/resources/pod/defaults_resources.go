@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-// requestsFromLimits requests as much as the limit where only that is given.
+// requestsFromLimits sets requests to the limits if only those are given.
 func requestsFromLimits(r *corev1.ResourceRequirements) {
 	if r.Limits == nil {
 		return
@@ -26,9 +26,8 @@ func requestsFromLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// defaultPodResources fills what a pod that says something of its resources as a
-// whole leaves open, by what its containers say (KEP-2837). That comes after
-// admission, which may add containers.
+// defaultPodResources completes pod-level resources from those of the containers
+// (KEP-2837). It runs after admission, which may add containers.
 func defaultPodResources(spec *core.PodSpec) {
 	r := spec.Resources
 	if r == nil || len(r.Limits) == 0 && len(r.Requests) == 0 {
@@ -63,7 +62,7 @@ func defaultPodResources(spec *core.PodSpec) {
 	}
 }
 
-// fill adds an amount that is not there.
+// fill adds a missing amount.
 func fill(list *corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) {
 	if _, ok := (*list)[name]; ok {
 		return
@@ -83,12 +82,12 @@ func allLimit(spec *core.PodSpec, name corev1.ResourceName) bool {
 	return !slices.ContainsFunc(spec.Containers, unlimited) && !slices.ContainsFunc(spec.InitContainers, unlimited)
 }
 
-// podLevel reports whether a pod as a whole may ask for the resource.
+// podLevel reports whether the resource can be requested at pod level.
 func podLevel(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || check.IsHugePage(name)
 }
 
-// roundUp drops what is finer than a thousandth, as upstream does.
+// roundUp rounds amounts up to a thousandth, as upstream does.
 func roundUp(list corev1.ResourceList) {
 	for name, amount := range list {
 		if !amount.RoundUp(-3) {

@@ -10,7 +10,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// outdatedAnnotations have become fields.
+// outdatedAnnotations have been replaced by fields.
 var outdatedAnnotations = [...]struct{ key, says string }{
 	{"scheduler.alpha.kubernetes.io/critical-pod", `non-functional in v1.16+; use the "priorityClassName" field instead`},
 	{"security.alpha.kubernetes.io/sysctls", outdatedSysctls}, {"security.alpha.kubernetes.io/unsafe-sysctls", outdatedSysctls},
@@ -39,7 +39,7 @@ func annotationWarning(at, key, says string) string {
 	return fmt.Sprintf("%s.annotations[%s]: %s", at, key, says)
 }
 
-// seccompOfPodWarnings tells of the annotation where no field says it too.
+// seccompOfPodWarnings warns about the annotation if the field is not set.
 func seccompOfPodWarnings(annotations map[string]string, s *corev1.PodSpec, at string) []string {
 	if _, has := annotations[seccompOfPod]; has && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
 		return []string{annotationWarning(at, seccompOfPod, outdatedSeccomp)}
@@ -47,7 +47,7 @@ func seccompOfPodWarnings(annotations map[string]string, s *corev1.PodSpec, at s
 	return nil
 }
 
-// profileWarnings tells of a container's annotations where no field says it too.
+// profileWarnings warns about a container's annotations if the fields are not set.
 func profileWarnings(annotations map[string]string, s *corev1.PodSpec, c *corev1.Container, at string) []string {
 	if len(annotations) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func profileWarnings(annotations map[string]string, s *corev1.PodSpec, c *corev1
 	return append(out, annotationWarning(at, apparmor+c.Name, outdatedAppArmor))
 }
 
-// keyWarnings tells of a label of nodes that has a newer name.
+// keyWarnings warns about a deprecated node label.
 func keyWarnings(key, at string) []string {
 	if text := check.OutdatedLabel(key); text != "" {
 		return []string{fmt.Sprintf("%s: %s is %s", at, key, text)}
@@ -78,7 +78,8 @@ func keyWarnings(key, at string) []string {
 	return nil
 }
 
-// placeWarnings tells of rules about nodes that are outdated, or that count no pods.
+// placeWarnings warns about outdated scheduling constraints, and those that select no
+// pods.
 func placeWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
 	for key := range s.NodeSelector {
@@ -120,7 +121,7 @@ func affinityWarnings(a *corev1.Affinity, at string) []string {
 	return out
 }
 
-// podTermsWarnings tells of rules about other pods that choose none.
+// podTermsWarnings warns about pod affinity terms that select no pods.
 func podTermsWarnings(a *corev1.Affinity, at string) []string {
 	var out []string
 	if p := a.PodAffinity; p != nil {
@@ -132,7 +133,7 @@ func podTermsWarnings(a *corev1.Affinity, at string) []string {
 	return out
 }
 
-// NodeSelectorWarnings tells of labels in a choice of nodes that have newer names.
+// NodeSelectorWarnings warns about deprecated labels in a node selector.
 func NodeSelectorWarnings(s *corev1.NodeSelector, at string) []string {
 	var out []string
 	for i := range s.NodeSelectorTerms {
@@ -141,8 +142,8 @@ func NodeSelectorWarnings(s *corev1.NodeSelector, at string) []string {
 	return out
 }
 
-// termWarnings tells of labels that have newer names, and of values that no label has
-// where these are not refused, as those that are required are.
+// termWarnings warns about deprecated labels, and about invalid label values where
+// these are not refused, as they are in required terms.
 func termWarnings(term *corev1.NodeSelectorTerm, at string, values bool) []string {
 	var out []string
 	for i, e := range term.MatchExpressions {

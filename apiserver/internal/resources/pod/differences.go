@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// maxDifferences bounds what an error message lists.
+// maxDifferences bounds how many an error message lists.
 const maxDifferences = 10
 
 // differences names the fields in which two values of one type differ, as

@@ -19,9 +19,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Eviction is pods/eviction: a deletion that says in the pod's status that it
-// was not the owner's wish, and that waits until the disruption budget which the
-// pod counts for has room for it.
+// Eviction is pods/eviction: a deletion that is recorded in the pod's status as
+// a disruption, and that is refused until the pod's disruption budget allows it.
 func Eviction(pods, budgets registry.Resource, clock clock.PassiveClock) registry.Subresource {
 	e := &evictions{pods: pods, budgets: budgets, clock: clock}
 	return registry.Subresource{
@@ -51,8 +50,8 @@ type evictions struct {
 	clock         clock.PassiveClock
 }
 
-// deleteOptions are the eviction's own, checked as those of a deletion. Both
-// they and the request may ask for a dry run, but not for different things.
+// deleteOptions are the eviction's own, validated like those of a deletion.
+// Both they and the request may ask for a dry run, if they agree.
 func deleteOptions(within *metav1.DeleteOptions, o *metav1.CreateOptions) (*metav1.DeleteOptions, error) {
 	options := within.DeepCopy()
 	if options == nil {
@@ -103,8 +102,8 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 	}, nil
 }
 
-// askBudget asks the pod's disruption budget, if the pod is the one that is
-// meant.
+// askBudget charges the pod's disruption budget, if the pod is the intended
+// one.
 func (e *evictions) askBudget(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
 	encoded, err := e.pods.Get(ctx, namespace, name, "")
 	if err != nil {

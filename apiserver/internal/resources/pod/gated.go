@@ -11,9 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// freeGated: while a pod is gated it may still be told more narrowly where to
-// run, as no scheduler has seen it. What of rest is about that is put back to the old,
-// and what is wider is an error, in upstream's words.
+// freeGated allows a gated pod's scheduling constraints to be narrowed, as no
+// scheduler has seen it. It resets them in rest to the old ones, and returns an error,
+// in upstream's words, if they are wider.
 func freeGated(rest, old *core.PodSpec, at *field.Path) (errs field.ErrorList) {
 	for _, key := range slices.Sorted(maps.Keys(old.NodeSelector)) {
 		if value, ok := rest.NodeSelector[key]; !ok || value != old.NodeSelector[key] {
@@ -45,8 +45,9 @@ func nodeAffinity(s *core.PodSpec) *corev1.NodeAffinity {
 	return s.Affinity.NodeAffinity
 }
 
-// onlyNarrower: terms that nodes must meet may come to ask for more each. There may be
-// no other ones, as one is enough. What is but preferred keeps a pod off no node.
+// onlyNarrower checks required terms: each may get more requirements. There may be no
+// new ones, as a node has to meet only one. Preferred terms don't exclude nodes, so
+// they may change.
 func onlyNarrower(now, was *corev1.NodeAffinity, at *field.Path) (errs field.ErrorList) {
 	terms := func(a *corev1.NodeAffinity) []corev1.NodeSelectorTerm {
 		if a == nil || a.RequiredDuringSchedulingIgnoredDuringExecution == nil {

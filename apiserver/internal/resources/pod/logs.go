@@ -23,10 +23,10 @@ import (
 	"kctl/proto/core"
 )
 
-// maxRefusal bounds what of a kubelet's refusal is passed on.
+// maxRefusal bounds how much of a kubelet's refusal is passed on.
 const maxRefusal = 64 << 10
 
-// Log is pods/log: what a container has written, from its node's kubelet.
+// Log is pods/log: a container's log, from its node's kubelet.
 func (s *Streams) Log() registry.Subresource {
 	return registry.Subresource{
 		Name:    "log",
@@ -80,7 +80,7 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 }
 
 // copyFlushing passes lines on as they come. An error means that one side has
-// gone away, of which there is nobody to tell: the status is long sent.
+// gone away, which can't be reported, since the status has been sent.
 func copyFlushing(w http.ResponseWriter, from io.Reader) {
 	flusher := http.NewResponseController(w)
 	buffer := make([]byte, 32<<10)
@@ -100,7 +100,7 @@ func copyFlushing(w http.ResponseWriter, from io.Reader) {
 	}
 }
 
-// redirected refuses, as upstream does, to go where a kubelet leads.
+// redirected refuses to follow a kubelet's redirect, as upstream does.
 func redirected(to *url.URL, location string) error {
 	if there, err := to.Parse(location); err == nil {
 		location = there.String()
@@ -111,8 +111,8 @@ func redirected(to *url.URL, location string) error {
 	}}
 }
 
-// refusal says with the kubelet's own words and code why there is no log, even where it
-// is the server that the kubelet does not know.
+// refusal is the kubelet's own message and code for why there is no log, even if the
+// kubelet has refused the server itself.
 func refusal(answer *http.Response, name string) error {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if err != nil {
@@ -132,7 +132,7 @@ func refusal(answer *http.Response, name string) error {
 	return refused
 }
 
-// logOptions reads the PodLogOptions for a pod off a query.
+// logOptions reads the PodLogOptions for a pod from a query.
 func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{
 		Container: query.Get("container"),
@@ -185,7 +185,7 @@ func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
 	return o, nil
 }
 
-// logQuery is what kubelets read.
+// logQuery is the query for kubelets.
 func logQuery(o *corev1.PodLogOptions) url.Values {
 	query := url.Values{}
 	for name, on := range map[string]bool{"follow": o.Follow, "previous": o.Previous, "timestamps": o.Timestamps} {
@@ -207,7 +207,7 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	return query
 }
 
-// chooseContainer is the container asked for, or the only one there is.
+// chooseContainer is the requested container, or the only one.
 func chooseContainer(pod *core.Pod, asked string) (string, error) {
 	var containers, inits, debuggers []string
 	for i := range pod.Spec.Containers {

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 )
 
-// The protocols in which a log can be read over a WebSocket: bytes as they are,
-// or in base64 for those who can only take text.
+// The protocols in which a log can be read over a WebSocket: plain bytes, or
+// base64 for clients that support only text.
 const (
 	binaryProtocol = "binary.k8s.io"
 	base64Protocol = "base64.binary.k8s.io"
 )
 
-// sendLog answers with a log: in the messages of a WebSocket where the client
-// asked for one, else as text. stop ends body early, once there is nobody left
-// to read it.
+// sendLog answers with a log: in the messages of a WebSocket if the client
+// asked for one, otherwise as text. stop ends body early, once the client is
+// gone.
 func sendLog(w http.ResponseWriter, r *http.Request, body io.Reader, stop func()) {
 	if !wsstream.IsWebSocketRequest(r) {
 		w.Header().Set("Content-Type", "text/plain")
@@ -29,7 +29,7 @@ func sendLog(w http.ResponseWriter, r *http.Request, body io.Reader, stop func()
 		return
 	}
 	websocket.Server{Handshake: chooseLogProtocol, Handler: func(socket *websocket.Conn) {
-		// A hijacked connection's end is seen by reading it only. Closing the
+		// Only reading shows that a hijacked connection has ended. Closing the
 		// socket, when this handler returns, ends the goroutine.
 		go func() {
 			defer stop()

@@ -9,9 +9,9 @@ import (
 
 var qosResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// qosClass is Guaranteed where every container has limits for cpu and memory
-// and requests as much, BestEffort where none asks for any, else Burstable.
-// Where the pod as a whole asks, only that counts.
+// qosClass is Guaranteed if every container has limits for cpu and memory and
+// equal requests, BestEffort if none has any, and otherwise Burstable. If there
+// are pod-level resources, only those count.
 func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
 	if r := spec.Resources; r != nil && (asks(r.Requests) || asks(r.Limits)) {
 		if guaranteed(r) {
@@ -56,5 +56,5 @@ func guaranteed(r *corev1.ResourceRequirements) bool {
 	return true
 }
 
-// BestEffort tells whether a pod of this spec has nothing reserved for it.
+// BestEffort reports whether a pod with this spec has nothing reserved for it.
 func BestEffort(spec *core.PodSpec) bool { return qosClass(spec) == corev1.PodQOSBestEffort }

@@ -11,8 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// prepareResize keeps all of a pod but what it and its containers have of cpu
-// and memory. Where other containers are sent, validateResize is to see them.
+// prepareResize keeps everything of a pod except its and its containers' cpu
+// and memory. If the containers differ, it leaves them for validateResize to
+// see.
 func prepareResize(_ context.Context, pod, old *core.Pod) {
 	spec := *old.Spec.DeepCopy()
 	spec.Containers = resized(spec.Containers, pod.Spec.Containers)
@@ -37,9 +38,8 @@ func resized(kept, asked []core.Container) []core.Container {
 
 func sameName(a, b core.Container) bool { return a.Name == b.Name }
 
-// validateResize: a pod stays of its class of service and has the same
-// containers, what is bounded stays bounded, and of cpu and memory alone there
-// may be more or less.
+// validateResize checks that the QoS class and the containers stay the same,
+// that limits are not removed, and that only cpu and memory change.
 func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	at := specPath
 	if _, mirror := old.Annotations[core.ConfigMirrorAnnotation]; mirror {
@@ -63,7 +63,7 @@ func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	return append(errs, onlyCPUAndMemory(&pod.Spec, &old.Spec, at)...)
 }
 
-// otherContainers refuses containers that were not there, or not in that place.
+// otherContainers refuses new or reordered containers.
 func otherContainers(now, was []core.Container, at *field.Path, name string) field.ErrorList {
 	if len(now) != len(was) {
 		return field.ErrorList{field.Forbidden(at.Child(name), name+" may not be added or removed on resize")}
@@ -133,7 +133,7 @@ func sameContainerButSize(now, was core.Container) bool {
 	return sameButSize(now.Resources, &was.Resources) && equality.Semantic.DeepEqual(now.ResizePolicy, was.ResizePolicy)
 }
 
-// sameButSize tells whether nothing but cpu and memory is other than before.
+// sameButSize reports whether only cpu and memory differ.
 func sameButSize(now corev1.ResourceRequirements, was *corev1.ResourceRequirements) bool {
 	if was == nil {
 		was = &corev1.ResourceRequirements{}

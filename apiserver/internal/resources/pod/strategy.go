@@ -38,7 +38,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
 		},
 		Subresources: map[string]registry.Change[*core.Pod]{
-			// The Binding's own checks have been made when it comes to the change.
+			// The Binding has already been validated when it comes to the change.
 			"binding":             {Internal: true, KeepsGeneration: true},
 			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
 			"resize":              {Prepare: prepareResize, Validate: validateResize},
@@ -59,8 +59,8 @@ func setAllDefaults(pod *core.Pod) {
 	sameAddresses(&pod.Status)
 }
 
-// sameAddresses keeps podIP and the first of podIPs the same: two spellings of
-// one fact, of which the older has the word where they differ.
+// sameAddresses keeps podIP and the first of podIPs consistent; the older one
+// wins if they differ.
 func sameAddresses(status *core.PodStatus) {
 	switch {
 	case status.PodIP != "" && (len(status.PodIPs) == 0 || status.PodIPs[0].IP != status.PodIP):
@@ -83,8 +83,8 @@ func prepareForCreate(ctx context.Context, pod *core.Pod, now metav1.Time) {
 	fillAppArmor(ctx, pod)
 }
 
-// mergeMatchKeys writes matchLabelKeys and mismatchLabelKeys, which stand for
-// the pod's own labels, into the selectors that schedulers read.
+// mergeMatchKeys adds matchLabelKeys and mismatchLabelKeys, with the pod's own
+// label values, to the selectors that schedulers read.
 func mergeMatchKeys(pod *core.Pod) {
 	affinity := pod.Spec.Affinity
 	if affinity == nil {
@@ -133,7 +133,7 @@ func prepareStatus(_ context.Context, pod, old *core.Pod) {
 	}
 }
 
-// prepareForUpdate keeps what is not the users', and what they may not know of.
+// prepareForUpdate keeps what users may not change, and what older clients may not know.
 func prepareForUpdate(_ context.Context, pod, old *core.Pod) {
 	pod.Status = old.Status
 	if pod.Spec.Resources == nil {
