@@ -141,8 +141,8 @@ func prepareForUpdate(_ context.Context, pod, old *core.Pod) {
 	}
 }
 
-// keepUnknown keeps what who writes the status, being older, may not know of and
-// so leaves out. What claims have become can be cleared by an empty list.
+// keepUnknown keeps status fields that an older writer may not know and so
+// omits. The claims' status can be cleared by an empty list.
 func keepUnknown(status, old *core.PodStatus) {
 	if status.ResourceClaimStatuses == nil {
 		status.ResourceClaimStatuses = old.ResourceClaimStatuses
@@ -156,7 +156,7 @@ func keepUnknown(status, old *core.PodStatus) {
 	if status.ObservedGeneration == 0 {
 		status.ObservedGeneration = old.ObservedGeneration
 	}
-	seen := map[corev1.PodConditionType][]int64{} // a type may be there more than once
+	seen := map[corev1.PodConditionType][]int64{} // a type may occur more than once
 	for _, c := range old.Conditions {
 		seen[c.Type] = append(seen[c.Type], c.ObservedGeneration)
 	}
@@ -173,7 +173,7 @@ func keepUnknown(status, old *core.PodStatus) {
 	}
 }
 
-// prepareEphemeral keeps all of a pod but its debug containers.
+// prepareEphemeral keeps everything of a pod except its ephemeral containers.
 func prepareEphemeral(_ context.Context, pod, old *core.Pod) {
 	added := pod.Spec.EphemeralContainers
 	pod.Spec = *old.Spec.DeepCopy()
@@ -182,8 +182,9 @@ func prepareEphemeral(_ context.Context, pod, old *core.Pod) {
 	keepMetadata(pod, old)
 }
 
-// keepMetadata undoes what a change of a part makes of the whole: who may add
-// containers may not thereby choose the pod's services, owners or end.
+// keepMetadata undoes changes of metadata through a subresource: the right to
+// add containers must not include choosing the pod's services, owners or
+// deletion.
 func keepMetadata(pod, old *core.Pod) {
 	pod.Labels, pod.Annotations = old.Labels, old.Annotations
 	pod.Finalizers, pod.OwnerReferences = old.Finalizers, old.OwnerReferences
@@ -193,8 +194,8 @@ func validateEphemeralChange(_ context.Context, pod, old *core.Pod) field.ErrorL
 	return validateEphemeralUpdate(pod, old)
 }
 
-// gracePeriod gives a kubelet time to end the pod: as much as the request
-// says, else the pod. A pod that runs nowhere needs none. Where the deletion
+// gracePeriod gives a kubelet time to terminate the pod: as much as the request
+// says, otherwise the pod. A pod without a node needs none. Once the deletion
 // has begun, only a request that names a period changes it.
 func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && asked == nil {
@@ -216,9 +217,9 @@ func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 	return grace, grace > 0
 }
 
-// endedByKubelet says that a kubelet may have containers of the pod to end. One
-// that deletes a pod which it has ended has reported the pod's last phase before,
-// and needs no second transaction.
+// endedByKubelet reports whether a kubelet may still have to end containers of
+// the pod. A kubelet that deletes a terminated pod has reported its final phase
+// before, so no second transaction is needed.
 func endedByKubelet(pod *core.Pod) bool { return pod.Spec.NodeName != "" && !ended(pod) }
 
 func ended(pod *core.Pod) bool {
@@ -234,7 +235,7 @@ func selectable(pod *core.Pod) fields.Set {
 		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
 		"status.phase":             string(pod.Status.Phase),
 		"status.podIP":             pod.Status.PodIP,
-		"status.podIPs":            "", // upstream takes it, and finds no pod by it
+		"status.podIPs":            "", // upstream accepts it, and selects no pod by it
 		"status.nominatedNodeName": pod.Status.NominatedNodeName,
 	}
 }

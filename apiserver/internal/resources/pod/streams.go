@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Streams serves what a pod's kubelet serves: pods/log, exec, attach and
+// Streams serves what a pod's kubelet provides: pods/log, exec, attach and
 // portforward.
 type Streams struct {
 	pods, nodes registry.Resource
@@ -53,8 +53,8 @@ func (s *Streams) stream(name, kind string, serve connect) registry.Subresource 
 	}
 }
 
-// intoContainer connects a client with a container, by what the kubelet calls it:
-// exec or attach.
+// intoContainer connects a client with a container through the kubelet's exec or
+// attach.
 func (s *Streams) intoContainer(what string) connect {
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
 		to, streams, err := s.containerStreams(ctx, what, namespace, name, r.URL.Query())
@@ -65,8 +65,8 @@ func (s *Streams) intoContainer(what string) connect {
 	}
 }
 
-// containerStreams says where the kubelet serves the streams that are asked for,
-// and which these are.
+// containerStreams returns the kubelet's path and query for the requested
+// streams, and which these are.
 func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, asked url.Values) (*url.URL, kubelet.Streams, error) {
 	pod, container, err := s.chosen(ctx, namespace, name, asked.Get("container"))
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Streams) containerStreams(ctx context.Context, what, namespace, name st
 	if err != nil {
 		return nil, kubelet.Streams{}, err
 	}
-	// What is asked for comes last, as upstream has it.
+	// The requested command comes last, as in upstream.
 	if !query.Has("input") && !query.Has("output") && !query.Has("error") {
 		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least one of stdin, stdout, stderr")
 	}
@@ -132,8 +132,7 @@ func (s *Streams) pod(ctx context.Context, namespace, name string) (*core.Pod, e
 	return obj.(*core.Pod), nil
 }
 
-// chosen is the pod, which runs on a node, and the container of it that is asked
-// for.
+// chosen is the pod, which has a node, and its requested container.
 func (s *Streams) chosen(ctx context.Context, namespace, name, asked string) (*core.Pod, string, error) {
 	pod, err := s.pod(ctx, namespace, name)
 	if err != nil {
@@ -161,8 +160,8 @@ func hasHost(pod *core.Pod, name string) error {
 	return nil
 }
 
-// url is where the pod's kubelet has it. Of a node that is not there it is said,
-// as upstream does, that there is no such pod.
+// url is the URL at the pod's kubelet. For a missing node, the error is that
+// there is no such pod, as in upstream.
 func (s *Streams) url(ctx context.Context, pod *core.Pod, parts []string, query url.Values) (*url.URL, error) {
 	encoded, err := s.nodes.Get(ctx, "", pod.Spec.NodeName, "")
 	if apierrors.IsNotFound(err) {

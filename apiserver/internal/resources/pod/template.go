@@ -16,8 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-// TemplateResources are the pod templates: pods as they could be made, which
-// nobody here makes.
+// TemplateResources are the pod templates, which are only stored.
 func TemplateResources(o registry.Options) []registry.Served {
 	return registry.Serve(registry.NewStore(templates(), o))
 }
@@ -55,15 +54,15 @@ func templates() registry.Strategy[*corev1.PodTemplate] {
 	}
 }
 
-// DefaultTemplate fills in what a template of pods leaves out.
+// DefaultTemplate sets the defaults of a pod template.
 func DefaultTemplate(t *corev1.PodTemplateSpec) { defaultSpec(&t.Spec) }
 
-// ValidateTemplate checks what pods are made from, wherever a template stands.
+// ValidateTemplate validates a pod template in any kind.
 func ValidateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(t.Labels, at.Child("labels").Upstream())
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations").Upstream())...)
 	errs = append(errs, validateAnnotations(t.Annotations, &t.Spec, at.Child("annotations"), at.Child("spec"))...)
-	// Ports on the host may be left to the pod's defaults.
+	// Host ports may be left to the pod's defaults.
 	spec := t.Spec.DeepCopy()
 	for i := range spec.InitContainers {
 		portsOnHost(&spec.InitContainers[i], spec.HostNetwork)

@@ -20,7 +20,7 @@ var (
 	statusPath      = field.NewPath("status")
 )
 
-// validateCreate checks a pod that is being made.
+// validateCreate validates a new pod.
 func validateCreate(pod *core.Pod) field.ErrorList {
 	return field.Twice(specPath, func(spec *field.Path) field.ErrorList { return validatePod(pod, spec) })
 }
@@ -52,7 +52,7 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at.Child("terminationGracePeriodSeconds"), "")}
 	}
 	if grace = *spec.TerminationGracePeriodSeconds; grace < 0 {
-		grace = 1 // which is what kubelets take it for
+		grace = 1 // as kubelets interpret it
 	}
 
 	volumes, errs := validateVolumes(spec.Volumes, at.Child("volumes"))
@@ -98,7 +98,7 @@ var (
 	pullPolicies       = sets.New(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 )
 
-// validateNames checks the names by which a pod refers to other objects.
+// validateNames validates the names by which a pod refers to other objects.
 func validateNames(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, ref := range []struct{ field, name string }{
@@ -150,8 +150,8 @@ func validateGates(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// refuseAlpha names the fields that stand for alpha features: upstream drops
-// them in silence, here the user is told.
+// refuseAlpha returns errors for fields of alpha features: upstream drops them
+// silently, here the user is told.
 func refuseAlpha(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	const text = "belongs to an alpha feature that this server does not have"
@@ -164,7 +164,7 @@ func refuseAlpha(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// oneOfList is oneOf where messages name the values in an order of their own.
+// oneOfList is oneOf for fields whose messages list the values in a particular order.
 func oneOfList[T ~string](value T, at *field.Path, values []T) field.ErrorList {
 	switch {
 	case value == "":
@@ -175,7 +175,7 @@ func oneOfList[T ~string](value T, at *field.Path, values []T) field.ErrorList {
 	return nil
 }
 
-// supported is oneOf where being empty is no better than being wrong.
+// supported is oneOf for fields whose empty value is unsupported rather than missing.
 func supported[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
 	if values.Has(value) {
 		return nil
@@ -183,7 +183,7 @@ func supported[T ~string](value T, at *field.Path, values sets.Set[T]) field.Err
 	return field.ErrorList{field.NotSupported(at, value, sets.List(values))}
 }
 
-// oneOf checks that a field has one of the values it may have.
+// oneOf checks that a field has one of the allowed values.
 func oneOf[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
 	switch {
 	case value == "":
@@ -201,7 +201,7 @@ func inRange(value, low, high int64, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// uniqueLabel checks that a name is a DNS label that none before had.
+// uniqueLabel checks that a name is a DNS label and not used before.
 func uniqueLabel(name string, at *field.Path, seen sets.Set[string]) field.ErrorList {
 	var errs field.ErrorList
 	if name == "" {

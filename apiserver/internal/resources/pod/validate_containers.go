@@ -79,7 +79,7 @@ func validateInitContainers(s *containerScope, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// container checks what all kinds of containers have in common.
+// container validates what is common to all kinds of containers.
 func (s *containerScope) container(c *core.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.Image == "" {
@@ -164,9 +164,9 @@ func portNumber(port int32, at *field.Path) field.ErrorList {
 	return check.Messages(at, port, validation.IsValidPortNum(int(port)))
 }
 
-// hostPortConflicts: two containers that run side by side can't both have a
-// port of the host. Init containers run one after the other and conflict only
-// with themselves; sidecars stay.
+// hostPortConflicts checks that containers that run at the same time don't use
+// the same host port. Init containers run one after the other and conflict only
+// with themselves; sidecars keep running.
 func hostPortConflicts(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	taken := sets.New[string]()

@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-// validateClaimStatuses checks that what is told of claims is told of the pod's.
+// validateClaimStatuses checks that the status is about the pod's own claims.
 func validateClaimStatuses(pod *core.Pod, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -31,8 +31,8 @@ func validateClaimStatuses(pod *core.Pod, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateExtendedClaim checks the claim that a scheduler made for extended resources
-// which devices stand for (KEP-5004).
+// validateExtendedClaim validates the claim that a scheduler created for extended
+// resources backed by devices (KEP-5004).
 func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if status == nil {
 		return nil
@@ -74,8 +74,8 @@ func containerOf(containers []corev1.Container, name string) *corev1.Container {
 	return &containers[i]
 }
 
-// validateDeviceHealth checks what a kubelet tells of the health of the devices that
-// containers have (KEP-4680).
+// validateDeviceHealth validates the health of containers' devices, as reported by a
+// kubelet (KEP-4680).
 func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, pod *core.PodStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, status := range statuses {
@@ -90,8 +90,8 @@ func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1
 	return errs
 }
 
-// allocatedTo checks that a container has asked for what is told of: a resource, or a
-// claim's request ("claim:NAME/REQUEST").
+// allocatedTo checks that a container has requested the reported resource, or claim's
+// request ("claim:NAME/REQUEST").
 func allocatedTo(c *corev1.Container, name corev1.ResourceName, extended *corev1.PodExtendedResourceClaimStatus, at *field.Path) field.ErrorList {
 	claimed, ok := strings.CutPrefix(string(name), "claim:")
 	if !ok {
@@ -133,7 +133,7 @@ func validateHealths(resources []corev1.ResourceHealth, at *field.Path) field.Er
 	return errs
 }
 
-// noDeviceHealth: ephemeral containers have no devices.
+// noDeviceHealth refuses device health of ephemeral containers, which have no devices.
 func noDeviceHealth(statuses []corev1.ContainerStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, status := range statuses {

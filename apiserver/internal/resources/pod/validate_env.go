@@ -12,14 +12,14 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// What of a pod its containers may be told, by environment and by files.
+// The fields of a pod that its containers may get, in variables and in files.
 var (
 	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
 		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
 	fileFields     = sets.New("metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid")
 	resourceFields = sets.New("limits.cpu", "limits.memory", "limits.ephemeral-storage",
 		"requests.cpu", "requests.memory", "requests.ephemeral-storage")
-	// knownFields can be spelled, if not read everywhere.
+	// knownFields are valid field paths, though not available everywhere.
 	knownFields = envFields.Union(fileFields)
 )
 
@@ -99,8 +99,8 @@ func validateFileRef(ref *corev1.FileKeySelector, at *field.Path) field.ErrorLis
 	return append(errs, descendingPath(ref.Path, at.Child("path"))...)
 }
 
-// variableFiles checks that the files which variables come from are in directories
-// of the pod's own.
+// variableFiles checks that files with variables are in the pod's own emptyDir
+// volumes.
 func (s *containerScope) variableFiles(env []corev1.EnvVar, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range env {
@@ -180,7 +180,7 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, readable sets.Set[string]
 	return field.ErrorList{field.Invalid(at, path, "does not support subscript")}
 }
 
-// subscript takes metadata.labels['app'] apart.
+// subscript splits metadata.labels['app'].
 func subscript(path string) (base, key string, ok bool) {
 	base, rest, found := strings.Cut(path, "['")
 	key, closed := strings.CutSuffix(rest, "']")

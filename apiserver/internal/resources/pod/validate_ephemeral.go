@@ -9,8 +9,8 @@ import (
 	"kctl/proto/core"
 )
 
-// validateEphemeralContainers checks debug containers: they come late into a
-// pod whose resources are given out, and so can have none of their own.
+// validateEphemeralContainers validates ephemeral containers, which can't have
+// resources of their own: the pod's have already been allocated.
 func validateEphemeralContainers(s *containerScope, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	others, names := sets.New[string](), sets.New[string]()
@@ -61,8 +61,8 @@ func validateEphemeralContainers(s *containerScope, at *field.Path) field.ErrorL
 	return errs
 }
 
-// validateEphemeralUpdate lets debug containers be added and nothing else
-// happen to them.
+// validateEphemeralUpdate allows ephemeral containers to be added, but not
+// changed or removed.
 func validateEphemeralUpdate(pod, old *core.Pod) field.ErrorList {
 	errs := validateSpec(&pod.Spec, specPath)
 	at := field.NewPath("spec", "ephemeralContainers")

@@ -15,7 +15,7 @@ var (
 )
 
 // mounts checks that a container's mounts and devices are volumes of the pod,
-// each at a place of its own.
+// each at a different path.
 func (s *containerScope) mounts(c *core.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	devicePaths, deviceNames := sets.New[string](), sets.New[string]()
@@ -50,8 +50,8 @@ func (s *containerScope) mounts(c *core.Container, at *field.Path) field.ErrorLi
 	return append(errs, s.devices(c, at.Child("volumeDevices"))...)
 }
 
-// validateMount names the mount in one message and not in the others, as
-// upstream does: mount is where it is, at where all are.
+// validateMount validates one mount. As in upstream, only one message has its
+// path, mount; the others have that of the list, at.
 func validateMount(m *corev1.VolumeMount, c *core.Container, mount, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m.SubPath != "" {

@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// What a resolver library takes.
+// The limits of resolver libraries.
 const (
 	maxNameservers     = 3
 	maxSearchPaths     = 32
@@ -58,8 +58,8 @@ func validateDNS(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// searchPath is a domain, maybe with the root's dot at its end and underscores
-// in its labels; the root alone is one too.
+// searchPath is a domain, optionally with a trailing dot and underscores in its
+// labels; the root alone is valid, too.
 func searchPath(search string, at *field.Path) field.ErrorList {
 	if search == "." {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Bounds of what Windows takes for a user, and of the text of a GMSA credential.
+// Bounds on Windows user names, and on the text of a GMSA credential.
 const (
 	maxCredential = 64 << 10
 	maxDomain     = 256
@@ -25,8 +25,8 @@ var (
 	domainName  = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`)
 )
 
-// validateOfSystem checks that a pod which says what its containers' system is asks
-// for nothing that only the other one has (KEP-2802).
+// validateOfSystem checks that a pod that specifies its operating system sets no
+// fields of the other one (KEP-2802).
 func validateOfSystem(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	switch {
 	case spec.OS == nil:
@@ -53,7 +53,7 @@ func validateLinux(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// asked is a field, and whether a pod has something there.
+// asked is a field, and whether a pod sets it.
 type asked struct {
 	name string
 	set  bool
@@ -96,7 +96,7 @@ func notOfWindows(at *field.Path, fields []asked) field.ErrorList {
 	return errs
 }
 
-// validateWindowsOptions checks what a security context says of Windows.
+// validateWindowsOptions validates the Windows options of a security context.
 func validateWindowsOptions(o *corev1.WindowsSecurityContextOptions, at *field.Path) field.ErrorList {
 	if o == nil {
 		return nil
@@ -118,7 +118,7 @@ func validateWindowsOptions(o *corev1.WindowsSecurityContextOptions, at *field.P
 	return errs
 }
 
-// windowsUser is what is wrong with a user's name, which may have a domain before a
+// windowsUser is what is wrong with a user name, which may have a domain before a
 // backslash.
 func windowsUser(name string) []string {
 	domain, user, hasDomain := strings.Cut(name, `\`)
@@ -153,8 +153,8 @@ func windowsUser(name string) []string {
 	return texts
 }
 
-// validateHostProcess: of a pod of host processes all containers are such, and its
-// network is the host's (KEP-1981).
+// validateHostProcess checks that a pod with host processes consists of them only,
+// and uses the host's network (KEP-1981).
 func validateHostProcess(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	ofPod := hostProcess(spec.SecurityContext)

@@ -11,18 +11,18 @@ import (
 	"kctl/apiserver/internal/resources/certificatesigningrequest"
 )
 
-// keyTypes are those of the private keys of pods.
+// keyTypes are the types of pods' private keys.
 var keyTypes = []string{"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"}
 
-// Bounds of the life of a pod's certificate; signers of Kubernetes' own sign
-// for a day.
+// Bounds on the lifetime of a pod's certificate; Kubernetes' own signers allow
+// a day.
 const (
 	minCertificateSeconds = 60 * 60
 	dayOfSeconds          = 24 * 60 * 60
 	maxCertificateSeconds = 91 * dayOfSeconds
 )
 
-// validatePodCertificate also returns the files that are written.
+// validatePodCertificate also returns the files that the projection writes.
 func validatePodCertificate(c *corev1.PodCertificateProjection, at *field.Path) (files []string, errs field.ErrorList) {
 	errs = certificatesigningrequest.ValidateSigner(c.SignerName, at.Child("signerName"))
 	if !slices.Contains(keyTypes, c.KeyType) {

@@ -15,8 +15,8 @@ import (
 
 var schemes = sets.New(corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
 
-// lifecycleAndProbes checks what containers that keep running have and others
-// have not.
+// lifecycleAndProbes validates hooks and probes, which only long-running
+// containers may have.
 func (s *containerScope) lifecycleAndProbes(c *core.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.Lifecycle != nil {
@@ -35,7 +35,7 @@ func (s *containerScope) lifecycleAndProbes(c *core.Container, at *field.Path) f
 	errs = append(errs, validateProbe(c.ReadinessProbe, at.Child("readinessProbe"))...)
 	errs = append(errs, validateProbe(c.StartupProbe, at.Child("startupProbe"))...)
 
-	// Liveness and startup act on the first success; only readiness counts them.
+	// Liveness and startup probes succeed at the first success; only readiness counts.
 	for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "startupProbe": c.StartupProbe} {
 		if probe == nil {
 			continue
@@ -74,7 +74,7 @@ func (s *containerScope) hook(h *corev1.LifecycleHandler, at *field.Path) field.
 	return validateHandler(handler{exec: h.Exec, httpGet: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}, s.grace, at)
 }
 
-// handler is a probe's or a hook's way to do what it does: exactly one.
+// handler checks that a probe or a hook has exactly one action, and validates it.
 type handler struct {
 	exec    *corev1.ExecAction
 	httpGet *corev1.HTTPGetAction

@@ -13,8 +13,8 @@ import (
 	"kctl/apiserver/internal/resources/clustertrustbundle"
 )
 
-// validateProjected checks each source of a projected volume, and that no two
-// of them want to write the same file.
+// validateProjected validates each source of a projected volume, and that no
+// two of them write the same file.
 func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.ErrorList {
 	errs := fileMode(p.DefaultMode, at.Child("defaultMode"))
 	files := sets.New[string]()
@@ -32,9 +32,9 @@ func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.Er
 	return errs
 }
 
-// validateProjection also returns the files that the source is said to write,
-// without those of tokens, which upstream lets take another's place. volume is
-// where the whole volume is.
+// validateProjection also returns the files that the source explicitly writes,
+// except those of tokens, which upstream lets replace others. volume is the
+// path of the whole volume.
 func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (files []file, errs field.ErrorList) {
 	kinds := 0
 	if s.Secret != nil {
@@ -82,7 +82,7 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 	return files, errs
 }
 
-// Bounds of a projected token's life.
+// Bounds on a projected token's lifetime.
 const (
 	minTokenSeconds = 10 * 60
 	maxTokenSeconds = 1 << 32
@@ -108,7 +108,8 @@ func validateToken(token *corev1.ServiceAccountTokenProjection, at, path *field.
 	return append(errs, fileName(token.Path, path)...)
 }
 
-// validateBundle: a trust bundle is named, or chosen of those of a signer.
+// validateBundle checks that a trust bundle is either named, or selected among those of a
+// signer.
 func validateBundle(b *corev1.ClusterTrustBundleProjection, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch name, signer := at.Child("name"), at.Child("signerName"); {

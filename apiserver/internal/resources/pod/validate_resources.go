@@ -29,8 +29,8 @@ func validateRequirements(r *corev1.ResourceRequirements, claims []corev1.PodRes
 	return append(errs, validateClaimsOf(r.Claims, claims, at.Child("claims"))...)
 }
 
-// validateClaimsOf checks which of the pod's claims somebody uses: each of them
-// as a whole, or several requests of it.
+// validateClaimsOf validates the use of the pod's claims: each is used as a
+// whole, or by some of its requests.
 func validateClaimsOf(used []corev1.ResourceClaim, claims []corev1.PodResourceClaim, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	known := sets.New[string]()
@@ -101,15 +101,15 @@ func hugePagesNeedMore(r *corev1.ResourceRequirements, at *field.Path) field.Err
 	return nil
 }
 
-// validatePodResources checks what the pod as a whole asks for: no less than
-// its containers together, and no container more than it.
+// validatePodResources checks that pod-level resources are no less than the
+// containers' together, and no container's limit exceeds them.
 func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	r := spec.Resources
 	if r == nil {
 		return nil
 	}
 	var errs field.ErrorList
-	if r.Claims != nil { // also if there are none in it
+	if r.Claims != nil { // even if it is empty
 		errs = append(errs, field.Forbidden(at.Child("claims"), "claims may not be set for Resources at pod-level"))
 	}
 	errs = append(errs, validateRequirements(r, spec.ResourceClaims, at)...)

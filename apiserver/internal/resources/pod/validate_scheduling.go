@@ -53,7 +53,7 @@ func weight(w int32, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// ValidateNodeSelector checks how nodes are chosen by their labels.
+// ValidateNodeSelector validates a node selector.
 func ValidateNodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorList {
 	terms := at.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) == 0 {
@@ -66,8 +66,8 @@ func ValidateNodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateNodeTerm checks the values as those of labels if they must be: for
-// those that are but preferred there is a warning.
+// validateNodeTerm validates a term; its values must be valid label values only
+// if it is required: preferred ones get a warning.
 func validateNodeTerm(term *corev1.NodeSelectorTerm, values bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range term.MatchExpressions {

@@ -57,7 +57,7 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 }
 
-// validateHostNamespaces checks what a pod shares with its host.
+// validateHostNamespaces validates which namespaces a pod shares with its host.
 func validateHostNamespaces(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.ShareProcessNamespace != nil && *spec.ShareProcessNamespace && spec.HostPID {
@@ -165,7 +165,7 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 	})...)
 }
 
-// localhostProfile: the profile's name is there exactly when the type asks for
+// localhostProfile checks that a profile has a name exactly if its type needs
 // one.
 func localhostProfile(localhost bool, profile *string, kind string, at *field.Path, check func(string) field.ErrorList) field.ErrorList {
 	path := at.Child("localhostProfile")

@@ -25,8 +25,8 @@ func validateISCSI(i *corev1.ISCSIVolumeSource, at *field.Path) field.ErrorList 
 	}.Check(at)
 }
 
-// validateClaimTemplate checks a claim that is to be made for a pod: it gets its
-// name and its end from the pod.
+// validateClaimTemplate validates the template of a claim for a pod, which gets
+// its name and lifetime from the pod.
 func validateClaimTemplate(t *corev1.PersistentVolumeClaimTemplate, at *field.Path) field.ErrorList {
 	if t == nil {
 		return field.ErrorList{field.Required(at, "")}
@@ -34,8 +34,8 @@ func validateClaimTemplate(t *corev1.PersistentVolumeClaimTemplate, at *field.Pa
 	return append(check.TemplateMetadata(&t.ObjectMeta, at.Child("metadata")), claim.ValidateSpec(&t.Spec, at.Child("spec"))...)
 }
 
-// validateClaimNames checks the names of the claims that are to be made for a
-// pod: the pod's with the volume's behind it.
+// validateClaimNames validates the names of claims for a pod, made from the
+// pod's and the volume's name.
 func validateClaimNames(pod *core.Pod, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range pod.Spec.Volumes {

@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// validateStatus checks what is reported of a pod.
+// validateStatus validates a pod's reported status.
 func validateStatus(pod, old *core.Pod) field.ErrorList {
 	return field.Twice(statusPath, func(status *field.Path) field.ErrorList { return validateReport(pod, old, status) })
 }
@@ -60,12 +60,12 @@ func validateConditions(conditions []corev1.PodCondition, at *field.Path) field.
 	return errs
 }
 
-// systemConditions need no check of their names.
+// systemConditions are conditions whose names need no check.
 var systemConditions = map[corev1.PodConditionType]bool{
 	corev1.PodScheduled: true, corev1.PodReady: true, corev1.PodInitialized: true, corev1.ContainersReady: true,
 }
 
-// validateStatusAddresses checks the addresses that are new.
+// validateStatusAddresses validates new addresses.
 func validateStatusAddresses(now, was *corev1.PodStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !slices.Equal(now.PodIPs, was.PodIPs) {
@@ -89,8 +89,7 @@ func validateStatusAddresses(now, was *corev1.PodStatus, at *field.Path) field.E
 	return append(errs, oneOfEachFamily(addresses, hosts)...)
 }
 
-// oneOfEachFamily checks addresses, of which there may be one of IPv4 and one of
-// IPv6.
+// oneOfEachFamily checks that there is at most one IPv4 and one IPv6 address.
 func oneOfEachFamily(addresses []string, at *field.Path) field.ErrorList {
 	type shown struct{ IP string }
 	var errs field.ErrorList

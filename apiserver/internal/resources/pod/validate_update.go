@@ -21,8 +21,8 @@ const mayChange = "pod updates may not change fields other than `spec.containers
 	"`spec.tolerations` (only additions to existing tolerations)," +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
-// validateUpdate lets a few fields of a pod change and nothing else: what a
-// kubelet was told at the start it goes on doing.
+// validateUpdate allows only a few fields of a pod to change, because kubelets
+// act on the others only at the start.
 func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	at := specPath
 	errs := newFaults(pod, old, at)
@@ -54,8 +54,8 @@ func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	return errs
 }
 
-// newFaults are those of the new spec that the old has not: what was stored when
-// less was refused may still be changed.
+// newFaults are errors of the new spec that the old one lacks, so that pods
+// stored under laxer validation can still be changed.
 func newFaults(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		return nil
@@ -71,7 +71,7 @@ func newFaults(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	return slices.DeleteFunc(faults, func(err *field.Error) bool { return known[err.Error()] })
 }
 
-// withFreeFields is the new spec with what may change put back to the old.
+// withFreeFields is the new spec with its mutable fields reset to the old ones.
 func withFreeFields(pod, old *core.Pod) core.PodSpec {
 	rest := *pod.Spec.DeepCopy()
 	for i := range rest.Containers {
@@ -146,8 +146,8 @@ func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
 			errs = append(errs, field.Forbidden(at.Key(key), "may not add "+what))
 		}
 	}
-	// Kubelets read them when they start a container again: whoever may label a
-	// pod could let it out of the profile that it was admitted with.
+	// Kubelets read them when they restart a container: a user who may label a pod
+	// could remove the profile with which it was admitted.
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(old.Annotations)), maps.Keys(pod.Annotations))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -159,15 +159,16 @@ func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
 	return errs
 }
 
-// staysTerminated: a container that is not to be restarted can't come back to
-// life in a report. Where the end of one may restart all (KEP-5532), each can.
+// staysTerminated checks that a container that is not to be restarted does not
+// leave the terminated state. If the end of one may restart all (KEP-5532),
+// each may.
 func staysTerminated(now, was []corev1.ContainerStatus, spec *core.PodSpec, containers []core.Container, at *field.Path) field.ErrorList {
 	if spec.RestartPolicy == corev1.RestartPolicyAlways || slices.ContainsFunc(spec.InitContainers, restartsAll) || slices.ContainsFunc(spec.Containers, restartsAll) {
 		return nil
 	}
 	restarts := map[string]bool{}
 	for i := range containers {
-		// A policy or rules of the container's own come before the pod's.
+		// The container's own policy or rules take precedence over the pod's.
 		restarts[containers[i].Name] = containers[i].RestartPolicy != nil || len(containers[i].RestartPolicyRules) > 0
 	}
 	var errs field.ErrorList
@@ -191,7 +192,7 @@ func restartsAll(c core.Container) bool {
 	})
 }
 
-// keepIdentity keeps the metadata that a status report may not touch.
+// keepIdentity keeps the metadata that a status update may not change.
 func keepIdentity(pod, old *metav1.ObjectMeta) {
 	pod.DeletionTimestamp = old.DeletionTimestamp
 	pod.OwnerReferences = old.OwnerReferences

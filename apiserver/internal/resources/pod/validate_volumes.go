@@ -19,7 +19,7 @@ const (
 var hostPathTypes = sets.New(corev1.HostPathUnset, corev1.HostPathDirectoryOrCreate, corev1.HostPathDirectory,
 	corev1.HostPathFileOrCreate, corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev)
 
-// validateVolumes returns the good volumes by name: what mounts may refer to.
+// validateVolumes returns the valid volumes by name, to which mounts may refer.
 func validateVolumes(volumes []corev1.Volume, at *field.Path) (map[string]*corev1.VolumeSource, field.ErrorList) {
 	var errs field.ErrorList
 	good := make(map[string]*corev1.VolumeSource, len(volumes))
@@ -36,7 +36,7 @@ func validateVolumes(volumes []corev1.Volume, at *field.Path) (map[string]*corev
 	return good, errs
 }
 
-// validateSource checks that there is exactly one source and that it is whole.
+// validateSource checks that there is exactly one source and that it is complete.
 func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	found := 0
@@ -63,8 +63,8 @@ func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// tooManyNames are upstream's words for sources that are one too many, where they are
-// not those of the API.
+// tooManyNames are upstream's names for superfluous sources, if they differ from the
+// API's.
 var tooManyNames = map[string]string{"persistentDisk": "gcePersistentDisk", "cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 
 type sourceCheck struct {
@@ -200,7 +200,7 @@ func fileMode(mode *int32, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateFiles checks which keys of a secret or config map become which files.
+// validateFiles validates which keys of a secret or config map become which files.
 func validateFiles(defaultMode *int32, items []corev1.KeyToPath, at *field.Path) field.ErrorList {
 	errs := fileMode(defaultMode, at.Child("defaultMode"))
 	for i, item := range items {
@@ -212,7 +212,8 @@ func validateFiles(defaultMode *int32, items []corev1.KeyToPath, at *field.Path)
 	return errs
 }
 
-// validateDownward names no item in what it says, as upstream doesn't.
+// validateDownward validates downward API files; as in upstream, messages have no item's
+// index.
 func validateDownward(items []corev1.DownwardAPIVolumeFile, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, item := range items {
@@ -236,8 +237,8 @@ func validateDownward(items []corev1.DownwardAPIVolumeFile, at *field.Path) fiel
 	return errs
 }
 
-// fileName checks a file's path below a volume; names that begin with two dots
-// are the volume's own.
+// fileName validates a file's path in a volume; names that begin with two dots
+// are reserved.
 func fileName(name string, at *field.Path) field.ErrorList {
 	errs := descendingPath(name, at)
 	if strings.HasPrefix(name, "..") && !strings.HasPrefix(name, "../") {

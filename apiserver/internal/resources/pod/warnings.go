@@ -14,9 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// warnings tells users of what is allowed and probably not meant. Each pod that
-// is made passes here, so that a place is spelled only where there is something
-// to say of it.
+// warnings warns about what is allowed but probably unintended. Every new pod
+// passes here, so paths are formatted only for a warning.
 func warnings(pod *core.Pod) []string {
 	var out []string
 	if texts := check.LabelProblems(pod.Name); len(texts) > 0 && pod.Name != "" {
@@ -26,11 +25,11 @@ func warnings(pod *core.Pod) []string {
 	return append(out, specWarnings(&pod.ObjectMeta, &pod.Spec, podMeta, "spec")...)
 }
 
-// podMeta is where the metadata of a pod is, as opposed to that of a template.
+// podMeta is the path of a pod's metadata, as opposed to a template's.
 const podMeta = "metadata"
 
-// TemplateWarnings are those of the pods that a template makes. old is what it
-// was before, nil where it is new: whoever leaves it alone is told nothing.
+// TemplateWarnings are the warnings for a pod template. old is the earlier one,
+// nil if it is new: an unchanged template has no warnings.
 func TemplateWarnings(t, old *corev1.PodTemplateSpec, at string) []string {
 	if old != nil && equality.Semantic.DeepEqual(t, old) {
 		return nil
@@ -38,8 +37,8 @@ func TemplateWarnings(t, old *corev1.PodTemplateSpec, at string) []string {
 	return specWarnings(&t.ObjectMeta, &t.Spec, at+".metadata", at+".spec")
 }
 
-// specWarnings are told in upstream's order; where it has none, in that of names.
-// Of a pod, the annotations of AppArmor have been told of as it was filled in.
+// specWarnings are in upstream's order; where it has none, ordered by name. For a
+// pod, defaulting has already warned about AppArmor annotations.
 func specWarnings(m *metav1.ObjectMeta, s *corev1.PodSpec, metaAt, at string) []string {
 	out := append(placeWarnings(s, at), annotationWarnings(m.Annotations, metaAt)...)
 	for i := range s.Volumes {
@@ -66,7 +65,7 @@ func specWarnings(m *metav1.ObjectMeta, s *corev1.PodSpec, metaAt, at string) []
 	return append(out, addressWarnings(s, at)...)
 }
 
-// twiceWarnings tells of what is there twice, or is there and says nothing.
+// twiceWarnings warns about duplicates, and about empty entries.
 func twiceWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
 	for i, alias := range s.HostAliases {
@@ -87,7 +86,7 @@ func twiceWarnings(s *corev1.PodSpec, at string) []string {
 	return out
 }
 
-// addressWarnings tells of addresses that are written in an unusual way.
+// addressWarnings warns about addresses in a non-canonical form.
 func addressWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
 	if s.DNSConfig != nil {

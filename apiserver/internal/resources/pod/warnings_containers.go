@@ -10,7 +10,7 @@ import (
 	"kctl/proto/core"
 )
 
-// spot is where a container is.
+// spot is the position of a container.
 type spot struct {
 	container   *core.Container
 	spec, group string
@@ -19,7 +19,7 @@ type spot struct {
 
 func (s spot) String() string { return fmt.Sprintf("%s.%s[%d]", s.spec, s.group, s.index) }
 
-// containersAt are all containers of a pod, those that debug it among them.
+// containersAt are all containers of a pod, including ephemeral ones.
 func containersAt(s *corev1.PodSpec, at string) []spot {
 	spots := make([]spot, 0, len(s.InitContainers)+len(s.Containers)+len(s.EphemeralContainers))
 	for i := range s.InitContainers {
@@ -35,7 +35,7 @@ func containersAt(s *corev1.PodSpec, at string) []spot {
 	return spots
 }
 
-// fractionWarnings tells of bytes that are no whole number.
+// fractionWarnings warns about fractional bytes.
 func fractionWarnings(at string, amounts corev1.ResourceList) []string {
 	var out []string
 	for _, name := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
@@ -62,7 +62,7 @@ func containerWarnings(at spot) []string {
 	}
 	seen := map[string]bool{}
 	for i, env := range c.Env {
-		// One that is made of the one before, and of something else, hides nothing.
+		// One that refers to the earlier one, and to something else, hides nothing.
 		before := "$(" + env.Name + ")"
 		if seen[env.Name] && (env.ValueFrom != nil || env.Value == before || !strings.Contains(env.Value, before)) {
 			out = append(out, fmt.Sprintf("%s.env[%d]: hides previous definition of %q, which may be dropped when using apply", at, i, env.Name))
@@ -72,13 +72,13 @@ func containerWarnings(at spot) []string {
 	return out
 }
 
-// portKey is what ports that are in each other's way have in common.
+// portKey is what conflicting ports have in common.
 type portKey struct {
 	port     int32
 	protocol corev1.Protocol
 }
 
-// portSpot is where a port is.
+// portSpot is the position of a port.
 type portSpot struct {
 	container spot
 	index     int
@@ -88,9 +88,8 @@ func (s portSpot) port() *corev1.ContainerPort { return &s.container.container.P
 
 func (s portSpot) String() string { return fmt.Sprintf("%s.ports[%d]", s.container, s.index) }
 
-// portWarnings tells of ports that are in each other's way, and then of names that
-// two ports share. Each is compared with all before it: of what there is to say then,
-// maxOverlaps is told.
+// portWarnings warns about conflicting ports, and then about shared names. Each port
+// is compared with all earlier ones; at most maxOverlaps warnings are given.
 func portWarnings(spots []spot) []string {
 	var out []string
 	seen, named := map[portKey][]portSpot{}, map[string]portSpot{}
@@ -122,8 +121,8 @@ func portWarnings(spots []spot) []string {
 	return append(out, names...)
 }
 
-// clash says how two ports of one number and protocol are in each other's way, ""
-// where they are not.
+// clash says how two ports with the same number and protocol conflict, "" if they
+// don't.
 func clash(a, b *corev1.ContainerPort) string {
 	switch {
 	case a.HostIP == b.HostIP && a.HostPort == b.HostPort:

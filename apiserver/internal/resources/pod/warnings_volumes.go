@@ -32,7 +32,7 @@ func volumeWarnings(v *corev1.Volume, at string, index int) []string {
 	return out
 }
 
-// file is what a volume writes, and for which of its sources.
+// file is a file that a volume writes, and its source.
 type file struct{ path, kind, name string }
 
 func (f file) String() string {
@@ -45,8 +45,8 @@ func (f file) String() string {
 	return fmt.Sprintf("%q (%s %q)", f.path, f.kind, f.name)
 }
 
-// overlapWarnings tells of files of a volume that take each other's place. Most
-// volumes write few files: there is room for those.
+// overlapWarnings warns about files of a volume that overwrite each other. The
+// initial capacity suffices for most volumes.
 func overlapWarnings(v *corev1.Volume) []string {
 	var room [8]file
 	switch {
@@ -71,15 +71,15 @@ func overlapWarnings(v *corev1.Volume) []string {
 	return append(empty, overlaps(v, "Projected", "", files)...)
 }
 
-// Each file is compared with all before it, and each pair may be told of: a volume
-// may list so many that this would take all memory. An answer's header has room for
-// fewer warnings than maxOverlaps.
+// Each file is compared with all earlier ones, and each pair may cause a warning: a
+// volume may list so many that this would exhaust memory. An answer's header has
+// room for fewer warnings than maxOverlaps.
 const (
 	maxCompared = 1000
 	maxOverlaps = 100
 )
 
-// overlaps compares each of the files with those before it.
+// overlaps compares each of the files with the earlier ones.
 func overlaps(v *corev1.Volume, kind, name string, files []file) []string {
 	var out []string
 	files = files[:min(len(files), maxCompared)]
@@ -104,7 +104,7 @@ func overlaps(v *corev1.Volume, kind, name string, files []file) []string {
 	return out
 }
 
-// within: path is in the directory dir.
+// within reports whether path is in the directory dir.
 func within(path, dir string) bool {
 	return len(path) > len(dir) && path[len(dir)] == '/' && path[:len(dir)] == dir
 }

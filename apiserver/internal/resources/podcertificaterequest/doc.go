@@ -1,4 +1,4 @@
-// Package podcertificaterequest says what is particular about requests for the
-// certificates of pods: kubelets make them for their pods, signers answer them
-// once and for all (KEP-4317).
+// Package podcertificaterequest holds what is particular to requests for pods'
+// certificates: kubelets create them for their pods, signers answer them once
+// (KEP-4317).
 package podcertificaterequest

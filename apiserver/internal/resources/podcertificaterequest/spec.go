@@ -23,7 +23,7 @@ const (
 	longestSeconds  = 91 * usualSeconds
 	maxUID          = 128
 	maxRequest      = 10 << 10
-	// ownSigners begin with this; they sign for a day at most.
+	// ownSigners is the prefix of Kubernetes' own signers, which sign for a day at most.
 	ownSigners = "kubernetes.io/"
 )
 
@@ -62,7 +62,7 @@ func validateUID(uid types.UID, at *field.Path) field.ErrorList {
 }
 
 // validateRequest checks that the request is signed with its own key, and the
-// key one of those that signers have to know.
+// key is of a type that signers have to support.
 func validateRequest(request []byte) field.ErrorList {
 	at := specPath.Child("stubPKCS10Request")
 	wrong := func(value any, words string) field.ErrorList {

@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// refreshMargin is how long after its beginning, and before its end, a
-	// certificate may be refreshed.
+	// refreshMargin is the least time between a certificate's refresh and its
+	// beginning and end.
 	refreshMargin = 10 * time.Minute
-	// clockSkew is how much signers' clocks may be wrong.
+	// clockSkew is the tolerated error of signers' clocks.
 	clockSkew = 5 * time.Minute
 )
 
 var (
 	statusPath = field.NewPath("status")
 	chainPath  = statusPath.Child("certificateChain")
-	// outcomes are the conditions of which a request gets one.
+	// outcomes are the conditions, of which a request gets exactly one.
 	outcomes = []string{
 		certificatesv1.PodCertificateRequestConditionTypeIssued, certificatesv1.PodCertificateRequestConditionTypeDenied,
 		certificatesv1.PodCertificateRequestConditionTypeFailed,
 	}
 )
 
-// outcome is the condition that says what came of a request, or nil.
+// outcome is the condition with the outcome of a request, or nil.
 func outcome(s *certificatesv1.PodCertificateRequestStatus) *metav1.Condition {
 	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return slices.Contains(outcomes, c.Type) })
 	if i < 0 {
@@ -45,7 +45,7 @@ func outcome(s *certificatesv1.PodCertificateRequestStatus) *metav1.Condition {
 	return &s.Conditions[i]
 }
 
-// validateStatus: a request is answered in one write, and stays so.
+// validateStatus checks that a request is answered in one write, which is final.
 func validateStatus(r, old *certificatesv1.PodCertificateRequest, now time.Time) field.ErrorList {
 	if errs := validateConditions(r.Status.Conditions); len(errs) > 0 {
 		return errs
@@ -79,7 +79,7 @@ func validateConditions(conditions []metav1.Condition) field.ErrorList {
 	var errs field.ErrorList
 	found := false
 	for i, c := range conditions {
-		at := statusPath.Child("conditions", fmt.Sprintf("[%d]", i)) // with a dot too many, as upstream
+		at := statusPath.Child("conditions", fmt.Sprintf("[%d]", i)) // with a superfluous dot, as in upstream
 		if !slices.Contains(outcomes, c.Type) {
 			errs = append(errs, field.NotSupported(at.Child("type"), c.Type, outcomes))
 			continue
@@ -93,8 +93,8 @@ func validateConditions(conditions []metav1.Condition) field.ErrorList {
 	return append(errs, metav1validation.ValidateConditions(conditions, statusPath.Child("conditions").Upstream())...)
 }
 
-// validateIssued checks that the certificate is what was asked for. The first
-// thing that is wrong is told.
+// validateIssued checks that the certificate fits the request, and reports the
+// first error.
 func validateIssued(r *certificatesv1.PodCertificateRequest, now time.Time) field.ErrorList {
 	wrong := func(value any, words string) field.ErrorList {
 		return field.ErrorList{field.Invalid(chainPath, value, words)}
@@ -128,7 +128,7 @@ func validateIssued(r *certificatesv1.PodCertificateRequest, now time.Time) fiel
 	return nil
 }
 
-// next takes a certificate from a chain, nil behind the last, or says what is
+// next takes a certificate from a chain, nil after the last, or returns what is
 // wrong with it.
 func next(chain []byte, which string) (certificate *x509.Certificate, rest []byte, wrong string) {
 	block, rest := pem.Decode(chain)
@@ -145,8 +145,8 @@ func next(chain []byte, which string) (certificate *x509.Certificate, rest []byt
 	return certificate, rest, ""
 }
 
-// validateTimes checks that what the status says of the certificate is so, and
-// that there is time to refresh it.
+// validateTimes checks that the status's times are those of the certificate,
+// and that there is time to refresh it.
 func validateTimes(s *certificatesv1.PodCertificateRequestStatus, leaf *x509.Certificate, now time.Time) field.ErrorList {
 	begin, end, refresh := statusPath.Child("notBefore"), statusPath.Child("notAfter"), statusPath.Child("beginRefreshAt")
 	var errs field.ErrorList

@@ -1,5 +1,5 @@
-// Package priorityclass says what is particular about priority classes: their
-// value never changes, and names that begin with "system-" are the system's.
+// Package priorityclass holds what is particular to priority classes: their
+// value is immutable, and names that begin with "system-" are reserved.
 package priorityclass
 
 import (
@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// highest is the most that a class of a user's may have: what is above is
-	// left to the system.
+	// highest is the highest value of users' classes; higher ones are reserved for
+	// the system.
 	highest        = int32(1000000000)
 	reservedPrefix = "system-"
 )
@@ -91,8 +91,8 @@ func validate(c *schedulingv1.PriorityClass) field.ErrorList {
 	return errs
 }
 
-// notTheSystems says in what a class differs from the system's of its name, or
-// "" where it does not.
+// notTheSystems says how a class differs from the system's class of its name,
+// or "" if it does not.
 func notTheSystems(c *schedulingv1.PriorityClass) string {
 	for i := range system {
 		own := &system[i]
@@ -117,7 +117,7 @@ func validateUpdate(_ context.Context, c, old *schedulingv1.PriorityClass) field
 	return append(errs, check.Same(c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
 }
 
-// Bootstrap makes the classes of the system where they are missing.
+// Bootstrap creates missing system classes.
 func Bootstrap(ctx context.Context, classes *registry.Store[*schedulingv1.PriorityClass]) error {
 	for i := range system {
 		if _, err := classes.CreateTyped(ctx, system[i].DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -23,7 +23,7 @@ import (
 
 const dialTimeout = 10 * time.Second
 
-// Sources are where the proxies look targets up.
+// Sources are where the proxies look up targets.
 type Sources struct {
 	Pods, Services, EndpointSlices, Nodes registry.Resource
 	Kubelets                              *kubelet.Client
@@ -41,12 +41,12 @@ type Proxies struct {
 func New(sources Sources) *Proxies {
 	p := &Proxies{Sources: sources, permission: proxyable}
 	permission := func(ip net.IP) error { return p.permission(ip) }
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: kubelet.Guard(permission)} // a name may have come to mean something else
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: kubelet.Guard(permission)} // a name may resolve differently now
 	p.kubelets = sources.Kubelets.Transport(permission)
 	p.transport = &http.Transport{
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: dialTimeout,
-		// Pods' certificates are theirs to make, as upstream has it.
+		// Pods' certificates are not verified, as in upstream.
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true},
 		MaxIdleConnsPerHost: 2,
 		MaxIdleConns:        64,
@@ -90,7 +90,7 @@ func (p *Proxies) serve(find finder) connect {
 			return err
 		}
 		if rest == "" && r.Header.Get("Upgrade") == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-			// Relative links on the page have to stay behind the proxy.
+			// Relative links on the page have to stay below the proxy's path.
 			location := prefix + "/"
 			if r.URL.RawQuery != "" {
 				location += "?" + r.URL.RawQuery
@@ -106,9 +106,9 @@ func (p *Proxies) serve(find finder) connect {
 	}
 }
 
-// split divides a request's path, as it was sent, behind ".../proxy". The first
-// part has to mean the same escaped and not, because it is by the unescaped one
-// that the user's right was decided.
+// split splits a request's path, as it was sent, after ".../proxy". The first
+// part has to be the same escaped and unescaped, because authorization was
+// decided by the unescaped one.
 func split(u *url.URL, namespaced bool) (prefix, rest string, err error) {
 	parts := 6 // /api/v1/nodes/NAME/proxy
 	if namespaced {
@@ -127,7 +127,7 @@ func split(u *url.URL, namespaced bool) (prefix, rest string, err error) {
 	return prefix, rest, nil
 }
 
-// pass hands the request on, upgrade and all, and the answer back. An error
+// pass forwards the request, including upgrades, and the answer back. An error
 // means that nothing has been written.
 func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest string) error {
 	path, err := url.PathUnescape(rest)
@@ -143,7 +143,7 @@ func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest strin
 			p.Out.URL = &url.URL{Scheme: to.scheme, Host: to.host, Path: path, RawPath: rest, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = p.In.Host
 			headers(p, prefix+rest)
-			if to.kubelet { // it knows the server by its certificate
+			if to.kubelet { // it authenticates the server by its certificate
 				p.Out.Host = to.host
 				p.Out.Header.Del("Cookie")
 			}
@@ -166,7 +166,7 @@ func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest strin
 	return nil
 }
 
-// headers tells the target where it is seen from, and nothing about who looks.
+// headers tells the target its external address, and nothing about the user.
 func headers(p *httputil.ProxyRequest, seen string) {
 	p.Out.Header.Del("Authorization")
 	for name := range p.Out.Header {

@@ -12,22 +12,21 @@ import (
 	"golang.org/x/net/html"
 )
 
-// rewriter makes links to the target's own root into links through the proxy:
-// in Location headers, and in the attributes of HTML pages. Links in scripts
-// and styles stay what they are.
+// rewriter turns links to the target's root into links through the proxy: in
+// Location headers, and in the attributes of HTML pages. Links in scripts and
+// styles are not rewritten.
 type rewriter struct {
-	prefix            string // the path, escaped, below which the target is seen
-	requested, target string // the hosts that mean the target
+	prefix            string // the escaped path below which the target is served
+	requested, target string // the hosts that refer to the target
 }
 
-// linking are the attributes of HTML that hold a URL.
+// linking are the HTML attributes that hold a URL.
 var linking = map[string]bool{
 	"action": true, "background": true, "cite": true, "classid": true, "codebase": true, "data": true, "formaction": true, "href": true,
 	"icon": true, "longdesc": true, "manifest": true, "poster": true, "profile": true, "src": true, "usemap": true,
 }
 
-// RemoveCORS takes from an answer whom a browser should let read it, which is this
-// server's to say.
+// RemoveCORS removes CORS headers from an answer: this server sets them.
 func RemoveCORS(answer http.Header) {
 	for name := range answer {
 		if strings.HasPrefix(name, "Access-Control-") {
@@ -67,7 +66,7 @@ func (rw rewriter) response(answer *http.Response) error {
 	return nil
 }
 
-// link is where a link of the target's leads through the proxy.
+// link is the address of a target's link through the proxy.
 func (rw rewriter) link(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || !strings.HasPrefix(u.Path, "/") || u.Host != "" && u.Host != rw.target && u.Host != rw.requested {
@@ -87,8 +86,8 @@ func (rw rewriter) link(text string) string {
 	return u.String()
 }
 
-// maxToken bounds what is held of a page: a longer tag, script or text, and
-// what comes after it, passes as it is.
+// maxToken bounds how much of a page is buffered: a longer tag, script or text,
+// and what follows it, passes unchanged.
 const maxToken = 1 << 20
 
 // rewritten reads a page with its links rewritten.
@@ -98,7 +97,7 @@ type rewritten struct {
 	page *html.Tokenizer
 	body io.Closer
 	out  []byte    // rewritten and not read yet
-	rest io.Reader // what passes as it is
+	rest io.Reader // what passes unchanged
 }
 
 func (r *rewritten) Close() error { return r.body.Close() }

@@ -20,20 +20,20 @@ import (
 	"kctl/proto/core"
 )
 
-// target is who answers.
+// target is the server that answers.
 type target struct {
 	scheme, host string // host with its port, if any
 	transport    http.RoundTripper
 	kubelet      bool
 }
 
-// finder finds the target that a name in a URL means: NAME, NAME:PORT or
+// finder finds the target of a name in a URL: NAME, NAME:PORT or
 // SCHEME:NAME:PORT.
 type finder func(ctx context.Context, namespace, name string) (*target, error)
 
 var errAddress = errors.New("address not allowed")
 
-// proxyable: not an address that means something else here than where it was
+// proxyable reports whether an address means the same here as where it was
 // taken from.
 func proxyable(ip net.IP) error {
 	if ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsInterfaceLocalMulticast() || ip.IsUnspecified() {
@@ -42,7 +42,7 @@ func proxyable(ip net.IP) error {
 	return nil
 }
 
-// allow refuses hosts that have such an address.
+// allow refuses hosts with other addresses.
 func (p *Proxies) allow(ctx context.Context, host string) error {
 	ips := []net.IP{net.ParseIP(host)}
 	if ips[0] == nil && host != "" {

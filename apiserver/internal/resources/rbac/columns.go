@@ -10,7 +10,7 @@ import (
 	"kctl/apiserver/internal/resources/cell"
 )
 
-// unresolved is what upstream's tables say of bindings' roles.
+// unresolved is what upstream's tables show for bindings' roles.
 const unresolved = " If the RoleRef cannot be resolved, the Authorizer must return an error."
 
 func bindingColumns(role, kind string) []metav1.TableColumnDefinition {

@@ -1,3 +1,3 @@
-// Package rbac says what is particular about roles and the bindings that grant
-// them. Whether a user may grant what a role holds is not decided here.
+// Package rbac holds what is particular to roles and bindings. Whether a user
+// may grant a role is not decided here.
 package rbac

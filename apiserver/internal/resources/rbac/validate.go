@@ -46,8 +46,8 @@ func validateParts(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) f
 	return errs
 }
 
-// requireVerbs comes after all other checks, as with upstream all that is declared in
-// the types does.
+// requireVerbs comes after all other checks, like all declarative validation in
+// upstream.
 func requireVerbs(rules []rbacv1.PolicyRule, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
@@ -58,8 +58,8 @@ func requireVerbs(rules []rbacv1.PolicyRule, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateRule: a rule is about resources or about other paths, never about
-// both, and in a namespace there are no other paths.
+// validateRule checks that a rule is about resources or about other paths, but
+// not both, and in a namespace only about resources.
 func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(rule.NonResourceURLs) > 0 {
@@ -80,7 +80,7 @@ func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) fiel
 	return errs
 }
 
-// validateBinding checks the names that must be there after all else, as upstream does.
+// validateBinding checks required names last, as upstream does.
 func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, kinds ...string) field.ErrorList {
 	errs := append(validateRoleRef(ref, kinds...), validateSubjects(subjects, namespaced)...)
 	for i := range subjects {
@@ -133,8 +133,8 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.E
 		if s.APIGroup != "" {
 			errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{""}))
 		}
-		// In a role binding an empty namespace would mean the binding's own, which
-		// upstream has never promised; there it is only not required.
+		// In a role binding, an empty namespace would mean the binding's own, which
+		// upstream does not promise; there it is just not required.
 		if !namespaced && s.Namespace == "" {
 			errs = append(errs, field.Required(at.Child("namespace"), ""))
 		}

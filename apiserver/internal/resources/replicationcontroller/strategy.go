@@ -1,5 +1,5 @@
-// Package replicationcontroller says what is particular about replication
-// controllers: replica sets, as they were before deployments.
+// Package replicationcontroller holds what is particular to replication
+// controllers, the predecessors of replica sets.
 package replicationcontroller
 
 import (
@@ -87,8 +87,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 	})
 }
 
-// setDefaults: a controller chooses the pods it makes, and is labelled as they
-// are, unless it says otherwise.
+// setDefaults sets the selector and the labels to the template's labels.
 func setDefaults(c *corev1.ReplicationController) {
 	if c.Spec.Template != nil {
 		pod.DefaultTemplate(c.Spec.Template)

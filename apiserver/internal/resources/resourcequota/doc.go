@@ -1,4 +1,4 @@
-// Package resourcequota says what is particular about resource quotas: how much
-// of what the objects of a namespace may have together. What they have is in
-// the status; admission adds to it, and a loop counts it again.
+// Package resourcequota holds what is particular to resource quotas, which
+// limit the total usage of a namespace's objects. The usage is in the status;
+// admission adds to it, and a loop recounts it.
 package resourcequota

@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Resource is where resource quotas are in the API.
+// Resource is the resource quotas' resource.
 var Resource = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
 
 // Strategy is the strategy of resource quotas.
@@ -51,7 +51,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota]
 	}
 }
 
-// usage lists what is used of what, limits apart from all else.
+// usage lists usage and bounds, with limits separate from the rest.
 func usage(q *corev1.ResourceQuota) (requests, limits string) {
 	var others, ofLimits []string
 	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {

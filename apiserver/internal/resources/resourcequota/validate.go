@@ -18,7 +18,7 @@ var (
 		corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
 		corev1.ResourceQuotaScopeVolumeAttributesClass,
 	)
-	// opposites can't both hold.
+	// opposites are scopes that exclude each other.
 	opposites = [][2]corev1.ResourceQuotaScope{
 		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
 		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
@@ -60,7 +60,7 @@ func validateAmounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// fits tells whether a scope can narrow what is counted of every resource.
+// fits reports whether a scope applies to all the resources.
 func fits(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
 	allowed := ofPods
 	switch scope {

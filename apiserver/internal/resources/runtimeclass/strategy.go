@@ -1,6 +1,5 @@
-// Package runtimeclass says what is particular about runtime classes: the
-// handler that a node's runtime runs a pod with, what that costs, and where it
-// can be had.
+// Package runtimeclass holds what is particular to runtime classes: the runtime
+// handler of pods, its overhead, and the nodes that have it.
 package runtimeclass
 
 import (
@@ -45,7 +44,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 	}
 }
 
-// warnings tells of labels of nodes that have newer names.
+// warnings warns about deprecated node labels.
 func warnings(c *nodev1.RuntimeClass) []string {
 	if c.Scheduling == nil {
 		return nil
@@ -59,7 +58,7 @@ func warnings(c *nodev1.RuntimeClass) []string {
 	return out
 }
 
-// validate checks a class, and that its handler is what isName says it must be.
+// validate validates a class, and its handler's name with isName.
 func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	if c.Overhead != nil {
@@ -79,7 +78,7 @@ func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.Err
 			seen[what] = true
 		}
 	}
-	// It comes last with upstream, as all that is declared in the types does.
+	// It comes last, like all declarative validation in upstream.
 	if c.Handler != "" {
 		return append(errs, isName(c.Handler, field.NewPath("handler"))...)
 	}

@@ -1,5 +1,5 @@
-// Package secret says what is particular about secrets: their types, what data
-// each type must hold, and that errors never show any of it.
+// Package secret holds what is particular to secrets: their types, the data
+// that each type requires, and that errors never show any of it.
 package secret
 
 import (
@@ -48,7 +48,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Secret] {
 	}
 }
 
-// setDefaults also moves stringData, which is for writing only, into data.
+// setDefaults also moves stringData, which is write-only, into data.
 func setDefaults(s *core.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
@@ -67,8 +67,8 @@ func setDefaults(s *core.Secret) {
 	s.StringData = nil
 }
 
-// warnings tells of a certificate and a key that no server could use. They are
-// looked at where they are written only.
+// warnings warns about a certificate and a key that no server could use. They
+// are checked only when written.
 func warnings(s *core.Secret) []string {
 	if s.Type != corev1.SecretTypeTLS {
 		return nil
@@ -133,7 +133,7 @@ func jsonKey(s *core.Secret, key string, data *field.Path) field.ErrorList {
 	if !ok {
 		return field.ErrorList{field.Required(data.Key(key), "")}
 	}
-	// The error says what is wrong, and one character at most of what was there.
+	// The error shows at most one character of the data.
 	var object map[string]any
 	if err := json.Unmarshal(value, &object); err != nil {
 		return field.ErrorList{field.Invalid(data.Key(key), "<secret contents redacted>", err.Error())}

@@ -21,21 +21,21 @@ import (
 	"kctl/proto/core"
 )
 
-// allocator is who makes the addresses of services, in their label managed-by.
+// allocator is the value of the managed-by label of services' addresses.
 const allocator = "ipallocator.k8s.io"
 
-// Managed says whether an address was made for a service by an API server.
+// Managed reports whether an API server created an address for a service.
 func Managed(ip *networkingv1.IPAddress) bool {
 	return ip.Labels[networkingv1.LabelManagedBy] == allocator
 }
 
-// IsOf says whether an address is a service's.
+// IsOf reports whether an address belongs to a service.
 func IsOf(ip *networkingv1.IPAddress, namespace, name string) bool {
 	p := ip.Spec.ParentRef
 	return p != nil && *p == networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace, Name: name}
 }
 
-// NewAddress is what says that a service has an address.
+// NewAddress is the IPAddress for a service's address.
 func NewAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress {
 	return &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{Name: addr.String(), Labels: map[string]string{
@@ -45,8 +45,8 @@ func NewAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress
 	}
 }
 
-// Addresses is the strategy of IP addresses. Each is named as itself, which is
-// what keeps it from being given twice.
+// Addresses is the strategy of IP addresses. The address is the name, so it
+// can't be assigned twice.
 func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 	return registry.Strategy[*networkingv1.IPAddress]{
 		Resource: core.IPAddresses, Singular: "ipaddress", ShortNames: []string{"ip"},
@@ -74,7 +74,7 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 
 var parentPath = field.NewPath("spec", "parentRef")
 
-// validateParent checks that an address says whose it is.
+// validateParent checks that an address names its owner.
 func validateParent(ip *networkingv1.IPAddress) field.ErrorList {
 	p := ip.Spec.ParentRef
 	if p == nil {
@@ -116,11 +116,11 @@ var (
 	errNotOfAny = errors.New("the provided network does not match the current range")
 )
 
-// addresses gives addresses of the ranges that the cluster has (ServiceCIDRs)
-// to services. What is given is an IPAddress each, which one writer can make.
+// addresses assigns addresses from the cluster's ranges (ServiceCIDRs) to
+// services. Each is recorded in an IPAddress, which only one writer can create.
 type addresses struct {
-	// own are the server's own ranges, one of each family, the default first.
-	// Services are of these families.
+	// own are the server's own ranges, one per family, the default first. Services
+	// are of these families.
 	own    []netip.Prefix
 	ranges *registry.Store[*networkingv1.ServiceCIDR]
 	held   *registry.Store[*networkingv1.IPAddress]
@@ -128,7 +128,7 @@ type addresses struct {
 	metrics *metrics
 }
 
-// families are those that services can be of.
+// families are the possible families of services.
 func (a *addresses) families() []corev1.IPFamily {
 	families := make([]corev1.IPFamily, len(a.own))
 	for i, r := range a.own {
@@ -137,10 +137,10 @@ func (a *addresses) families() []corev1.IPFamily {
 	return families
 }
 
-// ready are the ranges of a family that addresses are given of, the oldest first:
-// a range that was added is for when those before it are full. They are read as
-// they are stored now, so that who has made a range finds it, and one that is
-// on its way out gives nothing any more.
+// ready are the ranges of a family from which addresses are assigned, the oldest
+// first: an added range is used when the earlier ones are full. They are read
+// from the store, so that a new range is used at once, and one being deleted no
+// longer.
 func (a *addresses) ready(ctx context.Context, wanted corev1.IPFamily) ([]netip.Prefix, error) {
 	all, _, err := a.ranges.ListTyped(ctx, "", registry.ListOptions{})
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *addresses) ready(ctx context.Context, wanted corev1.IPFamily) ([]netip.
 	return out, nil
 }
 
-// take gives the wanted address, or any of the family where it is "".
+// take assigns the requested address, or any of the family if it is "".
 func (a *addresses) take(ctx context.Context, s *corev1.Service, family corev1.IPFamily, wanted string, dry bool) (string, error) {
 	ranges, err := a.ready(ctx, family)
 	if err != nil {
@@ -207,8 +207,8 @@ func (a *addresses) count(err error, r netip.Prefix, scope string, dry bool) {
 	}
 }
 
-// hold writes down that the service has the address. Only one writer can. What
-// is left of a server that ended between two writes is taken away by a loop.
+// hold records that the service has the address; only one writer can. If a
+// server stops between two writes, a loop removes what it left.
 func (a *addresses) hold(ctx context.Context, s *corev1.Service, addr netip.Addr, dry bool) error {
 	_, err := a.held.Get(ctx, "", addr.String(), "0")
 	switch {
@@ -226,7 +226,7 @@ func (a *addresses) hold(ctx context.Context, s *corev1.Service, addr netip.Addr
 	return err
 }
 
-// release gives back an address that a service had, if it is still the service's.
+// release releases a service's address, if it still belongs to the service.
 func (a *addresses) release(ctx context.Context, s *corev1.Service, ip string) error {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// ServerService stands for the API servers themselves.
+	// ServerService is the service of the API servers themselves.
 	ServerService  = "kubernetes"
 	serverPort     = 443
 	serverPortName = "https"
 )
 
-// Bootstrap makes the service that stands for the API server itself, with the
-// first address of the server's own range. port is where servers serve.
+// Bootstrap creates the service of the API servers themselves, with the first
+// address of the server's own range. port is the servers' port.
 func (s *Store) Bootstrap(ctx context.Context, port int) error {
 	if _, err := s.GetTyped(ctx, core.NamespaceDefault, ServerService, ""); err == nil || !apierrors.IsNotFound(err) {
 		return err

@@ -41,7 +41,7 @@ func row(s *corev1.Service, now time.Time) []any {
 	}
 }
 
-// reachedAt is where the service is reached from outside.
+// reachedAt are the service's external addresses.
 func reachedAt(s *corev1.Service) string {
 	var at []string
 	switch s.Spec.Type {

@@ -13,7 +13,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// familyOf says which family an address is of. None is of none.
+// familyOf is the family of an address; "" for None.
 func familyOf(ip string) (corev1.IPFamily, bool) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || addr.Is4In6() {
@@ -42,13 +42,13 @@ func addressesOf(s *corev1.Service) []string {
 	switch {
 	case !hasAddress(s) || s.Spec.ClusterIP == "":
 		return nil
-	case len(s.Spec.ClusterIPs) == 0: // stored by who knew one address only
+	case len(s.Spec.ClusterIPs) == 0: // stored by a client that knew one address only
 		return []string{s.Spec.ClusterIP}
 	}
 	return s.Spec.ClusterIPs
 }
 
-// ClusterIPs are the addresses of a service, in the one form that each has.
+// ClusterIPs are the addresses of a service, in canonical form.
 func ClusterIPs(s *corev1.Service) []netip.Addr {
 	var out []netip.Addr
 	for _, ip := range addressesOf(s) {
@@ -59,14 +59,15 @@ func ClusterIPs(s *corev1.Service) []netip.Addr {
 	return out
 }
 
-// anyFamily: who makes a headless service without a selector fills in its
-// endpoints himself, of whichever family, also of one the cluster has no range of.
+// anyFamily reports whether a service may be of any family: the endpoints of a
+// headless service without a selector are set by its owner, also in a family for
+// which the cluster has no range.
 func anyFamily(spec *corev1.ServiceSpec) bool {
 	return spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
 }
 
-// setFamilies says of which families a service is, where it does not itself
-// (KEP-563). have are those of the cluster's ranges, the default one first.
+// setFamilies sets a service's families if it does not specify them (KEP-563).
+// have are those of the cluster's ranges, the default one first.
 func setFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.ErrorList {
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return nil
@@ -97,8 +98,8 @@ func setFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.ErrorLi
 	return nil
 }
 
-// checkFamilies refuses what the cluster's ranges can't give, and two families
-// for a service that says that it has one.
+// checkFamilies refuses families without a range, and two families for a
+// single-stack service.
 func checkFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("spec")
@@ -128,8 +129,8 @@ func checkFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.Error
 	return errs
 }
 
-// keepFamilies gives an update what it left out of the service's addresses and
-// families, and takes the second of each from one that is to have one only.
+// keepFamilies restores addresses and families that an update omits, and
+// removes the second of each from a service that becomes single-stack.
 func keepFamilies(s, old *corev1.ServiceSpec) {
 	same := slices.Equal(s.ClusterIPs, old.ClusterIPs)
 	switch {
@@ -137,7 +138,7 @@ func keepFamilies(s, old *corev1.ServiceSpec) {
 		s.ClusterIP, s.ClusterIPs = old.ClusterIP, old.ClusterIPs
 	case s.ClusterIP == old.ClusterIP && len(s.ClusterIPs) == 0:
 		s.ClusterIPs = old.ClusterIPs
-	case s.ClusterIP != "" && s.ClusterIP != old.ClusterIP && same: // by who knows one address only
+	case s.ClusterIP != "" && s.ClusterIP != old.ClusterIP && same: // by a client that knows one address only
 		s.ClusterIPs = nil
 	}
 	sameAddresses(s)
@@ -158,7 +159,7 @@ func keepFamilies(s, old *corev1.ServiceSpec) {
 	}
 }
 
-// dropFamilies is for a service that becomes a name only.
+// dropFamilies is for a service that becomes an ExternalName.
 func dropFamilies(s, old *corev1.ServiceSpec) {
 	if s.ClusterIP == old.ClusterIP {
 		s.ClusterIP, s.ClusterIPs = "", nil
@@ -171,8 +172,8 @@ func dropFamilies(s, old *corev1.ServiceSpec) {
 	}
 }
 
-// changedFamilies: what a service has stays; a second address comes and goes by
-// the policy.
+// changedFamilies checks that a service's first family and address stay; the
+// policy adds and removes the second.
 func changedFamilies(s, old *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	if s.Type == corev1.ServiceTypeExternalName || old.Type == corev1.ServiceTypeExternalName {
 		return nil
@@ -198,8 +199,8 @@ func changedFamilies(s, old *corev1.ServiceSpec, at *field.Path) field.ErrorList
 	return errs
 }
 
-// validateFamilies checks families, policy and addresses for what they are in
-// any cluster. Services that are names only have none.
+// validateFamilies validates families, policy and addresses independently of
+// the cluster. ExternalName services have none.
 func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.Type == corev1.ServiceTypeExternalName {
@@ -223,8 +224,8 @@ func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 	return append(errs, validateClusterIPs(spec, ips)...)
 }
 
-// validateClusterIPs checks that the addresses of a service are some, one of
-// each family, in the order of the families.
+// validateClusterIPs checks that a service's addresses are valid, one per
+// family, in the families' order.
 func validateClusterIPs(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	errs := validateEachIP(spec, at)
 	readable := len(errs) == 0

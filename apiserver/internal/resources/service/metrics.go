@@ -12,13 +12,13 @@ import (
 	"kctl/apiserver/internal/serviceranges"
 )
 
-// How an address or a port was come by: the client named it, or not.
+// How an address or a port was assigned: as requested, or chosen by the server.
 const (
 	named = "static"
 	given = "dynamic"
 )
 
-// metrics are upstream's about what is given to services.
+// metrics are upstream's metrics of allocations.
 type metrics struct {
 	addresses, addressErrors *prometheus.CounterVec // by range and scope
 	ports, portErrors        *prometheus.CounterVec // by scope
@@ -44,7 +44,7 @@ func count(done, failed *prometheus.CounterVec, err error, labels ...string) {
 	done.WithLabelValues(labels...).Inc()
 }
 
-// scopeOf is how what is wanted is come by.
+// scopeOf is how a value is assigned.
 func scopeOf(isNamed bool) string {
 	if isNamed {
 		return named
@@ -73,8 +73,8 @@ func (m *metrics) all() []*prometheus.CounterVec {
 	return []*prometheus.CounterVec{m.addresses, m.addressErrors, m.ports, m.portErrors}
 }
 
-// Collect implements prometheus.Collector. Addresses are counted as the cache has them,
-// ports as this server saw them last.
+// Collect implements prometheus.Collector. It counts addresses in the cache, and ports
+// as this server last saw them.
 func (s *Store) Collect(out chan<- prometheus.Metric) {
 	for _, c := range s.metrics.all() {
 		c.Collect(out)

@@ -26,22 +26,22 @@ var (
 // server was faster.
 const portAttempts = 16
 
-// nodePorts gives ports of every node to services. What is given is one stored
-// set of bits, as upstream keeps it, and is written only over the revision that
-// was read.
+// nodePorts assigns node ports to services. The allocation is one stored
+// bitmap, as in upstream, and is written only over the revision that was read.
 type nodePorts struct {
 	storage storage.Interface
 	key     string
 	span    utilnet.PortRange
 	metrics *metrics
-	// allocated is how many were given when this server changed that last; -1 before.
+	// allocated is how many were in use when this server last changed the bitmap; -1 before
+	// that.
 	allocated atomic.Int64
 }
 
-// take gives the wanted port, or any where it is 0.
+// take assigns the requested port, or any if it is 0.
 func (n *nodePorts) take(ctx context.Context, wanted int32, dry bool) (int32, error) {
 	if wanted != 0 && !n.span.Contains(int(wanted)) {
-		if dry { // upstream asks nobody then
+		if dry { // upstream does not ask then
 			return wanted, nil
 		}
 		return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", n.span.String())
@@ -79,7 +79,7 @@ func free(bits *big.Int, size int) (offset int, ok bool) {
 	return 0, false
 }
 
-// release gives a port back.
+// release releases a port.
 func (n *nodePorts) release(ctx context.Context, port int32) error {
 	if !n.span.Contains(int(port)) {
 		return nil
@@ -94,7 +94,7 @@ func (n *nodePorts) release(ctx context.Context, port int32) error {
 	return nil
 }
 
-// change makes one change to the bits that are stored.
+// change makes one change to the stored bitmap.
 func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) error) error {
 	for range portAttempts {
 		stored, err := n.storage.Get(ctx, n.key)
@@ -110,7 +110,7 @@ func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) 
 		}
 		set.ResourceVersion = ""
 		bits := new(big.Int)
-		if set.Range == n.span.String() { // another range's bits mean other ports
+		if set.Range == n.span.String() { // bits of another range mean other ports
 			bits.SetBytes(set.Data)
 		}
 		if err := f(bits); err != nil || dry {
@@ -136,7 +136,7 @@ func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) 
 	return errors.New("others were always faster")
 }
 
-// ones is how many bits are set.
+// ones is the number of set bits.
 func ones(set *big.Int) (n int) {
 	for _, word := range set.Bits() {
 		n += bits.OnesCount(uint(word))

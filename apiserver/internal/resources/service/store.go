@@ -20,16 +20,16 @@ import (
 	"kctl/proto/core"
 )
 
-// Ranges are the server's own: one range of addresses, or one of each family, of
-// which the first is the default, and the ports of nodes that services are given.
-// The addresses are given of all ServiceCIDRs, of which these are one.
+// Ranges are the server's own: one address range, or one per family, of which the
+// first is the default, and the range of node ports. Addresses come from all
+// ServiceCIDRs, of which these are one.
 type Ranges struct {
 	Addresses []netip.Prefix
 	NodePorts utilnet.PortRange
 }
 
-// Store is the store of services: it gives each its address and its node ports
-// before it is stored, and takes them back when it is gone. It is a prometheus.Collector.
+// Store is the store of services: it assigns each its addresses and node ports before it
+// is stored, and releases them when it is gone. It is a prometheus.Collector.
 type Store struct {
 	*registry.Store[*corev1.Service]
 	addresses *addresses
@@ -39,7 +39,7 @@ type Store struct {
 }
 
 // NewStore returns the store of services. held are the addresses in use, cidrs
-// the ranges that they are of.
+// their ranges.
 func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Store[*networkingv1.ServiceCIDR], ranges Ranges, o registry.Options) *Store {
 	prefix := o.Prefix
 	if prefix == "" {
@@ -87,8 +87,8 @@ func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit re
 	return registry.DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
-// releaseAll takes back what a service that is gone had. One that has
-// finalizers only waits to go.
+// releaseAll releases what a deleted service had. One with finalizers is still
+// there.
 func (s *Store) releaseAll(ctx context.Context, e registry.Encoded) {
 	obj, err := s.Decode(e)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) releaseAll(ctx context.Context, e registry.Encoded) {
 	}
 }
 
-// release takes back what old had and now, which may be nil, has not.
+// release releases what old had and now, which may be nil, has not.
 func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 	var errs []error
 	for _, ip := range addressesOf(old) {
@@ -120,7 +120,7 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 	}
 }
 
-// held are the ports of every node that a service has; 0 among them means none.
+// held are a service's node ports; 0 means none.
 func held(s *corev1.Service) []int32 {
 	ports := []int32{s.Spec.HealthCheckNodePort}
 	for _, port := range s.Spec.Ports {
@@ -129,21 +129,21 @@ func held(s *corev1.Service) []int32 {
 	return ports
 }
 
-// allocation is what one create or update takes.
+// allocation is what one create or update allocates.
 type allocation struct {
 	store *Store
 	dry   bool
 	undo  []func(ctx context.Context)
-	// now and old are the service as it is stored, and as it was.
+	// now and old are the stored service and the earlier one.
 	now, old *corev1.Service
 }
 
-// within allocates before the validating half of admission, which sees the
-// service as it is about to be stored. What admission refuses is taken back.
+// within allocates before validating admission, which sees the service as it is
+// about to be stored. If admission refuses, the allocation is released.
 func (a *allocation) within(admit registry.Admit) registry.Admit {
 	agree := admit.Validate
 	admit.Validate = func(ctx context.Context, obj, old core.Object) error {
-		a.takeBack(ctx) // an attempt before this one was too late
+		a.takeBack(ctx) // an earlier attempt lost a race
 		a.now, a.old = obj.(*corev1.Service), nil
 		if before, ok := old.(*corev1.Service); ok {
 			a.old = before
@@ -152,7 +152,7 @@ func (a *allocation) within(admit registry.Admit) registry.Admit {
 		if err == nil && agree != nil {
 			err = agree(ctx, obj, old)
 		}
-		if err != nil { // also with a status after which `end` would not know
+		if err != nil { // also with a status that leaves `end` uncertain
 			a.takeBack(ctx)
 		}
 		return err
@@ -160,8 +160,8 @@ func (a *allocation) within(admit registry.Admit) registry.Admit {
 	return admit
 }
 
-// end takes back what a change that was not stored had taken, or what the
-// stored one no longer has. Where it is not known which, nothing is taken back.
+// end releases what an unsuccessful change had allocated, or what the stored
+// service no longer has. If the outcome is unknown, it releases nothing.
 func (a *allocation) end(ctx context.Context, err error) {
 	var status apierrors.APIStatus
 	switch {
@@ -182,7 +182,7 @@ func (a *allocation) takeBack(ctx context.Context) {
 	a.undo = nil
 }
 
-// take gives the service what it lacks.
+// take allocates what the service lacks.
 func (a *allocation) take(ctx context.Context) error {
 	s := a.now
 	errs := setFamilies(&s.Spec, a.store.addresses.families())
@@ -204,7 +204,7 @@ func (a *allocation) take(ctx context.Context) error {
 	return nil
 }
 
-// takeAddresses gives the service an address of each of its families.
+// takeAddresses allocates an address in each of the service's families.
 func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) (field.ErrorList, error) {
 	if !hasAddress(s) {
 		return nil, nil
@@ -274,7 +274,7 @@ func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.Err
 	return nil
 }
 
-// takeHealthPort gives the port where a load balancer asks a node how it is.
+// takeHealthPort allocates the port for a load balancer's health checks of nodes.
 func (a *allocation) takeHealthPort(ctx context.Context, s *corev1.Service) field.ErrorList {
 	wanted := s.Spec.HealthCheckNodePort
 	if !wantsHealthPort(&s.Spec) || a.old != nil && wanted != 0 && wanted == a.old.Spec.HealthCheckNodePort {
@@ -292,7 +292,7 @@ func (a *allocation) takeHealthPort(ctx context.Context, s *corev1.Service) fiel
 	return nil
 }
 
-// taken notes how to undo what was taken. A dry run took nothing.
+// taken records how to undo an allocation. A dry run allocates nothing.
 func (a *allocation) taken(undo func(ctx context.Context) error) {
 	if a.dry {
 		return

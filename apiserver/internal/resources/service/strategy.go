@@ -90,35 +90,36 @@ func setDefaults(s *corev1.Service) {
 	}
 }
 
-// outside: the service is reached from outside the cluster, through nodes.
+// outside reports whether the service can be reached from outside the cluster, through
+// nodes.
 func outside(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
-// accessible: it is reached from outside, be it by addresses that others bring in.
+// accessible reports whether it can be reached from outside, including by external IPs.
 func accessible(s *corev1.Service) bool {
 	return outside(s) || s.Spec.Type == corev1.ServiceTypeClusterIP && len(s.Spec.ExternalIPs) > 0
 }
 
-// getsNodePorts: outside, and given the ports for it where none are asked for.
+// getsNodePorts reports whether node ports are allocated by default.
 func getsNodePorts(s *corev1.Service) bool {
 	return outside(s) && (s.Spec.Type == corev1.ServiceTypeNodePort || ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true))
 }
 
-// hasAddress: the service has an address of the range, or is to get one.
+// hasAddress reports whether the service has, or is to get, a cluster IP.
 func hasAddress(s *corev1.Service) bool {
 	return s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-// sameAddresses takes over what who knows one address only has said.
+// sameAddresses takes over the value from a client that knows one address only.
 func sameAddresses(spec *corev1.ServiceSpec) {
 	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
 }
 
-// prepareForCreate drops what a name of elsewhere has no use for: clients of old
-// send it.
+// prepareForCreate drops fields that an ExternalName does not use: old clients
+// send them.
 func prepareForCreate(_ context.Context, s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 	sameAddresses(&s.Spec)
@@ -127,8 +128,8 @@ func prepareForCreate(_ context.Context, s *corev1.Service) {
 	}
 }
 
-// prepareForUpdate keeps what the client left out because the server had given
-// it, as long as the type still has it.
+// prepareForUpdate keeps allocated values that the client omits, as long as
+// they fit the type.
 func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 	s.Status = old.Status
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
@@ -151,8 +152,8 @@ func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 	keepNodePorts(s, old)
 }
 
-// dropBalancing takes away what goes with a type that the service had, where the
-// update has left it as it was.
+// dropBalancing drops fields of the service's earlier type that the update has
+// not changed.
 func dropBalancing(s, old *corev1.ServiceSpec) {
 	switch before, after := wantsHealthPort(old), wantsHealthPort(s); {
 	case before && !after && s.HealthCheckNodePort == old.HealthCheckNodePort:
@@ -171,8 +172,8 @@ func dropBalancing(s, old *corev1.ServiceSpec) {
 	}
 }
 
-// dropNodePorts takes away, of a service that is no longer reached from outside, what
-// the update has left as it was.
+// dropNodePorts drops unchanged node ports of a service that is no longer reached
+// from outside.
 func dropNodePorts(s, old *corev1.Service) {
 	asked := func(port corev1.ServicePort) bool { return port.NodePort != 0 && !taken(old, port.NodePort) }
 	if outside(old) && !outside(s) && !slices.ContainsFunc(s.Spec.Ports, asked) {
@@ -185,7 +186,7 @@ func dropNodePorts(s, old *corev1.Service) {
 	}
 }
 
-// keepNodePorts: a port keeps its node port, by its name, where the update does not say.
+// keepNodePorts keeps the node ports of ports, by name, that the update omits.
 func keepNodePorts(s, old *corev1.Service) {
 	if !getsNodePorts(s) || !getsNodePorts(old) {
 		return

@@ -24,7 +24,7 @@ var (
 	policies   = sets.New(corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
 )
 
-// validate tells of faults in upstream's order.
+// validate returns errors in upstream's order.
 func validate(s *corev1.Service) field.ErrorList {
 	at := field.NewPath("spec")
 	spec := &s.Spec
@@ -56,7 +56,7 @@ func validate(s *corev1.Service) field.ErrorList {
 	return append(errs, validateTraffic(s, at)...)
 }
 
-// validateOfType is about what one type of service must have, and others may not.
+// validateOfType validates what one type of service must have, and others may not.
 func validateOfType(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
 	if spec.Type != corev1.ServiceTypeExternalName {
@@ -81,7 +81,7 @@ func validateOfType(s *corev1.Service, at *field.Path) field.ErrorList {
 	return append(errs, check.Subdomain(name, at.Child("externalName"))...)
 }
 
-// validatePort checks a port by itself; names are those of the ports before it.
+// validatePort validates a port by itself; names are those of the earlier ports.
 func validatePort(port *corev1.ServicePort, several bool, names sets.Set[string], at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -109,7 +109,7 @@ func validatePort(port *corev1.ServicePort, several bool, names sets.Set[string]
 	return errs
 }
 
-// validatePorts checks the ports with each other: first those on nodes.
+// validatePorts checks ports against each other, node ports first.
 func validatePorts(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	type key struct {
 		protocol corev1.Protocol
@@ -161,7 +161,7 @@ func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 	return append(errs, check.Newly(validate(s), validate(old))...)
 }
 
-// wantsHealthPort says whether a load balancer asks each node how it is.
+// wantsHealthPort reports whether a load balancer checks the health of nodes.
 func wantsHealthPort(spec *corev1.ServiceSpec) bool {
 	return spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

@@ -11,8 +11,8 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// validateBalanced checks where a load balancer is reached. at is the place of
-// these in the service's status.
+// validateBalanced validates a load balancer's addresses. at is their path in
+// the service's status.
 func validateBalanced(s, old *corev1.Service, at *field.Path) field.ErrorList {
 	places := s.Status.LoadBalancer.Ingress
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {

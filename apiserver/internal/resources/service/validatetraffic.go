@@ -14,7 +14,7 @@ import (
 
 const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
 
-// validateBalancer is about what only services with a load balancer have.
+// validateBalancer validates the fields of load balancer services.
 func validateBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
 	errs := validateSources(s, at)
@@ -32,10 +32,10 @@ func validateBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSources checks from where a load balancer lets requests in: the field, or
-// the annotation that was before it.
+// validateSources validates a load balancer's source ranges: the field, or the
+// annotation that preceded it.
 func validateSources(s *corev1.Service, spec *field.Path) field.ErrorList {
-	at := spec.Child("LoadBalancerSourceRanges") // upstream names this field with a capital
+	at := spec.Child("LoadBalancerSourceRanges") // upstream spells this field with a capital
 	ranges := s.Spec.LoadBalancerSourceRanges
 	place := at.Index
 	if len(ranges) == 0 {
@@ -54,7 +54,7 @@ func validateSources(s *corev1.Service, spec *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(at, onlyBalanced))
 	}
 	for i, one := range ranges {
-		// Spaces around one have always been let through.
+		// Spaces around one have always been accepted.
 		errs = append(errs, validation.IsValidCIDRForLegacyField(place(i).Upstream(), strings.TrimSpace(one), true, nil)...)
 	}
 	return errs
@@ -63,7 +63,7 @@ func validateSources(s *corev1.Service, spec *field.Path) field.ErrorList {
 // maxAffinitySeconds is a day.
 const maxAffinitySeconds = 86400
 
-// validateAffinity is about where later requests of a client go.
+// validateAffinity validates session affinity.
 func validateAffinity(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	if !affinities.Has(spec.SessionAffinity) {
 		return field.ErrorList{field.NotSupported(at.Child("sessionAffinity"), spec.SessionAffinity, sets.List(affinities))}
@@ -90,7 +90,7 @@ func validateAffinity(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 	return nil
 }
 
-// validateTraffic is about which endpoints are chosen for whom.
+// validateTraffic validates traffic policies and distribution.
 func validateTraffic(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
 	var errs field.ErrorList

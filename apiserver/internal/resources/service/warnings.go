@@ -7,8 +7,8 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// warnings tells users of what is outdated, is not looked at, or is written in an
-// unusual way, in upstream's order.
+// warnings warns about what is deprecated, ignored, or in a non-canonical form,
+// in upstream's order.
 func warnings(s *corev1.Service) []string {
 	var out []string
 	spec, at := &s.Spec, field.NewPath("spec")

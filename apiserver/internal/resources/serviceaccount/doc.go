@@ -1,3 +1,3 @@
-// Package serviceaccount says what is particular about service accounts, and
+// Package serviceaccount holds what is particular to service accounts, and
 // serves their token subresource.
 package serviceaccount

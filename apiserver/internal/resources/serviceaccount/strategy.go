@@ -32,15 +32,15 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ServiceAccount] 
 	}
 }
 
-// onlyNames: of an account's secrets, which are in its namespace, nothing but the
-// names is kept.
+// onlyNames keeps only the names of an account's secrets, which are in its
+// namespace.
 func onlyNames(sa *core.ServiceAccount) {
 	for i, secret := range sa.Secrets {
 		sa.Secrets[i] = corev1.ObjectReference{Name: secret.Name}
 	}
 }
 
-// mountableAnnotation keeps an account's pods to the account's own secrets.
+// mountableAnnotation restricts an account's pods to the account's own secrets.
 const mountableAnnotation = "kubernetes.io/enforce-mountable-secrets"
 
 func warnings(sa *core.ServiceAccount) []string {

@@ -22,7 +22,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Bounds of a token's life, and how long it is where nothing is said.
+// Bounds on a token's lifetime, and the default.
 const (
 	minTokenSeconds     = 10 * 60
 	maxTokenSeconds     = 1 << 32
@@ -34,12 +34,12 @@ var tokenKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 // Issuer makes tokens.
 type Issuer interface {
 	Audiences() []string
-	// MostSeconds is the longest life of a token; 0 for any.
+	// MostSeconds is the longest lifetime of a token; 0 for any.
 	MostSeconds() int64
 	Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound tokens.Bound) (token string, expiry time.Time, err error)
 }
 
-// TokenSources are where what a token is bound to is looked up.
+// TokenSources are where a token's bound objects are looked up.
 type TokenSources struct {
 	ServiceAccounts, Pods, Secrets, Nodes registry.Resource
 	Clock                                 clock.PassiveClock
@@ -77,8 +77,7 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 	}
 }
 
-// issue answers a request, which it completes, for a token of the account that
-// has the request's name.
+// issue completes a request for a token of the account with the request's name.
 func (from TokenSources) issue(ctx context.Context, issuer Issuer, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	account, err := get[*core.ServiceAccount](ctx, from.ServiceAccounts, request.Namespace, request.Name)
 	if err != nil {
@@ -131,8 +130,8 @@ func validateExpiration(seconds int64) field.ErrorList {
 	return nil
 }
 
-// bind looks up what the token is to be bound to. A token that is bound to a
-// pod is only for pods that run as the account.
+// bind looks up the object that the token is bound to. A pod has to run as the
+// account.
 func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount, ref *authenticationv1.BoundObjectReference) (tokens.Bound, error) {
 	var bound tokens.Bound
 	var uid types.UID
@@ -150,7 +149,7 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 		if node := bound.Pod.Spec.NodeName; node != "" {
 			bound.Node, err = get[*core.Node](ctx, from.Nodes, "", node)
 			if apierrors.IsNotFound(err) {
-				// The pod may outlive its node's object; the name is still true.
+				// The pod may outlive its node's object; the name is still valid.
 				bound.Node, err = &core.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, nil
 			}
 		}

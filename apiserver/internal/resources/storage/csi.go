@@ -46,7 +46,7 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 			errs = append(errs, check.Same(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
 			return append(errs, check.Same(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, specPath.Child("volumeLifecycleModes"))...)
 		}, Prepare: func(_ context.Context, d, old *storagev1.CSIDriver) {
-			if !equality.Semantic.DeepEqual(d.Spec, old.Spec) { // new ones have none, as upstream
+			if !equality.Semantic.DeepEqual(d.Spec, old.Spec) { // new ones have none, as in upstream
 				d.Generation = old.Generation + 1
 			}
 		}, Warnings: func(ctx context.Context, d, old *storagev1.CSIDriver) []string {
@@ -157,8 +157,8 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 	})
 }
 
-// sameDrivers checks that what a driver has told of a node stays, but for how
-// many volumes it takes.
+// sameDrivers checks that a node's driver entries don't change, except for the
+// number of volumes.
 func sameDrivers(now, old []storagev1.CSINodeDriver) field.ErrorList {
 	var errs field.ErrorList
 	for _, was := range old {

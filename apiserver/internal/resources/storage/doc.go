@@ -1,4 +1,4 @@
-// Package storage says what is particular about the kinds by which volumes are
-// made and attached: classes, the drivers of the Container Storage Interface
-// and what nodes and drivers have of them, and attachments.
+// Package storage holds what is particular to the kinds for provisioning and
+// attaching volumes: classes, CSI drivers, what nodes and drivers report of
+// them, and attachments.
 package storage

@@ -20,8 +20,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Served are the resources of the group storage.k8s.io but for its classes of
-// storage and its drivers.
+// Served are the resources of the group storage.k8s.io except storage classes
+// and CSI drivers.
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(
 		registry.NewStore(attributesClasses(o.Clock), o),
@@ -35,13 +35,13 @@ func resource(name, kind string) core.Resource {
 	return core.Resource{Group: storagev1.GroupName, Version: "v1", Name: name, Kind: kind}
 }
 
-// ClassResource are the classes of volumes.
+// ClassResource are the storage classes.
 var ClassResource = resource("storageclasses", "StorageClass")
 
-// AttributesClassResource are the classes of volumes' attributes.
+// AttributesClassResource are the volume attributes classes.
 var AttributesClassResource = resource("volumeattributesclasses", "VolumeAttributesClass")
 
-// The annotations by which a class says that it is the default.
+// The annotations that mark a class as the default.
 const (
 	defaultAnnotation     = "storageclass.kubernetes.io/is-default-class"
 	betaDefaultAnnotation = "storageclass.beta.kubernetes.io/is-default-class"
@@ -99,7 +99,7 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 	}
 }
 
-// IsDefaultClass tells whether claims that name no class are of this one.
+// IsDefaultClass reports whether claims without a class get this one.
 func IsDefaultClass(c *storagev1.StorageClass) bool {
 	return c.Annotations[defaultAnnotation] == "true" || c.Annotations[betaDefaultAnnotation] == "true"
 }
@@ -115,7 +115,7 @@ func validateClass(c *storagev1.StorageClass) field.ErrorList {
 	return append(errs, validateTopologies(c.AllowedTopologies)...)
 }
 
-// validateProvisioner checks the name of who makes volumes, or changes them.
+// validateProvisioner validates the name of a provisioner or driver.
 func validateProvisioner(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -123,8 +123,8 @@ func validateProvisioner(name string, at *field.Path) field.ErrorList {
 	return check.QualifiedName(strings.ToLower(name), at)
 }
 
-// validateTopologies checks where volumes of a class may be: each term says
-// something, and something else than the others.
+// validateTopologies validates a class's topologies: terms are not empty, and
+// distinct.
 func validateTopologies(terms []corev1.TopologySelectorTerm) field.ErrorList {
 	var errs field.ErrorList
 	var seen []map[string]sets.Set[string]
@@ -141,7 +141,7 @@ func validateTopologies(terms []corev1.TopologySelectorTerm) field.ErrorList {
 	return errs
 }
 
-// validateTopology returns which values of which labels a term means.
+// validateTopology returns a term's label values.
 func validateTopology(term corev1.TopologySelectorTerm, at *field.Path) (map[string]sets.Set[string], field.ErrorList) {
 	var errs field.ErrorList
 	means := map[string]sets.Set[string]{}

@@ -11,7 +11,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// topologyWarnings tells of labels of nodes that have newer names.
+// topologyWarnings warns about deprecated node labels.
 func topologyWarnings(terms []corev1.TopologySelectorTerm) []string {
 	var out []string
 	for i, term := range terms {
