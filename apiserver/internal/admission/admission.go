@@ -85,11 +85,16 @@ type Validator interface {
 
 // Chain runs plugins in order. The zero Chain admits everything.
 type Chain struct {
-	mutators             []Mutator
-	validators           []Validator
+	mutators             []link[Mutator]
+	validators           []link[Validator]
 	mutating, validating *phase // nil if not measured
 	meter                *Meter
-	names                struct{ mutators, validators []string }
+}
+
+// link is a plugin in a chain, with the name by which it is measured, if any.
+type link[P Plugin] struct {
+	plugin P
+	name   string
 }
 
 // NewChain puts plugins into a chain in the given order.
@@ -99,18 +104,17 @@ func NewChain(plugins ...Plugin) *Chain {
 
 // With returns the chain with more plugins after its own.
 func (c *Chain) With(plugins ...Plugin) *Chain {
-	more := &Chain{meter: c.meter, mutators: slices.Clone(c.mutators), validators: slices.Clone(c.validators)}
-	more.names.mutators, more.names.validators = slices.Clone(c.names.mutators), slices.Clone(c.names.validators)
+	more := &Chain{mutators: slices.Clone(c.mutators), validators: slices.Clone(c.validators)}
 	for _, p := range plugins {
 		name := ""
 		if named, ok := p.(Named); ok {
 			name, p = named.Name, named.Plugin
 		}
 		if m, ok := p.(Mutator); ok {
-			more.mutators, more.names.mutators = append(more.mutators, m), append(more.names.mutators, name)
+			more.mutators = append(more.mutators, link[Mutator]{m, name})
 		}
 		if v, ok := p.(Validator); ok {
-			more.validators, more.names.validators = append(more.validators, v), append(more.names.validators, name)
+			more.validators = append(more.validators, link[Validator]{v, name})
 		}
 	}
 	return more.Measured(c.meter)
@@ -120,7 +124,7 @@ func (c *Chain) With(plugins ...Plugin) *Chain {
 // all together. It changes the chain and returns it.
 func (c *Chain) Measured(m *Meter) *Chain {
 	c.meter = m
-	c.mutating, c.validating = m.phase("admit", c.names.mutators), m.phase("validate", c.names.validators)
+	c.mutating, c.validating = phaseOf(m, "admit", c.mutators), phaseOf(m, "validate", c.validators)
 	return c
 }
 
@@ -141,10 +145,10 @@ func (c *Chain) admit(ctx context.Context, a *Attributes) (err error) {
 	lap := c.mutating.begin(a.Operation)
 	defer func() { lap.end(err) }()
 	for i, m := range c.mutators {
-		if !m.Handles(a.Operation) {
+		if !m.plugin.Handles(a.Operation) {
 			continue
 		}
-		err := m.Admit(ctx, a)
+		err := m.plugin.Admit(ctx, a)
 		lap.passed(i, err)
 		if err != nil {
 			return refusal(a, err)
@@ -160,10 +164,10 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes) (err error) {
 	lap := c.validating.begin(a.Operation)
 	defer func() { lap.end(err) }()
 	for i, v := range c.validators {
-		if !v.Handles(a.Operation) {
+		if !v.plugin.Handles(a.Operation) {
 			continue
 		}
-		err := v.Validate(ctx, a)
+		err := v.plugin.Validate(ctx, a)
 		lap.passed(i, err)
 		if err != nil {
 			return refusal(a, err)

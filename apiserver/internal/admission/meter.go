@@ -47,13 +47,13 @@ type phase struct {
 	plugins []timings // one for each, in the order in which they run
 }
 
-func (m *Meter) phase(kind string, names []string) *phase {
+func phaseOf[P Plugin](m *Meter, kind string, chain []link[P]) *phase {
 	if m == nil {
 		return nil
 	}
 	p := &phase{meter: m, whole: timings{vec: m.phases, labels: []string{kind}}}
-	for _, name := range names {
-		p.plugins = append(p.plugins, timings{vec: m.plugins, labels: []string{name, kind}})
+	for _, l := range chain {
+		p.plugins = append(p.plugins, timings{vec: m.plugins, labels: []string{l.name, kind}})
 	}
 	return p
 }
