@@ -2,7 +2,6 @@ package podruntime
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -97,6 +96,4 @@ type Config struct {
 	// SandboxStarted is called with the time that starting a pod's sandbox took or
 	// failed after, and its runtime handler. May be nil.
 	SandboxStarted func(handler string, took time.Duration, err error)
-	// HTTPClient runs httpGet hooks; nil means one of the package's own.
-	HTTPClient *http.Client
 }

@@ -200,7 +200,7 @@ func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- m.runHook(ctx, pod, c, id, c.Lifecycle.PreStop) }()
+	go func() { done <- m.hooks.Run(ctx, pod, c, id, c.Lifecycle.PreStop) }()
 	timer := m.Clock.NewTimer(grace)
 	defer timer.Stop()
 	var err error

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/hook"
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/backoff"
+	"kctl/proto/core"
 )
 
 const (
@@ -32,6 +33,7 @@ type Manager struct {
 	runtime  *cri.Client
 	state    *runtimestate.Reader
 	images   *image.Manager
+	hooks    *hook.Runner
 	memory   int64 // of the machine, in bytes
 	swap     bool  // whether the memory controller accounts for swap
 	crashes  *backoff.Keyed[containerKey]
@@ -63,9 +65,6 @@ func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c
 	if c.MaxContainerBackOff == 0 {
 		c.MaxContainerBackOff = maxCrashBackOff
 	}
-	if c.HTTPClient == nil {
-		c.HTTPClient = newHookClient()
-	}
 	m := &Manager{
 		Config:  c,
 		runtime: runtime,
@@ -82,17 +81,21 @@ func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c
 		}, c.Clock),
 		ends: newEnds(c.MaxContainerBackOff),
 	}
+	m.hooks = hook.New(runtime, m.address, c.Clock)
 	m.Learn(status)
 	return m, nil
 }
 
-// newHookClient is for httpGet hooks. Like upstream, it does not verify
-// certificates: hooks reach a pod by its address, for which it has none.
-func newHookClient() *http.Client {
-	return &http.Client{
-		Transport: hookTransport(),
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a hook asks the pod, and nobody else
-		},
+// address is where the httpGet hooks of a pod's containers ask.
+func (m *Manager) address(ctx context.Context, pod *core.Pod) (string, error) {
+	status, err := m.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	switch {
+	case err != nil:
+		return "", err
+	case pod.Spec.HostNetwork && m.HostIPs != nil && len(m.HostIPs()) > 0:
+		return m.HostIPs()[0], nil
+	case len(status.IPs) > 0:
+		return status.IPs[0], nil
 	}
+	return "", errors.New("httpGet hook: the pod has no address")
 }

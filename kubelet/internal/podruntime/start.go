@@ -164,7 +164,7 @@ func (s *podSync) learnUser(ctx context.Context, now *runtimestate.ContainerStat
 
 // postStart runs the container's hook; a container whose hook fails is ended.
 func (s *podSync) postStart(spec *core.Container, fieldPath string, id runtimestate.ContainerID) error {
-	err := s.runHook(s.ctx, s.pod, spec, id, spec.Lifecycle.PostStart)
+	err := s.hooks.Run(s.ctx, s.pod, spec, id, spec.Lifecycle.PostStart)
 	if err == nil {
 		return nil
 	}
