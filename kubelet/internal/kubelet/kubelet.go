@@ -26,6 +26,7 @@ import (
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/dns"
+	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/image"
@@ -295,10 +296,12 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	if err := k.makeUserNamespaces(ctx); err != nil {
 		return err
 	}
-	around := podruntime.Config{}
+	hostIPs := func() []string { return k.hostIPs }
+	env := &environment.Sources{Events: k.events, Objects: k.objects, NodeName: k.nodeName, HostIPs: hostIPs, Allocatable: allocatable}
+	var handler func(class string) (string, error)
 	if k.client != nil {
 		k.surroundings = surroundings.New(k.client, k.clock, k.logger)
-		around.Services, around.WaitServices, around.RuntimeHandler = k.surroundings.Services, k.surroundings.WaitServices, k.surroundings.Handler
+		env.Services, env.WaitServices, handler = k.surroundings.Services, k.surroundings.WaitServices, k.surroundings.Handler
 	}
 	registries, err := k.makeRegistries()
 	if err != nil {
@@ -324,12 +327,11 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	k.runtime, err = podruntime.New(ctx, k.cri, k.state, podruntime.Config{
-		Events: k.events, Objects: k.objects, Clock: k.clock, Logger: k.logger,
-		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, NodeName: k.nodeName,
-		HostIPs: func() []string { return k.hostIPs }, Allocatable: allocatable,
+		Events: k.events, Environment: env, Clock: k.clock, Logger: k.logger,
+		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, HostIPs: hostIPs,
 		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
-		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
-		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
+		RuntimeHandler: handler,
+		ClusterDomain:  k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
 		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: access, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
 		NoCPUQuota: !k.config.CPUQuota, OOMTogether: cgroups.IsCgroup2UnifiedMode() && !k.config.OneProcessOOM,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,

@@ -1,16 +1,15 @@
 package podruntime
 
 import (
-	"context"
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/image"
 	"kctl/proto/core"
 )
@@ -21,43 +20,25 @@ type Events interface {
 	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
 }
 
-// Objects reads the config maps and secrets of a container's environment;
-// errors are the API's, so that "not found" can be recognised.
-type Objects interface {
-	ConfigMap(ctx context.Context, namespace, name string) (*core.ConfigMap, error)
-	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
-}
-
 // Config is what a Manager is made of. All functions may be called from
 // several goroutines at once.
 type Config struct {
-	Events  Events
-	Objects Objects
-	Clock   clock.Clock
-	Logger  *zap.Logger
+	Events Events
+	// Environment makes containers' environments.
+	Environment *environment.Sources
+	Clock       clock.Clock
+	Logger      *zap.Logger
 
 	RootDir    string // where pods/UID/ is made: /var/lib/kubelet
 	PodLogsDir string // /var/log/pods
 
-	NodeName string
-	// HostIPs are the node's addresses, for fieldRef status.hostIP(s) and for
-	// pods in the host's network.
+	// HostIPs are the node's addresses, for pods in the host's network.
 	HostIPs func() []string
-	// Allocatable is the node's, for resourceFieldRef limits that the container
-	// does not set. May be nil.
-	Allocatable func() corev1.ResourceList
 	// CgroupParent returns the cgroup for a pod's sandbox and containers; nil or
 	// "" leaves it to the runtime.
 	CgroupParent func(pod *core.Pod) string
 	// DNS gives a pod's resolver configuration; nil leaves it to the runtime.
 	DNS func(pod *core.Pod) (*runtimeapi.DNSConfig, error)
-	// Services are those that a container in the namespace sees as
-	// environment variables; nil for none.
-	Services func(namespace string) []*corev1.Service
-	// WaitServices waits until Services knows them; nil if it does at once. Only
-	// pods from the API server wait for it: the API server itself may be waiting
-	// for others.
-	WaitServices func(ctx context.Context) error
 	// RuntimeHandler resolves a RuntimeClass name; nil refuses pods with one.
 	RuntimeHandler func(class string) (string, error)
 	// UserIDs returns the host's ids for a pod with a user namespace of its own;

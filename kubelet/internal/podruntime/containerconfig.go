@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/podfiles"
@@ -29,19 +30,19 @@ func (s *podSync) containerConfig(start podactions.Start, c *core.Container, pre
 	if err := s.target(start, security.NamespaceOptions); err != nil {
 		return nil, err
 	}
-	env, err := s.environment(c)
+	env, err := s.Environment.Of(s.ctx, environment.Container{Pod: s.pod, Spec: c, PodIPs: s.ips.wait, ReadFile: s.options.ReadFile})
 	if err != nil {
 		return nil, err
 	}
-	command, err := env.expandAll(c.Command)
+	command, err := env.ExpandAll(c.Command)
 	if err != nil {
 		return nil, err
 	}
-	args, err := env.expandAll(c.Args)
+	args, err := env.ExpandAll(c.Args)
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := s.mounts(c, env.values, volumes)
+	mounts, err := s.mounts(c, env.Values(), volumes)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (s *podSync) containerConfig(start podactions.Start, c *core.Container, pre
 		Command:     command,
 		Args:        args,
 		WorkingDir:  c.WorkingDir,
-		Envs:        env.keyValues(),
+		Envs:        env.KeyValues(),
 		Mounts:      mounts,
 		Labels:      runtimestate.ContainerLabels(s.pod, c),
 		Annotations: runtimestate.ContainerAnnotations(s.pod, c, restarts),

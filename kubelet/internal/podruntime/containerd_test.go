@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
@@ -75,10 +76,11 @@ func newBed(t testing.TB, change ...func(*Config)) *bed {
 	b := &bed{containerd: d, events: &eventLog{}, objects: &objectMap{}}
 	dir := t.TempDir()
 	config := Config{
-		Events: b.events, Objects: b.objects, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Events: b.events, Clock: clock.RealClock{}, Logger: zap.NewNop(),
 		RootDir: filepath.Join(dir, "kubelet"), PodLogsDir: filepath.Join(dir, "logs"),
 		CgroupParent: func(pod *core.Pod) string { return d.CgroupRoot + "/pod" + string(pod.UID) },
-		NodeName:     "node", HostIPs: func() []string { return []string{"192.0.2.1"} },
+		HostIPs:      hostIPs,
+		Environment:  &environment.Sources{Events: b.events, Objects: b.objects, NodeName: "node", HostIPs: hostIPs},
 	}
 	for _, f := range change {
 		f(&config)
@@ -97,6 +99,9 @@ func newBed(t testing.TB, change ...func(*Config)) *bed {
 	})
 	return b
 }
+
+// hostIPs are those of the tests' node.
+func hostIPs() []string { return []string{"192.0.2.1"} }
 
 func newPod(name string, containers ...core.Container) *core.Pod {
 	grace := int64(1)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
@@ -156,7 +157,7 @@ func (m *Manager) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig
 func sandboxSeccomp(pod *core.Pod) *runtimeapi.SecurityProfile {
 	sc := pod.Spec.SecurityContext
 	asked := sc != nil && sc.SeccompProfile != nil && sc.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined
-	if asked || isTrue(pod.Spec.ShareProcessNamespace) {
+	if asked || ptr.Deref(pod.Spec.ShareProcessNamespace, false) {
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
 	}
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/image"
 	"kctl/proto/core"
@@ -66,8 +67,8 @@ func (m *Manager) linuxSecurity(pod *core.Pod, c *core.Container, present image.
 	}
 	security := &runtimeapi.LinuxContainerSecurityContext{
 		NamespaceOptions:   namespaces(pod),
-		Privileged:         isTrue(e.Privileged),
-		ReadonlyRootfs:     isTrue(e.ReadOnlyRootFilesystem),
+		Privileged:         ptr.Deref(e.Privileged, false),
+		ReadonlyRootfs:     ptr.Deref(e.ReadOnlyRootFilesystem, false),
 		NoNewPrivs:         e.AllowPrivilegeEscalation != nil && !*e.AllowPrivilegeEscalation,
 		RunAsUser:          int64Value(e.RunAsUser),
 		RunAsGroup:         int64Value(e.RunAsGroup),
@@ -102,7 +103,7 @@ func (m *Manager) linuxSecurity(pod *core.Pod, c *core.Container, present image.
 
 // verifyNonRoot enforces a container's runAsNonRoot.
 func verifyNonRoot(pod *core.Pod, c *core.Container, e *corev1.SecurityContext, present image.Present) error {
-	if !isTrue(e.RunAsNonRoot) {
+	if !ptr.Deref(e.RunAsNonRoot, false) {
 		return nil
 	}
 	where := fmt.Sprintf("(pod: %q, container: %s)", describe(pod), c.Name)

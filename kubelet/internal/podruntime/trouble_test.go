@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
@@ -162,7 +163,7 @@ func TestAStopWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
 	}
 	m, err := New(t.Context(), client, reader, Config{
 		Events: &eventLog{}, Clock: clock.RealClock{}, Logger: zap.NewNop(), RootDir: dir, PodLogsDir: dir,
-		CgroupParent: func(*core.Pod) string { return "" }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+		CgroupParent: func(*core.Pod) string { return "" }, HostIPs: hostIPs, Environment: &environment.Sources{},
 	})
 	if err != nil {
 		t.Fatal(err)

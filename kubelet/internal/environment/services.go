@@ -1,4 +1,4 @@
-package podruntime
+package environment
 
 import (
 	"fmt"
@@ -14,18 +14,18 @@ import (
 // serviceVariables are the environment variables by which a container finds
 // services without DNS: those of its own namespace unless the pod does not
 // want them, and always that of the API server.
-func (m *Manager) serviceVariables(pod *core.Pod) map[string]string {
+func (s *Sources) serviceVariables(pod *core.Pod) map[string]string {
 	variables := map[string]string{}
-	if m.Services == nil {
+	if s.Services == nil {
 		return variables
 	}
-	for _, service := range m.Services(core.NamespaceDefault) {
+	for _, service := range s.Services(core.NamespaceDefault) {
 		if service.Name == "kubernetes" {
 			addService(variables, service)
 		}
 	}
 	if links := pod.Spec.EnableServiceLinks; links == nil || *links {
-		for _, service := range m.Services(pod.Namespace) {
+		for _, service := range s.Services(pod.Namespace) {
 			addService(variables, service)
 		}
 	}

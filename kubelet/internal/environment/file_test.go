@@ -1,4 +1,4 @@
-package podruntime
+package environment
 
 import (
 	"fmt"
@@ -33,13 +33,13 @@ func TestFileKeys(t *testing.T) {
 		"two values":          {"K='a''b'", "", "behind the closing quote"},
 		"no comment":          {"K='a'#b", "", "behind the closing quote"},
 	} {
-		s := &podSync{options: SyncOptions{ReadFile: func(volume, path string) ([]byte, error) {
+		m := &making{Container: Container{ReadFile: func(volume, path string) ([]byte, error) {
 			if volume != "v" || path != "f" {
 				return nil, fmt.Errorf("%s/%s: %w", volume, path, fs.ErrNotExist)
 			}
 			return []byte(c.text), nil
 		}}}
-		got, err := s.fileKey(&corev1.FileKeySelector{VolumeName: "v", Path: "f", Key: "K"})
+		got, err := m.fileKey(&corev1.FileKeySelector{VolumeName: "v", Path: "f", Key: "K"})
 		switch {
 		case c.err != "":
 			if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -53,11 +53,11 @@ func TestFileKeys(t *testing.T) {
 			if c.err != "" && ref.Path == "f" {
 				continue
 			}
-			if _, err := s.fileKey(&ref); err == nil {
+			if _, err := m.fileKey(&ref); err == nil {
 				t.Errorf("%s: %+v was found", name, ref)
 			}
 			ref.Optional = &optional
-			if got, err := s.fileKey(&ref); got != nil || err != nil {
+			if got, err := m.fileKey(&ref); got != nil || err != nil {
 				t.Errorf("%s, optional: %v, %v", name, got, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package podruntime
+package environment
 
 import (
 	"errors"
@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // fileKey is the value of a key in a file that the pod's containers wrote
 // (KEP-3721); nil for an optional one that does not exist. If there are no files at
 // all, every value is empty.
-func (s *podSync) fileKey(ref *corev1.FileKeySelector) (*string, error) {
-	if s.options.ReadFile == nil {
+func (m *making) fileKey(ref *corev1.FileKeySelector) (*string, error) {
+	if m.ReadFile == nil {
 		return new(string), nil
 	}
-	data, err := s.options.ReadFile(ref.VolumeName, ref.Path)
-	if errors.Is(err, fs.ErrNotExist) && isTrue(ref.Optional) {
+	data, err := m.ReadFile(ref.VolumeName, ref.Path)
+	if errors.Is(err, fs.ErrNotExist) && ptr.Deref(ref.Optional, false) {
 		return nil, nil
 	}
 	if err != nil {
@@ -31,7 +32,7 @@ func (s *podSync) fileKey(ref *corev1.FileKeySelector) (*string, error) {
 	if found && value != "" {
 		return &value, nil
 	}
-	if isTrue(ref.Optional) {
+	if ptr.Deref(ref.Optional, false) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("environment variable key %q not found in file %q", ref.Key, ref.Path)

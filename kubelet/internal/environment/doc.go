@@ -1,0 +1,8 @@
+// Package environment puts the environment of a container together: from the
+// services of its namespace, from config maps and secrets, from what the pod knows of
+// itself, and from files that its containers wrote (Kubernetes docs, "Define
+// Environment Variables for a Container").
+//
+// Package runtimeconfig calls Sources.Of for each container that is started. It may
+// wait for the pod's addresses and for the services, and reads from the API server.
+package environment
