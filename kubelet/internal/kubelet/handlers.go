@@ -77,7 +77,7 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	for _, other := range k.neighbours(pod) {
 		others = append(others, k.allocations.Granted(other))
 	}
-	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkImageVolumes)
+	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.health.CheckImageVolumes)
 	if decision.NoRoom != "" && podmanager.IsCritical(pod) {
 		return k.makeRoom(pod, others, decision)
 	}

@@ -10,8 +10,8 @@ import (
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
-	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/probe"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
@@ -57,6 +57,6 @@ func (k *Kubelet) mountNothing(ctx context.Context, pod *core.Pod) error {
 }
 
 // noMounts are the mounts of a simulated container: none.
-func noMounts(context.Context, *core.Container, map[string]string) ([]podruntime.Mount, error) {
+func noMounts(context.Context, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
 	return nil, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,9 +13,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/admit"
@@ -25,8 +22,6 @@ import (
 	"kctl/kubelet/internal/collect"
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
-	"kctl/kubelet/internal/dns"
-	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/image"
@@ -207,7 +202,7 @@ func (k *Kubelet) connect(ctx context.Context) error {
 	} else if k.cri, err = cri.New(k.config.RuntimeEndpoint, options); err != nil {
 		return fmt.Errorf("--container-runtime-endpoint: %w", err)
 	}
-	k.health = runtimehealth.New(k.cri, k.runtimeTold, k.runtimeChanged, k.clock, k.logger)
+	k.health = runtimehealth.New(k.cri, k.runtimeChanged, k.clock, k.logger)
 	return nil
 }
 
@@ -272,73 +267,6 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	return nil
 }
 
-// makeRuntime makes everything that acts on pods.
-func (k *Kubelet) makeRuntime(ctx context.Context) error {
-	if err := k.health.Wait(ctx); err != nil {
-		return err
-	}
-	allocatable := func() corev1.ResourceList { return k.node.Node().Status.Allocatable }
-	err := k.makeGroups(ctx)
-	if err != nil {
-		return err
-	}
-	k.objects = objects.New(k.client, k.clock)
-	k.volumes, err = volume.NewManager(volume.Config{
-		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: allocatable, Failed: k.mountFailed,
-		Observe: k.metrics.ObserveStorage, Labels: func() map[string]string { return k.node.Node().Labels },
-		Warn: func(pod *core.Pod, reason, message string) {
-			k.events.Eventf(pod, corev1.EventTypeWarning, reason, "%s", message)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	if err := k.makeUserNamespaces(ctx); err != nil {
-		return err
-	}
-	hostIPs := func() []string { return k.hostIPs }
-	env := &environment.Sources{Events: k.events, Objects: k.objects, NodeName: k.nodeName, HostIPs: hostIPs, Allocatable: allocatable}
-	var handler func(class string) (string, error)
-	if k.client != nil {
-		k.surroundings = surroundings.New(k.client, k.clock, k.logger)
-		env.Services, env.WaitServices, handler = k.surroundings.Services, k.surroundings.WaitServices, k.surroundings.Handler
-	}
-	registries, err := k.makeRegistries()
-	if err != nil {
-		return err
-	}
-	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
-	if k.hollow == nil { // simulated containers ask nobody for names
-		resolver.Warn = func(pod *core.Pod, reason, text string) {
-			k.events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", text)
-		}
-		resolver.WarnNode = k.nodeWarning
-	}
-	access, err := k.makeImageAccess(ctx)
-	if err != nil {
-		return err
-	}
-	k.images = image.NewCollector(image.CollectorOptions{
-		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.ImageRemoved, Listed: access.Prune, Thresholds: image.Thresholds{
-			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
-		},
-	})
-	if k.state, err = runtimestate.NewReader(ctx, k.cri, k.clock); err != nil {
-		return err
-	}
-	k.runtime, err = podruntime.New(ctx, k.cri, k.state, podruntime.Config{
-		Events: k.events, Environment: env, Clock: k.clock, Logger: k.logger,
-		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, HostIPs: hostIPs,
-		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
-		RuntimeHandler: handler,
-		ClusterDomain:  k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
-		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: access, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
-		NoCPUQuota: !k.config.CPUQuota, OOMTogether: cgroups.IsCgroup2UnifiedMode() && !k.config.OneProcessOOM,
-		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
-	})
-	return err
-}
-
 // makeLoops makes what decides when something happens.
 func (k *Kubelet) makeLoops() error {
 	k.makeProbes()
@@ -373,14 +301,6 @@ func (k *Kubelet) makeLoops() error {
 		Clock: k.clock, Logger: k.logger,
 	})
 	return nil
-}
-
-// runtimeTold hears what the runtime says of itself: a newer one may have come in
-// its place.
-func (k *Kubelet) runtimeTold(status *runtimeapi.StatusResponse) {
-	if k.runtime != nil { // not while it is waited for at start
-		k.runtime.Learn(status)
-	}
 }
 
 // runtimeChanged has what hangs on the runtime's health seen to at once.

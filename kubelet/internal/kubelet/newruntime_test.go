@@ -106,7 +106,7 @@ func TestImageVolumes(t *testing.T) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: reference, PullPolicy: corev1.PullAlways}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data", SubPath: "model"}}
 	b.create(pod)
-	if old := b.kubelet.checkImageVolumes(pod); old != nil {
+	if old := b.kubelet.health.CheckImageVolumes(pod); old != nil {
 		failed := b.waitPhase("models", corev1.PodFailed)
 		if failed.Status.Reason != "UnsupportedPodFeature" || !strings.Contains(failed.Status.Message, old.Error()) {
 			t.Errorf("with an old runtime: %s: %s", failed.Status.Reason, failed.Status.Message)

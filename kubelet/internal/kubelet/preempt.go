@@ -27,7 +27,7 @@ const (
 // loop, which has other pods to handle meanwhile.
 func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
 	leaving := func(other *core.Pod) bool { return k.workers.TerminationRequested(other.UID) }
-	victims := admit.Victims(pod, others, k.node.Node().Status.Allocatable, leaving)
+	victims := admit.Victims(pod, others, k.allocatable(), leaving)
 	if len(victims) == 0 {
 		return refused
 	}

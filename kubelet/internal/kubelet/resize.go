@@ -32,7 +32,7 @@ func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 		for _, other := range k.neighbours(pod) {
 			others = append(others, admit.Wish{Has: granted(other), Wants: other})
 		}
-		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: withKnownStatus(k.pods, pod)}, others, k.node.Node().Status.Allocatable)
+		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: withKnownStatus(k.pods, pod)}, others, k.allocatable())
 		if changed = decision.Admitted; !changed {
 			if why = decision.Reason; decision.NoRoom != "" {
 				why = "OutOf" + string(decision.NoRoom)

@@ -16,6 +16,7 @@ import (
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
@@ -174,11 +175,11 @@ func (k *Kubelet) deadline(pod *core.Pod, current *core.PodStatus) (left time.Du
 }
 
 // mountsOf says which of the pod's volumes its containers get.
-func (k *Kubelet) mountsOf(pod *core.Pod) func(context.Context, *core.Container, map[string]string) ([]podruntime.Mount, error) {
+func (k *Kubelet) mountsOf(pod *core.Pod) func(context.Context, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
 	if k.hollow != nil {
 		return noMounts
 	}
-	return func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
+	return func(ctx context.Context, c *core.Container, env map[string]string) ([]runtimeconfig.Mount, error) {
 		return k.volumes.Mounts(ctx, pod, c, env)
 	}
 }

@@ -6,11 +6,10 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/proto/core"
 )
 
@@ -24,37 +23,17 @@ type Events interface {
 // several goroutines at once.
 type Config struct {
 	Events Events
-	// Environment makes containers' environments.
-	Environment *environment.Sources
-	Clock       clock.Clock
-	Logger      *zap.Logger
+	// Configs makes what the runtime is told of pods.
+	Configs *runtimeconfig.Maker
+	Clock   clock.Clock
+	Logger  *zap.Logger
 
-	RootDir    string // where pods/UID/ is made: /var/lib/kubelet
 	PodLogsDir string // /var/log/pods
 
 	// HostIPs are the node's addresses, for pods in the host's network.
 	HostIPs func() []string
-	// CgroupParent returns the cgroup for a pod's sandbox and containers; nil or
-	// "" leaves it to the runtime.
-	CgroupParent func(pod *core.Pod) string
-	// DNS gives a pod's resolver configuration; nil leaves it to the runtime.
-	DNS func(pod *core.Pod) (*runtimeapi.DNSConfig, error)
 	// RuntimeHandler resolves a RuntimeClass name; nil refuses pods with one.
 	RuntimeHandler func(class string) (string, error)
-	// UserIDs returns the host's ids for a pod with a user namespace of its own;
-	// nil refuses such pods.
-	UserIDs func(pod types.UID) (first, count uint32, err error)
-	// ClusterDomain completes the FQDN of pods with a subdomain.
-	ClusterDomain string
-	// SeccompRoot is where Localhost profiles are: RootDir/seccomp.
-	SeccompRoot string
-	// SeccompDefault gives containers that name no profile the runtime's default one.
-	SeccompDefault bool
-	// NoCPUQuota does not enforce cpu limits.
-	NoCPUQuota bool
-	// OOMTogether makes the kernel kill all of a container's processes instead of one
-	// when it is out of memory (cgroup v2).
-	OOMTogether bool
 	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
 	MaxParallelPulls int
 	// Registries has the node's credentials for registries; may be nil.

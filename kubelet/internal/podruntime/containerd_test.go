@@ -16,11 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri/critest"
 	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -75,21 +77,26 @@ func newBed(t testing.TB, change ...func(*Config)) *bed {
 	d := critest.Start(t)
 	b := &bed{containerd: d, events: &eventLog{}, objects: &objectMap{}}
 	dir := t.TempDir()
+	status, err := d.Client().Status(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := Config{
-		Events: b.events, Clock: clock.RealClock{}, Logger: zap.NewNop(),
-		RootDir: filepath.Join(dir, "kubelet"), PodLogsDir: filepath.Join(dir, "logs"),
-		CgroupParent: func(pod *core.Pod) string { return d.CgroupRoot + "/pod" + string(pod.UID) },
-		HostIPs:      hostIPs,
-		Environment:  &environment.Sources{Events: b.events, Objects: b.objects, NodeName: "node", HostIPs: hostIPs},
+		Events: b.events, Clock: clock.RealClock{}, Logger: zap.NewNop(), HostIPs: hostIPs, PodLogsDir: filepath.Join(dir, "logs"),
+		Configs: newConfigs(t, runtimeconfig.Options{
+			Environment: &environment.Sources{Events: b.events, Objects: b.objects, NodeName: "node", HostIPs: hostIPs},
+			Reported:    func() *runtimeapi.StatusResponse { return status },
+			RootDir:     filepath.Join(dir, "kubelet"), PodLogsDir: filepath.Join(dir, "logs"),
+			CgroupParent: func(pod *core.Pod) string { return d.CgroupRoot + "/pod" + string(pod.UID) },
+		}),
 	}
 	for _, f := range change {
 		f(&config)
 	}
-	var err error
 	if b.Reader, err = runtimestate.NewReader(t.Context(), d.Client(), config.Clock); err != nil {
 		t.Fatal(err)
 	}
-	if b.Manager, err = New(t.Context(), d.Client(), b.Reader, config); err != nil {
+	if b.Manager, err = New(d.Client(), b.Reader, config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -98,6 +105,15 @@ func newBed(t testing.TB, change ...func(*Config)) *bed {
 		}
 	})
 	return b
+}
+
+func newConfigs(t testing.TB, o runtimeconfig.Options) *runtimeconfig.Maker {
+	t.Helper()
+	configs, err := runtimeconfig.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configs
 }
 
 // hostIPs are those of the tests' node.

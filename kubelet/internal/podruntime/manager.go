@@ -3,8 +3,6 @@ package podruntime
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,15 +28,12 @@ const (
 // run at a time.
 type Manager struct {
 	Config
-	runtime  *cri.Client
-	state    *runtimestate.Reader
-	images   *image.Manager
-	hooks    *hook.Runner
-	memory   int64 // of the machine, in bytes
-	swap     bool  // whether the memory controller accounts for swap
-	crashes  *backoff.Keyed[containerKey]
-	features atomic.Pointer[features]
-	ends     *ends
+	runtime *cri.Client
+	state   *runtimestate.Reader
+	images  *image.Manager
+	hooks   *hook.Runner
+	crashes *backoff.Keyed[containerKey]
+	ends    *ends
 }
 
 // containerKey is one container of one pod in one version of its spec: a
@@ -49,18 +44,10 @@ type containerKey struct {
 	hash uint64
 }
 
-// New returns a Manager for the runtime, whose features it asks for.
-func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, error) {
-	if c.Events == nil || c.Clock == nil || c.Logger == nil || c.RootDir == "" || c.PodLogsDir == "" {
-		return nil, errors.New("pod runtime: Events, Clock, Logger, RootDir and PodLogsDir must be given")
-	}
-	status, err := runtime.Status(ctx, false)
-	if err != nil {
-		return nil, fmt.Errorf("asking the container runtime what it can: %w", err)
-	}
-	memory, err := machineMemory()
-	if err != nil {
-		return nil, err
+// New returns a Manager for the runtime.
+func New(runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, error) {
+	if c.Events == nil || c.Configs == nil || c.Clock == nil || c.Logger == nil || c.PodLogsDir == "" {
+		return nil, errors.New("pod runtime: Events, Configs, Clock, Logger and PodLogsDir must be given")
 	}
 	if c.MaxContainerBackOff == 0 {
 		c.MaxContainerBackOff = maxCrashBackOff
@@ -73,8 +60,6 @@ func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c
 			Runtime: runtime, Events: c.Events, Clock: c.Clock, Logger: c.Logger,
 			Parallel: c.MaxParallelPulls, Node: c.Registries, Access: c.ImageAccess, Used: c.ImageUsed, Pulled: c.ImagePulled, Fetched: c.ImageFetched,
 		}),
-		memory: memory,
-		swap:   swapAccounted(),
 		crashes: backoff.NewKeyed[containerKey](backoff.Policy{
 			Initial: min(initialCrashBackOff, c.MaxContainerBackOff),
 			Max:     c.MaxContainerBackOff,
@@ -82,7 +67,6 @@ func New(ctx context.Context, runtime *cri.Client, state *runtimestate.Reader, c
 		ends: newEnds(c.MaxContainerBackOff),
 	}
 	m.hooks = hook.New(runtime, m.address, c.Clock)
-	m.Learn(status)
 	return m, nil
 }
 

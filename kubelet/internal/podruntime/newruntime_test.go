@@ -11,9 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri/critest"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -32,8 +34,8 @@ func TestImagesAreVolumes(t *testing.T) {
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)},
 	}
 	mounted := func(subPath string) SyncOptions {
-		return SyncOptions{PullSecrets: func() []*core.Secret { return []*core.Secret{secret} }, Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
-			return []Mount{{ContainerPath: "/data", ImageVolume: "data", ImageSubPath: subPath, ReadOnly: true}}, nil
+		return SyncOptions{PullSecrets: func() []*core.Secret { return []*core.Secret{secret} }, Mounts: func(context.Context, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
+			return []runtimeconfig.Mount{{ContainerPath: "/data", ImageVolume: "data", ImageSubPath: subPath, ReadOnly: true}}, nil
 		}}
 	}
 	podWithImage := func(name, reference, script string) *core.Pod {
@@ -79,7 +81,7 @@ func TestImagesAreVolumes(t *testing.T) {
 func TestUserNamespaceOfItsOwn(t *testing.T) {
 	const first, count = 5 * 65536, 65536
 	b := newBed(t, func(c *Config) {
-		c.UserIDs = func(types.UID) (uint32, uint32, error) { return first, count, nil }
+		c.Configs.UserIDs = func(types.UID) (uint32, uint32, error) { return first, count, nil }
 	})
 	b.containerd.Only(t, 2, 0)
 	no := false
@@ -89,14 +91,14 @@ func TestUserNamespaceOfItsOwn(t *testing.T) {
 	c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/own"}}
 	pod := newPod("userns", c)
 	pod.Spec.HostUsers = &no
-	dir := filepath.Join(b.RootDir, "own")
+	dir := filepath.Join(b.Configs.RootDir, "own")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := b.sync(t, pod, SyncOptions{Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
-		return []Mount{{ContainerPath: "/own", HostPath: dir}}, nil
+	r := b.sync(t, pod, SyncOptions{Mounts: func(context.Context, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
+		return []runtimeconfig.Mount{{ContainerPath: "/own", HostPath: dir}}, nil
 	}})
-	if !b.can().handlers[""].GetUserNamespaces() {
+	if !b.features().GetUserNamespaces() {
 		t.Skip("the container runtime says that it has no user namespaces on this machine")
 	}
 	if r.Err != nil || len(r.Status.Running()) != 1 {
@@ -118,14 +120,14 @@ func TestUserNamespaceOfItsOwn(t *testing.T) {
 func TestMountsAreReadOnlyAllTheWayDown(t *testing.T) {
 	b := newBed(t)
 	b.containerd.Only(t, 2, 0)
-	if !b.can().handlers[""].GetRecursiveReadOnlyMounts() {
+	if !b.features().GetRecursiveReadOnlyMounts() {
 		t.Skip("the container runtime says that it has no recursive read-only mounts on this machine")
 	}
 	c := shell("main", "grep ' /sys-below' /proc/self/mountinfo | grep -vc ' ro[, ]'; "+forever)
 	c.VolumeMounts = []corev1.VolumeMount{{Name: "sys", MountPath: "/sys-below"}}
 	pod := newPod("rro", c)
-	r := b.sync(t, pod, SyncOptions{Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
-		return []Mount{{ContainerPath: "/sys-below", HostPath: "/sys", ReadOnly: true, RecursiveReadOnly: corev1.RecursiveReadOnlyEnabled}}, nil
+	r := b.sync(t, pod, SyncOptions{Mounts: func(context.Context, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
+		return []runtimeconfig.Mount{{ContainerPath: "/sys-below", HostPath: "/sys", ReadOnly: true, RecursiveReadOnly: corev1.RecursiveReadOnlyEnabled}}, nil
 	}})
 	if r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("%+v", r)
@@ -156,4 +158,14 @@ func TestGroupsAreThoseThatAreAskedFor(t *testing.T) {
 			t.Errorf("%s: %+v, want the groups %s", name, user, want)
 		}
 	}
+}
+
+// features are those that the runtime says its default handler has.
+func (b *bed) features() *runtimeapi.RuntimeHandlerFeatures {
+	for _, handler := range b.Configs.Reported().GetRuntimeHandlers() {
+		if handler.GetName() == "" {
+			return handler.GetFeatures()
+		}
+	}
+	return nil
 }

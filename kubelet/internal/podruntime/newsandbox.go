@@ -73,11 +73,8 @@ func (s *podSync) configureSandbox(a podactions.Actions) (err error) {
 	if s.handler, err = s.runtimeHandler(s.pod); err != nil {
 		return err
 	}
-	config, err := s.sandboxConfig(s.pod, attempt)
+	config, err := s.Configs.Sandbox(s.pod, attempt, s.handler)
 	if err != nil {
-		return err
-	}
-	if config.Linux.SecurityContext.NamespaceOptions.UsernsOptions, err = s.userNamespace(s.pod, s.handler); err != nil {
 		return err
 	}
 	s.config = config

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"kctl/kubelet/internal/podactions"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -23,7 +22,7 @@ type SyncOptions struct {
 	// Mounts, if set, gives the container's volume mounts, with subPath and
 	// subPathExpr (by the container's environment) resolved. It is called after
 	// Prepare.
-	Mounts func(ctx context.Context, container *core.Container, env map[string]string) ([]Mount, error)
+	Mounts func(ctx context.Context, container *core.Container, env map[string]string) ([]runtimeconfig.Mount, error)
 	// ReadFile, if set, reads a file of one of the pod's own volumes. It is called
 	// after Prepare.
 	ReadFile func(volume, path string) ([]byte, error)
@@ -37,22 +36,6 @@ type SyncOptions struct {
 	// calls come in order, one at a time, from SyncPod's goroutines, and delay the
 	// next change, but not the containers' start.
 	Changed func(status *runtimestate.PodStatus)
-}
-
-// Mount is one path of the host, or of an image, in a container.
-type Mount struct {
-	ContainerPath string
-	HostPath      string
-	// ImageVolume, in place of HostPath, names the pod's volume that is an image,
-	// and ImageSubPath the part of it to mount.
-	ImageVolume, ImageSubPath string
-	ReadOnly                  bool
-	// Propagation is the API's value: None (also if empty), HostToContainer or
-	// Bidirectional.
-	Propagation corev1.MountPropagationMode
-	// RecursiveReadOnly is the API's value; empty is Disabled.
-	RecursiveReadOnly corev1.RecursiveReadOnlyMode
-	SELinuxRelabel    bool
 }
 
 // SyncResult is the result of a SyncPod.

@@ -64,7 +64,7 @@ func (s *podSync) memoryInUse(resizes []podactions.Resize) error {
 		inUse = append(inUse, s.options.Resources.PodMemoryInUse())
 	}
 	for _, r := range resizes {
-		limit := s.containerResources(s.pod, r.Container).GetMemoryLimitInBytes()
+		limit := s.Configs.Resources(s.pod, r.Container).GetMemoryLimitInBytes()
 		if !s.lessMemory(r.Container.Name, limit) {
 			continue
 		}
@@ -79,7 +79,7 @@ func (s *podSync) memoryInUse(resizes []podactions.Resize) error {
 }
 
 func (s *podSync) resizeContainer(r podactions.Resize) error {
-	wanted := s.containerResources(s.pod, r.Container)
+	wanted := s.Configs.Resources(s.pod, r.Container)
 	if err := s.runtime.UpdateContainerResources(context.WithoutCancel(s.ctx), r.ID.ID, wanted); err != nil {
 		return fmt.Errorf("resizing container %s: %w", r.Container.Name, err)
 	}

@@ -11,11 +11,14 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/loglinks"
 	"kctl/kubelet/internal/podactions"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -151,10 +154,50 @@ func (s *podSync) runContainer(c podactions.Start, spec *core.Container, fieldPa
 	return nil
 }
 
+// containerConfig is what the runtime is told of the container.
+func (s *podSync) containerConfig(c podactions.Start, spec *core.Container, present image.Present, volumes map[string]image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
+	target, err := s.target(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.Configs.Container(s.ctx, runtimeconfig.Container{
+		Container: environment.Container{Pod: s.pod, Spec: spec, PodIPs: s.ips.wait, ReadFile: s.options.ReadFile},
+		Restarts:  restarts, Sandbox: s.config, Handler: s.handler, Image: present, ImageVolumes: volumes, TargetID: target, Mounts: s.options.Mounts,
+	})
+}
+
+// target is the container that an ephemeral one debugs, whose processes it sees; ""
+// for none.
+func (s *podSync) target(c podactions.Start) (id string, err error) {
+	if c.Kind != podactions.Ephemeral {
+		return "", nil
+	}
+	name := s.pod.Spec.EphemeralContainers[c.Index].TargetContainerName
+	if name == "" {
+		return "", nil
+	}
+	target := s.current().Container(name)
+	if target == nil || target.State != runtimestate.StateRunning {
+		return "", fmt.Errorf("target container %q does not run", name)
+	}
+	return target.ID.ID, nil
+}
+
+// writeHosts fills the pod's hosts file before a container that sees it starts.
+func (s *podSync) writeHosts() error {
+	ips, err := s.ips.wait()
+	if err != nil {
+		return fmt.Errorf("writing the pod's hosts file: %w", err)
+	}
+	s.files.Lock()
+	defer s.files.Unlock()
+	return s.Configs.WriteHosts(s.pod, ips)
+}
+
 // learnUser asks a runtime that reports it for the user of the container's
 // first process. If that fails, the next look at the pod shows it.
 func (s *podSync) learnUser(ctx context.Context, now *runtimestate.ContainerStatus) {
-	if !s.can().strictGroups {
+	if !s.Configs.ReportsUsers() {
 		return
 	}
 	if asked, err := s.state.Container(ctx, now.ID.ID, now.SandboxID); err == nil && asked != nil {

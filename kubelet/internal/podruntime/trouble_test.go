@@ -12,10 +12,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/environment"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
@@ -34,7 +36,7 @@ func TestDyingAtAnyMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dying, err := New(t.Context(), client, reader, b.Config)
+		dying, err := New(client, reader, b.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +131,8 @@ func TestWrongRuntimeSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	c := Config{Events: &eventLog{}, Clock: clock.RealClock{}, RootDir: "/x", PodLogsDir: "/y"}
-	if _, err := New(t.Context(), client, nil, c); err == nil || !strings.Contains(err.Error(), "Logger") {
+	c := Config{Events: &eventLog{}, Clock: clock.RealClock{}, PodLogsDir: "/y"}
+	if _, err := New(client, nil, c); err == nil || !strings.Contains(err.Error(), "Logger") {
 		t.Errorf("without a logger: %v", err)
 	}
 }
@@ -161,9 +163,11 @@ func TestAStopWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(t.Context(), client, reader, Config{
-		Events: &eventLog{}, Clock: clock.RealClock{}, Logger: zap.NewNop(), RootDir: dir, PodLogsDir: dir,
-		CgroupParent: func(*core.Pod) string { return "" }, HostIPs: hostIPs, Environment: &environment.Sources{},
+	m, err := New(client, reader, Config{
+		Events: &eventLog{}, Clock: clock.RealClock{}, Logger: zap.NewNop(), PodLogsDir: dir, HostIPs: hostIPs,
+		Configs: newConfigs(t, runtimeconfig.Options{
+			Environment: &environment.Sources{}, Reported: func() *runtimeapi.StatusResponse { return nil }, RootDir: dir, PodLogsDir: dir,
+		}),
 	})
 	if err != nil {
 		t.Fatal(err)

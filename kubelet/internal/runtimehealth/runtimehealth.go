@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 	"kctl/proto/backoff"
+	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
@@ -38,22 +40,20 @@ type Health struct {
 	cri     *cri.Client
 	clock   clock.Clock
 	logger  *zap.Logger
-	told    func(*runtimeapi.StatusResponse)
 	changed func()
 
 	mu       sync.RWMutex
 	version  string
-	features node.RuntimeFeatures
-	runtime  error // why nothing works
-	network  error // why only pods in the host's network work
+	reported *runtimeapi.StatusResponse // the last one
+	runtime  error                      // why nothing works
+	network  error                      // why only pods in the host's network work
 }
 
-// New returns a Health that has told called with each thing that the runtime
-// says of itself, and changed when it is no longer how it was. Both are called in Wait
-// and in Run only.
-func New(c *cri.Client, told func(*runtimeapi.StatusResponse), changed func(), clock clock.Clock, logger *zap.Logger) *Health {
+// New returns a Health that has changed called when the runtime is no longer how it
+// was, in Wait and in Run only.
+func New(c *cri.Client, changed func(), clock clock.Clock, logger *zap.Logger) *Health {
 	return &Health{
-		cri: c, told: told, changed: changed, clock: clock, logger: logger,
+		cri: c, changed: changed, clock: clock, logger: logger,
 		runtime: errors.New("container runtime status check may not have completed yet"),
 	}
 }
@@ -118,9 +118,8 @@ func (h *Health) ask(ctx context.Context) (runtime, network error) {
 		h.mu.Unlock()
 	}
 	h.mu.Lock()
-	h.features = runtimeFeatures(answer)
+	h.reported = answer
 	h.mu.Unlock()
-	h.told(answer)
 	conditions := answer.GetStatus().GetConditions()
 	return unmet(conditions, runtimeapi.RuntimeReady, "container runtime not ready"),
 		unmet(conditions, runtimeapi.NetworkReady, "container runtime network not ready")
@@ -182,9 +181,38 @@ func (h *Health) RuntimeVersion() string {
 	return h.version
 }
 
-// Features are the features that the runtime last reported.
-func (h *Health) Features() node.RuntimeFeatures {
+// Reported is what the runtime said last of itself; a newer one may have come in its
+// place since.
+func (h *Health) Reported() *runtimeapi.StatusResponse {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.features
+	return h.reported
+}
+
+// Features are the features that the runtime last reported, in the node's terms.
+func (h *Health) Features() node.RuntimeFeatures { return runtimeFeatures(h.Reported()) }
+
+// CheckImageVolumes says why the runtime can't provide a pod's image volumes. Runtimes that are
+// too old would not report an error, but mount something else.
+func (h *Health) CheckImageVolumes(pod *core.Pod) error {
+	return checkImageVolumes(pod, h.RuntimeVersion())
+}
+
+func checkImageVolumes(pod *core.Pod, runtime string) error {
+	name, version, _ := strings.Cut(runtime, "://")
+	needed, known := map[string][2]int{"containerd": {2, 1}, "cri-o": {1, 31}}[name]
+	var major, minor int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); err != nil || !known {
+		return nil // another runtime, or a custom build: it has to report errors itself
+	}
+	if major > needed[0] || major == needed[0] && minor >= needed[1] {
+		return nil
+	}
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Image != nil {
+			return fmt.Errorf("volume %q: image volumes are not supported by the container runtime, %s %s; they need %d.%d or newer",
+				pod.Spec.Volumes[i].Name, name, version, needed[0], needed[1])
+		}
+	}
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
 )
@@ -18,7 +18,7 @@ import (
 // Mounts are the paths of the pod's volumes in one of its containers, in the
 // order of its spec. Mount must have returned before. variables is the
 // container's environment, for subPathExpr.
-func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Container, variables map[string]string) ([]podruntime.Mount, error) {
+func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Container, variables map[string]string) ([]runtimeconfig.Mount, error) {
 	if len(container.VolumeMounts) == 0 {
 		return nil, nil
 	}
@@ -35,7 +35,7 @@ func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Con
 	if m.isGone(p) {
 		return nil, errors.New("the pod's volumes have been taken away")
 	}
-	mounts := make([]podruntime.Mount, 0, len(container.VolumeMounts))
+	mounts := make([]runtimeconfig.Mount, 0, len(container.VolumeMounts))
 	in := mounting{pod: pod, volumes: p, container: container, variables: variables}
 	for i := range container.VolumeMounts {
 		one, err := m.mountOf(in, i)
@@ -58,19 +58,19 @@ type mounting struct {
 
 // mountOf is the mount at index in the container's spec. A subPath of a directory
 // is bound to a path of its own first.
-func (m *Manager) mountOf(in mounting, index int) (podruntime.Mount, error) {
+func (m *Manager) mountOf(in mounting, index int) (runtimeconfig.Mount, error) {
 	spec := &in.container.VolumeMounts[index]
 	m.mu.Lock()
 	v := in.volumes.mounted[spec.Name]
 	m.mu.Unlock()
 	if v == nil {
-		return podruntime.Mount{}, errors.New("the volume is not mounted")
+		return runtimeconfig.Mount{}, errors.New("the volume is not mounted")
 	}
 	subPath, err := subPathOf(spec, in.variables)
 	if err != nil {
-		return podruntime.Mount{}, err
+		return runtimeconfig.Mount{}, err
 	}
-	made := podruntime.Mount{
+	made := runtimeconfig.Mount{
 		ContainerPath:  spec.MountPath,
 		HostPath:       v.path,
 		ReadOnly:       spec.ReadOnly || v.readOnly,
@@ -82,7 +82,7 @@ func (m *Manager) mountOf(in mounting, index int) (podruntime.Mount, error) {
 	case subPath != "":
 		target := filepath.Join(m.podDir(in.pod.UID), "volume-subpaths", spec.Name, in.container.Name, fmt.Sprint(index))
 		if made.HostPath, err = bindSubPath(v.path, subPath, target); err != nil {
-			return podruntime.Mount{}, fmt.Errorf("failed to prepare subPath: %w", err)
+			return runtimeconfig.Mount{}, fmt.Errorf("failed to prepare subPath: %w", err)
 		}
 	}
 	// The runtime knows only absolute paths; Windows' are not ours.
@@ -93,7 +93,7 @@ func (m *Manager) mountOf(in mounting, index int) (podruntime.Mount, error) {
 		made.Propagation = *spec.MountPropagation
 	}
 	if err := m.share(in.pod, &made); err != nil {
-		return podruntime.Mount{}, err
+		return runtimeconfig.Mount{}, err
 	}
 	if spec.RecursiveReadOnly != nil {
 		made.RecursiveReadOnly = *spec.RecursiveReadOnly
@@ -104,7 +104,7 @@ func (m *Manager) mountOf(in mounting, index int) (podruntime.Mount, error) {
 // share sees to it that mounts in a volume of the pod's own can reach the host or come
 // from there, where the container asks for it: runtimes refuse mounts that are nobody's
 // peers. What the host has of its own, as in hostPath volumes, stays as it is.
-func (m *Manager) share(pod *core.Pod, made *podruntime.Mount) error {
+func (m *Manager) share(pod *core.Pod, made *runtimeconfig.Mount) error {
 	if made.Propagation == "" || made.Propagation == corev1.MountPropagationNone ||
 		!strings.HasPrefix(made.HostPath, m.podDir(pod.UID)+string(filepath.Separator)) {
 		return nil

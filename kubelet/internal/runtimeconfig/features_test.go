@@ -1,4 +1,4 @@
-package podruntime
+package runtimeconfig
 
 import (
 	"strings"
@@ -12,10 +12,10 @@ import (
 	"kctl/proto/core"
 )
 
-func withFeatures(handlers ...*runtimeapi.RuntimeHandler) *podSync {
-	m := &Manager{}
-	m.Learn(&runtimeapi.StatusResponse{RuntimeHandlers: handlers})
-	return &podSync{Manager: m, config: &runtimeapi.PodSandboxConfig{}}
+func withFeatures(handlers ...*runtimeapi.RuntimeHandler) *Maker {
+	return &Maker{Options: Options{Reported: func() *runtimeapi.StatusResponse {
+		return &runtimeapi.StatusResponse{RuntimeHandlers: handlers}
+	}}}
 }
 
 func TestRecursiveReadOnly(t *testing.T) {
@@ -36,11 +36,11 @@ func TestRecursiveReadOnly(t *testing.T) {
 		{corev1.RecursiveReadOnlyEnabled, true, false, false, true},
 		{"Sometimes", true, true, false, true},
 	} {
-		s := can
+		m := can
 		if !c.supported {
-			s = withFeatures()
+			m = withFeatures()
 		}
-		got, err := s.recursiveReadOnly(&Mount{ReadOnly: c.readOnly, RecursiveReadOnly: c.mode})
+		got, err := m.recursiveReadOnly(&Mount{ReadOnly: c.readOnly, RecursiveReadOnly: c.mode}, "")
 		if got != c.want || (err != nil) != c.err {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}
@@ -48,19 +48,20 @@ func TestRecursiveReadOnly(t *testing.T) {
 }
 
 func TestWhatIsMounted(t *testing.T) {
-	s := withFeatures()
-	if _, err := s.mount(&Mount{ImageVolume: "models"}, nil); err == nil || !strings.Contains(err.Error(), `"models"`) {
+	m, c := withFeatures(), &Container{}
+	if _, err := m.mount(c, &Mount{ImageVolume: "models"}); err == nil || !strings.Contains(err.Error(), `"models"`) {
 		t.Errorf("an image that was not got: %v", err)
 	}
-	got, err := s.mount(&Mount{ContainerPath: "m", ImageVolume: "models", ImageSubPath: "a/b", ReadOnly: true}, map[string]image.Present{"models": {Ref: "sha256:1"}})
+	c.ImageVolumes = map[string]image.Present{"models": {Ref: "sha256:1"}}
+	got, err := m.mount(c, &Mount{ContainerPath: "m", ImageVolume: "models", ImageSubPath: "a/b", ReadOnly: true})
 	if err != nil || got.Image.GetImage() != "sha256:1" || got.ImageSubPath != "a/b" || got.HostPath != "" || !got.Readonly || got.ContainerPath != "/m" || got.UidMappings != nil {
 		t.Errorf("an image: %v, %v", got, err)
 	}
 	ids := []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}
-	s.config.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+	c.Sandbox = &runtimeapi.PodSandboxConfig{Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
 		NamespaceOptions: &runtimeapi.NamespaceOption{UsernsOptions: &runtimeapi.UserNamespace{Uids: ids, Gids: ids}},
-	}}
-	got, err = s.mount(&Mount{ContainerPath: "/v", HostPath: "/h"}, nil)
+	}}}
+	got, err = m.mount(c, &Mount{ContainerPath: "/v", HostPath: "/h"})
 	if err != nil || len(got.UidMappings) != 1 || got.UidMappings[0].HostId != 65536 || len(got.GidMappings) != 1 {
 		t.Errorf("in a user namespace: %v, %v", got, err)
 	}
@@ -86,7 +87,7 @@ func TestUserNamespace(t *testing.T) {
 		{supported, "", core.PodSpec{HostUsers: &no, HostNetwork: true}, "hostNetwork", false},
 		{supported, "", core.PodSpec{HostUsers: &no, HostPID: true}, "hostPID", false},
 	} {
-		m := withFeatures(c.handlers...).Manager
+		m := withFeatures(c.handlers...)
 		m.UserIDs = func(types.UID) (uint32, uint32, error) { return 131072, 65536, nil }
 		own, err := m.userNamespace(&core.Pod{Spec: c.spec}, c.handler)
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || (own != nil) != c.own {
@@ -94,25 +95,6 @@ func TestUserNamespace(t *testing.T) {
 		}
 		if own != nil && (own.Mode != runtimeapi.NamespaceMode_POD || own.Uids[0].HostId != 131072 || own.Gids[0].Length != 65536) {
 			t.Errorf("%v", own)
-		}
-	}
-}
-
-func TestImageVolumesNeedANewRuntime(t *testing.T) {
-	pod := &core.Pod{Spec: core.PodSpec{Volumes: []corev1.Volume{
-		{Name: "a", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: "models", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
-	}}}
-	for runtime, fine := range map[string]bool{
-		"containerd://1.6.20~ds1": false, "containerd://2.0.5": false, "containerd://2.1.0-rc.1": true, "containerd://v2.4.2": true,
-		"cri-o://1.30.1": false, "cri-o://1.33.0": true, "other://1.0": true, "containerd://devel": true, "": true,
-	} {
-		err := CheckImageVolumes(pod, runtime)
-		if (err == nil) != fine || err != nil && !strings.Contains(err.Error(), `volume "models": image volumes are not supported by the container runtime`) {
-			t.Errorf("%s: %v", runtime, err)
-		}
-		if err := CheckImageVolumes(&core.Pod{}, runtime); err != nil {
-			t.Errorf("%s without volumes: %v", runtime, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package podruntime
+package hosts
 
 import (
 	"os"
@@ -14,24 +14,20 @@ import (
 // A container can make its hosts file as large as it likes: it is written anew,
 // and not read.
 func TestHostsFileThatAContainerMadeLarge(t *testing.T) {
-	m := &Manager{Config: Config{RootDir: t.TempDir()}}
+	dir := t.TempDir()
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}}
-	s := &podSync{Manager: m, pod: pod, ips: known([]string{"10.0.0.2"})}
-	if _, err := m.hostsMount(pod, &core.Container{}); err != nil {
-		t.Fatal(err)
-	}
-	path := podfiles.HostsFile(m.RootDir, "u")
-	if filepath.Dir(path) != podfiles.PodDir(m.RootDir, "u") {
-		t.Errorf("the hosts file is %s", path)
+	path, err := CreateFile(dir, "u")
+	if err != nil || filepath.Dir(path) != podfiles.PodDir(dir, "u") {
+		t.Fatalf("the hosts file is %s, %v", path, err)
 	}
 	for _, size := range []int64{0, 8 << 40, 1} {
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.writeHosts(); err != nil {
+		if err := WriteFile(dir, "", pod, []string{"10.0.0.2"}); err != nil {
 			t.Fatal(err)
 		}
-		want, err := m.hosts(pod, []string{"10.0.0.2"})
+		want, err := content("", pod, []string{"10.0.0.2"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,7 @@
-package podruntime
+package runtimeconfig
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,58 +14,6 @@ import (
 	"kctl/kubelet/internal/image"
 	"kctl/proto/core"
 )
-
-func TestHostname(t *testing.T) {
-	yes, override := true, "other"
-	long := strings.Repeat("a", 62) + "-bcd"
-	m := &Manager{Config: Config{ClusterDomain: "c.test"}}
-	for _, c := range []struct {
-		name      string
-		spec      core.PodSpec
-		want, err string
-	}{
-		{"p", core.PodSpec{}, "p", ""},
-		{long, core.PodSpec{}, strings.Repeat("a", 62), ""},
-		{"p", core.PodSpec{Hostname: "h"}, "h", ""},
-		{"p", core.PodSpec{Subdomain: "sub"}, "p", ""},
-		{"p", core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "p.sub.ns.svc.c.test", ""},
-		{"p", core.PodSpec{SetHostnameAsFQDN: &yes}, "p", ""},
-		{long, core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "", "FQDN " + strings.Repeat("a", 62) + ".sub.ns.svc.c.test is too long (64 characters is the max, 80 characters requested)"},
-		{"p", core.PodSpec{HostnameOverride: &override}, "other", ""},
-		{"p", core.PodSpec{HostnameOverride: &override, Hostname: "h", Subdomain: "sub"}, "other", ""},
-	} {
-		got, err := m.hostname(&core.Pod{ObjectMeta: metav1.ObjectMeta{Name: c.name, Namespace: "ns"}, Spec: c.spec})
-		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s %+v: %q, %v", c.name, c.spec, got, err)
-		}
-	}
-}
-
-func TestHostsFile(t *testing.T) {
-	m := &Manager{}
-	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}}
-	pod.Spec.Subdomain = "sub"
-	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "1.2.3.4", Hostnames: []string{"a", "b"}}}
-	got, err := m.hosts(pod, []string{"10.0.0.2", "fd00::2"})
-	want := managedHosts + "10.0.0.2\tp.sub.ns.svc.cluster.local\tp\nfd00::2\tp.sub.ns.svc.cluster.local\tp\n" +
-		"\n# Entries added by HostAliases.\n1.2.3.4\ta\tb\n"
-	if err != nil || string(got) != want {
-		t.Errorf("hosts = %q, %v", got, err)
-	}
-	override := "other.test"
-	pod.Spec.HostnameOverride = &override
-	if got, err = m.hosts(pod, []string{"10.0.0.2"}); err != nil || !strings.HasPrefix(string(got), managedHosts+"10.0.0.2\tother.test\n") {
-		t.Errorf("hosts with an override = %q, %v", got, err)
-	}
-	pod.Spec.HostNetwork = true
-	node, err := os.ReadFile(hostsPath)
-	if err != nil {
-		t.Skipf("this machine has no %s: %v", hostsPath, err)
-	}
-	if got, err = m.hosts(pod, nil); err != nil || !strings.Contains(string(got), string(node)) || !strings.HasSuffix(string(got), "1.2.3.4\ta\tb\n") {
-		t.Errorf("hosts of a pod in the host's network = %q, %v", got, err)
-	}
-}
 
 func TestNamespacesAndFilter(t *testing.T) {
 	yes := true
@@ -104,7 +51,7 @@ func TestPortMappings(t *testing.T) {
 }
 
 func TestSecurity(t *testing.T) {
-	m := &Manager{Config: Config{SeccompRoot: "/profiles"}}
+	m := &Maker{Options: Options{SeccompRoot: "/profiles"}}
 	yes, no := true, false
 	zero, user := int64(0), int64(1000)
 	profile, outside := "audit.json", "../../etc/passwd"
@@ -183,7 +130,7 @@ func TestSecurity(t *testing.T) {
 // Of huge pages a container has those that it asks for, and no others.
 func TestHugePages(t *testing.T) {
 	limits := corev1.ResourceList{"hugepages-2Mi": resource.MustParse("6Mi"), "memory": resource.MustParse("1Gi")}
-	for _, got := range (&Manager{}).linuxResources(nil, limits).HugepageLimits {
+	for _, got := range (&Maker{}).linuxResources(nil, limits).HugepageLimits {
 		if want := map[string]uint64{"2MB": 6 << 20}[got.PageSize]; got.Limit != want {
 			t.Errorf("%s: %d, want %d", got.PageSize, got.Limit, want)
 		}
@@ -199,18 +146,18 @@ func TestHugePages(t *testing.T) {
 func TestWhatANodeSaysOfLimits(t *testing.T) {
 	c := core.Container{Resources: corev1.ResourceRequirements{Limits: quantities("1", "1Gi")}}
 	pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{c}}}
-	m := &Manager{memory: 8 << 30}
-	if r := m.containerResources(pod, &c); r.CpuQuota != 100_000 || r.Unified != nil {
+	m := &Maker{memory: 8 << 30}
+	if r := m.Resources(pod, &c); r.CpuQuota != 100_000 || r.Unified != nil {
 		t.Errorf("%v", r)
 	}
 	m.NoCPUQuota, m.OOMTogether = true, true
-	if r := m.containerResources(pod, &c); r.CpuQuota != 0 || r.CpuShares != 1024 || r.MemoryLimitInBytes != 1<<30 || r.Unified["memory.oom.group"] != "1" {
+	if r := m.Resources(pod, &c); r.CpuQuota != 0 || r.CpuShares != 1024 || r.MemoryLimitInBytes != 1<<30 || r.Unified["memory.oom.group"] != "1" {
 		t.Errorf("%v", r)
 	}
 }
 
 func TestOOMScore(t *testing.T) {
-	m := &Manager{memory: 8 << 30}
+	m := &Maker{memory: 8 << 30}
 	critical := int32(core.SystemCriticalPriority)
 	list := func(memory string) corev1.ResourceList { return quantities("1", memory) }
 	for name, c := range map[string]struct {
@@ -227,7 +174,7 @@ func TestOOMScore(t *testing.T) {
 		"cluster-critical": {list("4Gi"), nil, "system-cluster-critical", 500},
 		"burstable, small": {list("1Mi"), nil, "", 999},
 	} {
-		pod := newPod("web", core.Container{Name: "a"})
+		pod := podOf(core.Container{Name: "a"})
 		if pod.Spec.PriorityClassName = c.class; c.class != "" {
 			pod.Spec.Priority = &critical
 		}
@@ -241,9 +188,9 @@ func TestOOMScore(t *testing.T) {
 // Sidecars share the fate of the containers that they are there for, and what a
 // pod requests as a whole counts for each of its containers.
 func TestOOMScoreOfContainersTogether(t *testing.T) {
-	m := &Manager{memory: 8 << 30}
+	m := &Maker{memory: 8 << 30}
 	always := corev1.ContainerRestartPolicyAlways
-	pod := newPod("web", core.Container{Name: "a"}, core.Container{Name: "b"})
+	pod := podOf(core.Container{Name: "a"}, core.Container{Name: "b"})
 	pod.Spec.InitContainers = []core.Container{{Name: "s", RestartPolicy: &always}}
 	for i, memory := range []string{"2Gi", "1Gi"} {
 		pod.Spec.Containers[i].Resources.Requests = quantities("1", memory)
@@ -263,15 +210,24 @@ func TestOOMScoreOfContainersTogether(t *testing.T) {
 }
 
 func TestContainersHaveThePodsLimits(t *testing.T) {
-	m := &Manager{memory: 8 << 30}
-	pod := newPod("web", core.Container{Name: "a"}, core.Container{Name: "b"})
+	m := &Maker{memory: 8 << 30}
+	pod := podOf(core.Container{Name: "a"}, core.Container{Name: "b"})
 	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("2", "1Gi")}
 	pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}
-	a, b := m.containerResources(pod, &pod.Spec.Containers[0]), m.containerResources(pod, &pod.Spec.Containers[1])
+	a, b := m.Resources(pod, &pod.Spec.Containers[0]), m.Resources(pod, &pod.Spec.Containers[1])
 	if a.CpuQuota != 200000 || a.MemoryLimitInBytes != 1<<30 || b.CpuQuota != 200000 || b.MemoryLimitInBytes != 1<<20 {
 		t.Errorf("%+v, %+v", a, b)
 	}
 	if len(pod.Spec.Containers[1].Resources.Limits) != 1 {
 		t.Error("the pod was changed")
 	}
+}
+
+// podOf is a pod of these containers.
+func podOf(containers ...core.Container) *core.Pod {
+	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}, Spec: core.PodSpec{Containers: containers}}
+}
+
+func quantities(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }

@@ -1,7 +1,6 @@
-package podruntime
+package runtimeconfig
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,17 +10,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/ptr"
 
+	"kctl/kubelet/internal/hosts"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
-// maxHostname is the kernel's limit on the length of a host name; a DNS label's
-// is one less.
-const maxHostname = 64
-
-// sandboxConfig makes the configuration of a pod's sandbox for the runtime.
-func (m *Manager) sandboxConfig(pod *core.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+// Sandbox makes the configuration of a pod's sandbox, under a runtime handler; "" is
+// the default one. attempt counts the sandboxes of the pod.
+func (m *Maker) Sandbox(pod *core.Pod, attempt uint32, handler string) (*runtimeapi.PodSandboxConfig, error) {
 	linux, err := m.linuxSandbox(pod)
 	if err != nil {
 		return nil, err
@@ -42,44 +39,14 @@ func (m *Manager) sandboxConfig(pod *core.Pod, attempt uint32) (*runtimeapi.PodS
 		}
 	}
 	if !pod.Spec.HostNetwork {
-		if config.Hostname, err = m.hostname(pod); err != nil {
+		if config.Hostname, err = hosts.Name(pod, m.ClusterDomain); err != nil {
 			return nil, err
 		}
 	}
+	if linux.SecurityContext.NamespaceOptions.UsernsOptions, err = m.userNamespace(pod, handler); err != nil {
+		return nil, err
+	}
 	return config, nil
-}
-
-// hostname is the pod's containers' host name.
-func (m *Manager) hostname(pod *core.Pod) (string, error) {
-	name, domain := m.hostAndDomain(pod)
-	if pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || domain == "" {
-		return name, nil
-	}
-	fqdn := name + "." + domain
-	if len(fqdn) > maxHostname {
-		return "", fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %d characters requested)",
-			fqdn, maxHostname, len(fqdn))
-	}
-	return fqdn, nil
-}
-
-// hostAndDomain are the pod's own name as a DNS label, and its domain if it has
-// a subdomain. A name that overrides all others is already complete (KEP-4762).
-func (m *Manager) hostAndDomain(pod *core.Pod) (name, domain string) {
-	if override := pod.Spec.HostnameOverride; override != nil && *override != "" {
-		return *override, ""
-	}
-	name = pod.Spec.Hostname
-	if name == "" {
-		name = pod.Name
-		if len(name) > maxHostname-1 {
-			name = strings.TrimRight(name[:maxHostname-1], "-.")
-		}
-	}
-	if pod.Spec.Subdomain != "" {
-		domain = fmt.Sprintf("%s.%s.svc.%s", pod.Spec.Subdomain, pod.Namespace, cmp.Or(m.ClusterDomain, "cluster.local"))
-	}
-	return name, domain
 }
 
 func portMappings(pod *core.Pod) []*runtimeapi.PortMapping {
@@ -112,7 +79,7 @@ func protocol(p corev1.Protocol) runtimeapi.Protocol {
 	return runtimeapi.Protocol_TCP
 }
 
-func (m *Manager) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
+func (m *Maker) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
 	security := &runtimeapi.LinuxSandboxSecurityContext{
 		NamespaceOptions: namespaces(pod),
 		Privileged:       anyPrivileged(pod),
@@ -136,7 +103,7 @@ func (m *Manager) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig
 	security.RunAsGroup = int64Value(sc.RunAsGroup)
 	security.SupplementalGroups = podGroups(pod)
 	security.SupplementalGroupsPolicy = groupsPolicy(sc)
-	if security.SupplementalGroupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict && !m.can().strictGroups {
+	if security.SupplementalGroupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict && !m.ReportsUsers() {
 		return nil, errors.New("supplementalGroupsPolicy: Strict is not supported by the container runtime")
 	}
 	security.SelinuxOptions = selinux(sc.SELinuxOptions)
@@ -198,7 +165,7 @@ func anyPrivileged(pod *core.Pod) bool {
 
 // sandboxResources is the sum of the pod's containers' resources, for runtimes
 // that size a virtual machine by it.
-func (m *Manager) sandboxResources(pod *core.Pod) *runtimeapi.LinuxContainerResources {
+func (m *Maker) sandboxResources(pod *core.Pod) *runtimeapi.LinuxContainerResources {
 	requests, limits := podTotals(pod)
 	return m.linuxResources(requests, limits)
 }

@@ -1,4 +1,4 @@
-package podruntime
+package runtimeconfig
 
 import (
 	"bufio"
@@ -26,10 +26,10 @@ const (
 	oomBestEffort = 1000
 )
 
-// containerResources are a container's limits in the runtime's terms. Without a
+// Resources are a container's limits in the runtime's terms. Without a
 // limit of its own for cpu or memory it has the pod's, so that programs in it see
 // how much there is (KEP-2837).
-func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
+func (m *Maker) Resources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
 	r := m.linuxResources(c.Resources.Requests, fieldpath.Limits(pod, c.Resources.Limits))
 	if c.Resources.Requests.Cpu().IsZero() && c.Resources.Limits.Cpu().IsZero() {
 		r.CpuShares = int64(cgroup.Shares(0)) // the pod's limit is no request of this container's
@@ -44,7 +44,7 @@ func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimea
 	return r
 }
 
-func (m *Manager) linuxResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
+func (m *Maker) linuxResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
 	shares := cgroup.Shares(requests.Cpu().MilliValue())
 	if _, asked := requests[corev1.ResourceCPU]; !asked && !limits.Cpu().IsZero() {
 		shares = cgroup.Shares(limits.Cpu().MilliValue())
@@ -99,7 +99,7 @@ func pageSize(bytes int64) string {
 // ones first, and in between the later, the more of the machine's memory a
 // container requested. A sidecar goes no sooner than the containers that it
 // serves (KEP-753).
-func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
+func (m *Maker) oomScore(pod *core.Pod, c *core.Container) int64 {
 	if pod.Spec.PriorityClassName == nodeCritical && podmanager.IsCritical(pod) {
 		return oomGuaranteed
 	}

@@ -1,4 +1,4 @@
-package podruntime
+package hosts
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package podruntime
+package runtimeconfig
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ func effectiveSecurity(pod *core.Pod, c *core.Container) *corev1.SecurityContext
 	return e
 }
 
-func (m *Manager) linuxSecurity(pod *core.Pod, c *core.Container, present image.Present) (*runtimeapi.LinuxContainerSecurityContext, error) {
+func (m *Maker) linuxSecurity(pod *core.Pod, c *core.Container, present image.Present) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	e := effectiveSecurity(pod, c)
 	if err := verifyNonRoot(pod, c, e, present); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func verifyNonRoot(pod *core.Pod, c *core.Container, e *corev1.SecurityContext, 
 	if !ptr.Deref(e.RunAsNonRoot, false) {
 		return nil
 	}
-	where := fmt.Sprintf("(pod: %q, container: %s)", describe(pod), c.Name)
+	where := fmt.Sprintf("(pod: %q, container: %s)", fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), c.Name)
 	switch {
 	case e.RunAsUser != nil && *e.RunAsUser == 0:
 		return fmt.Errorf("container's runAsUser breaks non-root policy %s", where)
@@ -120,7 +120,7 @@ func verifyNonRoot(pod *core.Pod, c *core.Container, e *corev1.SecurityContext, 
 	return nil
 }
 
-func (m *Manager) seccomp(profile *corev1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
+func (m *Maker) seccomp(profile *corev1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	if profile == nil && m.SeccompDefault {
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}, nil
 	}

@@ -1,4 +1,4 @@
-package podruntime
+package runtimeconfig
 
 import (
 	"errors"
@@ -11,16 +11,16 @@ import (
 
 // userNamespace is the pod's own user namespace, with the host's ids for its
 // users (KEP-127); nil for pods that use the host's.
-func (m *Manager) userNamespace(pod *core.Pod, handler string) (*runtimeapi.UserNamespace, error) {
+func (m *Maker) userNamespace(pod *core.Pod, handler string) (*runtimeapi.UserNamespace, error) {
 	if pod.Spec.HostUsers == nil || *pod.Spec.HostUsers {
 		return nil, nil
 	}
-	switch can := m.can(); {
+	switch {
 	case pod.Spec.HostNetwork || pod.Spec.HostPID || pod.Spec.HostIPC:
 		return nil, errors.New("can't set `spec.hostUsers: false` together with hostNetwork, hostPID or hostIPC")
-	case m.UserIDs == nil || len(can.handlers) == 0:
+	case m.UserIDs == nil || len(m.Reported().GetRuntimeHandlers()) == 0:
 		return nil, errors.New("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
-	case !can.handlers[handler].GetUserNamespaces():
+	case !m.can(handler).GetUserNamespaces():
 		return nil, fmt.Errorf("can't set `spec.hostUsers: false`, RuntimeClass handler %q does not support user namespaces", handler)
 	}
 	first, count, err := m.UserIDs(pod.UID)

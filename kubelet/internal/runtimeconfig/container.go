@@ -1,0 +1,125 @@
+package runtimeconfig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/environment"
+	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/core"
+)
+
+// Container is the container that a configuration is asked for.
+type Container struct {
+	environment.Container
+	Restarts int32
+	// Sandbox is the configuration of the pod's sandbox, Handler its runtime handler.
+	Sandbox *runtimeapi.PodSandboxConfig
+	Handler string
+	// Image is the container's, ImageVolumes has those that the pod mounts, by volume.
+	Image        image.Present
+	ImageVolumes map[string]image.Present
+	// TargetID is the container whose processes an ephemeral one sees; "" for none.
+	TargetID string
+	// Mounts gives the container's volume mounts, with subPath and subPathExpr (by the
+	// container's environment) resolved; nil if there are no volumes.
+	Mounts func(ctx context.Context, container *core.Container, env map[string]string) ([]Mount, error)
+}
+
+// Container makes a container's configuration, and the files that it names.
+func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.ContainerConfig, error) {
+	if err := refuse(c.Spec); err != nil {
+		return nil, err
+	}
+	security, err := m.linuxSecurity(c.Pod, c.Spec, c.Image)
+	if err != nil {
+		return nil, err
+	}
+	security.NamespaceOptions.UsernsOptions = c.userNamespace()
+	if c.TargetID != "" {
+		security.NamespaceOptions.Pid, security.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, c.TargetID
+	}
+	env, err := m.Environment.Of(ctx, c.Container)
+	if err != nil {
+		return nil, err
+	}
+	command, err := env.ExpandAll(c.Spec.Command)
+	if err != nil {
+		return nil, err
+	}
+	args, err := env.ExpandAll(c.Spec.Args)
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := m.mounts(ctx, &c, env.Values())
+	if err != nil {
+		return nil, err
+	}
+	logPath := podfiles.LogPath(c.Spec.Name, c.Restarts)
+	if err := os.MkdirAll(filepath.Join(c.Sandbox.LogDirectory, filepath.Dir(logPath)), 0o755); err != nil {
+		return nil, fmt.Errorf("making the container's log directory: %w", err)
+	}
+	stop, err := stopSignal(c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Spec.Name, Attempt: uint32(c.Restarts)},
+		Image:       &runtimeapi.ImageSpec{Image: c.Image.Ref, UserSpecifiedImage: c.Spec.Image, RuntimeHandler: c.Handler},
+		Command:     command,
+		Args:        args,
+		WorkingDir:  c.Spec.WorkingDir,
+		Envs:        env.KeyValues(),
+		Mounts:      mounts,
+		Labels:      runtimestate.ContainerLabels(c.Pod, c.Spec),
+		Annotations: runtimestate.ContainerAnnotations(c.Pod, c.Spec, c.Restarts),
+		LogPath:     logPath,
+		Stdin:       c.Spec.Stdin,
+		StdinOnce:   c.Spec.StdinOnce,
+		Tty:         c.Spec.TTY,
+		StopSignal:  stop,
+		Linux:       &runtimeapi.LinuxContainerConfig{Resources: m.Resources(c.Pod, c.Spec), SecurityContext: security},
+	}, nil
+}
+
+// userNamespace is the sandbox's.
+func (c *Container) userNamespace() *runtimeapi.UserNamespace {
+	return c.Sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()
+}
+
+// stopSignal is what ends the container; unless it names one, its image says.
+func stopSignal(c *core.Container) (runtimeapi.Signal, error) {
+	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
+		return 0, nil
+	}
+	signal, known := runtimeapi.Signal_value[string(*c.Lifecycle.StopSignal)]
+	if !known {
+		return 0, fmt.Errorf("lifecycle.stopSignal %q is not supported", *c.Lifecycle.StopSignal)
+	}
+	return runtimeapi.Signal(signal), nil
+}
+
+// refuse names what a container asks for and cannot have here.
+func refuse(c *core.Container) error {
+	if len(c.VolumeDevices) > 0 {
+		return fmt.Errorf("volumeDevices (%s) are not supported by this kubelet", c.VolumeDevices[0].Name)
+	}
+	if len(c.Resources.Claims) > 0 {
+		return fmt.Errorf("resources.claims (%s) are not supported by this kubelet", c.Resources.Claims[0].Name)
+	}
+	for _, rule := range c.RestartPolicyRules {
+		switch rule.Action {
+		case corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers:
+		default:
+			return fmt.Errorf("restartPolicyRules: action %s is not supported by this kubelet", rule.Action)
+		}
+	}
+	return nil
+}

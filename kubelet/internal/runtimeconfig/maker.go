@@ -1,0 +1,71 @@
+package runtimeconfig
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/environment"
+	"kctl/proto/core"
+)
+
+// Options are what configurations depend on besides the pod. All functions may be
+// called from several goroutines at once.
+type Options struct {
+	// Environment makes containers' environments.
+	Environment *environment.Sources
+	// Reported is what the runtime said last of what it can do.
+	Reported func() *runtimeapi.StatusResponse
+
+	RootDir    string // where pods/UID/ is made: /var/lib/kubelet
+	PodLogsDir string // /var/log/pods
+
+	// CgroupParent returns the cgroup for a pod's sandbox and containers; nil or
+	// "" leaves it to the runtime.
+	CgroupParent func(pod *core.Pod) string
+	// DNS gives a pod's resolver configuration; nil leaves it to the runtime.
+	DNS func(pod *core.Pod) (*runtimeapi.DNSConfig, error)
+	// UserIDs returns the host's ids for a pod with a user namespace of its own;
+	// nil refuses such pods.
+	UserIDs func(pod types.UID) (first, count uint32, err error)
+	// ClusterDomain completes the FQDN of pods with a subdomain.
+	ClusterDomain string
+	// SeccompRoot is where Localhost profiles are: RootDir/seccomp.
+	SeccompRoot string
+	// SeccompDefault gives containers that name no profile the runtime's default one.
+	SeccompDefault bool
+	// NoCPUQuota does not enforce cpu limits.
+	NoCPUQuota bool
+	// OOMTogether makes the kernel kill all of a container's processes instead of one
+	// when it is out of memory (cgroup v2).
+	OOMTogether bool
+}
+
+// Maker makes configurations. It is safe for concurrent use.
+type Maker struct {
+	Options
+	memory int64 // of the machine, in bytes
+	swap   bool  // whether the memory controller accounts for swap
+}
+
+// New returns a Maker for this machine.
+func New(o Options) (*Maker, error) {
+	memory, err := machineMemory()
+	if err != nil {
+		return nil, err
+	}
+	return &Maker{Options: o, memory: memory, swap: swapAccounted()}, nil
+}
+
+// can is what the runtime says that a handler supports; "" is the default one.
+func (m *Maker) can(handler string) *runtimeapi.RuntimeHandlerFeatures {
+	for _, h := range m.Reported().GetRuntimeHandlers() {
+		if h.GetName() == handler {
+			return h.GetFeatures()
+		}
+	}
+	return nil
+}
+
+// ReportsUsers tells whether the runtime knows groups that are asked for strictly,
+// and with that the users that containers run as.
+func (m *Maker) ReportsUsers() bool { return m.Reported().GetFeatures().GetSupplementalGroupsPolicy() }
