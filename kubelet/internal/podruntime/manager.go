@@ -3,9 +3,6 @@ package podruntime
 import (
 	"context"
 	"errors"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/hook"
@@ -13,14 +10,6 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
-)
-
-const (
-	// maxCrashBackOff is the longest wait before a failing container is restarted;
-	// after a container has run for twice as long, its back-off starts from the
-	// beginning.
-	maxCrashBackOff     = 300 * time.Second
-	initialCrashBackOff = 10 * time.Second
 )
 
 // Manager brings pods to what their specs ask for. It is safe for concurrent
@@ -34,14 +23,6 @@ type Manager struct {
 	hooks   *hook.Runner
 	crashes *backoff.Keyed[containerKey]
 	ends    *ends
-}
-
-// containerKey is one container of one pod in one version of its spec: a
-// changed spec is not held back for the failures of the previous one.
-type containerKey struct {
-	pod  types.UID
-	name string
-	hash uint64
 }
 
 // New returns a Manager for the runtime.
