@@ -56,12 +56,12 @@ func (k *Kubelet) forgotten(uid types.UID) bool {
 func (k *Kubelet) cleanUp(ctx context.Context) {
 	for _, mirror := range k.pods.OrphanedMirrors() {
 		if !k.workers.NameHeld(mirror.Namespace, mirror.Name) { // else its pod has not ended yet, and drop follows
-			k.mirrors.delete(mirror)
+			k.mirrors.Delete(mirror)
 		}
 	}
 	for _, pod := range k.pods.Pods() {
 		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {
-			k.mirrors.ensure(pod)
+			k.mirrors.Ensure(pod)
 		}
 	}
 	running, err := k.state.Pods(ctx)

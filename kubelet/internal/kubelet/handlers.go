@@ -33,7 +33,7 @@ func (k *Kubelet) HandlePodAdditions(pods []*core.Pod) {
 		}
 		recorder := k.statuses.Recorder(pod)
 		recorder.Stamp(relay.KubeletSeen, start)
-		if !ending(pod) && !k.workers.TerminationRequested(pod.UID) {
+		if !status.Ending(pod) && !k.workers.TerminationRequested(pod.UID) {
 			if decision := k.admit(pod); !decision.Admitted {
 				k.reject(pod, decision)
 				continue
@@ -50,13 +50,8 @@ func byCreation(pods []*core.Pod) []*core.Pod {
 	})
 }
 
-// ending says that we will not start the pod.
-func ending(pod *core.Pod) bool {
-	return pod.DeletionTimestamp != nil || status.Ended(pod.Status.Phase)
-}
-
 func (k *Kubelet) update(t podworker.UpdateType, pod *core.Pod, start time.Time) {
-	k.workers.Update(podworker.Update{Type: t, Pod: pod, MirrorPod: k.mirrors.of(pod), Start: start})
+	k.workers.Update(podworker.Update{Type: t, Pod: pod, MirrorPod: k.mirrors.Of(pod), Start: start})
 }
 
 // admit decides, given all pods that are on the node and have not ended.
@@ -126,7 +121,7 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 			k.handleMirror(pod)
 		case k.workers.Finished(pod.UID):
 			k.statuses.Finish(pod)
-		case k.workers.Phase(pod.UID) == podworker.Unknown && !ending(pod):
+		case k.workers.Phase(pod.UID) == podworker.Unknown && !status.Ending(pod):
 			// It was rejected, and stays so.
 		default:
 			k.update(podworker.Change, pod, start)

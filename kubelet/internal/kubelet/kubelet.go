@@ -26,6 +26,7 @@ import (
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/metrics"
+	"kctl/kubelet/internal/mirror"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/pleg"
@@ -74,7 +75,7 @@ type Kubelet struct {
 	health   *runtimehealth.Health
 	statuses *status.Manager
 	events   *podEvents
-	mirrors  *mirrors
+	mirrors  *mirror.Manager
 
 	// The node as the API has it, and what it is short of (makeNode).
 	node     *node.Manager
@@ -137,7 +138,7 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Lo
 	if err := k.connect(ctx); err != nil {
 		return nil, err
 	}
-	k.makeReports()
+	k.makeReports(ctx)
 	if err := k.makeNode(logger); err != nil {
 		return nil, err
 	}
@@ -207,7 +208,7 @@ func (k *Kubelet) connect(ctx context.Context) error {
 }
 
 // makeReports makes what sends pods' statuses to the API, and events about them.
-func (k *Kubelet) makeReports() {
+func (k *Kubelet) makeReports(ctx context.Context) {
 	k.events = &podEvents{pods: k.pods, clock: k.clock}
 	k.statuses = status.NewManager(status.Options{
 		API: status.RESTAPI{Client: k.client}, Pods: k.pods, Clock: k.clock, Logger: k.logger, Resting: k.events.rested,
@@ -220,7 +221,7 @@ func (k *Kubelet) makeReports() {
 	if k.client != nil {
 		k.events.recorder = events.NewRecorder(k.client, events.Options{Component: "kubelet", Host: k.nodeName, Busy: k.events.starting}, k.clock, k.logger)
 	}
-	k.mirrors = newMirrors(k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
+	k.mirrors = mirror.New(ctx, k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
 }
 
 func (k *Kubelet) machine() (node.Machine, error) {

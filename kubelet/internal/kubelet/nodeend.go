@@ -38,7 +38,7 @@ func (k *Kubelet) endPod(pod *core.Pod, end nodeEnd) {
 }
 
 func (k *Kubelet) kill(pod *core.Pod, options podworker.KillOptions) {
-	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrors.of(pod), Start: k.clock.Now(), Kill: &options})
+	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrors.Of(pod), Start: k.clock.Now(), Kill: &options})
 }
 
 // explain is called for each status that the pod has on its way to its end.

@@ -81,7 +81,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	k.workers.Stop()
 	err := group.Wait()
 	k.cleanups.rounds.Wait()
-	k.mirrors.calls.Wait()
+	k.mirrors.Wait()
 	k.logger.Info("kubelet stopped; containers are left as they are")
 	return err
 }

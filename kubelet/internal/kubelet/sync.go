@@ -63,7 +63,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.O
 	if err := k.endPredecessors(ctx, pod, runtime); err != nil {
 		return podworker.Outcome{}, err
 	}
-	k.mirrors.ensure(pod)
+	k.mirrors.Ensure(pod)
 	if err := os.MkdirAll(podfiles.PodDir(k.config.RootDir, pod.UID), 0o750); err != nil {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)

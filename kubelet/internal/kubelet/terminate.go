@@ -132,7 +132,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) (err
 	k.allocations.Forget(pod.UID)
 	k.statuses.Finish(pod)
 	if job.Removed {
-		k.mirrors.drop(pod)
+		k.mirrors.Drop(pod)
 	}
 	return nil
 }

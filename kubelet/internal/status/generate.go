@@ -95,6 +95,9 @@ func Ended(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
+// Ending says that the pod has ended or is being deleted: it is not started any more.
+func Ending(pod *core.Pod) bool { return pod.DeletionTimestamp != nil || Ended(pod.Status.Phase) }
+
 // unprobed leaves out whether containers have started and are ready, as upstream's
 // kubelet does for ephemeral ones: they have no probes, and get no traffic
 // (Kubernetes docs, "Debug Running Pods": Ready is False while one runs). They can't

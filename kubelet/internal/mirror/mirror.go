@@ -1,4 +1,10 @@
-package kubelet
+// Package mirror shows a node's static pods in the API, each by its mirror pod
+// (Kubernetes docs, "Create static Pods").
+//
+// The pod workers have a mirror made when a static pod is synced, and deleted when it
+// has ended for good; housekeeping does both for what was missed. No pod waits for any
+// Of that: static pods must run without an API server too.
+package mirror
 
 import (
 	"context"
@@ -14,18 +20,20 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podmanager"
+	"kctl/kubelet/internal/status"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/rest"
 )
 
-const mirrorTimeout = 10 * time.Second
+// timeout is for one call to the API server.
+const timeout = 10 * time.Second
 
-// mirrors shows the node's static pods in the API, each by its mirror pod. No pod
-// waits for that: static pods must run without an API server too.
-type mirrors struct {
-	client *rest.Client // nil without an API server
+// Manager makes and deletes mirror pods. It is safe for concurrent use.
+type Manager struct {
+	ctx    context.Context // Of all calls
+	client *rest.Client    // nil without an API server
 	pods   *podmanager.Manager
 	node   func() *core.Node
 	logger *zap.Logger
@@ -37,30 +45,37 @@ type mirrors struct {
 	making map[types.UID]bool
 }
 
-// mirrorBackoff is the pause between attempts to make the mirror of a pod;
-// housekeeping runs every two seconds.
-var mirrorBackoff = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
+// pauses are those between attempts to make the mirror of a pod; housekeeping runs
+// every two seconds.
+var pauses = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
 
-func newMirrors(client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock, logger *zap.Logger) *mirrors {
-	return &mirrors{client: client, pods: pods, node: node, logger: logger, retry: backoff.NewKeyed[types.UID](mirrorBackoff, clock), making: map[types.UID]bool{}}
+// New returns a Manager whose calls end with ctx. Client is nil without an API server.
+func New(ctx context.Context, client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock, logger *zap.Logger) *Manager {
+	return &Manager{
+		ctx: ctx, client: client, pods: pods, node: node, logger: logger,
+		retry: backoff.NewKeyed[types.UID](pauses, clock), making: map[types.UID]bool{},
+	}
 }
 
-// of is the mirror of a pod; nil where it has none.
-func (m *mirrors) of(pod *core.Pod) *core.Pod {
+// Wait waits for the calls that are under way.
+func (m *Manager) Wait() { m.calls.Wait() }
+
+// Of is the mirror of a pod; nil where it has none.
+func (m *Manager) Of(pod *core.Pod) *core.Pod {
 	if podmanager.IsStatic(pod) {
 		return m.pods.Mirror(pod)
 	}
 	return nil
 }
 
-// ensure makes sure that the API shows a static pod that is to run as it is now. A
+// Ensure makes sure that the API shows a static pod that is to run as it is now. A
 // mirror that has ended shows an earlier one, whose manifest came back.
-func (m *mirrors) ensure(pod *core.Pod) {
-	if m.client == nil || !podmanager.IsStatic(pod) || ending(pod) || m.node().UID == "" {
+func (m *Manager) Ensure(pod *core.Pod) {
+	if m.client == nil || !podmanager.IsStatic(pod) || status.Ending(pod) || m.node().UID == "" {
 		return // its mirror belongs to the node: housekeeping makes it when there is one
 	}
 	mirror := m.pods.Mirror(pod)
-	if mirror != nil && !ending(mirror) && podmanager.IsMirrorOf(mirror, pod) {
+	if mirror != nil && !status.Ending(mirror) && podmanager.IsMirrorOf(mirror, pod) {
 		return
 	}
 	if !m.begin(pod.UID) {
@@ -68,7 +83,7 @@ func (m *mirrors) ensure(pod *core.Pod) {
 	}
 	m.calls.Go(func() {
 		if mirror != nil {
-			m.delete(mirror)
+			m.Delete(mirror)
 		}
 		m.end(pod.UID, m.create(pod))
 	})
@@ -76,7 +91,7 @@ func (m *mirrors) ensure(pod *core.Pod) {
 
 // begin tells whether the mirror of a pod may be made now: it is not being made, and
 // making it has not failed a moment ago.
-func (m *mirrors) begin(uid types.UID) bool {
+func (m *Manager) begin(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.making[uid] || m.retry.Remaining(uid) > 0 {
@@ -86,7 +101,7 @@ func (m *mirrors) begin(uid types.UID) bool {
 	return true
 }
 
-func (m *mirrors) end(uid types.UID, made bool) {
+func (m *Manager) end(uid types.UID, made bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.making, uid)
@@ -97,19 +112,19 @@ func (m *mirrors) end(uid types.UID, made bool) {
 	}
 }
 
-// drop deletes the mirror of a static pod that was removed and has ended. If its
+// Drop deletes the mirror of a static pod that was removed and has ended. If its
 // manifest is back by now, that is another pod with a mirror of its own, whether
 // or not the API was told in time how this one ended.
-func (m *mirrors) drop(pod *core.Pod) {
-	mirror := m.of(pod)
+func (m *Manager) Drop(pod *core.Pod) {
+	mirror := m.Of(pod)
 	if m.client == nil || mirror == nil {
 		return
 	}
-	m.calls.Go(func() { m.delete(mirror) })
+	m.calls.Go(func() { m.Delete(mirror) })
 }
 
-func (m *mirrors) create(pod *core.Pod) (made bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), mirrorTimeout)
+func (m *Manager) create(pod *core.Pod) (made bool) {
+	ctx, cancel := context.WithTimeout(m.ctx, timeout)
 	defer cancel()
 	mirror := pod.DeepCopy()
 	mirror.UID, mirror.ResourceVersion, mirror.Status = "", "", core.PodStatus{}
@@ -125,8 +140,9 @@ func (m *mirrors) create(pod *core.Pod) (made bool) {
 	return true
 }
 
-func (m *mirrors) delete(mirror *core.Pod) {
-	ctx, cancel := context.WithTimeout(context.Background(), mirrorTimeout)
+// Delete deletes a mirror, and returns when that is done or has failed.
+func (m *Manager) Delete(mirror *core.Pod) {
+	ctx, cancel := context.WithTimeout(m.ctx, timeout)
 	defer cancel()
 	err := m.client.Resource(core.Pods, mirror.Namespace).Delete(ctx, mirror.Name, &metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &mirror.UID},

@@ -1,4 +1,4 @@
-package kubelet
+package mirror
 
 import (
 	"errors"
@@ -41,11 +41,11 @@ func TestMirrorsOfAnAPIServerThatIsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		node := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n"}}
-		m := newMirrors(client, podmanager.New(), func() *core.Node { return node }, clock.RealClock{}, zap.NewNop())
-		defer m.calls.Wait()
+		m := New(t.Context(), client, podmanager.New(), func() *core.Node { return node }, clock.RealClock{}, zap.NewNop())
+		defer m.Wait()
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "static-node-1", UID: "s", Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource}}}
 		for range 10 {
-			m.ensure(pod)
+			m.Ensure(pod)
 		}
 		synctest.Wait()
 		if asked := api.asked.Load(); asked != 1 {
@@ -53,7 +53,7 @@ func TestMirrorsOfAnAPIServerThatIsAway(t *testing.T) {
 		}
 		for range 10 * 30 { // as housekeeping does for ten minutes
 			time.Sleep(2 * time.Second) // the bubble's clock
-			m.ensure(pod)
+			m.Ensure(pod)
 		}
 		if asked := api.asked.Load(); asked < 5 || asked > 60 {
 			t.Errorf("%d calls in ten minutes", asked)
