@@ -74,9 +74,9 @@ func (e *podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason,
 // about that: the events about it can wait until then.
 func (e *podEvents) starting() bool { return e.starts.Load() > 0 || e.statuses.Sending() }
 
-// countStart counts a pod that is being started, until the returned function is
+// StartPod counts a pod that is being started, until the returned function is
 // called.
-func (e *podEvents) countStart() (started func()) {
+func (e *podEvents) StartPod() (started func()) {
 	e.starts.Add(1)
 	return func() {
 		if e.starts.Add(-1) == 0 {

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -167,20 +166,6 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 				return err == nil && len(all) == 0
 			})
 		})
-	}
-}
-
-// A pod whose status could not be had is not given up for what was known then:
-// the next step asks again.
-func TestAStatusThatCouldNotBeHad(t *testing.T) {
-	b, _ := newHollowBed(t, nil)
-	b.create(hollowPod("web", nil))
-	pod := b.waitPhase("web", corev1.PodRunning)
-	// Later than what anybody finds meanwhile.
-	b.kubelet.cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now().Add(time.Hour))
-	known, err := b.kubelet.inRuntime(t.Context(), pod)
-	if err != nil || len(known.Running()) != 1 {
-		t.Errorf("%+v, %v", known, err)
 	}
 }
 

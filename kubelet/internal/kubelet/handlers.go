@@ -91,6 +91,11 @@ func (k *Kubelet) active(pod *core.Pod) bool {
 	return !status.Ended(pod.Status.Phase) && !(ok && status.Ended(current.Phase))
 }
 
+// neighbours are the pods that hold resources of the node beside this one.
+func (k *Kubelet) neighbours(pod *core.Pod) []*core.Pod {
+	return slices.DeleteFunc(k.pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID || !k.active(other) })
+}
+
 // reject ends a pod before it began.
 func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	k.logger.Info("pod rejected", daemon.PodFields(pod),

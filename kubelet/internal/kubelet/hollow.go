@@ -10,9 +10,11 @@ import (
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/simulated"
+	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
 )
 
@@ -48,15 +50,21 @@ func (askNobody) Probe(context.Context, probe.Target) (probe.Answer, error) {
 	return probe.Answer{Verdict: probe.Succeeded}, nil
 }
 
-// mountNothing reads from the API what the pod's volumes would show, as every
-// kubelet does, and mounts nothing.
-func (k *Kubelet) mountNothing(ctx context.Context, pod *core.Pod) error {
-	k.objects.Register(pod)
-	k.objects.Prefetch(ctx, pod)
+// noVolumes are the volumes of hollow pods.
+type noVolumes struct {
+	*volume.Manager
+	objects *objects.Objects
+}
+
+// Mount reads from the API what the pod's volumes would show, as every kubelet does,
+// and mounts nothing.
+func (v noVolumes) Mount(ctx context.Context, pod *core.Pod) error {
+	v.objects.Register(pod)
+	v.objects.Prefetch(ctx, pod)
 	return ctx.Err()
 }
 
-// noMounts are the mounts of a simulated container: none.
-func noMounts(context.Context, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
+// Mounts are none.
+func (noVolumes) Mounts(context.Context, *core.Pod, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
 	return nil, nil
 }

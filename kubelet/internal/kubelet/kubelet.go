@@ -25,6 +25,7 @@ import (
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/lifecycle"
 	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/mirror"
 	"kctl/kubelet/internal/node"
@@ -97,18 +98,16 @@ type Kubelet struct {
 	pods        *podmanager.Manager
 	cache       *podcache.Cache
 	allocations *allocation.Manager
-	waits       waits
-	actives     actives
-	rooms       rooms
 
 	// What decides when something happens to pods (makeLoops).
-	mux      *source.Mux
-	ready    *source.Ready
-	pleg     *pleg.Generator
-	probes   *probe.Manager
-	loop     *syncloop.Loop
-	workers  *podworker.Workers
-	shutdown *shutdown.Manager // nil where pods are left to the system's own shutdown
+	mux       *source.Mux
+	ready     *source.Ready
+	pleg      *pleg.Generator
+	probes    *probe.Manager
+	loop      *syncloop.Loop
+	workers   *podworker.Workers
+	lifecycle *lifecycle.Lifecycle // what the workers do
+	shutdown  *shutdown.Manager    // nil where pods are left to the system's own shutdown
 
 	// What takes away what pods leave behind (makeLoops).
 	cleanups  cleanups
@@ -288,6 +287,7 @@ func (k *Kubelet) makeLoops() error {
 			Received: func(age time.Duration) { k.metrics.StreamLatency.Observe(age.Seconds()) },
 		},
 	})
+	k.makeLifecycle()
 	k.loop = syncloop.New(syncloop.Options{
 		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,

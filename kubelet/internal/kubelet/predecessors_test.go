@@ -1,19 +1,10 @@
 package kubelet
 
 import (
-	"context"
 	"os"
 	"strings"
-	"testing"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	kubelettypes "k8s.io/kubelet/pkg/types"
-
-	"kctl/kubelet/internal/runtimestate"
-	"kctl/kubelet/internal/simulated"
-	"kctl/proto/core"
 )
 
 // replacesStaticPod changes a manifest while neither the kubelet nor the API is
@@ -50,56 +41,4 @@ func (b *bed) replacesStaticPod(path string) {
 	})
 	b.api.setAway(false)
 	b.api.wait("the mirror of the changed pod", func() bool { return b.api.pod("static-node-1") != nil })
-}
-
-// A predecessor of which nothing runs any more holds up nobody, though it can't be
-// taken away; one that runs and can't be ended does, and the pod says why.
-func TestADeadPredecessor(t *testing.T) {
-	b, runtime := newHollowBed(t, nil, func(o *simulated.Options) {
-		o.Fault = func(_ context.Context, method string, call func() error) error {
-			if strings.HasPrefix(method, "Stop") && t.Context().Err() == nil {
-				return status.Error(codes.Unknown, "the runtime can't")
-			}
-			return call()
-		}
-	})
-	old := &runtimeapi.PodSandboxConfig{
-		Metadata: &runtimeapi.PodSandboxMetadata{Name: "static-node-1", Namespace: "default", Uid: "old"},
-		Labels: map[string]string{
-			kubelettypes.KubernetesPodNameLabel: "static-node-1", kubelettypes.KubernetesPodNamespaceLabel: "default", kubelettypes.KubernetesPodUIDLabel: "old",
-		},
-		Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource},
-	}
-	sandbox, err := runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: old})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := hollowPod("static-node-1", nil)
-	pod.UID, pod.Annotations = "new", map[string]string{core.ConfigSourceAnnotation: core.FileSource}
-	begins := func() error { return b.kubelet.endPredecessors(t.Context(), pod, &runtimestate.PodStatus{}) }
-	if err := begins(); err != nil {
-		t.Error("held up by a sandbox in which nothing runs:", err)
-	}
-	image := &runtimeapi.ImageSpec{Image: "registry.example/a:1"}
-	if _, err := runtime.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: image}); err != nil {
-		t.Fatal(err)
-	}
-	container, err := runtime.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: old,
-		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Labels: old.Labels, Image: image},
-	})
-	if err == nil {
-		_, err = runtime.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := begins(); err == nil {
-		t.Error("begins beside a predecessor that runs")
-	}
-	b.waitEvent("static-node-1", "FailedKillPod", "error killing the pod's predecessor: ")
-	pod.Annotations[core.ConfigSourceAnnotation] = core.HTTPSource
-	if err := begins(); err != nil {
-		t.Error("held up by a pod of another source:", err)
-	}
 }

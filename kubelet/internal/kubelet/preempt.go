@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"context"
 	"time"
 
 	"go.uber.org/zap"
@@ -9,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/admit"
+	"kctl/kubelet/internal/lifecycle"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -23,7 +23,7 @@ const (
 
 // makeRoom ends pods for a critical one that was refused for lack of room, and
 // admits that one; if no room can be made, it stays refused. The others get their
-// grace periods, for which the critical one waits (awaitRoom), and not the sync
+// grace periods, for which the critical one waits (lifecycle.Await), and not the sync
 // loop, which has other pods to handle meanwhile.
 func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
 	leaving := func(other *core.Pod) bool { return k.workers.TerminationRequested(other.UID) }
@@ -31,7 +31,7 @@ func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Deci
 	if len(victims) == 0 {
 		return refused
 	}
-	ends := make([]leave, 0, len(victims))
+	ends := make([]lifecycle.Leave, 0, len(victims))
 	for _, victim := range victims {
 		// The granted pod may be a different object from the desired one.
 		if desired, ok := k.pods.ByUID(victim.UID); ok {
@@ -39,9 +39,9 @@ func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Deci
 		}
 		done := make(chan struct{})
 		k.preempt(victim, pod, refused.NoRoom, leaving(victim), done)
-		ends = append(ends, leave{pod: victim, done: done, until: k.clock.Now().Add(patienceWith(victim))})
+		ends = append(ends, lifecycle.Leave{Pod: victim, Done: done, Until: k.clock.Now().Add(patienceWith(victim))})
 	}
-	k.rooms.note(pod.UID, ends)
+	k.lifecycle.Await(pod.UID, ends)
 	return admit.Decision{Admitted: true}
 }
 
@@ -65,25 +65,4 @@ func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName,
 func patienceWith(pod *core.Pod) time.Duration {
 	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)) * time.Second
 	return max(grace+grace/2, 10*time.Second)
-}
-
-// awaitRoom delays a critical pod while others end to make room for it. It does not
-// wait for ever: the node can cope with too many pods for a while, but perhaps not
-// without this one.
-func (k *Kubelet) awaitRoom(ctx context.Context, pod *core.Pod) error {
-	for _, end := range k.rooms.of(pod.UID) {
-		timer := k.clock.NewTimer(end.until.Sub(k.clock.Now()))
-		select {
-		case <-end.done:
-		case <-timer.C():
-			k.events.Eventf(end.pod, corev1.EventTypeWarning, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	k.rooms.forget(pod.UID)
-	return nil
 }

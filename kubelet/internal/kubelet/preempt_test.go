@@ -1,14 +1,11 @@
 package kubelet
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/simulated"
@@ -100,29 +97,12 @@ func TestCriticalPodsWaitForTheirRoom(t *testing.T) {
 	}
 }
 
-// A critical pod does not wait for ever for one that does not end, nor once it is to
-// end itself.
-func TestHowLongCriticalPodsWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := &Kubelet{clock: clock.RealClock{}, events: &podEvents{}}
-		pod, other := hollowPod("critical", nil), hollowPod("other", nil)
-		pod.UID = "critical"
-		never := leave{pod: other, done: make(chan struct{}), until: time.Now().Add(patienceWith(other))}
-		k.rooms.note(pod.UID, []leave{never})
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := k.awaitRoom(ctx, pod); err == nil || time.Since(start) != time.Second {
-			t.Errorf("a pod that is to end waited for %v: %v", time.Since(start), err)
+func TestHowLongOthersAreWaitedFor(t *testing.T) {
+	pod := hollowPod("other", nil)
+	for grace, want := range map[int64]time.Duration{2: 10 * time.Second, 30: 45 * time.Second} {
+		pod.Spec.TerminationGracePeriodSeconds = &grace
+		if patience := patienceWith(pod); patience != want {
+			t.Errorf("a pod that has %ds is waited for %v", grace, patience)
 		}
-		for range 2 { // the second time, there is nothing to wait for
-			if err := k.awaitRoom(t.Context(), pod); err != nil || time.Since(start) != 10*time.Second {
-				t.Errorf("waited for %v: %v", time.Since(start), err)
-			}
-		}
-		other.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
-		if patience := patienceWith(other); patience != 45*time.Second {
-			t.Errorf("a pod that has 30s is waited for %v", patience)
-		}
-	})
+	}
 }

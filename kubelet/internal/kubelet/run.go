@@ -29,7 +29,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		}
 	}()
 	group, ctx := errgroup.WithContext(ctx)
-	k.workers = podworker.New(ctx, k, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.ObserveWork})
+	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.ObserveWork})
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
 		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.Seen,
 	})

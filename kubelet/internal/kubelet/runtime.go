@@ -70,7 +70,8 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 // makeVolumes makes what mounts pods' volumes.
 func (k *Kubelet) makeVolumes() (err error) {
 	k.volumes, err = volume.NewManager(volume.Config{
-		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: k.allocatable, Failed: k.mountFailed,
+		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: k.allocatable,
+		Failed:  func(pod *core.Pod, err error) { k.lifecycle.MountFailed(pod, err) },
 		Observe: k.metrics.ObserveStorage, Labels: func() map[string]string { return k.node.Node().Labels },
 		Warn: func(pod *core.Pod, reason, message string) {
 			k.events.Eventf(pod, corev1.EventTypeWarning, reason, "%s", message)

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/simulated"
@@ -308,34 +306,5 @@ func TestAnAPIThatComesBackIsNotOverrun(t *testing.T) {
 		t.Errorf("%d requests for %d pods that ended", n, pods)
 	} else {
 		t.Logf("%d requests for %d pods that ended", n, pods)
-	}
-}
-
-// A pod's deadline goes by the time that passes, whatever the machine's clock is set
-// to after the pod began.
-func TestDeadlinesOutliveClocksThatAreSet(t *testing.T) {
-	b, _ := newHollowBed(t, nil)
-	for name, set := range map[string]time.Duration{"back": -24 * time.Hour, "forward": 24 * time.Hour} {
-		pod := hollowPod(name, nil)
-		pod.UID, pod.Spec.ActiveDeadlineSeconds = types.UID(name), ptr.To[int64](3600)
-		look := func(clockSet time.Duration) time.Duration {
-			began := metav1.NewTime(time.Now().Add(-time.Minute - clockSet))
-			left, exceeded := b.kubelet.deadline(pod, &core.PodStatus{Phase: corev1.PodRunning, StartTime: &began})
-			if exceeded {
-				t.Errorf("clock set %s by %v: the pod has had its time", name, clockSet)
-			}
-			return left
-		}
-		before, after := look(0), look(set)
-		if after > before || before-after > patience {
-			t.Errorf("clock set %s: %v were left, and %v are", name, before, after)
-		}
-	}
-	// A kubelet that comes when the clock was set back has the pod's whole time to give.
-	pod := hollowPod("later", nil)
-	pod.UID, pod.Spec.ActiveDeadlineSeconds = "later", ptr.To[int64](60)
-	tomorrow := metav1.NewTime(time.Now().Add(24 * time.Hour))
-	if left, _ := b.kubelet.deadline(pod, &core.PodStatus{StartTime: &tomorrow}); left > time.Minute {
-		t.Errorf("%v of a minute are left", left)
 	}
 }

@@ -133,14 +133,3 @@ func TestEveryLimitThatIsInUseIsNamed(t *testing.T) {
 		t.Errorf("another container has %v", actual.Limits)
 	}
 }
-
-// What events of a resize say is what upstream's do.
-func TestWordsOfAResize(t *testing.T) {
-	pod := shellPod("web", forever)
-	pod.Generation = 2
-	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1800m")}
-	const want = `{"containers":[{"name":"main","resources":{"requests":{"cpu":"1800m"}}}],"generation":2,"error":"no room"}`
-	if got := sizes(pod, "no room"); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}

@@ -1,4 +1,4 @@
-package kubelet
+package lifecycle
 
 import (
 	"context"
@@ -20,21 +20,21 @@ import (
 // be the very pod that is being replaced. If nothing of the old pod runs, it is
 // left to housekeeping: removing its network may need the very pod that is about
 // to start.
-func (k *Kubelet) endPredecessors(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) error {
+func (l *Lifecycle) endPredecessors(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) error {
 	if !podmanager.IsStatic(pod) || len(runtime.Sandboxes) > 0 {
 		return nil
 	}
-	all, err := k.state.Pods(ctx)
+	all, err := l.State.Pods(ctx)
 	if err != nil {
 		return fmt.Errorf("what runs of the static pod's predecessors is not known: %w", err)
 	}
 	for _, other := range all {
-		if _, desired := k.pods.ByUID(other.UID); desired || other.UID == pod.UID || !other.Runs() ||
+		if _, desired := l.Pods.ByUID(other.UID); desired || other.UID == pod.UID || !other.Runs() ||
 			other.Source != pod.Annotations[core.ConfigSourceAnnotation] || other.Name != pod.Name || other.Namespace != pod.Namespace {
 			continue
 		}
-		if err := k.SyncTerminatingRuntimePod(ctx, podworker.RunningPod{UID: other.UID, Namespace: other.Namespace, Name: other.Name}); err != nil {
-			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing the pod's predecessor: %v", err)
+		if err := l.SyncTerminatingRuntimePod(ctx, podworker.RunningPod{UID: other.UID, Namespace: other.Namespace, Name: other.Name}); err != nil {
+			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing the pod's predecessor: %v", err)
 			return fmt.Errorf("the static pod's predecessor %s: %w", other.UID, err)
 		}
 	}

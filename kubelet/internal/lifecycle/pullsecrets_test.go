@@ -1,4 +1,4 @@
-package kubelet
+package lifecycle
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,8 @@ func TestPullSecretsAreAskedForTogether(t *testing.T) {
 		case <-r.Context().Done():
 		}
 		if name == "none" {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
 			return
 		}
 		_ = json.NewEncoder(w).Encode(core.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -46,20 +48,20 @@ func TestPullSecretsAreAskedForTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &Kubelet{objects: objects.New(client, clock.RealClock{})}
-	pod := shellPod("pulls", forever)
+	l := New(Options{Objects: objects.New(client, clock.RealClock{})})
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pulls"}}
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "one"}, {Name: ""}, {Name: "none"}, {Name: "two"}}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	k.objects.Register(pod)
-	secrets := k.pullSecrets(ctx, pod)
+	l.Objects.Register(pod)
+	secrets := l.pullSecrets(ctx, pod)
 	if found := secrets.found; len(found) != 2 || found[0].Name != "one" || found[1].Name != "two" || !slices.Equal(secrets.missing, []string{"none"}) {
 		t.Fatalf("got %+v", secrets)
 	}
 	for len(asked) > 0 {
 		<-asked
 	}
-	if _, err := k.objects.Secret(ctx, pod.Namespace, "one"); err != nil || len(asked) > 0 {
+	if _, err := l.Objects.Secret(ctx, pod.Namespace, "one"); err != nil || len(asked) > 0 {
 		t.Errorf("the secret was asked for again, %v", err)
 	}
 }

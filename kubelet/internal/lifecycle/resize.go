@@ -1,9 +1,8 @@
-package kubelet
+package lifecycle
 
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,15 +23,15 @@ import (
 const resizeRetry = 5 * time.Second
 
 // grant returns the pod with the resources that it and its containers are to have now.
-func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
-	before, now := k.allocations.Pending(pod.UID), (*core.PodCondition)(nil)
+func (l *Lifecycle) grant(pod *core.Pod) *core.Pod {
+	before, now := l.Allocations.Pending(pod.UID), (*core.PodCondition)(nil)
 	changed, why := false, ""
-	with := k.allocations.Grant(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
+	with := l.Allocations.Grant(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
 		var others []admit.Wish
-		for _, other := range k.neighbours(pod) {
+		for _, other := range l.Neighbours(pod) {
 			others = append(others, admit.Wish{Has: granted(other), Wants: other})
 		}
-		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: withKnownStatus(k.pods, pod)}, others, k.allocatable())
+		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: withKnownStatus(l.Pods, pod)}, others, l.Allocatable())
 		if changed = decision.Admitted; !changed {
 			if why = decision.Reason; decision.NoRoom != "" {
 				why = "OutOf" + string(decision.NoRoom)
@@ -43,9 +42,9 @@ func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 	})
 	switch {
 	case changed:
-		k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", sizes(with, ""))
+		l.Events.Eventf(pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", sizes(with, ""))
 	case now != nil && (before == nil || before.Reason != now.Reason):
-		k.events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", why, sizes(pod, now.Message))
+		l.Events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", why, sizes(pod, now.Message))
 	}
 	return with
 }
@@ -90,60 +89,55 @@ func sizes(pod *core.Pod, problem string) string {
 	return string(text)
 }
 
-// neighbours are the pods that hold resources of the node beside this one.
-func (k *Kubelet) neighbours(pod *core.Pod) []*core.Pod {
-	return slices.DeleteFunc(k.pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID || !k.active(other) })
-}
-
 // makeGroup sets the pod's control group as its containers need it. While they
 // are being resized, it also has room for their old resources; the returned
 // function ends that, once they are.
-func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
+func (l *Lifecycle) makeGroup(job podworker.Job, pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
 	none := func() error { return nil }
-	if k.resizing(pod.UID, runtime) {
-		before := k.allocations.Before(pod)
-		return func() error { return k.settle(pod, before) }, k.cgroups.Widen(pod, before)
+	if l.resizing(pod.UID, runtime) {
+		before := l.Allocations.Before(pod)
+		return func() error { return l.settle(pod, before) }, l.Groups.Widen(pod, before)
 	}
 	if job.First || job.Type == podworker.Change {
-		return none, k.cgroups.Create(pod)
+		return none, l.Groups.Create(pod)
 	}
 	return none, nil
 }
 
 // settle finishes the resizing of a pod whose containers have their new resources.
-func (k *Kubelet) settle(pod, before *core.Pod) error {
-	if err := k.cgroups.Settle(pod, before); err != nil {
+func (l *Lifecycle) settle(pod, before *core.Pod) error {
+	if err := l.Groups.Settle(pod, before); err != nil {
 		return &podruntime.ResizeError{Err: err}
 	}
-	k.allocations.AppliedToPod(pod.UID)
-	k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod, ""))
+	l.Allocations.AppliedToPod(pod.UID)
+	l.Events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod, ""))
 	return nil
 }
 
 // noteResize records why a pod was not resized in a sync, for its condition, and
 // reports changes.
-func (k *Kubelet) noteResize(pod *core.Pod, err error) {
+func (l *Lifecycle) noteResize(pod *core.Pod, err error) {
 	var failed *podruntime.ResizeError
 	switch {
 	case errors.As(err, &failed):
-		if failed.Error() != k.allocations.Failure(pod.UID) {
-			k.events.Eventf(pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: %s", sizes(pod, failed.Error()))
+		if failed.Error() != l.Allocations.Failure(pod.UID) {
+			l.Events.Eventf(pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: %s", sizes(pod, failed.Error()))
 		}
-		k.allocations.Failed(pod.UID, failed.Error())
+		l.Allocations.Failed(pod.UID, failed.Error())
 	case err == nil:
-		k.allocations.Failed(pod.UID, "")
+		l.Allocations.Failed(pod.UID, "")
 	}
 }
 
 // resizing says that the pod as a whole, or a running container, does not have
 // its granted resources yet.
-func (k *Kubelet) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
-	granted, actual, known := k.allocations.Container(uid, allocation.Pod)
+func (l *Lifecycle) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
+	granted, actual, known := l.Allocations.Container(uid, allocation.Pod)
 	if known && len(podactions.Resized(granted, actual)) > 0 {
 		return true
 	}
 	for _, c := range runtime.Running() {
-		granted, actual, known := k.allocations.Container(uid, c.Name)
+		granted, actual, known := l.Allocations.Container(uid, c.Name)
 		if known && len(podactions.Resized(granted, actual)) > 0 {
 			return true
 		}
@@ -151,14 +145,14 @@ func (k *Kubelet) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool 
 	return false
 }
 
-func (k *Kubelet) resizeConditions(uid types.UID, runtime *runtimestate.PodStatus) []core.PodCondition {
+func (l *Lifecycle) resizeConditions(uid types.UID, runtime *runtimestate.PodStatus) []core.PodCondition {
 	var conditions []core.PodCondition
-	if pending := k.allocations.Pending(uid); pending != nil {
+	if pending := l.Allocations.Pending(uid); pending != nil {
 		conditions = append(conditions, *pending)
 	}
-	if k.resizing(uid, runtime) {
+	if l.resizing(uid, runtime) {
 		progress := core.PodCondition{Type: corev1.PodResizeInProgress}
-		if why := k.allocations.Failure(uid); why != "" {
+		if why := l.Allocations.Failure(uid); why != "" {
 			progress.Reason, progress.Message = corev1.PodReasonError, why
 		}
 		conditions = append(conditions, progress)
@@ -168,18 +162,18 @@ func (k *Kubelet) resizeConditions(uid types.UID, runtime *runtimestate.PodStatu
 
 // podResources are what the containers of one pod, as granted, run with.
 type podResources struct {
-	*Kubelet
+	*Lifecycle
 	pod *core.Pod
 }
 
 func (r podResources) Actual(container string) (corev1.ResourceRequirements, bool) {
-	return r.allocations.Actual(r.pod.UID, container)
+	return r.Allocations.Actual(r.pod.UID, container)
 }
 
 func (r podResources) Applied(container string, resources corev1.ResourceRequirements) {
-	r.allocations.Applied(r.pod, container, resources)
+	r.Allocations.Applied(r.pod, container, resources)
 }
 
 func (r podResources) PodMemoryInUse() error {
-	return r.cgroups.MemoryInUse(r.pod, r.allocations.Before(r.pod))
+	return r.Groups.MemoryInUse(r.pod, r.Allocations.Before(r.pod))
 }

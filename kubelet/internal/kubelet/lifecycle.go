@@ -1,0 +1,34 @@
+package kubelet
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/lifecycle"
+	"kctl/proto/core"
+)
+
+// makeLifecycle makes what the workers do with pods.
+func (k *Kubelet) makeLifecycle() {
+	o := lifecycle.Options{
+		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
+		Pods: k.pods, Cache: k.cache, State: k.state, Allocations: k.allocations,
+		Runtime: k.runtime, Groups: k.cgroups, Objects: k.objects, Volumes: k.volumes, ReadFile: k.volumes.ReadFile, UserIDs: k.userIDs,
+		Probes: k.probes, PLEG: k.pleg, Statuses: k.statuses, Events: k.events, Mirrors: k.mirrors, Tracer: k.tracer,
+		NetworkError: k.health.NetworkError, Ending: func(uid types.UID) bool { return k.workers.TerminationRequested(uid) },
+		Neighbours: k.neighbours, Allocatable: k.allocatable, HostIPs: k.ownIPs, Begun: k.begun, Clock: k.clock, Logger: k.logger,
+	}
+	if k.hollow != nil { // simulated containers write nothing, and nobody waits for that
+		o.Volumes, o.ReadFile = noVolumes{k.volumes, k.objects}, nil
+	}
+	k.lifecycle = lifecycle.New(o)
+}
+
+// begun measures a pod's way to its worker.
+func (k *Kubelet) begun(pod *core.Pod, seen time.Time) {
+	k.metrics.ContainersPerPod.Observe(float64(len(pod.Spec.Containers)))
+	if !seen.IsZero() {
+		k.metrics.WorkerStart.Observe(k.clock.Since(seen).Seconds())
+	}
+}

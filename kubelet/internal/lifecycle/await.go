@@ -1,0 +1,45 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// Leave is the end of a pod that makes room: Done is closed when it has ended, and
+// nobody waits for it longer than until Until.
+type Leave struct {
+	Pod   *core.Pod
+	Done  <-chan struct{}
+	Until time.Time
+}
+
+// Await has a critical pod begin only after others have ended.
+func (l *Lifecycle) Await(critical types.UID, leaves []Leave) {
+	l.records.change(critical, func(r *record) { r.leaves = leaves })
+}
+
+// awaitRoom delays a critical pod while others end to make room for it. It does not
+// wait for ever: the node can cope with too many pods for a while, but perhaps not
+// without this one.
+func (l *Lifecycle) awaitRoom(ctx context.Context, pod *core.Pod) error {
+	for _, end := range l.records.of(pod.UID).leaves {
+		timer := l.Clock.NewTimer(end.Until.Sub(l.Clock.Now()))
+		select {
+		case <-end.Done:
+		case <-timer.C():
+			l.Events.Eventf(end.Pod, corev1.EventTypeWarning, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	l.records.change(pod.UID, func(r *record) { r.leaves = nil })
+	return nil
+}

@@ -1,0 +1,58 @@
+package lifecycle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/allocation"
+	"kctl/kubelet/internal/podmanager"
+	"kctl/proto/core"
+)
+
+// Of two pods that wait for the same room the one that waits longer gets it, though
+// each is tried again as it was before the API knew that it waits.
+func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
+	pods, allocations := podmanager.New(), allocation.New()
+	l := New(Options{
+		Pods: pods, Allocations: allocations, Events: &eventLog{},
+		Neighbours: func(pod *core.Pod) []*core.Pod {
+			return slices.DeleteFunc(pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID })
+		},
+		Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("10")} },
+	})
+	sized := func(name, cpu string) *core.Pod {
+		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+		return pod
+	}
+	names := []string{"first", "second"}
+	for i, name := range names {
+		l.grant(sized(name, "100m"))
+		pod, since := sized(name, "5"), metav1.NewTime(time.Unix(int64(1000+i), 0))
+		pod.Status.Conditions = []core.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, LastTransitionTime: since}}
+		pods.Set(pod)
+	}
+	for _, name := range []string{"second", "first"} {
+		l.grant(sized(name, "5"))
+		pending := allocations.Pending(types.UID(name))
+		if granted := pending == nil; granted != (name == "first") {
+			t.Errorf("%s: %+v", name, pending)
+		}
+	}
+}
+
+// What events of a resize say is what upstream's do.
+func TestWordsOfAResize(t *testing.T) {
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	pod.Spec.Containers = []core.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1800m")}}}}
+	const want = `{"containers":[{"name":"main","resources":{"requests":{"cpu":"1800m"}}}],"generation":2,"error":"no room"}`
+	if got := sizes(pod, "no room"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

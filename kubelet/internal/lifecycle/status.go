@@ -1,0 +1,52 @@
+package lifecycle
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/podmanager"
+	"kctl/kubelet/internal/runtimestate"
+	"kctl/kubelet/internal/status"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// generate makes the pod's status from its state in the runtime.
+func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, terminal bool) core.PodStatus {
+	api := &pod.Status
+	if current, ok := l.Pods.ByUID(pod.UID); ok {
+		if object := l.Pods.APIPod(current); object != nil {
+			api = &object.Status
+		}
+	}
+	last, ok := l.Statuses.Get(pod.UID)
+	if !ok {
+		last = *api
+		if podmanager.IsStatic(pod) {
+			last = pod.Status // a mirror may be of an earlier pod
+		}
+	}
+	return status.Generate(status.Input{
+		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: l.records.of(pod.UID).waiting, Terminal: terminal,
+		Ready:   func(container string, id runtimestate.ContainerID) bool { return l.Probes.Ready(pod, container, id) },
+		Started: func(container string, id runtimestate.ContainerID) bool { return l.Probes.Started(pod, container, id) },
+		Resources: func(container string) (granted, actual corev1.ResourceRequirements, known bool) {
+			return l.Allocations.Container(pod.UID, container)
+		},
+		PodResources: func() (granted, actual *core.Pod, known bool) { return l.Allocations.Pods(pod) },
+		Resize:       l.resizeConditions(pod.UID, runtime),
+		HostIPs:      l.HostIPs(), Now: l.Clock.Now(),
+	})
+}
+
+// report puts a change that we made in the runtime into the cache, and sends it
+// to the API at once.
+func (l *Lifecycle) report(pod *core.Pod, runtime *runtimestate.PodStatus) {
+	if runtime.ReadySandbox() != nil {
+		l.Statuses.Recorder(pod).Stamp(relay.KubeletSandboxCreated, l.Clock.Now())
+	}
+	l.Cache.Set(pod.UID, runtime, nil, runtime.At)
+	l.Probes.Changed(pod.UID)
+	if !l.Ending(pod.UID) {
+		l.Statuses.Set(pod, l.generate(pod, runtime, false))
+	}
+}

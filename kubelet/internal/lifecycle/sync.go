@@ -1,0 +1,170 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/runtimeconfig"
+	"kctl/kubelet/internal/runtimestate"
+	"kctl/kubelet/internal/status"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+	"kctl/proto/tracing"
+)
+
+// SyncPod is the script of a pod that is to run: it brings the pod from its
+// state in the runtime towards the desired one, and may be called at any time.
+//
+//	granted resources → status → deadline → room → network → control group → predecessors → mirror pod →
+//	directories → probes → runtime (volumes and images, with their secrets, beside the sandbox) →
+//	what came of it
+func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker.Outcome, err error) {
+	pod := job.Pod
+	ctx, span := l.tracePod(ctx, "syncPod", pod)
+	defer func() { tracing.End(span, err) }()
+	if job.First {
+		l.begin(job)
+	}
+	runtime, err := l.inRuntime(ctx, pod)
+	if err != nil {
+		return podworker.Outcome{}, err
+	}
+	pod = l.grant(pod)
+	current := l.generate(pod, runtime, false)
+	deadline, exceeded := l.deadline(pod, &current)
+	l.Statuses.Set(pod, current)
+	if status.Ended(current.Phase) || exceeded {
+		return podworker.Outcome{Terminal: true}, nil
+	}
+	if err := l.awaitRoom(ctx, pod); err != nil {
+		return podworker.Outcome{}, err
+	}
+	if err := l.NetworkError(); err != nil && !pod.Spec.HostNetwork {
+		l.Events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
+		return podworker.Outcome{}, fmt.Errorf("network is not ready: %w", err)
+	}
+	settle, err := l.makeGroup(job, pod, runtime)
+	if err != nil {
+		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
+		return podworker.Outcome{}, err
+	}
+	if err := l.endPredecessors(ctx, pod, runtime); err != nil {
+		return podworker.Outcome{}, err
+	}
+	l.Mirrors.Ensure(pod)
+	if err := os.MkdirAll(podfiles.PodDir(l.RootDir, pod.UID), 0o750); err != nil {
+		l.Events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
+		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
+	}
+	l.Objects.Register(pod) // so that what it is told is kept until the next sync
+	pull := sync.OnceValue(func() pullSecrets { return l.pullSecrets(ctx, pod) })
+	l.Probes.AddPod(pod)
+	started := l.Events.StartPod()
+	defer started()
+	result := l.syncRuntime(ctx, pod, runtime, func() []*core.Secret { return pull().found })
+	l.tellMissing(pod, pull, result.Waiting)
+	if result.Err == nil {
+		result.Err = settle()
+	}
+	l.noteResize(pod, result.Err)
+	return l.conclude(ctx, pod, runtime, result, deadline)
+}
+
+// syncRuntime brings the pod forward in the runtime, and mounts its volumes.
+func (l *Lifecycle) syncRuntime(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus, secrets func() []*core.Secret) podruntime.SyncResult {
+	mounted := false
+	result := l.Runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
+		PullSecrets: secrets,
+		Prepare: func(ctx context.Context) error {
+			mounted = true
+			return l.mountVolumes(ctx, pod)
+		},
+		Mounts: func(ctx context.Context, c *core.Container, env map[string]string) ([]runtimeconfig.Mount, error) {
+			return l.Volumes.Mounts(ctx, pod, c, env)
+		},
+		ReadFile:  l.filesOf(pod),
+		Probes:    l.Probes.Results,
+		Resources: podResources{l, pod},
+		Changed:   func(changed *runtimestate.PodStatus) { l.report(pod, changed) },
+	})
+	if !mounted && result.Err == nil && ctx.Err() == nil {
+		// Nothing was to be started. The volumes still have to show the pod as it is
+		// now, and a kubelet that has just started has to learn about them again.
+		result.Err = l.mountVolumes(ctx, pod)
+	}
+	return result
+}
+
+// inRuntime is the pod's state in the runtime, as far as known. If the last query
+// failed, the runtime is asked again now: that may work by now, and to act on the
+// old failure would count as a new one, after which the pod is left alone for
+// even longer.
+func (l *Lifecycle) inRuntime(ctx context.Context, pod *core.Pod) (*runtimestate.PodStatus, error) {
+	known, err := l.Cache.GetNewerThan(ctx, pod.UID, time.Time{})
+	if err != nil && ctx.Err() == nil {
+		asked := l.Clock.Now()
+		known, err = l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+		l.Cache.Set(pod.UID, known, err, asked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+	}
+	return known, nil
+}
+
+// begin is what the first sync of a pod does once.
+func (l *Lifecycle) begin(job podworker.Job) {
+	l.Statuses.Begin(job.Pod, job.Start)
+	l.Statuses.Recorder(job.Pod).Stamp(relay.KubeletWorker, l.Clock.Now())
+	l.Begun(job.Pod, job.Start)
+}
+
+// conclude puts the result of a sync in the runtime into the status, and says
+// when to look again.
+func (l *Lifecycle) conclude(ctx context.Context, pod *core.Pod, before *runtimestate.PodStatus, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
+	if ctx.Err() != nil {
+		return podworker.Outcome{}, ctx.Err() // the pod's end is next
+	}
+	l.records.noteWaiting(pod.UID, result.Waiting)
+	l.report(pod, result.Status)
+	if result.Status != before {
+		l.PLEG.Inspect(pod.UID)
+	}
+	if result.Err != nil {
+		return podworker.Outcome{}, result.Err
+	}
+	current, _ := l.Statuses.Get(pod.UID)
+	after := result.RetryAfter
+	if l.Allocations.Pending(pod.UID) != nil && (after == 0 || resizeRetry < after) {
+		after = resizeRetry
+	}
+	if deadline > 0 && (after == 0 || deadline < after) {
+		after = deadline
+	}
+	return podworker.Outcome{Terminal: status.Ended(current.Phase), After: after}, nil
+}
+
+// deadline is how long the pod may still be active; if it was active for too
+// long, its status says so.
+func (l *Lifecycle) deadline(pod *core.Pod, current *core.PodStatus) (left time.Duration, exceeded bool) {
+	if pod.Spec.ActiveDeadlineSeconds == nil || current.StartTime == nil || status.Ended(current.Phase) {
+		return 0, false
+	}
+	left = time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second - l.Clock.Since(l.records.activeSince(pod.UID, current.StartTime.Time, l.Clock.Now()))
+	if left > 0 {
+		return left, false
+	}
+	current.Phase = corev1.PodFailed
+	current.Reason = "DeadlineExceeded"
+	current.Message = "Pod was active on the node longer than the specified deadline"
+	l.Events.Eventf(pod, corev1.EventTypeNormal, "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+	return 0, true
+}

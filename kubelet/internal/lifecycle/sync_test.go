@@ -1,0 +1,58 @@
+package lifecycle
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/proto/core"
+)
+
+// A pod's deadline goes by the time that passes, whatever the machine's clock is set
+// to after the pod began.
+func TestDeadlinesOutliveClocksThatAreSet(t *testing.T) {
+	l := New(Options{Clock: clock.RealClock{}, Events: &eventLog{}})
+	for name, set := range map[string]time.Duration{"back": -24 * time.Hour, "forward": 24 * time.Hour} {
+		pod := &core.Pod{}
+		pod.UID, pod.Spec.ActiveDeadlineSeconds = types.UID(name), ptr.To[int64](3600)
+		look := func(clockSet time.Duration) time.Duration {
+			began := metav1.NewTime(time.Now().Add(-time.Minute - clockSet))
+			left, exceeded := l.deadline(pod, &core.PodStatus{Phase: corev1.PodRunning, StartTime: &began})
+			if exceeded {
+				t.Errorf("clock set %s by %v: the pod has had its time", name, clockSet)
+			}
+			return left
+		}
+		before, after := look(0), look(set)
+		if after > before || before-after > time.Minute {
+			t.Errorf("clock set %s: %v were left, and %v are", name, before, after)
+		}
+	}
+	// A kubelet that comes when the clock was set back has the pod's whole time to give.
+	pod := &core.Pod{}
+	pod.UID, pod.Spec.ActiveDeadlineSeconds = "later", ptr.To[int64](60)
+	tomorrow := metav1.NewTime(time.Now().Add(24 * time.Hour))
+	if left, _ := l.deadline(pod, &core.PodStatus{StartTime: &tomorrow}); left > time.Minute {
+		t.Errorf("%v of a minute are left", left)
+	}
+}
+
+// A pod whose status could not be had is not given up for what was known then:
+// the next step asks again.
+func TestAStatusThatCouldNotBeHad(t *testing.T) {
+	l, runtime := newLifecycle(t, nil)
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web"}}
+	runs(t, runtime, sandboxOf(t, runtime, pod))
+	// Later than what anybody finds meanwhile.
+	l.Cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now().Add(time.Hour))
+	known, err := l.inRuntime(t.Context(), pod)
+	if err != nil || len(known.Running()) != 1 {
+		t.Errorf("%+v, %v", known, err)
+	}
+}
