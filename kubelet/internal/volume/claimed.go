@@ -70,19 +70,34 @@ func (m *Manager) makeLocal(ctx context.Context, pod *core.Pod, made *volume, so
 	return one.SetUp(ctx, pod, made.path)
 }
 
+// turns are those of pods for which one persistent volume is to be mounted.
+type turns struct {
+	token  chan struct{} // the goroutine that put one there may mount
+	wanted int           // goroutines that have a turn, or wait for theirs
+}
+
 // hold waits for a persistent volume that is being mounted for another pod.
 func (m *Manager) hold(ctx context.Context, name string) (give func(), err error) {
 	m.mu.Lock()
 	lock := m.held[name]
 	if lock == nil {
-		lock = make(chan struct{}, 1)
+		lock = &turns{token: make(chan struct{}, 1)}
 		m.held[name] = lock
 	}
+	lock.wanted++
 	m.mu.Unlock()
+	leave := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if lock.wanted--; lock.wanted == 0 {
+			delete(m.held, name)
+		}
+	}
 	select {
-	case lock <- struct{}{}:
-		return func() { <-lock }, nil
+	case lock.token <- struct{}{}:
+		return func() { <-lock.token; leave() }, nil
 	case <-ctx.Done():
+		leave()
 		return nil, fmt.Errorf("waiting for another pod's mount: %w", ctx.Err())
 	}
 }

@@ -70,7 +70,7 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*podVolumes
-	held map[string]chan struct{} // persistent volumes, by name: the goroutine that put the token there may mount
+	held map[string]*turns // of persistent volumes that are being mounted, by name
 }
 
 // podVolumes is one pod's volumes as far as this Manager made them.
@@ -103,7 +103,7 @@ func NewManager(config Config) (*Manager, error) {
 	if !filepath.IsAbs(config.RootDir) {
 		return nil, fmt.Errorf("volumes: the root directory %q must be an absolute path", config.RootDir)
 	}
-	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}, held: map[string]chan struct{}{}}, nil
+	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}, held: map[string]*turns{}}, nil
 }
 
 func (m *Manager) allocatable() corev1.ResourceList {

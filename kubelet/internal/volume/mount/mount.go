@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -126,51 +125,11 @@ func Below(dir string) ([]string, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("looking for what is mounted below %s: %w", dir, err)
 	}
-	table, err := os.ReadFile("/proc/self/mountinfo")
+	table, err := readTable()
 	if err != nil {
-		return nil, fmt.Errorf("reading the mount table: %w", err)
+		return nil, err
 	}
-	return below(string(table), filepath.Join(above, filepath.Base(dir))), nil
-}
-
-func below(table, dir string) []string {
-	var points []string
-	for line := range strings.Lines(table) {
-		if !strings.Contains(line, "/") {
-			continue
-		}
-		fields := strings.SplitN(line, " ", 6)
-		if len(fields) < 6 {
-			continue
-		}
-		point := unescape(fields[4])
-		if point == dir || strings.HasPrefix(point, dir+"/") {
-			points = append(points, point)
-		}
-	}
-	// A mount can only be on top of those that are listed before it.
-	slices.Reverse(points)
-	return points
-}
-
-// unescape reads the octal escapes (space, tab, newline, backslash) of the
-// mount table.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return table.below(filepath.Join(above, filepath.Base(dir))), nil
 }
 
 // UnmountBelow unmounts everything at and below dir, and fails if something

@@ -165,7 +165,7 @@ func TestBelowReadsTheTable(t *testing.T) {
 broken
 `
 	want := []string{"/p/a/x y", "/p/a"}
-	if got := below(table, "/p/a"); !slices.Equal(got, want) {
+	if got := parse(table).below("/p/a"); !slices.Equal(got, want) {
 		t.Errorf("below = %q, want %q", got, want)
 	}
 	if got := unescape(`a\134b\0`); got != `a\b\0` {

@@ -2,10 +2,7 @@ package mount
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,11 +15,11 @@ func Share(dir string) error {
 	if err != nil {
 		return fmt.Errorf("looking for the mount of %s: %w", dir, err)
 	}
-	table, err := os.ReadFile("/proc/self/mountinfo")
+	table, err := readTable()
 	if err != nil {
-		return fmt.Errorf("reading the mount table: %w", err)
+		return err
 	}
-	point, shared := mountOf(string(table), path)
+	point, shared := table.mountOf(path)
 	if shared {
 		return nil
 	}
@@ -35,24 +32,4 @@ func Share(dir string) error {
 		return fmt.Errorf("sharing the mount of %s: %w", dir, err)
 	}
 	return nil
-}
-
-// mountOf is the mount point that path is below, and whether that mount is shared: of
-// several on one point the last, which hides the others.
-func mountOf(table, path string) (point string, shared bool) {
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) < 7 {
-			continue
-		}
-		at := unescape(fields[4])
-		if at != path && !strings.HasPrefix(path, strings.TrimSuffix(at, "/")+"/") || len(at) < len(point) {
-			continue
-		}
-		options := fields[6:] // the optional ones end with a dash (proc(5))
-		end := slices.Index(options, "-")
-		point = at
-		shared = slices.ContainsFunc(options[:max(0, end)], func(o string) bool { return strings.HasPrefix(o, "shared:") })
-	}
-	return point, shared
 }

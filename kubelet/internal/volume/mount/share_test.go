@@ -51,7 +51,7 @@ func TestMountOfReadsTheTable(t *testing.T) {
 		{"/var/a", "/var", false},
 		{"/over/x", "/over", true},
 	} {
-		if point, shared := mountOf(table, c.path); point != c.point || shared != c.shared {
+		if point, shared := parse(table).mountOf(c.path); point != c.point || shared != c.shared {
 			t.Errorf("%s is below %s, shared: %v, want %s, %v", c.path, point, shared, c.point, c.shared)
 		}
 	}
