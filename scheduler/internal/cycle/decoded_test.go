@@ -92,10 +92,7 @@ func podFields() map[string]func(*core.Pod) {
 	each("status.", func(pod *core.Pod) any { return &pod.Status })
 	each("containers.", func(pod *core.Pod) any { return &pod.Spec.Containers[0] })
 	each("initContainers.", func(pod *core.Pod) any { return &pod.Spec.InitContainers[0] })
-	// A volume has one kind, below. Containers for debugging come by a subresource, when a
-	// pod runs: the slim pod has none.
-	delete(fields, "spec.Volumes")
-	delete(fields, "spec.EphemeralContainers")
+	delete(fields, "spec.Volumes") // a volume has one kind, below
 	each("volumes.", func(pod *core.Pod) any {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "x"}}
 		return &pod.Spec.Volumes[0].VolumeSource

@@ -81,12 +81,12 @@ func (f *Feed) KnownPods() []*core.Pod { return f.known.List() }
 
 // Pods returns the sink for the pods' reflector.
 func (f *Feed) Pods() watch.Sink[*core.Pod] {
-	return pods{whole: f.keeps == Whole, shared: newShared(), Sink: f.known}
+	return pods{whole: f.keeps == Whole, shared: newShared(), Store: f.known}
 }
 
 // Nodes returns the sink for the nodes' reflector.
 func (f *Feed) Nodes() watch.Sink[*core.Node] {
-	return nodes{whole: f.keeps == Whole, shared: newShared(), images: f.cache.SetImages, Sink: watch.NewStore(nil, watch.Handler[*core.Node]{
+	return nodes{whole: f.keeps == Whole, shared: newShared(), images: f.cache.SetImages, Store: watch.NewStore(nil, watch.Handler[*core.Node]{
 		OnAdd: f.nodeAdded, OnUpdate: f.nodeUpdated, OnDelete: f.nodeDeleted,
 	})}
 }

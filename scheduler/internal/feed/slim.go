@@ -11,7 +11,7 @@ import (
 // is most of a pod's bytes. Whole pods are for plugins and extenders that may
 // look at anything.
 type pods struct {
-	watch.Sink[*core.Pod]
+	*watch.Store[*core.Pod]
 	whole  bool
 	shared *shared
 }
@@ -29,7 +29,7 @@ func (p pods) Decode(data []byte) (*core.Pod, error) {
 
 // nodes does the same for nodes.
 type nodes struct {
-	watch.Sink[*core.Node]
+	*watch.Store[*core.Node]
 	whole  bool
 	shared *shared
 	// images receives a node's images; the receiver keeps each name once.
@@ -49,16 +49,19 @@ func (n nodes) Decode(data []byte) (*core.Node, error) {
 
 func (n nodes) Replace(all []*core.Node) {
 	for _, node := range all {
-		n.takeImages(node)
+		// A node that could not be read is given back: its images were taken before.
+		if kept, _ := n.Get(node.Namespace, node.Name); kept != node {
+			n.takeImages(node)
+		}
 	}
-	n.Sink.Replace(all)
+	n.Store.Replace(all)
 }
 
 func (n nodes) Apply(t watch.Type, node *core.Node) {
 	if t != watch.Deleted {
 		n.takeImages(node)
 	}
-	n.Sink.Apply(t, node)
+	n.Store.Apply(t, node)
 }
 
 func (n nodes) takeImages(node *core.Node) {

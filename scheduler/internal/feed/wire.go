@@ -49,6 +49,7 @@ type wireSpec struct {
 	Volumes                   []jsontext.Value                  `json:"volumes"`
 	InitContainers            []wireContainer                   `json:"initContainers"`
 	Containers                []wireContainer                   `json:"containers"`
+	EphemeralContainers       jsontext.Value                    `json:"ephemeralContainers"`
 	NodeSelector              map[string]string                 `json:"nodeSelector"`
 	NodeName                  string                            `json:"nodeName"`
 	HostNetwork               bool                              `json:"hostNetwork"`
@@ -132,18 +133,20 @@ func decodePod(data []byte, s *shared) (*core.Pod, error) {
 // mayNeedFeatures reports whether a pod may need something for which not every
 // kubelet is new enough; few do.
 func (w *wireSpec) mayNeedFeatures() bool {
+	mountOptions := []byte(`"bindMountOptions"`)
 	needs := func(c wireContainer) bool {
-		return len(c.RestartPolicyRules) > 0 || bytes.Contains(c.VolumeMounts, []byte(`"bindMountOptions"`))
+		return len(c.RestartPolicyRules) > 0 || bytes.Contains(c.VolumeMounts, mountOptions)
 	}
-	return w.HostUsers != nil || slices.ContainsFunc(w.Containers, needs) || slices.ContainsFunc(w.InitContainers, needs)
+	return w.HostUsers != nil || bytes.Contains(w.EphemeralContainers, mountOptions) || slices.ContainsFunc(w.Containers, needs) || slices.ContainsFunc(w.InitContainers, needs)
 }
 
 // wireFeatures is what is decoded of such a pod in addition.
 type wireFeatures struct {
 	Spec struct {
-		HostUsers      *bool          `json:"hostUsers"`
-		InitContainers []wireAddition `json:"initContainers"`
-		Containers     []wireAddition `json:"containers"`
+		HostUsers           *bool                       `json:"hostUsers"`
+		InitContainers      []wireAddition              `json:"initContainers"`
+		Containers          []wireAddition              `json:"containers"`
+		EphemeralContainers []corev1.EphemeralContainer `json:"ephemeralContainers"`
 	} `json:"spec"`
 }
 
@@ -165,7 +168,7 @@ func addFeatures(pod *core.Pod, data []byte) error {
 		}
 		return containers
 	}
-	pod.Spec.HostUsers = w.Spec.HostUsers
+	pod.Spec.HostUsers, pod.Spec.EphemeralContainers = w.Spec.HostUsers, w.Spec.EphemeralContainers
 	pod.Spec.Containers, pod.Spec.InitContainers = add(pod.Spec.Containers, w.Spec.Containers), add(pod.Spec.InitContainers, w.Spec.InitContainers)
 	return nil
 }

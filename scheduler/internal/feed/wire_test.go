@@ -185,6 +185,13 @@ func TestContainersAreToldApart(t *testing.T) {
 func TestFeaturesAreKept(t *testing.T) {
 	p := pods{shared: newShared()}
 	plain := decodedPod(t, p, fixture.Pod("plain"))
+	mounts := []corev1.VolumeMount{{Name: "data", MountPath: "/data", BindMountOptions: []string{"noexec"}}}
+	debugged := fixture.Pod("debugged", func(p *core.Pod) {
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", VolumeMounts: mounts}}}
+	})
+	if got := decodedPod(t, p, debugged); !apiequality.Semantic.DeepEqual(got.Spec, debugged.Spec) {
+		t.Errorf("decoded\n%+v, want\n%+v", got.Spec, debugged.Spec)
+	}
 	special := fixture.Pod("special", func(p *core.Pod) {
 		no := false
 		p.Spec.HostUsers = &no

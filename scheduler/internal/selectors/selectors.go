@@ -124,19 +124,22 @@ func reflector[S any](client *rest.Client, resource core.Resource, store *watch.
 	return watch.NewReflector(client.Resource(resource, ""), func() *object[S] { return &object[S]{} }, slim[S]{store}, options)
 }
 
-// slim passes objects on to a store without the parts that nobody needs.
-type slim[S any] struct{ next *watch.Store[*object[S]] }
+// slim passes objects on to a store without the parts that nobody needs. It is a
+// watch.Keeper.
+type slim[S any] struct{ *watch.Store[*object[S]] }
+
+var _ watch.Keeper[*byLabels] = slim[map[string]string]{}
 
 func (s slim[S]) Replace(objects []*object[S]) {
 	for _, o := range objects {
 		s.slim(o)
 	}
-	s.next.Replace(objects)
+	s.Store.Replace(objects)
 }
 
 func (s slim[S]) Apply(t watch.Type, o *object[S]) {
 	s.slim(o)
-	s.next.Apply(t, o)
+	s.Store.Apply(t, o)
 }
 
 func (slim[S]) slim(o *object[S]) {

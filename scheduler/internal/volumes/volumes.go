@@ -152,19 +152,21 @@ func watching[T any, P interface {
 	return watch.NewReflector(client.Resource(resource, ""), func() P { return new(T) }, slim[P]{store}, options)
 }
 
-// slim passes objects on without the parts that nobody needs.
-type slim[P core.Object] struct{ next *watch.Store[P] }
+// slim passes objects on without the parts that nobody needs. It is a watch.Keeper.
+type slim[P core.Object] struct{ *watch.Store[P] }
+
+var _ watch.Keeper[*corev1.PersistentVolume] = slim[*corev1.PersistentVolume]{}
 
 func (s slim[P]) Replace(objects []P) {
 	for _, o := range objects {
 		o.SetManagedFields(nil)
 	}
-	s.next.Replace(objects)
+	s.Store.Replace(objects)
 }
 
 func (s slim[P]) Apply(t watch.Type, o P) {
 	o.SetManagedFields(nil)
-	s.next.Apply(t, o)
+	s.Store.Apply(t, o)
 }
 
 // Ready starts all watches and, the first time, waits a little until their
