@@ -84,8 +84,9 @@ func (p *PodInfo) sum() {
 		UseStatusResources: true,
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	}
-	p.Requests = NewResource(resource.PodRequests(p.Pod, options))
-	options.NonMissingContainerRequests = scoredDefaults(p.Pod)
+	requests := resource.PodRequests(p.Pod, options)
+	p.Requests = NewResource(requests)
+	options.NonMissingContainerRequests = scoredDefaults(p.Pod, requests)
 	p.ScoredRequests = NewResource(resource.PodRequests(p.Pod, options))
 	if resource.IsPodLevelRequestsSet(p.Pod) {
 		options.SkipPodLevelResources, options.NonMissingContainerRequests = true, defaultRequests
@@ -104,15 +105,16 @@ func (p *PodInfo) ScoredAlone() *Resource {
 	return &p.ScoredRequests
 }
 
-// scoredDefaults are the scored requests of containers that ask for nothing,
-// except for resources that the pod asks for as a whole.
-func scoredDefaults(pod *core.Pod) corev1.ResourceList {
+// scoredDefaults are the scored requests of containers that ask for nothing. A
+// pod that asks for something as a whole has them only for resources that are
+// not among its requests, in which upstream counts its overhead, too.
+func scoredDefaults(pod *core.Pod, requests corev1.ResourceList) corev1.ResourceList {
 	if !resource.IsPodLevelRequestsSet(pod) {
 		return defaultRequests
 	}
 	defaults := corev1.ResourceList{}
 	for name, quantity := range defaultRequests {
-		if _, set := pod.Spec.Resources.Requests[name]; !set {
+		if _, asked := requests[name]; !asked {
 			defaults[name] = quantity
 		}
 	}

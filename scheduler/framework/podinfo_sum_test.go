@@ -42,3 +42,29 @@ func TestPodsThatAskAsTheirContainer(t *testing.T) {
 		})
 	}
 }
+
+// A container that asks for nothing counts with a default, but in a pod that asks as a
+// whole only for what is in none of its parts, its overhead included.
+func TestDefaultsOfPodsThatAskAsAWhole(t *testing.T) {
+	list := func(name corev1.ResourceName, quantity string) corev1.ResourceList {
+		return corev1.ResourceList{name: resource.MustParse(quantity)}
+	}
+	for name, test := range map[string]struct {
+		whole, overhead, container corev1.ResourceList
+		cpu, memory                int64
+	}{
+		"memory":                      {whole: list("memory", "1Gi"), cpu: DefaultMilliCPURequest, memory: 1 << 30},
+		"memory, with CPU beside":     {whole: list("memory", "1Gi"), overhead: list("cpu", "250m"), cpu: 250, memory: 1 << 30},
+		"memory, with CPU in it":      {whole: list("memory", "1Gi"), container: list("cpu", "50m"), cpu: 50, memory: 1 << 30},
+		"CPU, with memory beside":     {whole: list("cpu", "1"), overhead: list("memory", "1Mi"), cpu: 1000, memory: 1 << 20},
+		"nothing, with memory beside": {overhead: list("memory", "1Mi"), cpu: DefaultMilliCPURequest, memory: DefaultMemoryRequest + 1<<20},
+	} {
+		pod := &core.Pod{Spec: core.PodSpec{Overhead: test.overhead, Containers: []core.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: test.container}}}}}
+		if test.whole != nil {
+			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: test.whole}
+		}
+		if got := NewPodInfo(pod).ScoredRequests; got.MilliCPU != test.cpu || got.Memory != test.memory {
+			t.Errorf("%s: %d, %d, want %d, %d", name, got.MilliCPU, got.Memory, test.cpu, test.memory)
+		}
+	}
+}
