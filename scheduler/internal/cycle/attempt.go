@@ -63,9 +63,11 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 		a.undo(ctx)
 		a.failed(err)
 	case len(waits) > 0:
+		a.Reporter.Nominated(pod, a.node)
 		waiting := r.Waiting.Add(pod, a.node, waits)
 		r.bindings.Go(func() { a.await(ctx, waiting) })
 	case a.profile.PreBindTakesLong(a.state):
+		a.Reporter.Nominated(pod, a.node)
 		r.bindings.Go(func() { a.prepareThenLaunch(ctx) })
 	default:
 		a.launch(ctx)

@@ -147,6 +147,10 @@ func (c *cluster) Scheduled(pod *core.Pod, node string) { c.event(pod.Name + " â
 // Unscheduled notes it, and has the pod say where it will get room.
 func (c *cluster) Unscheduled(pod *core.Pod, err error, nominated string) {
 	c.event(pod.Name + ": " + err.Error())
+	c.Nominated(pod, nominated)
+}
+
+func (c *cluster) Nominated(pod *core.Pod, nominated string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	stored := c.pods[pod.Name]

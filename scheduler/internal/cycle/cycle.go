@@ -43,6 +43,8 @@ type Cache interface {
 // Reporter tells people what became of a pod.
 type Reporter interface {
 	Scheduled(pod *core.Pod, node string)
+	// Nominated is for a pod that has room on a node and waits to be bound.
+	Nominated(pod *core.Pod, node string)
 	// Unscheduled is for an attempt that found no node (err tells why) or
 	// failed. nominated is the node on which others make room; empty if none.
 	Unscheduled(pod *core.Pod, err error, nominated string)

@@ -55,9 +55,10 @@ func withSlow(s *slow) plugged {
 	}
 }
 
-// Many pods that wait for their volumes hold nobody else up, and keep their room.
+// Many pods that wait for their volumes hold nobody else up, and keep their room,
+// which they name and which counts once.
 func TestLongPreBindHoldsNobodyUp(t *testing.T) {
-	withScheduler(t, []*core.Node{fixture.Node("n1", fixture.Allocatable("pods", "200"))}, func(t *testing.T, c *cluster, _ *running) {
+	withScheduler(t, []*core.Node{fixture.Node("n1", fixture.Allocatable("pods", fmt.Sprint(2*maxBindings+1)))}, func(t *testing.T, c *cluster, _ *running) {
 		for i := range 2 * maxBindings {
 			c.create(fixture.Pod(fmt.Sprint("slow-", i)))
 		}
@@ -66,6 +67,9 @@ func TestLongPreBindHoldsNobodyUp(t *testing.T) {
 		synctest.Wait()
 		if c.nodeOf("quick") != "n1" || c.nodeOf("slow-0") != "" {
 			t.Fatalf("quick is on %q, slow-0 on %q", c.nodeOf("quick"), c.nodeOf("slow-0"))
+		}
+		if slow, err := c.Pod(t.Context(), "", "slow-0"); err != nil || slow.Status.NominatedNodeName != "n1" {
+			t.Errorf("slow-0 is nominated to %q (%v), want n1", slow.Status.NominatedNodeName, err)
 		}
 		time.Sleep(6 * time.Minute)
 		for i := range 2 * maxBindings {
@@ -85,6 +89,9 @@ func TestLongPreBindFails(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		if c.nodeOf("other") != "n1" || c.nodeOf("slow") != "" || !strings.Contains(c.said(), "no such disk") {
 			t.Errorf("other is on %q, slow on %q; said:\n%s", c.nodeOf("other"), c.nodeOf("slow"), c.said())
+		}
+		if slow, err := c.Pod(t.Context(), "", "slow"); err != nil || slow.Status.NominatedNodeName != "" {
+			t.Errorf("slow is still nominated to %q (%v)", slow.Status.NominatedNodeName, err)
 		}
 	}, withSlow(&slow{prefix: "slow", takes: 10 * time.Second, fails: errors.New("no such disk")}))
 }

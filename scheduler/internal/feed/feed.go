@@ -29,6 +29,7 @@ type Cache interface {
 	SetNode(node *core.Node)
 	RemoveNode(name string)
 	SetPod(pod *core.Pod)
+	Has(uid types.UID) bool
 	RemovePod(uid types.UID) bool
 }
 
@@ -107,9 +108,11 @@ func (f *Feed) podAdded(pod *core.Pod) {
 }
 
 // nominated takes over the API's word about the node on which others make room
-// for a pod. If that is nothing new, what preemption has decided since holds.
+// for a pod. If that is nothing new, what preemption has decided since holds. A pod
+// that is assumed on a node counts there, and would count twice.
 func (f *Feed) nominated(before string, pod *core.Pod) {
 	switch now := pod.Status.NominatedNodeName; {
+	case f.cache.Has(pod.UID):
 	case now == before:
 		if node := f.nominations.Of(pod.UID); node != "" {
 			f.nominations.Set(pod, node) // the pod may be another now

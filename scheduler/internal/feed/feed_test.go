@@ -43,6 +43,8 @@ func (l *log) SetPod(pod *core.Pod) {
 	l.note("cache pod %s on %s", pod.Name, pod.Spec.NodeName)
 }
 
+func (l *log) Has(uid types.UID) bool { return l.known[uid] }
+
 func (l *log) RemovePod(uid types.UID) bool {
 	known := l.known[uid]
 	delete(l.known, uid)

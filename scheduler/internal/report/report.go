@@ -62,8 +62,8 @@ type patch struct {
 	namespace, name string
 	uid             types.UID
 	revision        string // of the pod that the condition is about
-	condition       core.PodCondition
-	nominated       *string // nil where that does not change
+	condition       *core.PodCondition // nil where that does not change
+	nominated       *string            // and so here
 }
 
 // New returns a reporter; Run sends its patches.
@@ -79,6 +79,14 @@ func (r *Reporter) Scheduled(pod *core.Pod, node string) {
 	r.forget(pod.UID)
 	r.events.Laterf(pod, corev1.EventTypeNormal, "Scheduled",
 		"Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
+}
+
+// Nominated reports that the pod has room on a node and is bound later: others
+// that look for room, such as an autoscaler, see where it will be (KEP-5278).
+func (r *Reporter) Nominated(pod *core.Pod, node string) {
+	if pod.Status.NominatedNodeName != node {
+		r.enqueue(patch{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, revision: pod.ResourceVersion, nominated: &node})
+	}
 }
 
 // Unscheduled reports that an attempt found no node, or failed, and on which
@@ -121,7 +129,7 @@ func (r *Reporter) condition(pod *core.Pod, reason, message, nominated string) {
 			return
 		}
 	}
-	p.condition = condition
+	p.condition = &condition
 	r.enqueue(p)
 }
 
@@ -210,13 +218,15 @@ func (r *Reporter) send(ctx context.Context, p patch) {
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return
 	}
-	r.logger.Warn("condition of pod could not be written",
-		zap.String("pod", p.namespace+"/"+p.name), zap.String("reason", p.condition.Reason), zap.Error(err))
+	r.logger.Warn("status of pod could not be written", zap.String("pod", p.namespace+"/"+p.name), zap.Error(err))
 }
 
 // encode writes a strategic merge patch that applies to one version of one pod only.
 func (p patch) encode() ([]byte, error) {
-	status := map[string]any{"conditions": []core.PodCondition{p.condition}}
+	status := map[string]any{}
+	if p.condition != nil {
+		status["conditions"] = []core.PodCondition{*p.condition}
+	}
 	switch {
 	case p.nominated == nil:
 	case *p.nominated == "":

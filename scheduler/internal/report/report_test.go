@@ -199,4 +199,10 @@ func TestNominatedNode(t *testing.T) {
 			}
 		})
 	}
+	r, pod := New(&server{}, nil, clock.RealClock{}, zap.NewNop()), fixture.Pod("p")
+	r.Nominated(pod, "n1")
+	p, any := r.next()
+	if body, err := p.encode(); !any || err != nil || !strings.Contains(string(body), `"status":{"nominatedNodeName":"n1"}`) {
+		t.Errorf("%v %s %v, want the node alone", any, body, err)
+	}
 }
