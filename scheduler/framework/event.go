@@ -18,16 +18,18 @@ const (
 	PodEvent
 	// ClaimEvent happens to a persistent volume claim, VolumeEvent to a volume,
 	// ClassEvent to a storage class; NodeVolumesEvent to what a node's drivers can
-	// mount (CSINode), CapacityEvent to what drivers can still make.
+	// mount (CSINode), CapacityEvent to what drivers can still make, AttachmentEvent to
+	// a volume that is attached to a node.
 	ClaimEvent
 	VolumeEvent
 	ClassEvent
 	NodeVolumesEvent
 	CapacityEvent
+	AttachmentEvent
 )
 
 var resourceNames = [...]string{
-	"Node", "AssignedPod", "UnscheduledPod", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIStorageCapacity",
+	"Node", "AssignedPod", "UnscheduledPod", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIStorageCapacity", "VolumeAttachment",
 }
 
 // Action says what happened; actions can be joined with |.

@@ -61,7 +61,7 @@ type Reporter struct {
 type patch struct {
 	namespace, name string
 	uid             types.UID
-	revision        string // of the pod that the condition is about
+	revision        string             // of the pod that the condition is about
 	condition       *core.PodCondition // nil where that does not change
 	nominated       *string            // and so here
 }

@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -144,6 +145,31 @@ func (v *Volumes) Limits(node string) map[string]int64 {
 		}
 	}
 	return limits
+}
+
+// Installed reports whether a node can have volumes of a driver: only drivers that
+// say so have to be installed there (CSIDriver, preventPodSchedulingIfMissing).
+func (v *Volumes) Installed(driver, node string) bool {
+	known, has := v.drivers.Get("", driver)
+	if !has || known.Spec.PreventPodSchedulingIfMissing == nil || !*known.Spec.PreventPodSchedulingIfMissing {
+		return true
+	}
+	found, has := v.nodes.Get("", node)
+	return has && slices.ContainsFunc(found.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+}
+
+// EachAttached visits the CSI volumes that are attached to a node, whether a pod there
+// uses them or not.
+func (v *Volumes) EachAttached(node string, visit func(driver, handle string)) {
+	for _, attachment := range v.attached.ByIndex(byNode, node) {
+		name := attachment.Spec.Source.PersistentVolumeName
+		if name == nil {
+			continue
+		}
+		if volume, known := v.Volume(*name); known && volume.Spec.CSI != nil {
+			visit(attachment.Spec.Attacher, volume.Spec.CSI.VolumeHandle)
+		}
+	}
 }
 
 // IsBound reports whether the claim has its volume for good.

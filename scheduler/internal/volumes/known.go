@@ -38,6 +38,8 @@ func (v *Volumes) Set(object core.Object) {
 		v.drivers.Apply(watch.Modified, o)
 	case *storagev1.CSIStorageCapacity:
 		v.capacities.Apply(watch.Modified, o)
+	case *storagev1.VolumeAttachment:
+		v.attached.Apply(watch.Modified, o)
 	default:
 		panic(fmt.Sprintf("%T is not about volumes", object))
 	}

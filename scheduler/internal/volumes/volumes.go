@@ -35,6 +35,7 @@ type Volumes struct {
 	nodes      *watch.Store[*storagev1.CSINode]
 	drivers    *watch.Store[*storagev1.CSIDriver]
 	capacities *watch.Store[*storagev1.CSIStorageCapacity]
+	attached   *watch.Store[*storagev1.VolumeAttachment]
 
 	once   sync.Once
 	wanted chan struct{}
@@ -46,7 +47,7 @@ type Volumes struct {
 	changed  chan struct{}        // closed with the next change of a claim or volume
 }
 
-const byClass = "class"
+const byClass, byNode = "class", "node"
 
 // New returns an empty Volumes that watches nothing until it is asked.
 func New(clock clock.Clock, moved func(framework.Event)) *Volumes {
@@ -68,6 +69,11 @@ func New(clock clock.Clock, moved func(framework.Event)) *Volumes {
 	v.capacities = watch.NewStore(map[string]watch.IndexFunc[*storagev1.CSIStorageCapacity]{
 		byClass: func(c *storagev1.CSIStorageCapacity) []string { return []string{c.StorageClassName} },
 	}, telling[*storagev1.CSIStorageCapacity](v, framework.CapacityEvent))
+	v.attached = watch.NewStore(map[string]watch.IndexFunc[*storagev1.VolumeAttachment]{
+		byNode: func(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} },
+	}, watch.Handler[*storagev1.VolumeAttachment]{
+		OnDelete: func(*storagev1.VolumeAttachment) { v.tell(framework.AttachmentEvent, framework.Delete, nil) },
+	})
 	return v
 }
 
@@ -109,6 +115,7 @@ func (v *Volumes) Run(ctx context.Context, client *rest.Client, options watch.Op
 		watching(client, ClaimResource, v.claims, options), watching(client, VolumeResource, v.volumes, options),
 		watching(client, storageClasses, v.classes, options), watching(client, csiNodes, v.nodes, options),
 		watching(client, csiDrivers, v.drivers, options), watching(client, csiStorageCapacities, v.capacities, options),
+		watching(client, volumeAttachments, v.attached, options),
 	}
 	for _, r := range all {
 		group.Go(func() error { return r.Run(ctx) })
@@ -138,6 +145,7 @@ var (
 	csiNodes             = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "csinodes", Kind: "CSINode"}
 	csiDrivers           = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "csidrivers", Kind: "CSIDriver"}
 	csiStorageCapacities = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "csistoragecapacities", Kind: "CSIStorageCapacity", Namespaced: true}
+	volumeAttachments    = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment"}
 )
 
 type reflector interface {

@@ -7,7 +7,6 @@ package nodedeclaredfeatures
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures"
@@ -20,6 +19,8 @@ import (
 const Name = "NodeDeclaredFeatures"
 
 const stateKey = Name
+
+var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) didn't match Pod's required features").By(Name)
 
 // level is the version of Kubernetes by which pods are looked at.
 var level = version.MustParseSemantic(release.Version().GitVersion)
@@ -59,8 +60,7 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framewo
 	if match.IsMatch {
 		return nil
 	}
-	return framework.NewStatus(framework.UnschedulableAndUnresolvable,
-		"node(s) didn't declare the features that the pod requires: "+strings.Join(match.UnsatisfiedRequirements, ", ")).By(Name)
+	return refused
 }
 
 // EventsToRegister implements framework.Enqueue.

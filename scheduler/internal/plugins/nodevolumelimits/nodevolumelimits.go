@@ -1,5 +1,6 @@
 // Package nodevolumelimits is the plugin NodeVolumeLimits: a node's CSI drivers can
-// mount only as many volumes as its CSINode says. The profile builds it.
+// mount only as many volumes as its CSINode says, and some drivers only where they
+// are installed (KEP-5030). The profile builds it.
 package nodevolumelimits
 
 import (
@@ -43,17 +44,23 @@ func (p *Plugin) PreFilter(ctx context.Context, _ *framework.CycleState, pod *fr
 // attached are volumes by what a driver knows them by, and their drivers.
 type attached map[string]string
 
+func (a attached) add(driver, handle string) { a[driver+"/"+handle] = driver }
+
 // Filter implements framework.Filter.
 func (p *Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	limits := p.volumes.Limits(node.Name())
-	if len(limits) == 0 {
-		return nil
-	}
-	wanted, there := attached{}, attached{}
+	wanted := attached{}
 	p.collect(pod.Pod, wanted)
-	if len(wanted) == 0 {
+	for _, driver := range wanted {
+		if !p.volumes.Installed(driver, node.Name()) {
+			return framework.NewStatus(framework.Unschedulable, driver+" CSI driver is not installed on the node").By(Name)
+		}
+	}
+	limits := p.volumes.Limits(node.Name())
+	if len(wanted) == 0 || len(limits) == 0 {
 		return nil
 	}
+	there := attached{}
+	p.volumes.EachAttached(node.Name(), func(driver, handle string) { there.add(driver, handle) })
 	for _, other := range node.Pods {
 		p.collect(other.Pod, there)
 	}
@@ -82,7 +89,7 @@ func (p *Plugin) collect(pod *core.Pod, into attached) {
 			continue
 		}
 		if driver, volume := p.volumeOf(claim); driver != "" {
-			into[driver+"/"+volume] = driver
+			into.add(driver, volume)
 		}
 	}
 }
@@ -107,6 +114,7 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 	const either = framework.Add | framework.Update
 	return []framework.EventInterest{
 		{Resource: framework.NodeVolumesEvent, Actions: either},
+		{Resource: framework.AttachmentEvent, Actions: framework.Delete},
 		{Resource: framework.AssignedPodEvent, Actions: framework.Delete},
 		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
 			return volumes.Names(pod.Pod, event.Claim)

@@ -13,7 +13,13 @@ import (
 	"kctl/scheduler/internal/volumes"
 )
 
-const driver = "csi.example.com"
+const driver, picky = "csi.example.com", "picky.example.com"
+
+func attachment(name, node, volume string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{
+		Attacher: driver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+	}}
+}
 
 func using(claims ...string) *core.Pod {
 	return fixture.Pod("p", func(p *core.Pod) {
@@ -26,21 +32,28 @@ func using(claims ...string) *core.Pod {
 }
 
 func TestFilter(t *testing.T) {
-	two := int32(2)
+	two, yes := int32(2), true
 	class := "made"
 	known := volumes.NewKnown(
 		&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 			{Name: driver, Allocatable: &storagev1.VolumeNodeResources{Count: &two}}, {Name: "unlimited.example.com"},
 		}}},
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: driver},
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: picky}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: &yes}},
+		&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "with"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: driver, Allocatable: &storagev1.VolumeNodeResources{Count: &two}}, {Name: picky},
+		}}},
+		attachment("1", "with", "a"), attachment("2", "with", "nfs"), attachment("3", "with", "gone"),
 	)
-	for _, name := range []string{"a", "b", "c", "nfs", "again"} {
+	for _, name := range []string{"a", "b", "c", "nfs", "again", "picky"} {
 		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		switch name {
 		case "nfs":
 			volume.Spec.NFS = &corev1.NFSVolumeSource{}
 		case "again":
 			volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "a"}
+		case "picky":
+			volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: picky, VolumeHandle: "a"}
 		default:
 			volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}
 		}
@@ -62,6 +75,12 @@ func TestFilter(t *testing.T) {
 		"still to be made":          {"n", []*core.Pod{using("a"), using("b")}, using("new"), false},
 		"no CSI volume":             {"n", []*core.Pod{using("a"), using("b")}, using("nfs"), true},
 		"no volume":                 {"n", []*core.Pod{using("a"), using("b")}, using(), true},
+		"attached, used by nobody":  {"with", []*core.Pod{using("b")}, using("c"), false},
+		"attached, used again":      {"with", []*core.Pod{using("b")}, using("a"), true},
+		"attached, used by another": {"with", []*core.Pod{using("a")}, using("b"), true},
+		"a driver that is there":    {"with", nil, using("picky"), true},
+		"a driver that is not":      {"n", nil, using("picky"), false},
+		"a driver, no CSINode":      {"m", nil, using("picky"), false},
 		"a node that says no limit": {"m", []*core.Pod{using("a"), using("b")}, using("c"), true},
 	} {
 		status := plugintest.Filter(t.Context(), New(known), test.pod, fixture.NodeInfo(fixture.Node(test.on), test.pods...))

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -30,8 +31,8 @@ var (
 	refusedCapacity = refusal("node(s) did not have enough free storage")
 )
 
-func refusal(reason string) *framework.Status {
-	return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason).By(Name)
+func refusal(reasons ...string) *framework.Status {
+	return framework.NewStatus(framework.UnschedulableAndUnresolvable, reasons...).By(Name)
 }
 
 // Plugin implements PreFilter, Filter, PreScore, Score, Reserve and PreBind.
@@ -94,13 +95,17 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 	if status != nil {
 		return nil, status
 	}
-	found := &claims{}
-	for _, claim := range all {
+	for _, claim := range all { // before any of them is sorted, as upstream
 		switch {
 		case claim.Status.Phase == corev1.ClaimLost:
 			return nil, refusal(fmt.Sprintf("persistentvolumeclaim %q bound to non-existent persistentvolume %q", claim.Name, claim.Spec.VolumeName))
 		case claim.DeletionTimestamp != nil:
 			return nil, refusal(fmt.Sprintf("persistentvolumeclaim %q is being deleted", claim.Name))
+		}
+	}
+	found := &claims{}
+	for _, claim := range all {
+		switch {
 		case volumes.IsBound(claim):
 			found.bound = append(found.bound, claim)
 		case p.volumes.Waits(claim):
@@ -109,32 +114,54 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 			return nil, refusal("pod has unbound immediate PersistentVolumeClaims")
 		}
 	}
-	// The small ones first, so that they don't take what the large ones need.
-	slices.SortStableFunc(found.waiting, func(a, b *corev1.PersistentVolumeClaim) int {
-		sizeA, sizeB := a.Spec.Resources.Requests[corev1.ResourceStorage], b.Spec.Resources.Requests[corev1.ResourceStorage]
-		return cmp.Or(sizeA.Cmp(sizeB), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortStableFunc(found.waiting, inTurn)
 	state.Write(stateKey, found)
 	return nil, nil
 }
 
-// Filter implements framework.Filter.
+// inTurn orders claims: those with a node first, because another node can't have
+// them, and the small ones first, so that they don't take what the large ones need.
+func inTurn(a, b *corev1.PersistentVolumeClaim) int {
+	sizeA, sizeB := a.Spec.Resources.Requests[corev1.ResourceStorage], b.Spec.Resources.Requests[corev1.ResourceStorage]
+	if begun := metav1.HasAnnotation(a.ObjectMeta, volumes.SelectedNode); begun != metav1.HasAnnotation(b.ObjectMeta, volumes.SelectedNode) {
+		if begun {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(sizeA.Cmp(sizeB), cmp.Compare(a.Name, b.Name))
+}
+
+// Filter implements framework.Filter. A node can lack both what claims are bound to
+// and what others wait for.
 func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	found, ok := state.Read(stateKey).(*claims)
 	if !ok {
 		return nil
 	}
-	for _, claim := range found.bound {
+	bound := p.usable(found.bound, node.Node)
+	_, waiting := p.plan(found.waiting, node.Node)
+	switch {
+	case bound == nil:
+		return waiting
+	case waiting == nil:
+		return bound
+	}
+	return refusal(bound.Reasons()[0], waiting.Reasons()[0])
+}
+
+// usable says whether the volumes of bound claims can be used on a node.
+func (p *Plugin) usable(bound []*corev1.PersistentVolumeClaim, node *core.Node) *framework.Status {
+	for _, claim := range bound {
 		volume, known := p.volumes.Volume(claim.Spec.VolumeName)
 		switch {
 		case !known:
 			return refusedMissing
-		case !volumes.OnNode(volume, node.Node):
+		case !volumes.OnNode(volume, node):
 			return refusedAffinity
 		}
 	}
-	_, status := p.plan(found.waiting, node.Node)
-	return status
+	return nil
 }
 
 // plan finds volumes on a node for claims that wait.
@@ -148,10 +175,7 @@ func (p *Plugin) plan(waiting []*corev1.PersistentVolumeClaim, node *core.Node) 
 			if selected != node.Name {
 				return nil, refusedNone // it is being made elsewhere
 			}
-			made.provision = append(made.provision, provision{claim: claim})
-			continue
-		}
-		if volume := p.volumes.Find(claim, node, taken); volume != nil {
+		} else if volume := p.volumes.Find(claim, node, taken); volume != nil {
 			taken[volume.Name] = true
 			made.static = append(made.static, match{claim, volume})
 			continue

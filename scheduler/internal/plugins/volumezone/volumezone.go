@@ -4,6 +4,8 @@ package volumezone
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +47,7 @@ type where struct {
 }
 
 // PreFilter collects the places of the pod's volumes. VolumeBinding reports what
-// is wrong with a claim.
+// is wrong with a claim, and this plugin, as upstream's, if its volume is gone.
 func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	if !volumes.HasClaims(pod.Pod) {
 		return nil, skip
@@ -56,13 +58,17 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 	}
 	var all []where
 	for _, claim := range claims {
-		volume, known := p.volumes.Volume(claim.Spec.VolumeName)
-		if !known {
+		name := claim.Spec.VolumeName
+		if name == "" {
 			continue
 		}
-		for label, today := range places {
+		volume, known := p.volumes.Volume(name)
+		if !known {
+			return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf("persistentvolume %q not found", name)).By(Name)
+		}
+		for label := range places {
 			if value, has := volume.Labels[label]; has {
-				all = append(all, where{today, strings.Split(value, "__")})
+				all = append(all, where{label, strings.Split(value, "__")})
 			}
 		}
 	}
@@ -97,18 +103,13 @@ func placed(node *core.Node) bool {
 	return false
 }
 
+// has reports whether the node is there, by the volume's label or its current name.
 func (w *where) has(node *core.Node) bool {
-	for label, today := range places {
-		if today != w.label {
-			continue
-		}
-		for _, value := range w.values {
-			if at, has := node.Labels[label]; has && at == value {
-				return true
-			}
-		}
+	at, has := node.Labels[w.label]
+	if !has {
+		at, has = node.Labels[places[w.label]]
 	}
-	return false
+	return has && slices.Contains(w.values, at)
 }
 
 // EventsToRegister implements framework.Enqueue.

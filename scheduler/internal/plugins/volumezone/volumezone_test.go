@@ -29,7 +29,7 @@ func TestFilter(t *testing.T) {
 		"one of its zones":       {map[string]string{zone: "a__b"}, []func(*core.Node){fixture.Label(zone, "b")}, true},
 		"old label, new node":    {map[string]string{beta: "a"}, []func(*core.Node){fixture.Label(zone, "a")}, true},
 		"old label, another":     {map[string]string{beta: "a"}, []func(*core.Node){fixture.Label(zone, "b")}, false},
-		"new label, old node":    {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(beta, "a")}, true},
+		"new label, old node":    {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(beta, "a")}, false},
 		"node says nothing":      {map[string]string{zone: "a"}, nil, true},
 		"node says region only":  {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(corev1.LabelTopologyRegion, "r")}, false},
 		"zone fits, region not":  {map[string]string{zone: "a", corev1.LabelTopologyRegion: "r"}, []func(*core.Node){fixture.Label(zone, "a"), fixture.Label(corev1.LabelTopologyRegion, "s")}, false},
@@ -39,5 +39,8 @@ func TestFilter(t *testing.T) {
 		if status := plugintest.Filter(t.Context(), New(known), pod, fixture.NodeInfo(fixture.Node("n", test.node...))); status.IsSuccess() != test.fits {
 			t.Errorf("%s: %v", name, status.Reasons())
 		}
+	}
+	if status := plugintest.Filter(t.Context(), New(volumes.NewKnown(claim)), pod, fixture.NodeInfo(fixture.Node("n"))); status.Message() != `persistentvolume "v" not found` {
+		t.Errorf("a volume that is gone: %q", status.Message())
 	}
 }
