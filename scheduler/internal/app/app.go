@@ -62,7 +62,6 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	routes := feed.New(ctx, keeps, s.queue, s.cache, s.nominations, s.waiting)
 	watches := s.watches(routes)
 	for name, w := range watches {
-		group.Go(func() error { return w.Run(ctx) })
 		s.health.Add("informer-sync-"+name, isClosed(w.Synced()), daemon.Readyz)
 	}
 	// Nothing waits for the budgets: pods are placed without them, too.
@@ -75,8 +74,11 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		group.Go(func() error { return s.serve(ctx, options, configuration, routes.KnownPods) })
 	}
 	group.Go(func() error { return daemon.Watchdog(ctx, s.health, s.clock, logger) })
-	group.Go(func() error {
-		daemon.Waiting("the API server", logger)
+	// follow returns when the cluster is known; its watches go on.
+	follow := func() error {
+		for _, w := range watches {
+			group.Go(func() error { return w.Run(ctx) })
+		}
 		for _, w := range watches {
 			select {
 			case <-ctx.Done():
@@ -85,13 +87,34 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 			}
 		}
 		logger.Info("the cluster is known")
-		daemon.Ready(logger)
-		if s.elector == nil {
+		return nil
+	}
+	group.Go(func() error { return s.compete(ctx, follow, configuration.DelayCache) })
+	return group.Wait()
+}
+
+// compete leads once it is this scheduler's turn. It knows the cluster by then, so that
+// it can take over at once, unless that is delayed.
+func (s *parts) compete(ctx context.Context, follow func() error, delayed bool) error {
+	lead := s.lead
+	if delayed && s.elector != nil {
+		lead = func(ctx context.Context) error {
+			if err := follow(); err != nil {
+				return err
+			}
 			return s.lead(ctx)
 		}
-		return s.elector.Run(ctx, s.lead)
-	})
-	return group.Wait()
+	} else {
+		daemon.Waiting("the API server", s.logger)
+		if err := follow(); err != nil {
+			return err
+		}
+	}
+	daemon.Ready(s.logger)
+	if s.elector == nil {
+		return lead(ctx)
+	}
+	return s.elector.Run(ctx, lead)
 }
 
 // watches are what pods are placed by, by resource.

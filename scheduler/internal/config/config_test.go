@@ -83,7 +83,6 @@ func TestBadFlags(t *testing.T) {
 		"--pod-max-in-unschedulable":                   {"--kubeconfig=k", "--pod-max-in-unschedulable-pods-duration=0s"},
 		"no such file":                                 {"--kubeconfig=k", "--config=/nowhere.yaml"},
 		`unknown field "nonsense"`:                     {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
-		"not supported: a standby":                     {"--kubeconfig=k", "--config=" + write(t, "delayCacheUntilActive: true\n")},
 		"read scheduler policy":                        {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
 		"give one of them":                             {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
 	} {

@@ -49,18 +49,18 @@ type builder struct {
 	registry map[string]factory
 	args     map[string]runtime.RawExtension
 	made     map[string]framework.Plugin
-	absent   map[string]struct{} // plugins that were named and don't exist here
+	notes    map[string]string // by plugin: why something that is said of it has no effect
 }
 
 // build also returns notes on what the configuration asks for without effect.
 func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, services Services) (*framework.Profile, []string, error) {
 	b := &builder{
-		services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}, absent: map[string]struct{}{},
+		services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}, notes: map[string]string{},
 	}
 	p, err := b.build(config)
 	var notes []string
-	for _, name := range slices.Sorted(maps.Keys(b.absent)) {
-		notes = append(notes, "profile "+*config.SchedulerName+": plugin "+name+": "+absent[name])
+	for _, name := range slices.Sorted(maps.Keys(b.notes)) {
+		notes = append(notes, "profile "+*config.SchedulerName+": plugin "+name+": "+b.notes[name])
 	}
 	return p, notes, err
 }
@@ -99,7 +99,7 @@ func (b *builder) build(config *configv1.KubeSchedulerProfile) (*framework.Profi
 	}
 	for name := range b.args {
 		if b.made[name] == nil {
-			return nil, at("pluginConfig["+name+"]", fmt.Errorf("pluginConfig: %s is not enabled at any point", name))
+			b.notes[name] = "it is not enabled at any point: its arguments have no effect"
 		}
 	}
 	if p.QueueSort == nil {
@@ -136,7 +136,7 @@ func (b *builder) known(name string) (here bool, err error) {
 	case instead == "":
 		return false, fmt.Errorf("plugin %s is not supported by this scheduler", name)
 	}
-	b.absent[name] = struct{}{}
+	b.notes[name] = instead
 	return false, nil
 }
 
@@ -153,7 +153,7 @@ func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginS
 			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s: %s can't be switched off: it refuses what would otherwise be ignored", point, d.Name))
 		}
 		if _, upstream := absent[d.Name]; d.Name != "*" && !upstream && b.registry[d.Name] == nil {
-			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s.disabled: unknown plugin %q", point, d.Name))
+			b.notes[d.Name] = "there is none of this name to be switched off"
 		}
 		off[d.Name] = true
 	}
@@ -268,8 +268,8 @@ func (b *builder) scores(p *framework.Profile, multi []configv1.Plugin, set conf
 		if t.Weight != nil && *t.Weight != 0 {
 			w = int64(*t.Weight)
 		}
-		if w < 0 || w > 1_000_000 {
-			return at(listed("score", "enabled", t.Name), fmt.Errorf("plugins.score: weight %d of %s is not within 1 and 1000000", w, t.Name))
+		if w < 0 {
+			return at(listed("score", "enabled", t.Name), fmt.Errorf("plugins.score: weight %d of %s is less than 0", w, t.Name))
 		}
 		p.Score = append(p.Score, framework.WeightedScore{Score: b.made[t.Name].(framework.Score), Weight: w})
 	}

@@ -18,6 +18,7 @@ import (
 func (c *Configuration) Effective() *configv1.KubeSchedulerConfiguration {
 	file := &configv1.KubeSchedulerConfiguration{
 		LeaderElection:         c.LeaderElection,
+		DelayCacheUntilActive:  c.DelayCache,
 		ClientConnection:       componentbaseconfig.ClientConnectionConfiguration{Kubeconfig: c.Kubeconfig},
 		DebuggingConfiguration: componentbaseconfig.DebuggingConfiguration{EnableProfiling: &c.Profiling, EnableContentionProfiling: &c.ContentionProfiling},
 		Profiles:               slices.Clone(c.Profiles), Extenders: slices.Clone(c.Extenders),
@@ -56,7 +57,7 @@ func effectivePlugins(given *configv1.Plugins) *configv1.Plugins {
 	if given != nil {
 		*plugins = *given
 	}
-	b := &builder{registry: builtin, absent: map[string]struct{}{}}
+	b := &builder{registry: builtin, notes: map[string]string{}}
 	merged, err := b.merge("multiPoint", defaults, plugins.MultiPoint)
 	if err != nil { // there are plugins that did not come with the scheduler
 		return plugins

@@ -26,6 +26,8 @@ type Configuration struct {
 	Profiles       []configv1.KubeSchedulerProfile
 	Extenders      []configv1.Extender
 	Profiling      bool
+	// DelayCache has a standby watch only once it leads.
+	DelayCache bool
 	// ContentionProfiling records waiting for locks and channels.
 	ContentionProfiling bool
 	// Notes name parts of the file that mean something else here, or nothing.
@@ -120,7 +122,7 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 	c := &Configuration{
 		Kubeconfig:     file.ClientConnection.Kubeconfig,
 		LeaderElection: file.LeaderElection, Profiles: file.Profiles, Extenders: file.Extenders,
-		Profiling: file.EnableProfiling == nil || *file.EnableProfiling, Notes: notes(file.ClientConnection),
+		Profiling: file.EnableProfiling == nil || *file.EnableProfiling, DelayCache: file.DelayCacheUntilActive, Notes: notes(file),
 		ContentionProfiling: file.EnableContentionProfiling != nil && *file.EnableContentionProfiling,
 	}
 	if err := c.backoff(file); err != nil {
@@ -180,7 +182,6 @@ func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
 			errs = append(errs, fmt.Errorf("%s: not supported: %s", field, why))
 		}
 	}
-	refuse(file.DelayCacheUntilActive, "delayCacheUntilActive", "a standby always watches, so that it can take over at once")
 	if file.Parallelism != nil && *file.Parallelism <= 0 {
 		errs = append(errs, fmt.Errorf("parallelism: %d is not positive", *file.Parallelism))
 	}
@@ -194,8 +195,12 @@ func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
 }
 
 // notes names the parts of a file that are accepted and have no effect here.
-func notes(client componentbaseconfig.ClientConnectionConfiguration) []string {
+func notes(file *configv1.KubeSchedulerConfiguration) []string {
 	var notes []string
+	client := file.ClientConnection
+	if file.Parallelism != nil {
+		notes = append(notes, "parallelism: nodes are looked at one after the other")
+	}
 	if client.QPS > 0 || client.Burst > 0 {
 		notes = append(notes, "clientConnection.qps and burst: requests are not held back here; the API server's limits do that")
 	}

@@ -31,7 +31,7 @@ func TestDefaultProfile(t *testing.T) {
 	if p == nil || len(profiles) != 1 {
 		t.Fatalf("profiles: %v", profiles)
 	}
-	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "NodeDeclaredFeatures"}; !slices.Equal(got, want) {
+	if got, want := names(p.Filter), []string{"NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "NodeDeclaredFeatures"}; !slices.Equal(got, want) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	weights := map[string]int64{}
@@ -134,7 +134,6 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"of JSON type array":          "[]",
 		"podMaxBackoffSeconds":        header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",
 		"clientConnection.burst":      header + "clientConnection: {burst: -1}\n",
-		"delayCacheUntilActive":       header + "delayCacheUntilActive: true\n",
 		"endpoints":                   header + "leaderElection: {resourceLock: endpoints}\n",
 		"not unique":                  header + "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
 		"several profiles":            header + "profiles: [{schedulerName: a}, {}]\n",
@@ -171,7 +170,9 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"pluginConfig: unknown":       header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
 		"NodePorts is there twice":    header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
 		"enabled: NodeName is there":  header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
-		"NodePorts is not enabled at": header + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
+		"ignoredResources[0]":         header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a b]}}]}]\n",
+		"ignoredResourceGroups[0]":    header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]}]\n",
+		"topologyKey: \"a b\"":        header + spread("{maxSkew: 1, topologyKey: a b, whenUnsatisfiable: ScheduleAnyway}"),
 	} {
 		c, err := parse([]byte(file))
 		if err == nil {
@@ -179,6 +180,24 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}
+
+// What has no effect, as with kube-scheduler, is noted.
+func TestWhatHasNoEffectIsNoted(t *testing.T) {
+	for want, file := range map[string]string{
+		"parallelism: ":                            header + "parallelism: 5\n",
+		"plugin NodePorts: it is not enabled":      header + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
+		"plugin EBSLimits: there is none of this":  header + "profiles: [{plugins: {filter: {disabled: [{name: EBSLimits}]}}}]\n",
+		"plugin DynamicResources: it is not here:": header + "profiles: [{pluginConfig: [{name: DynamicResources}]}]\n",
+	} {
+		c, err := parse([]byte(file))
+		if err == nil {
+			_, err = c.Build(Services{})
+		}
+		if err != nil || !slices.ContainsFunc(c.Notes, func(note string) bool { return strings.Contains(note, want) }) {
+			t.Errorf("want a note with %q, got %q (%v)", want, c.Notes, err)
 		}
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"kctl/proto/core"
@@ -84,8 +86,8 @@ var defaults = []configv1.Plugin{
 	{Name: unsupported.Name},
 	{Name: schedulinggates.Name},
 	{Name: prioritysort.Name},
-	{Name: nodeunschedulable.Name},
 	{Name: nodename.Name},
+	{Name: nodeunschedulable.Name},
 	{Name: tainttoleration.Name, Weight: weight(3)},
 	{Name: nodeaffinity.Name, Weight: weight(2)},
 	{Name: nodeports.Name},
@@ -174,6 +176,20 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 	if err := arguments(raw, "NodeResourcesFitArgs", &args); err != nil {
 		return nil, err
 	}
+	for i, name := range args.IgnoredResources {
+		if err := qualified(fmt.Sprintf("ignoredResources[%d]", i), name); err != nil {
+			return nil, err
+		}
+	}
+	for i, group := range args.IgnoredResourceGroups {
+		field := fmt.Sprintf("ignoredResourceGroups[%d]", i)
+		if strings.Contains(group, "/") {
+			return nil, fmt.Errorf("%s: %q: a group is what comes before the slash of a resource's name", field, group)
+		}
+		if err := qualified(field, group); err != nil {
+			return nil, err
+		}
+	}
 	options := noderesources.FitOptions{IgnoredResources: slices.Concat(args.IgnoredResources, services.IgnoredResources), IgnoredGroups: args.IgnoredResourceGroups}
 	if s := args.ScoringStrategy; s != nil {
 		var err error
@@ -197,6 +213,14 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 		}
 	}
 	return noderesources.NewFit(options), nil
+}
+
+// qualified reports a name that no resource and no label can have.
+func qualified(field, name string) error {
+	if faults := validation.IsQualifiedName(name); len(faults) > 0 {
+		return fmt.Errorf("%s: %q: %s", field, name, strings.Join(faults, ", "))
+	}
+	return nil
 }
 
 // shape reads the points of a field, whose scores go to 10.
@@ -292,6 +316,8 @@ func checkConstraints(constraints []corev1.TopologySpreadConstraint) error {
 			return fmt.Errorf("defaultConstraints[%d].maxSkew: %d is not positive", i, c.MaxSkew)
 		case c.TopologyKey == "":
 			return fmt.Errorf("defaultConstraints[%d].topologyKey: needed", i)
+		case qualified("", c.TopologyKey) != nil:
+			return qualified(fmt.Sprintf("defaultConstraints[%d].topologyKey", i), c.TopologyKey)
 		case c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway:
 			return fmt.Errorf("defaultConstraints[%d].whenUnsatisfiable: %q: want DoNotSchedule or ScheduleAnyway", i, c.WhenUnsatisfiable)
 		case c.LabelSelector != nil:
