@@ -122,11 +122,31 @@ func (p Plugin) may(ctx context.Context, a *admission.Attributes, verb, resource
 	return err == nil && decision == authz.Allow
 }
 
+// maxComparisons bounds a check to about a second. A rule of 3 MB may stand for
+// more combinations than fit into memory.
+const maxComparisons = 20_000_000
+
+// comparisons is what it costs to check the rules: each combination that they stand
+// for is compared with all that the user has.
+func comparisons(owned, rules []rbacv1.PolicyRule) float64 {
+	combinations, have := 0.0, 200.0 // a combination has a size even if the user has nothing
+	for _, r := range rules {
+		combinations += float64(len(r.Verbs)) * (float64(len(r.APIGroups))*float64(len(r.Resources))*float64(max(1, len(r.ResourceNames))) + float64(len(r.NonResourceURLs)))
+	}
+	for _, r := range owned {
+		have += float64(len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames) + len(r.NonResourceURLs))
+	}
+	return combinations * have
+}
+
 func (p Plugin) covered(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
 	owned, err := p.Rules.RulesFor(ctx, a.User, a.Namespace)
 	var dangling rbac.Dangling
 	if err != nil && !errors.As(err, &dangling) {
 		return fmt.Errorf("find the rules of user %q: %w", a.User.Username, err)
+	}
+	if comparisons(owned, rules) > maxComparisons {
+		return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, fmt.Errorf("user %q may grant these rules only by the right to escalate or bind: there are too many combinations of verbs, groups, resources and names in them to be checked", a.User.Username))
 	}
 	covered, atoms := validation.Covers(owned, rules)
 	if covered {
