@@ -15,7 +15,6 @@ import (
 	"kctl/kubelet/internal/volume/emptydir"
 	"kctl/kubelet/internal/volume/hostpath"
 	"kctl/kubelet/internal/volume/keys"
-	"kctl/kubelet/internal/volume/mount"
 	"kctl/kubelet/internal/volume/projected"
 	"kctl/kubelet/internal/volume/secret"
 	"kctl/proto/core"
@@ -141,11 +140,12 @@ func (m *Manager) setUp(ctx context.Context, pod *core.Pod, volume *corev1.Volum
 	if err != nil {
 		return err
 	}
+	around := &corev1.EmptyDirVolumeSource{} // in which upstream's kubelet puts content, too
 	if inMemory(kind) {
-		allocatable := m.allocatable()
-		if err := mount.Tmpfs(dir, allocatable.Memory().Value()); err != nil {
-			return err
-		}
+		around.Medium = corev1.StorageMediumMemory
+	}
+	if err := emptydir.SetUp(dir, pod, around, m.allocatable()); err != nil {
+		return err
 	}
 	options := atomic.Options{Now: m.config.Clock.Now()}
 	if security := pod.Spec.SecurityContext; security != nil {

@@ -241,7 +241,7 @@ func TestFSGroupOwnsVolumes(t *testing.T) {
 	needsMounts(t)
 	m := newManager(t, newStore())
 	group := int64(4321)
-	pod := podWith(secretVolume(), tokenVolume(), emptyDirVolume("scratch", ""), emptyDirVolume("ram", corev1.StorageMediumMemory))
+	pod := podWith(configMapVolume("settings", true), secretVolume(), tokenVolume(), emptyDirVolume("scratch", ""), emptyDirVolume("ram", corev1.StorageMediumMemory))
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
 	mustMount(t, m, pod)
 	below := &core.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "ram", MountPath: "/ram", SubPath: "below"}}}
@@ -251,6 +251,9 @@ func TestFSGroupOwnsVolumes(t *testing.T) {
 	for path, mode := range map[string]os.FileMode{
 		filepath.Join(m.volumeDir(pod.UID, "secret", "secret"), "password"): 0o440,
 		filepath.Join(m.volumeDir(pod.UID, "projected", "api"), "token"):    0o640,
+		m.volumeDir(pod.UID, "secret", "secret"):                            os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o777,
+		m.volumeDir(pod.UID, "projected", "api"):                            os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o777,
+		m.volumeDir(pod.UID, "configMap", "config"):                         os.ModeDir | os.ModeSetgid | 0o777,
 		m.volumeDir(pod.UID, "emptyDir", "scratch"):                         os.ModeDir | os.ModeSetgid | 0o777,
 		m.volumeDir(pod.UID, "emptyDir", "ram"):                             os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o777,
 		filepath.Join(m.volumeDir(pod.UID, "emptyDir", "ram"), "below"):     os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o777,
