@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/filesystem"
 )
 
 // Observation is how much there is of a resource, and how much of it is left.
@@ -58,13 +59,13 @@ func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 }
 
 func observeDisk(seen map[Signal]Observation, path string, bytes, inodes Signal) error {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
+	disk, err := filesystem.Of(path)
+	if err != nil {
 		return fmt.Errorf("free space of %s: %w", path, err)
 	}
-	seen[bytes] = Observation{int64(fs.Bavail) * fs.Bsize, int64(fs.Blocks) * fs.Bsize}
-	if fs.Files > 0 {
-		seen[inodes] = Observation{int64(fs.Ffree), int64(fs.Files)}
+	seen[bytes] = Observation{int64(disk.Available), int64(disk.Capacity)}
+	if disk.Inodes > 0 {
+		seen[inodes] = Observation{int64(disk.InodesFree), int64(disk.Inodes)}
 	}
 	return nil
 }

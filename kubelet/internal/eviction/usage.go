@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
+	"kctl/kubelet/internal/filesystem"
 	"kctl/kubelet/internal/volume/claim"
 	"kctl/proto/core"
 )
@@ -112,12 +113,12 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 			continue
 		}
 		if name := claim.Name(pod, v); name != "" {
-			var fs unix.Statfs_t
-			if err := unix.Statfs(dir, &fs); err != nil {
+			disk, err := filesystem.Of(dir)
+			if err != nil {
 				unknown = append(unknown, fmt.Errorf("looking at volume %q: %w", v.Name, err))
 				continue
 			}
-			usage.Volumes[v.Name] = Volume{dir, name, int64(fs.Blocks-fs.Bfree) * fs.Bsize, int64(fs.Files - fs.Ffree)}
+			usage.Volumes[v.Name] = Volume{dir, name, int64(disk.Used), int64(disk.InodesUsed())}
 			continue
 		}
 		bytes, inodes := measure(dir, true)

@@ -11,11 +11,11 @@ import (
 
 	"github.com/distribution/reference"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/filesystem"
 )
 
 // collectEvery is upstream's interval between checks of the images' disk.
@@ -82,11 +82,11 @@ func NewCollector(o CollectorOptions) *Collector {
 }
 
 func disk(path string) (size, free uint64, err error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
+	space, err := filesystem.Of(path)
+	if err != nil {
 		return 0, 0, fmt.Errorf("space of %s: %w", path, err)
 	}
-	return fs.Blocks * uint64(fs.Bsize), fs.Bavail * uint64(fs.Bsize), nil
+	return space.Capacity, space.Available, nil
 }
 
 // Run looks after the images until ctx ends.

@@ -2,8 +2,8 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
 
+	"kctl/kubelet/internal/filesystem"
 	"kctl/kubelet/internal/volume"
 )
 
@@ -17,14 +17,14 @@ func claimedDesc(name, help string) *prometheus.Desc {
 
 var claimedFigures = []struct {
 	desc *prometheus.Desc
-	of   func(fs *unix.Statfs_t) uint64
+	of   func(filesystem.Space) uint64
 }{
-	{claimedDesc("capacity_bytes", "Capacity in bytes of the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Blocks * uint64(fs.Bsize) }},
-	{claimedDesc("available_bytes", "Number of available bytes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Bavail * uint64(fs.Bsize) }},
-	{claimedDesc("used_bytes", "Number of used bytes in the volume"), func(fs *unix.Statfs_t) uint64 { return (fs.Blocks - fs.Bfree) * uint64(fs.Bsize) }},
-	{claimedDesc("inodes", "Maximum number of inodes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Files }},
-	{claimedDesc("inodes_free", "Number of free inodes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Ffree }},
-	{claimedDesc("inodes_used", "Number of used inodes in the volume"), func(fs *unix.Statfs_t) uint64 { return fs.Files - fs.Ffree }},
+	{claimedDesc("capacity_bytes", "Capacity in bytes of the volume"), func(s filesystem.Space) uint64 { return s.Capacity }},
+	{claimedDesc("available_bytes", "Number of available bytes in the volume"), func(s filesystem.Space) uint64 { return s.Available }},
+	{claimedDesc("used_bytes", "Number of used bytes in the volume"), func(s filesystem.Space) uint64 { return s.Used }},
+	{claimedDesc("inodes", "Maximum number of inodes in the volume"), func(s filesystem.Space) uint64 { return s.Inodes }},
+	{claimedDesc("inodes_free", "Number of free inodes in the volume"), func(s filesystem.Space) uint64 { return s.InodesFree }},
+	{claimedDesc("inodes_used", "Number of used inodes in the volume"), filesystem.Space.InodesUsed},
 }
 
 // Describe implements prometheus.Collector.
@@ -37,12 +37,12 @@ func (claimed) Describe(descs chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c claimed) Collect(metrics chan<- prometheus.Metric) {
 	for _, one := range c.volumes.Claimed() {
-		var fs unix.Statfs_t
-		if unix.Statfs(one.Dir, &fs) != nil {
+		space, err := filesystem.Of(one.Dir)
+		if err != nil {
 			continue // its pod has just ended
 		}
 		for _, figure := range claimedFigures {
-			metrics <- prometheus.MustNewConstMetric(figure.desc, prometheus.GaugeValue, float64(figure.of(&fs)), one.Namespace, one.Name)
+			metrics <- prometheus.MustNewConstMetric(figure.desc, prometheus.GaugeValue, float64(figure.of(space)), one.Namespace, one.Name)
 		}
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/kubelet/internal/filesystem"
 )
 
 // Machine is what does not change while the kubelet runs.
@@ -39,11 +40,11 @@ func ReadMachine(rootDir string) (Machine, error) {
 		return m, err
 	}
 	m.Memory, m.Swap = memory["MemTotal"], memory["SwapTotal"]
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(rootDir, &fs); err != nil {
+	disk, err := filesystem.Of(rootDir)
+	if err != nil {
 		return m, fmt.Errorf("size of the file system of %s: %w", rootDir, err)
 	}
-	m.EphemeralStorage = int64(fs.Blocks) * fs.Bsize
+	m.EphemeralStorage = int64(disk.Capacity)
 	m.MachineID = firstLine("/etc/machine-id", "/var/lib/dbus/machine-id")
 	m.SystemUUID = firstLine("/sys/class/dmi/id/product_uuid", "/sys/class/dmi/id/product_serial")
 	if m.SystemUUID == "" {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 	"time"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/filesystem"
 )
 
 // Usage is the total usage of the machine.
@@ -82,12 +82,10 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 		return u, err
 	}
 	u.Interfaces = interfaces("/proc/net/dev", "/proc/net/route")
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(rootDir, &fs); err != nil {
+	disk, err := filesystem.Of(rootDir)
+	if err != nil {
 		return u, fmt.Errorf("file system of %s: %w", rootDir, err)
 	}
-	size := uint64(fs.Bsize)
-	u.DiskUsed = (fs.Blocks - fs.Bfree) * size
-	u.DiskCapacity, u.DiskAvailable, u.Inodes, u.InodesFree = fs.Blocks*size, fs.Bavail*size, fs.Files, fs.Ffree
+	u.DiskCapacity, u.DiskUsed, u.DiskAvailable, u.Inodes, u.InodesFree = disk.Capacity, disk.Used, disk.Available, disk.Inodes, disk.InodesFree
 	return u, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/filesystem"
 	"kctl/kubelet/internal/node"
 	"kctl/proto/core"
 )
@@ -196,9 +196,7 @@ func fileSystem(usages []*runtimeapi.FilesystemUsage) *stats.FsStats {
 
 // addRoom adds how large the file system is that the directory is on, if it is there.
 func addRoom(s *stats.FsStats, dir string) {
-	var fs syscall.Statfs_t
-	if syscall.Statfs(dir, &fs) == nil {
-		capacity, available := fs.Blocks*uint64(fs.Bsize), fs.Bavail*uint64(fs.Bsize)
-		s.CapacityBytes, s.AvailableBytes, s.Inodes, s.InodesFree = &capacity, &available, &fs.Files, &fs.Ffree
+	if disk, err := filesystem.Of(dir); err == nil {
+		s.CapacityBytes, s.AvailableBytes, s.Inodes, s.InodesFree = &disk.Capacity, &disk.Available, &disk.Inodes, &disk.InodesFree
 	}
 }
