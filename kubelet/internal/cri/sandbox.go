@@ -22,14 +22,6 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 	return call(ctx, c.timeout, "RuntimeConfig", "", c.runtime.RuntimeConfig, &runtimeapi.RuntimeConfigRequest{})
 }
 
-// UpdateRuntimeConfig tells the runtime the node's pod CIDR.
-func (c *Client) UpdateRuntimeConfig(ctx context.Context, podCIDR string) error {
-	_, err := call(ctx, c.timeout, "UpdateRuntimeConfig", "", c.runtime.UpdateRuntimeConfig, &runtimeapi.UpdateRuntimeConfigRequest{
-		RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: podCIDR}},
-	})
-	return err
-}
-
 // RunPodSandbox creates and starts a sandbox, its network included, and
 // returns its id. It gets twice the time of other calls, as upstream gives it.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
@@ -62,12 +54,6 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.P
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	answer, err := call(ctx, c.timeout, "ListPodSandbox", "", c.runtime.ListPodSandbox, &runtimeapi.ListPodSandboxRequest{Filter: filter})
 	return answer.GetItems(), err
-}
-
-// PodSandboxStats returns what a sandbox and its containers use.
-func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
-	answer, err := call(ctx, c.timeout, "PodSandboxStats", id, c.runtime.PodSandboxStats, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: id})
-	return answer.GetStats(), err
 }
 
 // ListPodSandboxStats returns what the sandboxes that match filter use.

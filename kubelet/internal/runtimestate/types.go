@@ -71,11 +71,6 @@ func (c *ContainerStatus) Succeeded() bool {
 	return c != nil && c.State == StateExited && c.ExitCode == 0
 }
 
-// Failed tells whether the container ended with another exit code, or is lost.
-func (c *ContainerStatus) Failed() bool {
-	return c != nil && (c.State == StateUnknown || c.State == StateExited && c.ExitCode != 0)
-}
-
 // Ran is how long an ended container ran; zero for one that never started.
 func (c *ContainerStatus) Ran() time.Duration {
 	if c == nil || c.State != StateExited || c.StartedAt.Unix() <= 0 {
