@@ -15,8 +15,8 @@
 // them.
 //
 // The files in the order of a pod's way: sync.go (what was decided is done, step
-// by step), newsandbox.go and start.go (the sandbox, and one container from its
-// image to running), kill.go (the end).
+// by step), newsandbox.go, start.go and container.go (the sandbox, and one container
+// from its image to running), kill.go (the end).
 //
 // It never talks to the API server, mounts no volume, runs no probe and
 // decides no pod phase.

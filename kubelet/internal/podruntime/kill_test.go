@@ -315,7 +315,7 @@ func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := s.containerConfig(podactions.Start{}, &pod.Spec.Containers[0], present, nil, 0)
+	config, err := s.containerConfig(&containerStart{spec: &pod.Spec.Containers[0], image: present})
 	if err != nil {
 		t.Fatal(err)
 	}

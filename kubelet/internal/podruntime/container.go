@@ -1,0 +1,207 @@
+package podruntime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/environment"
+	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/loglinks"
+	"kctl/kubelet/internal/podactions"
+	"kctl/kubelet/internal/runtimeconfig"
+	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+)
+
+// containerStart is the start of one container. Each step of it fills in what the
+// next one needs.
+type containerStart struct {
+	podactions.Start
+	spec      *core.Container
+	fieldPath string
+
+	image   image.Present
+	volumes map[string]image.Present // that are images, by name
+
+	last     *runtimestate.ContainerStatus // the one that ran before; nil if none did
+	restarts int32
+	config   *runtimeapi.ContainerConfig
+	id       string
+	created  time.Time
+}
+
+// runContainer brings a container from its image to running: its images are waited
+// for, it is created, and it is started.
+func (s *podSync) runContainer(c *containerStart) error {
+	if err := s.waitImages(c); err != nil {
+		return err
+	}
+	c.last = s.current().Container(c.Name)
+	c.restarts = s.restartCount(c.Name, c.last)
+	if err := s.createContainer(c); err != nil {
+		return err
+	}
+	return s.startCreated(c)
+}
+
+func (s *podSync) waitImages(c *containerStart) (err error) {
+	if c.image, err = s.images[c.Name].wait(); err != nil {
+		return err
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if c.volumes, err = s.waitVolumes(c.spec); err != nil {
+		s.count(ImageVolumesFailed, 1)
+	}
+	return err
+}
+
+func (s *podSync) createContainer(c *containerStart) (err error) {
+	if c.config, err = s.containerConfig(c); err != nil {
+		return &startError{runtimestate.ReasonCreateContainerConfig, err}
+	}
+	if c.id, err = s.runtime.CreateContainer(context.WithoutCancel(s.ctx), s.sandboxID, c.config, s.config); err != nil {
+		s.count(ImageVolumesFailed, len(c.volumes))
+		return &startError{runtimestate.ReasonCreateContainer, err}
+	}
+	s.count(ImageVolumesMounted, len(c.volumes))
+	c.created = s.Clock.Now()
+	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeNormal, "Created", "Container created")
+	return nil
+}
+
+// containerConfig is what the runtime is told of the container.
+func (s *podSync) containerConfig(c *containerStart) (*runtimeapi.ContainerConfig, error) {
+	target, err := s.target(c.Start)
+	if err != nil {
+		return nil, err
+	}
+	return s.Configs.Container(s.ctx, runtimeconfig.Container{
+		Container: environment.Container{Pod: s.pod, Spec: c.spec, PodIPs: s.ips.wait, ReadFile: s.options.ReadFile},
+		Restarts:  c.restarts, Sandbox: s.config, Handler: s.handler, Image: c.image, ImageVolumes: c.volumes, TargetID: target, Mounts: s.options.Mounts,
+	})
+}
+
+// target is the container that an ephemeral one debugs, whose processes it sees; ""
+// for none.
+func (s *podSync) target(c podactions.Start) (id string, err error) {
+	if c.Kind != podactions.Ephemeral {
+		return "", nil
+	}
+	name := s.pod.Spec.EphemeralContainers[c.Index].TargetContainerName
+	if name == "" {
+		return "", nil
+	}
+	target := s.current().Container(name)
+	if target == nil || target.State != runtimestate.StateRunning {
+		return "", fmt.Errorf("target container %q does not run", name)
+	}
+	return target.ID.ID, nil
+}
+
+// restartCount continues from the last container. If the runtime has lost all
+// of them, the logs still show how many were started.
+func (s *podSync) restartCount(name string, last *runtimestate.ContainerStatus) int32 {
+	if last != nil {
+		return last.RestartCount + 1
+	}
+	entries, err := os.ReadDir(filepath.Join(s.config.LogDirectory, name))
+	if err != nil {
+		return 0
+	}
+	next := 0
+	for _, e := range entries {
+		number, _, _ := strings.Cut(e.Name(), ".") // rotated: 0.log.20060102-150405
+		if n, err := strconv.Atoi(number); err == nil && n >= next {
+			next = n + 1
+		}
+	}
+	return int32(next)
+}
+
+// startCreated starts a created container, runs its postStart hook, and puts it into
+// the status.
+func (s *podSync) startCreated(c *containerStart) error {
+	ctx := context.WithoutCancel(s.ctx)
+	if err := s.writeHosts(); err != nil {
+		return &startError{runtimestate.ReasonRunContainer, err}
+	}
+	if c.last != nil {
+		s.crashes.Fail(s.key(c.spec))
+	}
+	if err := s.runtime.StartContainer(ctx, c.id); err != nil {
+		s.refresh(c.id) // it exists, and its name is taken
+		return &startError{runtimestate.ReasonRunContainer, err}
+	}
+	log := filepath.Join(s.config.LogDirectory, c.config.LogPath)
+	if err := loglinks.Add(loglinks.Path(s.PodLogsDir, s.pod.Namespace, s.pod.Name, c.Name, c.id), log); err != nil {
+		s.Logger.Warn("log of a container not linked", daemon.PodFields(s.pod), zap.String("container", c.Name), zap.Error(err))
+	}
+	s.applied(c.spec)
+	now := &runtimestate.ContainerStatus{
+		ID: s.state.ContainerID(c.id), SandboxID: s.sandboxID, Name: c.Name, State: runtimestate.StateRunning,
+		CreatedAt: c.created, StartedAt: s.Clock.Now(), Image: c.image.Name, ImageID: c.image.Digest,
+		RestartCount: c.restarts, Hash: runtimestate.HashContainer(c.spec), RecursiveReadOnly: runtimestate.RecursivePaths(c.config.Mounts),
+	}
+	s.learnUser(ctx, now)
+	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeNormal, "Started", "Container started")
+	if err := s.postStart(c, now.ID); err != nil {
+		s.refresh(c.id)
+		return err
+	}
+	s.publish(with(now))
+	s.Logger.Info("container started", daemon.PodFields(s.pod),
+		zap.String("container", c.Name), zap.String("id", c.id), zap.Int32("restarts", c.restarts))
+	return nil
+}
+
+// writeHosts fills the pod's hosts file before a container that sees it starts.
+func (s *podSync) writeHosts() error {
+	ips, err := s.ips.wait()
+	if err != nil {
+		return fmt.Errorf("writing the pod's hosts file: %w", err)
+	}
+	s.files.Lock()
+	defer s.files.Unlock()
+	return s.Configs.WriteHosts(s.pod, ips)
+}
+
+// learnUser asks a runtime that reports it for the user of the container's
+// first process. If that fails, the next look at the pod shows it.
+func (s *podSync) learnUser(ctx context.Context, now *runtimestate.ContainerStatus) {
+	if !s.Configs.ReportsUsers() {
+		return
+	}
+	if asked, err := s.state.Container(ctx, now.ID.ID, now.SandboxID); err == nil && asked != nil {
+		now.User = asked.User
+	}
+}
+
+// postStart runs the container's hook, if it has one; a container whose hook fails is
+// ended.
+func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) error {
+	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PostStart == nil {
+		return nil
+	}
+	err := s.hooks.Run(s.ctx, s.pod, c.spec, id, c.spec.Lifecycle.PostStart)
+	if err == nil {
+		return nil
+	}
+	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
+	kill := podactions.Kill{ID: id, Name: c.Name, Message: "FailedPostStartHook"}
+	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, nil, nil); err != nil {
+		s.fail(err)
+	}
+	return &startError{runtimestate.ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
+}
