@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/opencontainers/cgroups"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
@@ -221,50 +219,6 @@ func (k *Kubelet) makeReports(ctx context.Context) {
 		k.events.recorder = events.NewRecorder(k.client, events.Options{Component: "kubelet", Host: k.nodeName, Busy: k.events.starting}, k.clock, k.logger)
 	}
 	k.mirrors = mirror.New(ctx, k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
-}
-
-func (k *Kubelet) machine() (node.Machine, error) {
-	if k.hollow != nil {
-		return k.hollow.Machine, nil
-	}
-	return node.ReadMachine(k.config.RootDir)
-}
-
-func (k *Kubelet) makeNode(logger *zap.Logger) error {
-	machine, err := k.machine()
-	if err != nil {
-		return err
-	}
-	if k.config.ProtectKernel {
-		if err := node.CheckKernel("/proc/sys"); err != nil {
-			return fmt.Errorf("--protect-kernel-defaults is set: %w", err)
-		}
-	}
-	if k.config.FailCgroupV1 && !cgroups.IsCgroup2UnifiedMode() {
-		return errors.New("the machine has cgroup v1, and --fail-cgroupv1 is set")
-	}
-	if machine.Swap > 0 && k.config.FailSwapOn {
-		return fmt.Errorf("the machine has swap, and --fail-swap-on is set")
-	}
-	thresholds, err := k.config.Eviction.Thresholds()
-	if err != nil {
-		return err
-	}
-	reserved, err := k.config.Reserved()
-	if err != nil {
-		return err
-	}
-	k.makeEviction(thresholds)
-	k.node = node.New(node.Config{
-		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
-		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
-		Cloud: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
-		Machine: machine, MaxPods: k.config.MostPods(machine.CPUs), Reserved: config.SumOf(reserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)), Under: k.eviction.Under,
-		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
-		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
-		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
-	})
-	return nil
 }
 
 // makeLoops makes what decides when something happens.

@@ -53,6 +53,20 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return group.Wait()
 	}
+	k.runLoops(ctx, run)
+	k.logger.Info("kubelet started", zap.Strings("sources", k.sources()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.port.Load()))
+	daemon.Ready(k.logger)
+	<-ctx.Done()
+	k.workers.Stop()
+	err := group.Wait()
+	k.cleanups.rounds.Wait()
+	k.mirrors.Wait()
+	k.logger.Info("kubelet stopped; containers are left as they are")
+	return err
+}
+
+// runLoops runs the loops of all rooms but the server's.
+func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(context.Context) error)) {
 	run("runtime health", k.health.Run)
 	run("lifecycle events", k.pleg.Run)
 	run("volumes", k.volumes.Run)
@@ -75,15 +89,6 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
 	run("sync loop", k.loop.Run)
 	run("watchdog", func(ctx context.Context) error { return daemon.Watchdog(ctx, k.checks(), k.clock, k.logger) })
-	k.logger.Info("kubelet started", zap.Strings("sources", k.sources()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.port.Load()))
-	daemon.Ready(k.logger)
-	<-ctx.Done()
-	k.workers.Stop()
-	err := group.Wait()
-	k.cleanups.rounds.Wait()
-	k.mirrors.Wait()
-	k.logger.Info("kubelet stopped; containers are left as they are")
-	return err
 }
 
 // checks are what the health endpoints ask.

@@ -1,0 +1,122 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opencontainers/cgroups"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/shutdown"
+	"kctl/proto/daemon"
+)
+
+// machine is what the node reports to have.
+func (k *Kubelet) machine() (node.Machine, error) {
+	if k.hollow != nil {
+		return k.hollow.Machine, nil
+	}
+	return node.ReadMachine(k.config.RootDir)
+}
+
+// checkMachine says why the kubelet does not want to run on this machine.
+func (k *Kubelet) checkMachine(machine node.Machine) error {
+	if k.config.ProtectKernel {
+		if err := node.CheckKernel("/proc/sys"); err != nil {
+			return fmt.Errorf("--protect-kernel-defaults is set: %w", err)
+		}
+	}
+	if k.config.FailCgroupV1 && !cgroups.IsCgroup2UnifiedMode() {
+		return errors.New("the machine has cgroup v1, and --fail-cgroupv1 is set")
+	}
+	if machine.Swap > 0 && k.config.FailSwapOn {
+		return errors.New("the machine has swap, and --fail-swap-on is set")
+	}
+	return nil
+}
+
+// makeNode makes what keeps the API's picture of this machine, and what keeps it from
+// running short.
+func (k *Kubelet) makeNode(logger *zap.Logger) error {
+	machine, err := k.machine()
+	if err != nil {
+		return err
+	}
+	if err := k.checkMachine(machine); err != nil {
+		return err
+	}
+	thresholds, err := k.config.Eviction.Thresholds()
+	if err != nil {
+		return err
+	}
+	reserved, err := k.config.Reserved()
+	if err != nil {
+		return err
+	}
+	k.makeEviction(thresholds)
+	k.node = node.New(node.Config{
+		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
+		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
+		Cloud: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
+		Machine: machine, MaxPods: k.config.MostPods(machine.CPUs), Reserved: config.SumOf(reserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)), Under: k.eviction.Under,
+		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
+		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
+		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
+	})
+	return nil
+}
+
+// maxImageNames is how many names of an image the node tells.
+const maxImageNames = 5
+
+// nodeRuntime is what the node reports about the runtime.
+type nodeRuntime struct{ k *Kubelet }
+
+func (n nodeRuntime) RuntimeVersion() string { return n.k.health.RuntimeVersion() }
+
+func (n nodeRuntime) Features() node.RuntimeFeatures { return n.k.health.Features() }
+
+func (n nodeRuntime) NotReady() []string {
+	var reasons []string
+	if n.k.shutdown.ShuttingDown() {
+		reasons = append(reasons, shutdown.NotReady)
+	}
+	errs := []error{n.k.health.RuntimeError(), n.k.health.NetworkError()}
+	if n.k.pleg != nil {
+		errs = append(errs, n.k.pleg.Healthy())
+	}
+	for _, err := range errs {
+		if err != nil {
+			reasons = append(reasons, err.Error())
+		}
+	}
+	return reasons
+}
+
+func (n nodeRuntime) Images(ctx context.Context) ([]corev1.ContainerImage, error) {
+	images, err := n.k.cri.ListImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed := make([]corev1.ContainerImage, 0, len(images))
+	for _, image := range images {
+		names := slices.Concat(image.GetRepoDigests(), image.GetRepoTags())
+		listed = append(listed, corev1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(image.GetSize())})
+	}
+	slices.SortFunc(listed, func(a, b corev1.ContainerImage) int {
+		if a.SizeBytes != b.SizeBytes {
+			return int(b.SizeBytes - a.SizeBytes)
+		}
+		return slices.Compare(a.Names, b.Names)
+	})
+	if most := int(n.k.config.MaxImages); most >= 0 {
+		listed = listed[:min(len(listed), most)]
+	}
+	return listed, nil
+}
