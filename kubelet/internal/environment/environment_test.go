@@ -15,12 +15,12 @@ import (
 )
 
 func TestExpand(t *testing.T) {
-	values := map[string]string{"A": "1", "B": "$(A)", "": "empty"}
+	e := &Environment{values: map[string]string{"A": "1", "B": "$(A)", "": "empty"}}
 	for in, want := range map[string]string{
 		"": "", "plain": "plain", "$(A)": "1", "x$(A)y$(A)": "x1y1", "$$(A)": "$(A)", "$$$(A)": "$1", "$(C)": "$(C)",
 		"$(B)": "$(A)", "$": "$", "$$": "$", "$(A": "$(A", "$A": "$A", "$(A)$(": "1$(", "a)b$(A))": "a)b1)",
 	} {
-		got, err := expand(in, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+		got, err := e.expand(in)
 		if got != want || err != nil {
 			t.Errorf("expand(%q) = %q, %v, want %q", in, got, err, want)
 		}

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -13,16 +14,54 @@ const maxStrings = 6 << 20
 // which contains the previous one twice, can exceed a machine's memory.
 var errTooManyStrings = fmt.Errorf("command, arguments and environment have more than %d bytes, with which Linux starts no program", maxStrings)
 
-// expand replaces $(NAME) by values; $$ is a dollar sign. References to
-// undefined names stay as they are.
-func (e *Environment) expand(text string) (string, error) {
-	return expand(text, func(name string) (string, bool) {
-		if value, ok := e.values[name]; ok {
-			return value, true
+// ErrTooLong stops an expansion whose result would have more bytes than its limit.
+var ErrTooLong = errors.New("too long")
+
+// Expand replaces each $(NAME) by what value says, and $$ by a dollar sign. All other
+// dollar signs stay. It fails with ErrTooLong, or as value does.
+func Expand(text string, limit int, value func(name string) (string, error)) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "$")
+		out.WriteString(before)
+		switch {
+		case out.Len() > limit:
+			return "", ErrTooLong
+		case !found:
+			return out.String(), nil
+		case strings.HasPrefix(rest, "$"):
+			out.WriteByte('$')
+			text = rest[1:]
+		case strings.HasPrefix(rest, "(") && strings.Contains(rest, ")"):
+			name, after, _ := strings.Cut(rest[1:], ")")
+			v, err := value(name)
+			if err != nil {
+				return "", err
+			}
+			out.WriteString(v)
+			text = after
+		default:
+			out.WriteByte('$')
+			text = rest
 		}
-		value, ok := e.services[name]
-		return value, ok
+	}
+}
+
+// expand replaces references by values; those to undefined names stay as they are.
+func (e *Environment) expand(text string) (string, error) {
+	expanded, err := Expand(text, maxStrings, func(name string) (string, error) {
+		if value, ok := e.values[name]; ok {
+			return value, nil
+		}
+		if value, ok := e.services[name]; ok {
+			return value, nil
+		}
+		return "$(" + name + ")", nil
 	})
+	if err != nil {
+		return "", errTooManyStrings
+	}
+	return expanded, nil
 }
 
 // ExpandAll expands the references in a command or its arguments.
@@ -36,32 +75,4 @@ func (e *Environment) ExpandAll(texts []string) ([]string, error) {
 		out[i] = expanded
 	}
 	return out, nil
-}
-
-func expand(text string, value func(string) (string, bool)) (string, error) {
-	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "$")
-		out.WriteString(before)
-		switch {
-		case out.Len() > maxStrings:
-			return "", errTooManyStrings
-		case !found:
-			return out.String(), nil
-		case strings.HasPrefix(rest, "$"):
-			out.WriteByte('$')
-			text = rest[1:]
-		case strings.HasPrefix(rest, "(") && strings.Contains(rest, ")"):
-			name, after, _ := strings.Cut(rest[1:], ")")
-			if v, ok := value(name); ok {
-				out.WriteString(v)
-			} else {
-				out.WriteString("$(" + name + ")")
-			}
-			text = after
-		default:
-			out.WriteByte('$')
-			text = rest
-		}
-	}
 }

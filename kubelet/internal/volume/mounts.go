@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
@@ -118,7 +120,7 @@ func subPathOf(spec *corev1.VolumeMount, variables map[string]string) (string, e
 	subPath := spec.SubPath
 	if spec.SubPathExpr != "" {
 		var err error
-		if subPath, err = expand(spec.SubPathExpr, variables); err != nil {
+		if subPath, err = expandPath(spec.SubPathExpr, variables); err != nil {
 			return "", fmt.Errorf("failed to expand subPathExpr %q: %w", spec.SubPathExpr, err)
 		}
 	}
@@ -132,4 +134,21 @@ func subPathOf(spec *corev1.VolumeMount, variables map[string]string) (string, e
 		return "", fmt.Errorf("subPath %q must not contain '..'", subPath)
 	}
 	return filepath.Clean(subPath), nil
+}
+
+// expandPath replaces references in a path by variables. Unlike in a command, an
+// unknown one is an error: the path would not be the one that the user meant.
+func expandPath(text string, variables map[string]string) (string, error) {
+	const longest = unix.PathMax - 1
+	path, err := environment.Expand(text, longest, func(name string) (string, error) {
+		value, known := variables[name]
+		if !known {
+			return "", fmt.Errorf("missing value for %q", name)
+		}
+		return value, nil
+	})
+	if errors.Is(err, environment.ErrTooLong) {
+		return "", fmt.Errorf("the path has more than %d bytes", longest)
+	}
+	return path, err
 }
