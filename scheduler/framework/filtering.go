@@ -47,7 +47,7 @@ func (p *Profile) RunPreFilter(ctx context.Context, state *CycleState, pod *PodI
 		case status.IsRejected():
 			return PreFilterOutcome{}, status.By(plugin.Name())
 		case !status.IsSuccess():
-			return PreFilterOutcome{}, AsError(fmt.Errorf("prefilter plugin %s: %w", plugin.Name(), status.Err()))
+			return PreFilterOutcome{}, status.running("PreFilter", plugin)
 		}
 		if extended, ok := plugin.(PreFilterExtensions); ok {
 			state.extensions = append(state.extensions, extended)
@@ -94,7 +94,7 @@ func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *P
 		case status.IsRejected():
 			return status.By(plugin.Name())
 		default:
-			return AsError(fmt.Errorf("filter plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
+			return AsError(fmt.Errorf("running %q filter plugin: node %s: %w", plugin.Name(), node.Name(), status.Err()))
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (p *Profile) RunRemovePod(ctx context.Context, state *CycleState, pod, remo
 func (p *Profile) extend(state *CycleState, call func(PreFilterExtensions) *Status) *Status {
 	for _, plugin := range state.extensions {
 		if status := call(plugin); !status.IsSuccess() {
-			return AsError(fmt.Errorf("prefilter plugin %s, in a what-if: %w", plugin.Name(), status.Err()))
+			return AsError(fmt.Errorf("running PreFilter plugin %q in a what-if: %w", plugin.Name(), status.Err()))
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *Pod
 		case status.IsRejected():
 			reasons = append(reasons, status.Reasons()...)
 		default:
-			return "", AsError(fmt.Errorf("postfilter plugin %s: %w", plugin.Name(), status.Err()))
+			return "", status.running("PostFilter", plugin)
 		}
 	}
 	if len(p.PostFilter) == 0 {

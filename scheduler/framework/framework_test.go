@@ -99,7 +99,7 @@ func TestStatusesCarryTheirPlugin(t *testing.T) {
 	broken := errors.New("broken")
 	p.filter = AsError(broken)
 	status = RunFilters(t.Context(), []Filter{p}, NewCycleState(nil), pod(), &NodeInfo{})
-	if !errors.Is(status.Err(), broken) || !strings.Contains(status.Err().Error(), "plugin a") {
+	if !errors.Is(status.Err(), broken) || !strings.Contains(status.Err().Error(), `running "a" filter plugin: `) {
 		t.Errorf("the cause or the plugin is lost: %v", status.Err())
 	}
 }

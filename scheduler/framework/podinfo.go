@@ -166,8 +166,8 @@ func (p HostPort) Conflicts(other HostPort) bool {
 // The queue owns it; in an attempt the cycle may read it.
 type QueuedPod struct {
 	*PodInfo
-	// Added is when the pod first entered the queue; Timestamp when it last
-	// did, which is what equal priorities are ordered by.
+	// Added is when the pod could first be attempted, its gates gone; Timestamp when
+	// it last entered the queue, which is what equal priorities are ordered by.
 	Added     time.Time
 	Timestamp time.Time
 	// Attempts counts the attempts that were begun.

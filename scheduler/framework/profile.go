@@ -51,7 +51,7 @@ func (p *Profile) RunReserve(ctx context.Context, state *CycleState, pod *PodInf
 	for _, plugin := range p.Reserve {
 		status := state.observe(plugin, "Reserve", func() *Status { return plugin.Reserve(ctx, state, pod, node) })
 		if !status.IsSuccess() {
-			return status.By(plugin.Name())
+			return status.running("Reserve", plugin)
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo
 			}
 			waits[plugin.Name()] = wait
 		default:
-			return nil, status.By(plugin.Name())
+			return nil, status.running("Permit", plugin)
 		}
 	}
 	return waits, nil
@@ -103,7 +103,7 @@ func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInf
 	for _, plugin := range p.PreBind {
 		status := state.observe(plugin, "PreBind", func() *Status { return plugin.PreBind(ctx, state, pod, node) })
 		if !status.IsSuccess() {
-			return status.By(plugin.Name())
+			return status.running("PreBind", plugin)
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (p *Profile) RunBind(ctx context.Context, state *CycleState, pod *PodInfo, 
 	for _, plugin := range p.Bind {
 		status := state.observe(plugin, "Bind", func() *Status { return plugin.Bind(ctx, state, pod, node) })
 		if !status.IsSkip() {
-			return status.By(plugin.Name())
+			return status.running("Bind", plugin)
 		}
 	}
 	return AsError(fmt.Errorf("no bind plugin of profile %s took the pod", p.SchedulerName))

@@ -14,7 +14,7 @@ func (p *Profile) RunPreScore(ctx context.Context, state *CycleState, pod *PodIn
 		if status.IsSkip() {
 			state.skipScore(plugin.Name())
 		} else if !status.IsSuccess() {
-			return AsError(fmt.Errorf("prescore plugin %s: %w", plugin.Name(), status.Err()))
+			return status.running("PreScore", plugin)
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func (s *Scores) RunEach(ctx context.Context, plugins []WeightedScore, state *Cy
 		if normalizer, ok := plugin.Score.(Normalize); ok {
 			status := state.observe(plugin, "ScoreExtensionNormalize", func() *Status { return normalizer.NormalizeScore(ctx, state, pod, scores) })
 			if !status.IsSuccess() {
-				return AsError(fmt.Errorf("normalize plugin %s: %w", plugin.Name(), status.Err()))
+				return status.running("Score", plugin)
 			}
 		}
 		for i, score := range scores {
@@ -94,7 +94,7 @@ func scoreNodes(ctx context.Context, plugin WeightedScore, state *CycleState, po
 			state.Observer.Plugin(plugin.Name(), "Score", status.Code(), began)
 		}
 		if !status.IsSuccess() {
-			return AsError(fmt.Errorf("score plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
+			return AsError(fmt.Errorf("running Score plugin %q: node %s: %w", plugin.Name(), node.Name(), status.Err()))
 		}
 		scores[i] = score
 	}

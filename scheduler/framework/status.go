@@ -2,6 +2,7 @@ package framework
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -61,6 +62,15 @@ func (s *Status) By(plugin string) *Status {
 	named := *s
 	named.plugin = plugin
 	return &named
+}
+
+// running returns the status with the name of the plugin that gave it at a point. An
+// error also says so to people, in upstream's words.
+func (s *Status) running(point string, plugin Plugin) *Status {
+	if s.Err() != nil && !s.IsRejected() {
+		s = AsError(fmt.Errorf("running %s plugin %q: %w", point, plugin.Name(), s.Err()))
+	}
+	return s.By(plugin.Name())
 }
 
 // Code is the answer; Success for a nil status.

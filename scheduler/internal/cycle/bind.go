@@ -3,7 +3,6 @@ package cycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -262,5 +261,5 @@ func (a *attempt) bindFailed(err error) {
 		a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
 		return
 	}
-	a.failed(fmt.Errorf("binding rejected: %w", err))
+	a.failed(err)
 }

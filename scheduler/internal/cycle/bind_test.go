@@ -203,7 +203,7 @@ func TestAServerThatFailsToBind(t *testing.T) {
 		if c.nodeOf("good") != "n1" {
 			t.Error("the pod that can be bound has no node")
 		}
-		if want := "broken-0: binding rejected: Internal error occurred: failed calling webhook"; !strings.Contains(c.said(), want) {
+		if want := `broken-0: running Bind plugin "Cluster": Internal error occurred: failed calling webhook`; !strings.Contains(c.said(), want) {
 			t.Errorf("nobody said %q", want)
 		}
 	})

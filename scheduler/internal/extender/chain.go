@@ -16,8 +16,8 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// Chain is all extenders, in the order in which they are asked. A nil Chain has
-// none. It is safe for concurrent use.
+// Chain is all extenders, in the order in which they are asked: that of the
+// configuration, those that may be passed over last. A nil Chain has none. It is safe for concurrent use.
 type Chain struct {
 	extenders []*Extender
 	logger    *zap.Logger
@@ -29,6 +29,7 @@ func NewChain(configs []configv1.Extender, logger *zap.Logger) (*Chain, error) {
 		return nil, nil
 	}
 	c := &Chain{logger: logger}
+	var last []*Extender
 	binder := false
 	for i, config := range configs {
 		e, err := newExtender(config)
@@ -39,8 +40,13 @@ func NewChain(configs []configv1.Extender, logger *zap.Logger) (*Chain, error) {
 			return nil, fmt.Errorf("extenders[%d].bindVerb: only one extender can bind", i)
 		}
 		binder = binder || e.BindVerb != ""
-		c.extenders = append(c.extenders, e)
+		if e.Ignorable {
+			last = append(last, e)
+		} else {
+			c.extenders = append(c.extenders, e)
+		}
 	}
+	c.extenders = append(c.extenders, last...)
 	return c, nil
 }
 
@@ -170,7 +176,7 @@ func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framewor
 }
 
 // Bind lets the binding extender bind the pod; bound is false if there is none
-// for it.
+// for it, or if it failed and is passed over.
 func (c *Chain) Bind(ctx context.Context, pod *core.Pod, node string) (bound bool, err error) {
 	binders := c.asked(pod, func(e *Extender) string { return e.BindVerb })
 	if len(binders) == 0 {
@@ -182,6 +188,9 @@ func (c *Chain) Bind(ctx context.Context, pod *core.Pod, node string) (bound boo
 	}, answer)
 	if err == nil && answer.Error != "" {
 		err = fmt.Errorf("extender at %s: %s", e.URLPrefix, answer.Error)
+	}
+	if err != nil && c.pass(e, pod, err) {
+		return false, nil
 	}
 	return true, err
 }

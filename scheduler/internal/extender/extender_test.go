@@ -155,6 +155,29 @@ func TestBind(t *testing.T) {
 	if bound, err := chain(t, &service{answers: map[string]string{"bind": `{"Error":"taken"}`}}, binds).Bind(t.Context(), pod, "n1"); !bound || err == nil {
 		t.Errorf("refused: %v %v", bound, err)
 	}
+	passedOver := func(e *configv1.Extender) { binds(e); e.Ignorable = true }
+	if bound, err := chain(t, &service{answers: map[string]string{"bind": `{"Error":"taken"}`}}, passedOver).Bind(t.Context(), pod, "n1"); bound || err != nil {
+		t.Errorf("refused by one that may be passed over: %v %v", bound, err)
+	}
+}
+
+// Those that may be passed over are asked last, as by upstream.
+func TestOrder(t *testing.T) {
+	var configs []configv1.Extender
+	if err := json.Unmarshal([]byte(`[{"urlPrefix":"http://a","ignorable":true},{"urlPrefix":"http://b"},{"urlPrefix":"http://c","ignorable":true},{"urlPrefix":"http://d"}]`), &configs); err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewChain(configs, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order string
+	for _, e := range c.extenders {
+		order += strings.TrimPrefix(e.URLPrefix, "http://")
+	}
+	if order != "bdac" {
+		t.Errorf("asked in the order %s", order)
+	}
 }
 
 func TestPreempt(t *testing.T) {

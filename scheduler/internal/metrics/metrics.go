@@ -137,7 +137,7 @@ const maxAttemptsLabel = 15
 func (m *Metrics) Scheduled(profile string, took, waited time.Duration, attempts int) {
 	m.Attempt(ResultScheduled, profile, took)
 	label := strconv.Itoa(attempts)
-	if attempts > maxAttemptsLabel {
+	if attempts >= maxAttemptsLabel {
 		label = strconv.Itoa(maxAttemptsLabel) + "+"
 	}
 	m.sliDuration.WithLabelValues(label).Observe(waited.Seconds())

@@ -68,7 +68,8 @@ type item struct {
 	waits    *waiting      // whose list that is, of an unschedulable pod
 	plugins  []string      // that rejected it last
 	pending  []string      // those of them that only wait for something
-	failures int           // in a row
+	refusals int           // by plugins
+	failures int           // by errors, in a row
 	errored  bool          // the last failure was an error
 	ready    time.Time     // end of the back-off
 	parkedAt time.Time     // entered unschedulable
@@ -131,9 +132,8 @@ func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 	if !ours {
 		return
 	}
-	now := q.options.Clock.Now()
 	it := &item{profile: profile, QueuedPod: framework.QueuedPod{
-		PodInfo: framework.NewPodInfo(pod), Added: now, Timestamp: now,
+		PodInfo: framework.NewPodInfo(pod), Timestamp: q.options.Clock.Now(),
 	}}
 	q.items[pod.UID] = it
 	q.admit(ctx, it, "UnscheduledPodAdd")
@@ -143,6 +143,7 @@ func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 func (q *Queue) admit(ctx context.Context, it *item, event string) {
 	status := it.profile.RunPreEnqueue(ctx, it.PodInfo)
 	if status.IsSuccess() {
+		it.Added = q.options.Clock.Now()
 		q.activate(it, event)
 		return
 	}
@@ -354,10 +355,22 @@ func (q *Queue) Failed(uid types.UID, failure Failure) {
 	}
 	now := q.options.Clock.Now()
 	it.Flushed = false
-	it.failures++
 	it.Timestamp = now
-	it.ready = now.Add(q.options.Backoff.Delay(it.failures))
+	it.ready = now.Add(q.backoffAfter(it))
 	q.requeue(it, help, "ScheduleAttemptFailure")
+}
+
+// backoffAfter counts a failure, and is how long the pod waits after it. Refusals and
+// errors are counted apart, as upstream: an error does not make it wait for what
+// plugins have refused before.
+func (q *Queue) backoffAfter(it *item) time.Duration {
+	if it.errored {
+		it.failures++
+		return q.options.Backoff.Delay(it.failures)
+	}
+	it.refusals++
+	it.failures = 0
+	return q.options.Backoff.Delay(it.refusals)
 }
 
 // landing finds a pod in flight by its UID; the flights are few (bounded by

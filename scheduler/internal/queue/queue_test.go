@@ -222,6 +222,28 @@ func TestErrorWaitsItsBackoffAndItGrows(t *testing.T) {
 	})
 }
 
+// An error after many refusals has the wait of a first error, and the refusals are not
+// forgotten by it.
+func TestErrorsAndRefusalsBackOffApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		q.Add(t.Context(), fixture.Pod("a"))
+		a := wantNext(t, q, "a")
+		for range 5 {
+			q.Failed(a.Pod.UID, fitFailure)
+			time.Sleep(time.Minute)
+			q.Move(podGone())
+			a = wantNext(t, q, "a")
+		}
+		q.Failed(a.Pod.UID, Failure{Error: true})
+		time.Sleep(time.Second + time.Millisecond)
+		a = wantNext(t, q, "a")
+		q.Failed(a.Pod.UID, fitFailure)
+		if wait := time.Until(q.items[a.Pod.UID].ready); wait != 10*time.Second {
+			t.Errorf("after the sixth refusal it waits %v, want 10s", wait)
+		}
+	})
+}
+
 func TestBackingOffPodGoesWhenNobodyElseWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		q.Add(t.Context(), fixture.Pod("a"))
@@ -259,8 +281,11 @@ func TestGatedPodWaitsForItsGates(t *testing.T) {
 		}
 		none := pod.DeepCopy()
 		none.Spec.SchedulingGates = nil
+		time.Sleep(time.Hour)
 		q.Add(t.Context(), none)
-		wantNext(t, q, "a")
+		if a := wantNext(t, q, "a"); time.Since(a.Added) > time.Minute {
+			t.Errorf("its waiting for gates counts: added %v ago", time.Since(a.Added))
+		}
 		if n := q.Pending()["gated"]; n != 0 {
 			t.Errorf("%d gated pods, want 0", n)
 		}

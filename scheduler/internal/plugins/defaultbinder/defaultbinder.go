@@ -50,7 +50,7 @@ func (p *Plugin) Bind(ctx context.Context, state *framework.CycleState, pod *fra
 	path := core.Pods.Path(pod.Pod.Namespace, pod.Pod.Name) + "/binding"
 	if err := p.client.Do(ctx, http.MethodPost, path, body, nil, options...); err != nil {
 		state.Relay.Lost()
-		return framework.AsError(fmt.Errorf("bind pod to node %s: %w", node, err))
+		return framework.AsError(err)
 	}
 	return nil
 }
