@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"kctl/proto/core"
 )
@@ -44,7 +43,8 @@ func (t *AffinityTerm) Matches(pod *core.Pod, namespaceLabels func(namespace str
 	return t.Selector.Matches(labels.Set(pod.Labels))
 }
 
-func newPodAffinity(pod *core.Pod) *PodAffinity {
+// NewPodAffinity parses what a pod says about others; nil if nothing.
+func NewPodAffinity(pod *core.Pod) *PodAffinity {
 	a := pod.Spec.Affinity
 	if a == nil || a.PodAffinity == nil && a.PodAntiAffinity == nil {
 		return nil
@@ -85,17 +85,13 @@ func (a *PodAffinity) weighted(pod *core.Pod, terms []corev1.WeightedPodAffinity
 	return parsed
 }
 
+// newAffinityTerm parses a term. matchLabelKeys and mismatchLabelKeys are in its selector:
+// the API server puts them there, with the values that the pod had when it was created.
 func newAffinityTerm(pod *core.Pod, term *corev1.PodAffinityTerm) (AffinityTerm, error) {
 	parsed := AffinityTerm{TopologyKey: term.TopologyKey, Namespaces: map[string]struct{}{}}
 	var err error
 	if parsed.Selector, err = metav1.LabelSelectorAsSelector(term.LabelSelector); err != nil {
 		return parsed, fmt.Errorf("pod affinity term for %s: labelSelector: %w", term.TopologyKey, err)
-	}
-	if parsed.Selector, err = RestrictByLabelKeys(parsed.Selector, pod.Labels, term.MatchLabelKeys, selection.In); err != nil {
-		return parsed, fmt.Errorf("pod affinity term for %s: matchLabelKeys: %w", term.TopologyKey, err)
-	}
-	if parsed.Selector, err = RestrictByLabelKeys(parsed.Selector, pod.Labels, term.MismatchLabelKeys, selection.NotIn); err != nil {
-		return parsed, fmt.Errorf("pod affinity term for %s: mismatchLabelKeys: %w", term.TopologyKey, err)
 	}
 	for _, ns := range term.Namespaces {
 		parsed.Namespaces[ns] = struct{}{}
@@ -110,22 +106,4 @@ func newAffinityTerm(pod *core.Pod, term *corev1.PodAffinityTerm) (AffinityTerm,
 		return parsed, fmt.Errorf("pod affinity term for %s: namespaceSelector: %w", term.TopologyKey, err)
 	}
 	return parsed, nil
-}
-
-// RestrictByLabelKeys narrows a selector to pods that share (In), or don't
-// share (NotIn), podLabels' values of keys. The API server has usually merged
-// such keys into the selector already; doing it again changes nothing.
-func RestrictByLabelKeys(selector labels.Selector, podLabels map[string]string, keys []string, operator selection.Operator) (labels.Selector, error) {
-	for _, key := range keys {
-		value, has := podLabels[key]
-		if !has {
-			continue
-		}
-		requirement, err := labels.NewRequirement(key, operator, []string{value})
-		if err != nil {
-			return nil, err
-		}
-		selector = selector.Add(*requirement)
-	}
-	return selector, nil
 }

@@ -47,7 +47,7 @@ func NewPodInfo(pod *core.Pod) *PodInfo {
 		Pod:       pod,
 		Priority:  Priority(pod),
 		HostPorts: HostPorts(pod),
-		Affinity:  newPodAffinity(pod),
+		Affinity:  NewPodAffinity(pod),
 	}
 	if asksAsItsContainer(pod) {
 		info.sumContainer()

@@ -222,28 +222,28 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 	}
 }
 
-// podHint: a pod that appears can help only those that must be with it. One
-// that goes, or whose labels change, can help those with rules about it, and
-// those that its own rules kept away.
+// podHint: a pod that becomes one that this must be with can help it. So can one that
+// was, because the first of its kind may go anywhere, and one that it must not be
+// with, or whose own rules kept it away, when that ends.
 func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
-	if event.Action == framework.Add {
-		return pod.Affinity != nil && p.about(pod.Affinity.Required, event.NewPod)
+	own := pod.Affinity
+	if own == nil {
+		own = &noAffinity
 	}
-	for _, other := range []*core.Pod{event.OldPod, event.NewPod} {
-		if other == nil {
-			continue
-		}
-		if a := other.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-			return true
-		}
-		// When the last pod that it must be with is gone, a pod may be the first of its kind.
-		if pod.Affinity != nil && (p.about(pod.Affinity.RequiredAnti, other) || p.about(pod.Affinity.Required, other)) {
-			return true
-		}
+	wanted := func(other *core.Pod) bool {
+		return other != nil && len(own.Required) > 0 && p.matchesAll(own.Required, other)
 	}
-	return false
+	avoided := func(other *core.Pod) bool { return other != nil && p.matchesAny(own.RequiredAnti, other) }
+	switch {
+	case wanted(event.OldPod) != wanted(event.NewPod), avoided(event.OldPod) && !avoided(event.NewPod):
+		return true
+	case event.NewPod != nil:
+		return false // its own rules stay as they are
+	}
+	rules := framework.NewPodAffinity(event.OldPod)
+	return rules != nil && p.matchesAny(rules.RequiredAnti, pod.Pod)
 }
 
-func (p *Plugin) about(terms []framework.AffinityTerm, other *core.Pod) bool {
+func (p *Plugin) matchesAny(terms []framework.AffinityTerm, other *core.Pod) bool {
 	return slices.ContainsFunc(terms, func(term framework.AffinityTerm) bool { return term.Matches(other, p.namespaces) })
 }

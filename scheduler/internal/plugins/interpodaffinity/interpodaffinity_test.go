@@ -84,8 +84,11 @@ func TestFilter(t *testing.T) {
 	}
 	everywhere := func(t *corev1.PodAffinityTerm) { t.NamespaceSelector = &metav1.LabelSelector{} }
 	named := func(t *corev1.PodAffinityTerm) { t.Namespaces = []string{"test-1"} }
-	sameHash := func(t *corev1.PodAffinityTerm) { t.MatchLabelKeys = []string{"hash"} }
-	otherHash := func(t *corev1.PodAffinityTerm) { t.MismatchLabelKeys = []string{"hash"} }
+	// As the API server stores it for a pod that is created with hash=1.
+	sameHash := func(t *corev1.PodAffinityTerm) {
+		t.MatchLabelKeys = []string{"hash"}
+		t.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "hash", Operator: metav1.LabelSelectorOpIn, Values: []string{"1"}}}
+	}
 	const host = corev1.LabelHostname
 	for name, test := range map[string]struct {
 		pod    *core.Pod
@@ -115,8 +118,7 @@ func TestFilter(t *testing.T) {
 		"all namespaces":                     {pod(without(term("db", "zone", everywhere))), node("a", "a", pod(db, in("who-knows"))), nil, "node(s) didn't match pod anti-affinity rules"},
 		"namespaces by name":                 {pod(without(term("db", "zone", named))), node("a", "a", pod(db, in("test-1"))), nil, "node(s) didn't match pod anti-affinity rules"},
 		"its own replica set, the same":      {pod(labelled("app", "web", "hash", "1"), without(term("web", "zone", sameHash))), node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
-		"its own replica set, an older one":  {pod(labelled("app", "web", "hash", "2"), without(term("web", "zone", sameHash))), node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, ""},
-		"other replica sets, an older one":   {pod(labelled("app", "web", "hash", "2"), without(term("web", "zone", otherHash))), node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
+		"its replica set when it was made":   {pod(labelled("app", "web", "hash", "2"), without(term("web", "zone", sameHash))), node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
 		"no selector is about nothing":       {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone"})), node("a", "a", pod(db)), nil, ""},
 		"an invalid selector is said so":     {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}})), node("a", "a"), nil, `pod affinity term for zone: labelSelector: "Bogus" is not a valid label selector operator`},
 		"preferences refuse nothing":         {pod(avoids(100, term("db", "zone"))), node("a", "a", pod(db)), nil, ""},
@@ -176,7 +178,7 @@ func TestScoreIgnoringExisting(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	interest := newPlugin().EventsToRegister()[0]
-	waits := framework.NewPodInfo(fixture.Pod("p", with(term("db", "zone")), without(term("noisy", "zone"))))
+	waits := framework.NewPodInfo(fixture.Pod("p", labelled("app", "web"), with(term("db", "zone")), without(term("noisy", "zone"))))
 	for name, test := range map[string]struct {
 		event framework.Event
 		want  bool
@@ -187,7 +189,11 @@ func TestHints(t *testing.T) {
 		// The first of its kind may go anywhere, and db may have been the last.
 		"db left":                           {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
 		"one it avoids left":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
-		"one that did not want others left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w", without(term("x", "zone")))}, true},
+		"one that did not want it left":     {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w", without(term("web", "zone")))}, true},
+		"one that did not want others left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w", without(term("x", "zone")))}, false},
+		"noisy is labelled":                 {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "noisy", "a", "b"))}, false},
+		"one that does not want it, too":    {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", without(term("web", "zone"))), NewPod: fixture.Pod("w", without(term("web", "zone")), labelled("a", "b"))}, false},
+		"another became db":                 {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n"), NewPod: fixture.Pod("n", labelled("app", "db"))}, true},
 		"noisy became quiet":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
 	} {
 		if interest.Covers(waits, test.event) != test.want {

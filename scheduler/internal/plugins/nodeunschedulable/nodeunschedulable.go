@@ -60,6 +60,8 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 				return (event.OldNode == nil || event.OldNode.Spec.Unschedulable) && !event.NewNode.Spec.Unschedulable
 			},
 		},
-		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},
+		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration, Hint: func(_ *framework.PodInfo, event framework.Event) bool {
+			return toleratesCordon(event.NewPod)
+		}},
 	}
 }

@@ -52,4 +52,13 @@ func TestHints(t *testing.T) {
 			t.Errorf("%s: want %v", name, test.want)
 		}
 	}
+	for key, want := range map[string]bool{corev1.TaintNodeUnschedulable: true, "other": false} {
+		tolerant := fixture.Pod("p", func(p *core.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists}}
+		})
+		event := framework.Event{Resource: framework.PodEvent, Action: framework.UpdatePodToleration, OldPod: pod.Pod, NewPod: tolerant}
+		if New().EventsToRegister()[1].Covers(pod, event) != want {
+			t.Errorf("tolerates %s: want %v", key, want)
+		}
+	}
 }

@@ -88,12 +88,29 @@ func (p *Plugin) constraints(pod *core.Pod, action corev1.UnsatisfiableConstrain
 		if err != nil {
 			return nil, fmt.Errorf("topologySpreadConstraints[%d].labelSelector: %w", i, err)
 		}
-		if selector, err = framework.RestrictByLabelKeys(selector, pod.Labels, c.MatchLabelKeys, selection.In); err != nil {
+		if selector, err = restrict(selector, pod.Labels, c.MatchLabelKeys); err != nil {
 			return nil, fmt.Errorf("topologySpreadConstraints[%d].matchLabelKeys: %w", i, err)
 		}
 		parsed = append(parsed, newConstraint(c, selector))
 	}
 	return parsed, nil
+}
+
+// restrict narrows a selector to pods that share podLabels' values of keys. The API
+// server has usually done so already; doing it again changes nothing.
+func restrict(selector labels.Selector, podLabels map[string]string, keys []string) (labels.Selector, error) {
+	for _, key := range keys {
+		value, has := podLabels[key]
+		if !has {
+			continue
+		}
+		requirement, err := labels.NewRequirement(key, selection.In, []string{value})
+		if err != nil {
+			return nil, err
+		}
+		selector = selector.Add(*requirement)
+	}
+	return selector, nil
 }
 
 // defaults are the profile's constraints of one kind, for a pod that belongs
@@ -263,48 +280,4 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framewo
 		}
 	}
 	return nil
-}
-
-// EventsToRegister implements framework.Enqueue.
-func (p *Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
-		{Resource: framework.AssignedPodEvent, Actions: framework.Add | framework.Delete | framework.UpdatePodLabel, Hint: p.podHint},
-		// A node can bring a domain or take the emptiest one away.
-		{Resource: framework.NodeEvent, Actions: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint, Hint: p.nodeHint},
-		{Resource: framework.PodEvent, Actions: framework.UpdatePodLabel | framework.UpdatePodToleration},
-	}
-}
-
-// podHint: only pods that a constraint counts change what it says.
-func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
-	var constraints []constraint
-	for _, other := range []*core.Pod{event.OldPod, event.NewPod} {
-		if other == nil || other.Namespace != pod.Pod.Namespace {
-			continue
-		}
-		if constraints == nil {
-			var err error
-			if constraints, err = p.constraints(pod.Pod, corev1.DoNotSchedule); err != nil {
-				return true
-			}
-		}
-		if slices.ContainsFunc(constraints, func(c constraint) bool { return c.selector.Matches(labels.Set(other.Labels)) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// nodeHint: a node without all of the keys takes no such pod, and counts in no
-// domain; the taints of one that has them matter where a constraint honors them.
-func (p *Plugin) nodeHint(pod *framework.PodInfo, event framework.Event) bool {
-	constraints, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
-	if err != nil {
-		return true
-	}
-	counted := func(node *core.Node) bool { return node != nil && hasAll(node, constraints) }
-	if counted(event.OldNode) && counted(event.NewNode) && event.Action&framework.UpdateNodeLabel == 0 {
-		return slices.ContainsFunc(constraints, func(c constraint) bool { return c.honorTaints })
-	}
-	return counted(event.OldNode) || counted(event.NewNode)
 }

@@ -205,7 +205,9 @@ func TestHints(t *testing.T) {
 		"it got a zone":       {framework.Event{Action: framework.UpdateNodeLabel, OldNode: bare, NewNode: inZone}, true},
 		"it lost its zone":    {framework.Event{Action: framework.UpdateNodeLabel, OldNode: inZone, NewNode: bare}, true},
 		"tainted":             {framework.Event{Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, false},
-		"moved":               {framework.Event{Action: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, true},
+		"moved":               {framework.Event{Action: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "b"))}, true},
+		"got another label":   {framework.Event{Action: framework.UpdateNodeLabel, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "a"), fixture.Label("b", "c"))}, false},
+		"web was labelled":    {framework.Event{Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("web")), NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" })}, false},
 		"cordoned, no zone":   {framework.Event{Action: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
 	} {
 		interest := interests[0]
@@ -217,9 +219,19 @@ func TestHints(t *testing.T) {
 			t.Errorf("%s: want %v", name, test.want)
 		}
 	}
+	own := func(change func(*core.Pod)) framework.Event {
+		after := waits.Pod.DeepCopy()
+		change(after)
+		return framework.Event{Resource: framework.PodEvent, Action: framework.UpdatePodLabel | framework.UpdatePodToleration, OldPod: waits.Pod, NewPod: after}
+	}
+	tolerant := own(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
+	if interests[2].Covers(waits, tolerant) || !interests[2].Covers(waits, own(app("db"))) {
+		t.Error("a toleration that no constraint asks for brings the pod back, or another label does not")
+	}
 	honor := corev1.NodeInclusionPolicyHonor
 	waits.Pod.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = &honor
-	if tainted := (framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}); !interests[1].Covers(waits, tainted) {
+	tainted := fixture.Node("n", fixture.Label("zone", "a"), fixture.Taint("a", "b", corev1.TaintEffectNoSchedule))
+	if !interests[1].Covers(waits, framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) || !interests[2].Covers(waits, tolerant) {
 		t.Error("taints that a constraint honors are passed over")
 	}
 }
