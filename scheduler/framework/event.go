@@ -29,7 +29,8 @@ const (
 )
 
 var resourceNames = [...]string{
-	"Node", "AssignedPod", "UnscheduledPod", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIStorageCapacity", "VolumeAttachment",
+	"Node", "AssignedPod", "TargetPod", "PersistentVolumeClaim", "PersistentVolume",
+	"storage.k8s.io/StorageClass", "storage.k8s.io/CSINode", "storage.k8s.io/CSIStorageCapacity", "storage.k8s.io/VolumeAttachment",
 }
 
 // Action says what happened; actions can be joined with |.
