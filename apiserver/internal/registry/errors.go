@@ -65,12 +65,27 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 // with the square of their number.
 const maxCauses = 1000
 
-// Invalid returns the 422 that lists what is wrong with an object, the first maxCauses of
-// it.
+// maxText is how many bytes they may have together, but for the first. A fault may
+// quote the whole list that it is in.
+const maxText = 4 << 20
+
+// told is how many of the faults are told.
+func told(errs field.ErrorList) int {
+	size := 0
+	for i, err := range errs[:min(len(errs), maxCauses)] {
+		if size += len(err.Error()); size > maxText && i > 0 {
+			return i
+		}
+	}
+	return min(len(errs), maxCauses)
+}
+
+// Invalid returns the 422 that lists what is wrong with an object, as much of it as is
+// told.
 func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
-	told := errs[:min(len(errs), maxCauses)]
-	err := apierrors.NewInvalid(kind, name, told)
-	if more := len(errs) - len(told); more > 0 {
+	n := told(errs)
+	err := apierrors.NewInvalid(kind, name, errs[:n])
+	if more := len(errs) - n; more > 0 {
 		err.ErrStatus.Message += fmt.Sprintf(" and %d more", more)
 	}
 	return err
@@ -79,7 +94,7 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierror
 // distinct leaves out repeated errors: two labels with the same wrong value are
 // reported once, except in custom resources, as upstream does.
 func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
-	if s.strategy.Encoding != nil || len(errs) > maxCauses {
+	if s.strategy.Encoding != nil || told(errs) < len(errs) {
 		return errs
 	}
 	said := sets.New[string]()

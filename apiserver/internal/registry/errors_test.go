@@ -83,3 +83,19 @@ func TestValidationThatNobodyWaitsFor(t *testing.T) {
 		t.Errorf("update: %v, want that it was given up", err)
 	}
 }
+
+// A fault may quote the list that it is in: 1,000 of them would take gigabytes.
+func TestFaultsThatQuoteMuch(t *testing.T) {
+	list := []string{strings.Repeat("x", 1<<20)}
+	var errs field.ErrorList
+	for range 20 {
+		errs = append(errs, field.Invalid(field.NewPath("spec"), list, "wrong"))
+	}
+	said := registry.Invalid(core.Pods.GVK().GroupKind(), "a", errs).Error()
+	if len(said) > 5<<20 || !strings.Contains(said, "wrong") || !strings.HasSuffix(said, " and 17 more") {
+		t.Errorf("%d bytes, at the end %q", len(said), said[len(said)-20:])
+	}
+	if said = registry.Invalid(core.Pods.GVK().GroupKind(), "a", field.ErrorList{field.Invalid(field.NewPath("spec"), strings.Repeat("x", 6<<20), "wrong")}).Error(); !strings.HasSuffix(said, "wrong") {
+		t.Errorf("one fault: %q", said[len(said)-20:])
+	}
+}

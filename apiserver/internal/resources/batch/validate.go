@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -49,7 +50,7 @@ func validateChoice(j *batchv1.Job) field.ErrorList {
 			errs = append(errs, field.Invalid(labelled.Key(want.key), s.Template.Labels, "must be '"+want.value+"'"))
 		}
 	}
-	if own := (metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(j.UID)}}); s.Selector.String() != own.String() {
+	if own := (metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(j.UID)}}); !equality.Semantic.DeepEqual(*s.Selector, own) {
 		errs = append(errs, field.Invalid(specPath.Child("selector"), s.Selector, "`selector` not auto-generated"))
 	}
 	return errs

@@ -50,13 +50,15 @@ func validate(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	if len(r.Spec.Usages) == 0 {
 		errs = append(errs, field.Required(path.Child("usages"), ""))
 	}
+	seen := sets.New[certificatesv1.KeyUsage]()
 	for i, usage := range r.Spec.Usages {
 		if !usages.Has(usage) {
 			errs = append(errs, field.NotSupported(path.Child("usages").Index(i), usage, sets.List(usages)))
 		}
-		if slices.Contains(r.Spec.Usages[:i], usage) {
+		if seen.Has(usage) {
 			errs = append(errs, field.Duplicate(path.Child("usages").Index(i), usage))
 		}
+		seen.Insert(usage)
 	}
 	errs = append(errs, ValidateSigner(r.Spec.SignerName, path.Child("signerName"))...)
 	if r.Spec.SignerName == legacySigner {

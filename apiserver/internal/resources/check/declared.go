@@ -56,7 +56,20 @@ func Most[T any](list []T, most int, at *field.Path) field.ErrorList {
 	return validate.MaxItems(context.Background(), operation.Operation{}, at.Upstream(), list, nil, most)
 }
 
-// Unique refuses items of a list that repeat an earlier one.
-func Unique[T any](list []T, at *field.Path, same func(a, b *T) bool) field.ErrorList {
-	return validate.ValSliceUnique(context.Background(), operation.Operation{}, at.Upstream(), list, nil, same)
+// Unique refuses items of a list that have the key of an earlier one. A list may be as
+// long as a body.
+func Unique[T any, K comparable](list []T, at *field.Path, key func(item *T) K) field.ErrorList {
+	var errs field.ErrorList
+	seen := make(map[K]bool, len(list))
+	for i := range list {
+		k := key(&list[i])
+		if seen[k] {
+			errs = append(errs, field.Duplicate(at.Index(i), list[i]))
+		}
+		seen[k] = true
+	}
+	return errs
 }
+
+// Itself is the key of items of which none may occur twice.
+func Itself[T any](item *T) T { return *item }

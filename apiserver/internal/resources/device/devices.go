@@ -45,7 +45,7 @@ func validateConsumptions(all []resourcev1.DeviceCounterConsumption, at *field.P
 	if long := check.Most(all, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, at); len(long) > 0 {
 		return long
 	}
-	errs := check.Unique(all, at, func(a, b *resourcev1.DeviceCounterConsumption) bool { return a.CounterSet == b.CounterSet })
+	errs := check.Unique(all, at, func(item *resourcev1.DeviceCounterConsumption) string { return item.CounterSet })
 	for i, c := range all {
 		errs = append(errs, validateCounters("counterSet", c.CounterSet, c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption, at.Index(i))...)
 	}

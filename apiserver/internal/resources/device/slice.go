@@ -161,7 +161,7 @@ func validateCounterSets(all []resourcev1.CounterSet, at *field.Path) field.Erro
 	if long := check.Most(all, resourcev1.ResourceSliceMaxCounterSets, at); len(long) > 0 {
 		return long
 	}
-	errs := check.Unique(all, at, func(a, b *resourcev1.CounterSet) bool { return a.Name == b.Name })
+	errs := check.Unique(all, at, func(item *resourcev1.CounterSet) string { return item.Name })
 	for i, s := range all {
 		errs = append(errs, validateCounters("name", s.Name, s.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet, at.Index(i))...)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validate"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
@@ -57,7 +58,7 @@ func validateClaimStatus(c, old *resourcev1.ResourceClaim) field.ErrorList {
 	at := field.NewPath("status")
 	errs := validateReservations(c, old, at.Child("reservedFor"))
 	devices, now := at.Child("devices"), allocatedBy(c.Status.Allocation)
-	errs = append(errs, check.Unique(c.Status.Devices, devices, func(a, b *resourcev1.AllocatedDeviceStatus) bool { return statusOf(a) == statusOf(b) })...)
+	errs = append(errs, check.Unique(c.Status.Devices, devices, statusOf)...)
 	for i := range c.Status.Devices {
 		errs = append(errs, validateDeviceStatus(&c.Status.Devices[i], now, devices.Index(i))...)
 	}
@@ -75,7 +76,7 @@ func validateReservations(c, old *resourcev1.ResourceClaim, at *field.Path) fiel
 	users := c.Status.ReservedFor
 	errs := check.Most(users, resourcev1.ResourceClaimReservedForMaxSize, at)
 	if len(errs) == 0 {
-		errs = check.Unique(users, at, func(a, b *resourcev1.ResourceClaimConsumerReference) bool { return a.UID == b.UID })
+		errs = check.Unique(users, at, func(item *resourcev1.ResourceClaimConsumerReference) types.UID { return item.UID })
 		for i, user := range users {
 			errs = append(errs, check.Need(at.Index(i), "resource", user.Resource, "name", user.Name, "uid", string(user.UID))...)
 		}
@@ -135,7 +136,7 @@ func validateNetworkData(d *resourcev1.NetworkDeviceData, at *field.Path) field.
 	for i, ip := range d.IPs {
 		errs = append(errs, validation.IsValidInterfaceAddress(ips.Index(i).Upstream(), ip)...)
 	}
-	return append(errs, check.Unique(d.IPs, ips, func(a, b *string) bool { return *a == *b })...)
+	return append(errs, check.Unique(d.IPs, ips, check.Itself)...)
 }
 
 func validateAllocation(a *resourcev1.AllocationResult, requests sets.Set[string], at *field.Path) field.ErrorList {
@@ -198,7 +199,7 @@ func validateBinding(ready, failed []string, at *field.Path) field.ErrorList {
 				errs = append(errs, check.QualifiedName(name, of.at.Index(i))...)
 			}
 		}
-		errs = append(errs, check.Unique(of.names, of.at, func(a, b *string) bool { return *a == *b })...)
+		errs = append(errs, check.Unique(of.names, of.at, check.Itself)...)
 	}
 	for i, name := range failed {
 		if slices.Contains(ready, name) {

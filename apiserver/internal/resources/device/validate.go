@@ -39,7 +39,7 @@ func validateRequests(ctx context.Context, requests []resourcev1.DeviceRequest, 
 	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
 		return long
 	}
-	errs := check.Unique(requests, at, func(a, b *resourcev1.DeviceRequest) bool { return a.Name == b.Name })
+	errs := check.Unique(requests, at, func(item *resourcev1.DeviceRequest) string { return item.Name })
 	for i := range requests {
 		r, path := &requests[i], at.Index(i)
 		errs = append(errs, check.Label(r.Name, path.Child("name"))...)
@@ -69,7 +69,7 @@ func validateAlternatives(ctx context.Context, all []resourcev1.DeviceSubRequest
 	if long := check.Most(all, resourcev1.FirstAvailableDeviceRequestMaxSize, at); len(long) > 0 {
 		return long
 	}
-	errs := check.Unique(all, at, func(a, b *resourcev1.DeviceSubRequest) bool { return a.Name == b.Name })
+	errs := check.Unique(all, at, func(item *resourcev1.DeviceSubRequest) string { return item.Name })
 	for i, r := range all {
 		path := at.Index(i)
 		if r.DeviceClassName == "" {
@@ -155,7 +155,7 @@ func known(requests []string, names sets.Set[string], at *field.Path) field.Erro
 	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
 		return long
 	}
-	errs := check.Unique(requests, at, func(a, b *string) bool { return *a == *b })
+	errs := check.Unique(requests, at, check.Itself)
 	for i, name := range requests {
 		errs = append(errs, knownOne(name, names, at.Index(i))...)
 	}

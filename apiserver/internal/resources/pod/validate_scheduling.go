@@ -2,7 +2,6 @@ package pod
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,8 +166,18 @@ func matchKeys(keys []string, selector *metav1.LabelSelector, at *field.Path) fi
 	return errs
 }
 
+// spread is what no two constraints of a pod may have in common.
+type spread struct {
+	key    string
+	action corev1.UnsatisfiableConstraintAction
+}
+
 func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	later := map[spread]int{}
+	for _, c := range constraints {
+		later[spread{c.TopologyKey, c.WhenUnsatisfiable}]++
+	}
 	for i, c := range constraints {
 		path := at.Index(i)
 		if c.MaxSkew <= 0 {
@@ -178,11 +187,9 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 			errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
 		}
 		errs = append(errs, supported(c.WhenUnsatisfiable, path.Child("whenUnsatisfiable"), unsatisfiable)...)
-		id := fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)
-		if slices.ContainsFunc(constraints[i+1:], func(o corev1.TopologySpreadConstraint) bool {
-			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
-		}) {
-			errs = append(errs, field.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"), id))
+		id := spread{c.TopologyKey, c.WhenUnsatisfiable}
+		if later[id]--; later[id] > 0 {
+			errs = append(errs, field.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%s, %s}", id.key, id.action)))
 		}
 		if c.MinDomains != nil {
 			if *c.MinDomains <= 0 {

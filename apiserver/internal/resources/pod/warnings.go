@@ -2,7 +2,6 @@ package pod
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -68,15 +67,18 @@ func specWarnings(m *metav1.ObjectMeta, s *corev1.PodSpec, metaAt, at string) []
 // twiceWarnings warns about duplicates, and about empty entries.
 func twiceWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
+	ips, names := map[string]bool{}, map[string]bool{}
 	for i, alias := range s.HostAliases {
-		if slices.ContainsFunc(s.HostAliases[:i], func(a corev1.HostAlias) bool { return a.IP == alias.IP }) {
+		if ips[alias.IP] {
 			out = append(out, fmt.Sprintf("%s.hostAliases[%d].ip: duplicate ip %q", at, i, alias.IP))
 		}
+		ips[alias.IP] = true
 	}
 	for i, secret := range s.ImagePullSecrets {
-		if slices.Contains(s.ImagePullSecrets[:i], secret) {
+		if names[secret.Name] {
 			out = append(out, fmt.Sprintf("%s.imagePullSecrets[%d].name: duplicate name %q", at, i, secret.Name))
 		}
+		names[secret.Name] = true
 	}
 	for i, secret := range s.ImagePullSecrets {
 		if secret.Name == "" {

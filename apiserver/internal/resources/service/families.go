@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilnet "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
@@ -212,12 +213,14 @@ func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 	} else if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] != spec.ClusterIP {
 		errs = append(errs, field.Invalid(ips, spec.ClusterIPs, "first value must match `clusterIP`"))
 	}
+	seen := sets.New[corev1.IPFamily]()
 	for i, f := range spec.IPFamilies {
 		path := at.Child("ipFamilies").Index(i)
 		errs = append(errs, check.Supported(f, path, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
-		if slices.Contains(spec.IPFamilies[:i], f) {
+		if seen.Has(f) {
 			errs = append(errs, field.Duplicate(path, f))
 		}
+		seen.Insert(f)
 	}
 	errs = append(errs, check.Supported(ptr.Deref(spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack), at.Child("ipFamilyPolicy"),
 		corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
