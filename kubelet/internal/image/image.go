@@ -66,8 +66,8 @@ type Options struct {
 	Node Node
 	// Access says who may use images that are present; nil allows everybody.
 	Access Access
-	// Used, if not nil, is told the id of each image that is handed out.
-	Used func(id string)
+	// Used, if not nil, is told the id of each image that is handed out, and for what.
+	Used func(r Request, id string)
 	// Pulled, if not nil, is called for successful pulls with the duration and the
 	// image's size.
 	Pulled func(took time.Duration, size uint64)
@@ -118,13 +118,22 @@ type Present struct {
 	Digest   string // its first digest reference, or its id
 	UID      *int64 // the user it runs as, if that is a number
 	Username string // if it is a name
+	Found    bool   // it was there before it was asked for: for TellFound
+}
+
+// TellFound writes the event of a container that begins with an image that was
+// there before. Ensure does not, because it may be called for a container that has
+// to wait for other things, and then again and again.
+func (m *Manager) TellFound(pod *core.Pod, fieldPath, image string) {
+	m.Events.ContainerEventf(pod, fieldPath, corev1.EventTypeNormal, "Pulled",
+		"Container image %q already present on machine and can be accessed by the pod", image)
 }
 
 // Ensure returns once the runtime has the image, or with an *Error.
 func (m *Manager) Ensure(ctx context.Context, r Request) (Present, error) {
 	present, err := m.ensure(ctx, r)
 	if err == nil && m.Used != nil {
-		m.Used(present.Ref)
+		m.Used(r, present.Ref)
 	}
 	return present, err
 }
@@ -145,8 +154,7 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 			return Present{}, err
 		}
 		if found && m.may(r, present, passes) {
-			m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
-				"Container image %q already present on machine and can be accessed by the pod", r.Image)
+			present.Found = true
 			return present, nil
 		}
 		if r.Policy == corev1.PullNever {

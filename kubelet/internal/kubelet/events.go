@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
@@ -29,7 +30,6 @@ type podEvents struct {
 
 // legs are the events of a container that are legs of the relay.
 var legs = map[string]relay.Hop{
-	"Pulled":  relay.KubeletImagePulled,
 	"Created": relay.KubeletCreated,
 	"Started": relay.KubeletStarted,
 }
@@ -53,8 +53,8 @@ func (e *podEvents) Laterf(obj runtime.Object, eventType, reason, format string,
 
 func (e *podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
 	hop, leg := legs[reason]
-	if _, name, ok := strings.Cut(strings.TrimSuffix(fieldPath, "}"), "{"); ok && leg {
-		e.statuses.Recorder(pod).Stamp(hop.Of(name), e.clock.Now())
+	if leg {
+		e.stamp(pod, fieldPath, hop)
 	}
 	if e.recorder == nil {
 		return
@@ -64,10 +64,24 @@ func (e *podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason,
 		return
 	}
 	tell := e.recorder.ContainerEventf
-	if leg && eventType == corev1.EventTypeNormal {
+	if (leg || reason == "Pulled") && eventType == corev1.EventTypeNormal {
 		tell = e.recorder.ContainerLaterf
 	}
 	tell(object, fieldPath, eventType, reason, format, args...)
+}
+
+// stamp notes that a container has passed a leg.
+func (e *podEvents) stamp(pod *core.Pod, fieldPath string, hop relay.Hop) {
+	if _, name, ok := strings.Cut(strings.TrimSuffix(fieldPath, "}"), "{"); ok {
+		e.statuses.Recorder(pod).Stamp(hop.Of(name), e.clock.Now())
+	}
+}
+
+// imageUsed takes that the node has an image for a container of a pod. The event of
+// it comes when the container begins, which is later.
+func (k *Kubelet) imageUsed(r image.Request, id string) {
+	k.events.stamp(r.Pod, r.FieldPath, relay.KubeletImagePulled)
+	k.images.Use(id)
 }
 
 // starting tells whether pods are being started now, or the API is being told

@@ -42,7 +42,7 @@ type Config struct {
 	ImageAccess image.Access
 	// ImageUsed, if not nil, is called with the id of each image that a container
 	// is about to be created from.
-	ImageUsed func(id string)
+	ImageUsed func(r image.Request, id string)
 	// MaxContainerBackOff bounds the crash back-off; zero means 300 s.
 	MaxContainerBackOff time.Duration
 	// Count, if not nil, is called for things that metrics count. It must not block.

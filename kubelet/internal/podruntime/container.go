@@ -61,6 +61,9 @@ func (s *podSync) waitImages(c *containerStart) (err error) {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
+	if c.image.Found {
+		s.Manager.images.TellFound(s.pod, c.fieldPath, c.spec.Image)
+	}
 	if c.volumes, err = s.waitVolumes(c.spec); err != nil {
 		s.count(ImageVolumesFailed, 1)
 	}

@@ -25,9 +25,13 @@ func (s *podSync) pullVolumes(c podactions.Start) {
 
 func (s *podSync) ensureVolume(volume *corev1.Volume) (image.Present, error) {
 	return s.Manager.images.Ensure(s.beside, image.Request{
-		Pod: s.pod, FieldPath: fmt.Sprintf("spec.volumes{%s}", volume.Name), Image: volume.Image.Reference, Policy: volume.Image.PullPolicy,
+		Pod: s.pod, FieldPath: imageVolumePath(volume), Image: volume.Image.Reference, Policy: volume.Image.PullPolicy,
 		Secrets: s.options.PullSecrets, Sandbox: s.config, Handler: s.handler,
 	})
+}
+
+func imageVolumePath(volume *corev1.Volume) string {
+	return fmt.Sprintf("spec.volumes{%s}", volume.Name)
 }
 
 // waitVolumes waits for the images that a container mounts.
@@ -37,6 +41,9 @@ func (s *podSync) waitVolumes(c *core.Container) (map[string]image.Present, erro
 		got, err := s.volumes[volume.Name].wait()
 		if err != nil {
 			return nil, err
+		}
+		if got.Found {
+			s.Manager.images.TellFound(s.pod, imageVolumePath(volume), volume.Image.Reference)
 		}
 		present[volume.Name] = got
 	}

@@ -349,6 +349,13 @@ func TestEndedPodStartsNothing(t *testing.T) {
 	if !errors.Is(r.Err, failing) || len(r.Status.Containers) > 0 {
 		t.Errorf("Err = %v, %s", r.Err, show(r.Status))
 	}
+	held := newPod("held", shell("main", forever)) // its sandbox takes long enough for the image to be looked for
+	if r = b.sync(t, held, SyncOptions{Prepare: func(context.Context) error { return failing }}); !errors.Is(r.Err, failing) {
+		t.Errorf("Err = %v, %s", r.Err, show(r.Status))
+	}
+	if b.events.has("Pulled") {
+		t.Error("an image is told of for a container that waits for a volume, as it would be at each try")
+	}
 }
 
 func TestGracePeriod(t *testing.T) {
