@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moby/sys/userns"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,6 +99,7 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 		MachineID: machine.MachineID, SystemUUID: machine.SystemUUID, BootID: machine.BootID,
 		KernelVersion: machine.Kernel, OSImage: machine.OSImage, ContainerRuntimeVersion: s.runtime,
 		KubeletVersion: m.config.Version, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+		RunningInUserNamespace: new(userns.RunningInUserNS()),
 	}
 	if machine.Swap > 0 { // kube-apiserver refuses a node with none of it
 		status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: &machine.Swap}
