@@ -31,6 +31,7 @@ type pending struct {
 // later are events that may wait, in their order.
 type later struct {
 	busy func() bool // nil for never
+	most time.Duration
 	wake chan struct{}
 
 	mu     sync.Mutex
@@ -92,9 +93,12 @@ func (l *later) add(p pending) bool {
 }
 
 // due reports whether there are events, and whether it is the first one's turn.
-func (l *later) due() (some, now bool) {
-	n := l.len()
-	return n > 0, n > laterLength/2 || n > 0 && (l.busy == nil || !l.busy())
+func (l *later) due(now time.Time) (some, turn bool) {
+	l.mu.Lock()
+	n := len(l.events)
+	waited := n > 0 && l.most > 0 && now.Sub(l.events[0].at) >= l.most
+	l.mu.Unlock()
+	return n > 0, waited || n > laterLength/2 || n > 0 && (l.busy == nil || !l.busy())
 }
 
 func (l *later) len() int {
@@ -123,8 +127,8 @@ func (r *Recorder) next(ctx context.Context) (*core.Event, error) {
 			return event, nil
 		default:
 		}
-		some, now := r.later.due()
-		if now {
+		some, turn := r.later.due(r.clock.Now())
+		if turn {
 			return r.takeLater(), nil
 		}
 		if some && pace == nil {

@@ -56,6 +56,25 @@ func TestWhatMayWaitTakesItsTurn(t *testing.T) {
 	})
 }
 
+// TestAProgramThatIsBusyForLong tells what it has told longest ago, however much that is.
+func TestAProgramThatIsBusyForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRecorder(nil, Options{Busy: func() bool { return true }, LongestWait: 2 * laterPace}, clock.RealClock{}, zap.NewNop())
+		began := time.Now()
+		for i := range 100 {
+			r.Laterf(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Started", "started")
+		}
+		for range 100 {
+			if _, err := r.next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waited := time.Since(began); waited != 2*laterPace {
+			t.Errorf("the last one was told after %v, want %v", waited, 2*laterPace)
+		}
+	})
+}
+
 // TestWhatMayWaitIsToldWhenTheProgramRests: as soon as it says so, and not
 // because it says so while it is busy.
 func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {

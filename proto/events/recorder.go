@@ -43,6 +43,9 @@ type Options struct {
 	Actions map[string]string
 	// Busy makes events of Laterf wait while it returns true; nil means never.
 	Busy func() bool
+	// LongestWait is how long the oldest event of Laterf waits at most; zero means as
+	// long as the program is busy.
+	LongestWait time.Duration
 }
 
 // Recorder sends events from one program on one host. It is safe for
@@ -63,7 +66,7 @@ func NewRecorder(client *rest.Client, options Options, clock clock.Clock, logger
 	return &Recorder{
 		client: client, options: options, clock: clock, logger: logger,
 		queue: make(chan *core.Event, queueLength), correlate: newCorrelator(clock),
-		later: later{busy: options.Busy, wake: make(chan struct{}, 1)},
+		later: later{busy: options.Busy, most: options.LongestWait, wake: make(chan struct{}, 1)},
 	}
 }
 
@@ -195,7 +198,7 @@ func (r *Recorder) waiting() *core.Event {
 		return event
 	default:
 	}
-	if some, _ := r.later.due(); some {
+	if some, _ := r.later.due(r.clock.Now()); some {
 		return r.takeLater()
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,10 @@ import (
 	"kctl/proto/events"
 	"kctl/proto/relay"
 )
+
+// longestWait is how long people may have to wait for the event of a start that they
+// look for, on a node that starts very many pods at once.
+const longestWait = 3 * time.Second
 
 // podEvents passes on events about pods and the node. On the way it makes the relay's
 // stamps from those events that mark a leg.

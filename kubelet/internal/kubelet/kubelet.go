@@ -216,7 +216,7 @@ func (k *Kubelet) makeReports(ctx context.Context) {
 	})
 	k.events.statuses = k.statuses
 	if k.client != nil {
-		k.events.recorder = events.NewRecorder(k.client, events.Options{Component: "kubelet", Host: k.nodeName, Busy: k.events.starting}, k.clock, k.logger)
+		k.events.recorder = events.NewRecorder(k.client, events.Options{Component: "kubelet", Host: k.nodeName, Busy: k.events.starting, LongestWait: longestWait}, k.clock, k.logger)
 	}
 	k.mirrors = mirror.New(ctx, k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
 }

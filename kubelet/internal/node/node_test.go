@@ -80,6 +80,9 @@ func TestStatus(t *testing.T) {
 	if got := first.Allocatable.Cpu().String(); got != "0" || first.Capacity.Pods().Value() != 7 {
 		t.Errorf("allocatable cpu %s of pods %s", got, first.Capacity.Pods())
 	}
+	if first.NodeInfo.RunningInUserNamespace == nil {
+		t.Error("the node does not say whether its kubelet runs in a user namespace")
+	}
 	if first.NodeInfo.Swap != nil { // kube-apiserver refuses an amount of 0
 		t.Errorf("a machine without swap has %d bytes of it", *first.NodeInfo.Swap.Capacity)
 	}
