@@ -66,6 +66,9 @@ type Options struct {
 	Node Node
 	// Access says who may use images that are present; nil allows everybody.
 	Access Access
+	// Asked, if not nil, is told of each request: whether the image was there, and had
+	// to be pulled; nil where that was not found out.
+	Asked func(policy corev1.PullPolicy, present, pull *bool)
 	// Used, if not nil, is told the id of each image that is handed out, and for what.
 	Used func(r Request, id string)
 	// Pulled, if not nil, is called for successful pulls with the duration and the
@@ -145,6 +148,10 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 		m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)
 		return Present{}, &Error{Reason: ReasonInvalidName, Message: message, RetryAfter: maxBackOff}
 	}
+	var there, pull *bool
+	if m.Asked != nil {
+		defer func() { m.Asked(r.Policy, there, pull) }()
+	}
 	spec := &runtimeapi.ImageSpec{Image: name, RuntimeHandler: r.Handler}
 	passes := m.passesFor(ctx, r, name)
 	switch r.Policy {
@@ -153,7 +160,9 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 		if err != nil {
 			return Present{}, err
 		}
+		there = &found
 		if found && m.may(r, present, passes) {
+			pull = new(false)
 			present.Found = true
 			return present, nil
 		}
@@ -166,6 +175,7 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 	default:
 		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("image pull policy %q is not supported", r.Policy)}
 	}
+	pull = new(true)
 	return m.pull(ctx, r, spec, passes)
 }
 

@@ -70,6 +70,7 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 	}
 	for _, pod := range running {
 		if k.forgotten(pod.UID) {
+			k.metrics.Orphans.Inc()
 			k.workers.Update(podworker.Update{Type: podworker.Kill, Running: &podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}})
 		}
 	}

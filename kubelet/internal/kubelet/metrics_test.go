@@ -80,7 +80,9 @@ func TestMetricsTellOfPods(t *testing.T) {
 		})
 	}
 	for _, want := range []string{
-		`kubelet_node_name{node="node-1"} 1`, `kubelet_node_startup_duration_seconds{} `,
+		`kubelet_node_name{node="node-1"} 1`, `kubelet_cgroup_version{} `, `kubelet_orphaned_runtime_pods_total{} 0`,
+		`kubelet_container_log_filesystem_used_bytes{container="main",namespace="default",pod="probed",uid="` + uid + `"} `,
+		`kubelet_image_manager_ensure_image_requests_total{present_locally="true",pull_policy="ifnotpresent",pull_required="false"} `, `kubelet_node_startup_duration_seconds{} `,
 		`kubelet_desired_pods{static=""} 3`, `kubelet_desired_pods{static="true"} 1`, `kubelet_active_pods{static=""} 1`, `kubelet_mirror_pods{} 1`,
 		`kubelet_working_pods{config="desired",lifecycle="sync",static=""} 1`, `kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
 		`kubelet_working_pods{config="orphan",lifecycle="sync",static=""} 0`,

@@ -31,7 +31,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.ObserveWork})
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
-		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.Seen,
+		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.Seen, Logs: k.usages.logs,
 	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {

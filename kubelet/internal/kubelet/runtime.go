@@ -57,7 +57,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	}
 	config := podruntime.Config{
 		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.ownIPs,
-		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: access, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxBackOff,
+		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: access, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxBackOff,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
 	}
 	if k.surroundings != nil {

@@ -19,7 +19,7 @@ func (k *Kubelet) makeShutdown() error {
 	}
 	k.shutdown = shutdown.New(shutdown.Options{
 		Periods: periods, Connect: func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() }, ConfigDir: shutdown.ConfigDir,
-		Pods: k.mayRun, End: k.endForShutdown, Told: func() <-chan struct{} { return k.statuses.Rested() }, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
+		Pods: k.mayRun, End: k.endForShutdown, Told: k.shutdownDone, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
 	})
 	return nil
 }
@@ -44,6 +44,12 @@ func (k *Kubelet) shutdownChanged() {
 	}
 	k.events.Eventf(k.node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
 	k.node.Kick()
+}
+
+// shutdownDone is called when pods have ended, and says when the API knows of it.
+func (k *Kubelet) shutdownDone() <-chan struct{} {
+	k.metrics.ShutdownEnd.Set(float64(k.clock.Now().Unix()))
+	return k.statuses.Rested()
 }
 
 func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{}) {

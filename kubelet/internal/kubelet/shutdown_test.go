@@ -63,8 +63,8 @@ func TestPodsEndBeforeTheMachineDoes(t *testing.T) {
 	if status := b.waitPhase("late", corev1.PodFailed).Status; status.Reason != "NodeShutdown" || status.Message != "Pod was rejected: Pod was rejected as the node is shutting down." {
 		t.Errorf("late: %s, %s", status.Reason, status.Message)
 	}
-	if b.value("kubelet_graceful_shutdown_start_time_seconds") == 0 {
-		t.Error("no metric says when it began")
+	if b.value("kubelet_graceful_shutdown_start_time_seconds") == 0 || b.value("kubelet_graceful_shutdown_end_time_seconds") == 0 {
+		t.Error("no metric says when it began and when pods had ended")
 	}
 
 	logind.Announce(false)

@@ -46,6 +46,18 @@ func (u *usages) get(ctx context.Context) map[types.UID]server.PodUsage {
 	return u.last
 }
 
+// logs are the bytes of containers' logs, by pod and container.
+func (u *usages) logs() map[types.UID]map[string]uint64 {
+	bytes := map[types.UID]map[string]uint64{}
+	for uid, one := range u.get(context.Background()) { // metrics are asked for without a context
+		bytes[uid] = map[string]uint64{}
+		for name, logs := range one.Logs {
+			bytes[uid][name] = logs.Bytes
+		}
+	}
+	return bytes
+}
+
 func podUsage(one *eviction.Usage, at metav1.Time) server.PodUsage {
 	usage := server.PodUsage{
 		At: at, Disk: uint64(max(0, one.Disk)), Inodes: uint64(max(0, one.Inodes)), Processes: uint64(max(0, one.Processes)),

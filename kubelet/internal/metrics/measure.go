@@ -32,11 +32,12 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	m.terminated = counter("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.", "container_type", "exit_code", "reason")
 	m.Rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
 	m.imagesRemoved = counter("image_garbage_collected_total", "Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
+	m.imagesAsked = counter("image_manager_ensure_image_requests_total", "Number of ensure-image requests processed by the kubelet.", "pull_policy", "present_locally", "pull_required")
 	m.pulls = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
 		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
-	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved, m.pulls)
+	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved, m.imagesAsked, m.pulls)
 }
 
 // measureNode makes the metrics of what pods need from the node.
@@ -135,6 +136,18 @@ func (m *Metrics) ObservePull(took time.Duration, size uint64) {
 		}
 	}
 	m.pulls.WithLabelValues(class).Observe(took.Seconds())
+}
+
+// ImageAsked counts a request for a container's image: whether it was there, and had
+// to be pulled. Of an image that is always pulled, nobody looks whether it is there.
+func (m *Metrics) ImageAsked(policy corev1.PullPolicy, present, pull *bool) {
+	text := func(known *bool) string {
+		if known == nil {
+			return "unknown"
+		}
+		return strconv.FormatBool(*known)
+	}
+	m.imagesAsked.WithLabelValues(strings.ToLower(string(policy)), text(present), text(pull)).Inc()
 }
 
 // ImageRemoved counts an image that was taken away, and why.

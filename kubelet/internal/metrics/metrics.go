@@ -17,6 +17,8 @@ type Metrics struct {
 	relist         prometheus.Histogram
 	relistInterval prometheus.Histogram
 	ShutdownStart  prometheus.Gauge
+	ShutdownEnd    prometheus.Gauge
+	Orphans        prometheus.Counter // pods that only the runtime knows
 	Streams        prometheus.Counter
 	StreamErrors   prometheus.Counter
 	StreamLatency  prometheus.Histogram
@@ -38,6 +40,7 @@ type Metrics struct {
 	terminated              *prometheus.CounterVec
 	Rejections              *prometheus.CounterVec
 	pulls                   *prometheus.HistogramVec
+	imagesAsked             *prometheus.CounterVec
 	imagesRemoved           *prometheus.CounterVec
 	groups                  *prometheus.HistogramVec
 	storage                 *prometheus.HistogramVec
@@ -69,6 +72,8 @@ func New(registry *prometheus.Registry) *Metrics {
 	m.StreamErrors = counter("evented_pleg_connection_error_count", "The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
 	m.StreamLatency = prometheus.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
 	m.ShutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds"})
+	m.ShutdownEnd = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_end_time_seconds", Help: "Last graceful shutdown end time since unix epoch in seconds"})
+	m.Orphans = counter("orphaned_runtime_pods_total", "Number of pods that have been detected in the container runtime without being already known to the pod worker. This typically indicates the kubelet was restarted while a pod was force deleted in the API or in the local configuration, which is unusual.")
 	m.counts = map[podruntime.Counted]prometheus.Counter{}
 	for what, help := range countHelp {
 		m.counts[what] = counter(string(what), help)
@@ -77,7 +82,7 @@ func New(registry *prometheus.Registry) *Metrics {
 	m.measureStarts(registry)
 	m.measureNode(registry)
 	m.Probes = newProbeMetrics()
-	registry.MustRegister(m.ShutdownStart, m.Streams, m.StreamErrors, m.StreamLatency)
+	registry.MustRegister(m.ShutdownStart, m.ShutdownEnd, m.Orphans, m.Streams, m.StreamErrors, m.StreamLatency)
 	registry.MustRegister(m.Evictions, m.Preemptions, m.WorkerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }

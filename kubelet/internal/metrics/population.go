@@ -3,7 +3,9 @@ package metrics
 import (
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podcache"
 	"kctl/kubelet/internal/podmanager"
@@ -25,6 +27,8 @@ type Sources struct {
 	Workers  *podworker.Workers
 	Volumes  *volume.Manager
 	Relisted func() time.Time // when the runtime was listed last
+	// Logs are the bytes that containers' logs have, by pod and container.
+	Logs func() map[types.UID]map[string]uint64
 }
 
 // RegisterPopulation has those metrics told that are counted when somebody asks.
@@ -46,13 +50,15 @@ var (
 	runningPodsDesc = populationDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox")
 	containersDesc  = populationDesc("kubelet_running_containers", "Number of containers currently running", "container_state")
 	volumesDesc     = populationDesc("volume_manager_total_volumes", "Number of volumes in Volume Manager", "plugin_name", "state")
+	logsDesc        = populationDesc("kubelet_container_log_filesystem_used_bytes", "Bytes used by the container's logs on the filesystem.", "uid", "namespace", "pod", "container")
+	cgroupDesc      = populationDesc("kubelet_cgroup_version", "cgroup version on the hosts.")
 	lastSeenDesc    = populationDesc("kubelet_pleg_last_seen_seconds", "Timestamp in seconds when PLEG was last seen active.")
 )
 
 // Describe implements prometheus.Collector.
 func (population) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc, lastSeenDesc,
+		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc, lastSeenDesc, logsDesc, cgroupDesc,
 	} {
 		descs <- desc
 	}
@@ -85,6 +91,17 @@ func (p population) Collect(metrics chan<- prometheus.Metric) {
 	}
 	gauge(nodeNameDesc, 1, p.NodeName)
 	gauge(lastSeenDesc, float64(p.Relisted().Unix()))
+	version := 1.0
+	if cgroups.IsCgroup2UnifiedMode() {
+		version = 2
+	}
+	gauge(cgroupDesc, version)
+	logs := p.Logs()
+	for _, pod := range p.Pods.Pods() {
+		for container, bytes := range logs[pod.UID] {
+			gauge(logsDesc, float64(bytes), string(pod.UID), pod.Namespace, pod.Name, container)
+		}
+	}
 	p.collectPods(metrics, gauge)
 	p.collectRunning(metrics, gauge)
 	p.collectWorkers(metrics)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -40,6 +41,8 @@ type Config struct {
 	Registries image.Node
 	// ImageAccess says which pods may use present images; nil allows all.
 	ImageAccess image.Access
+	// ImageAsked, if not nil, is image.Options' Asked.
+	ImageAsked func(policy corev1.PullPolicy, present, pull *bool)
 	// ImageUsed, if not nil, is called with the id of each image that a container
 	// is about to be created from.
 	ImageUsed func(r image.Request, id string)
