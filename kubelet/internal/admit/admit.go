@@ -62,7 +62,7 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		return Refuse(reasonNodeAffinity, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
 	}
 	if port, taken := conflictingPort(pod, others); taken {
-		return Refuse(reasonNodePorts, "Predicate NodePorts failed: host port %s is taken", port)
+		return Refuse(reasonNodePorts, "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: %s is taken", port)
 	}
 	if taint, bad := untolerated(pod, node.Spec.Taints); bad && !static {
 		return Refuse(reasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)

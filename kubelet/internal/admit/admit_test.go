@@ -76,6 +76,12 @@ func TestPod(t *testing.T) {
 		{"driven away", pod("p", func(s *core.PodSpec) { s.Tolerations = nil }), nil, false, "TaintToleration"},
 		{"static pods stay", pod("p", func(s *core.PodSpec) { s.Tolerations = nil }), nil, true, ""},
 		{"port taken", pod("p", port("")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, "NodePorts"},
+		{"a sidecar's port taken", pod("p", port("")), []*core.Pod{pod("o", func(s *core.PodSpec) {
+			always := corev1.ContainerRestartPolicyAlways
+			port("")(s)
+			s.InitContainers = []core.Container{{Name: "sidecar", RestartPolicy: &always, Ports: s.Containers[0].Ports}}
+			s.Containers[0].Ports = nil
+		})}, false, "NodePorts"},
 		{"port on another address", pod("p", port("127.0.0.2")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, ""},
 		{"another OS", pod("p", func(s *core.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }), nil, false, "PodOSNotSupported"},
 		{"a claim", pod("p", func(s *core.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }), nil, false, "UnsupportedPodFeature"},

@@ -25,14 +25,23 @@ func conflictingPort(pod *core.Pod, others []*core.Pod) (string, bool) {
 	return "", false
 }
 
+// hostPorts are those that a pod has for as long as it runs: its sidecars', too.
 func hostPorts(pod *core.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
-	for _, c := range pod.Spec.Containers {
+	add := func(c *core.Container) {
 		for _, p := range c.Ports {
 			if p.HostPort > 0 {
 				ports = append(ports, p)
 			}
 		}
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; core.IsSidecar(c) {
+			add(c)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i])
 	}
 	return ports
 }
