@@ -1,12 +1,11 @@
 package accept
 
 import (
-	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/munnerz/goautoneg"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,74 +14,59 @@ import (
 // Clause is one media range of the header.
 type Clause struct {
 	Media  string            // "application/json", "*/*"
-	Params map[string]string // as=Table and the like
-	weight float64
+	Params map[string]string // as=Table and the like, without the weight
 }
 
-// Clauses are the media ranges that r names, by preference, and among equals the
-// most specific first. Invalid ones are skipped. An invalid weight counts as 1, and
-// a weight of 0 comes last, as in upstream.
+// Clauses are the media ranges that r names, in the order in which upstream tries
+// them: its own library says what is one, and which is preferred.
 func Clauses(r *http.Request) []Clause {
 	var out []Clause
-	for text := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
-		media, params, err := mime.ParseMediaType(text)
-		if err != nil || !strings.Contains(media, "/") {
-			continue
-		}
-		weight := 1.0
-		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
-			weight = q
-		}
-		out = append(out, Clause{media, params, weight})
+	for _, c := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
+		out = append(out, Clause{c.Type + "/" + c.SubType, c.Params})
 	}
-	slices.SortStableFunc(out, func(a, b Clause) int {
-		switch {
-		case a.weight != b.weight && a.weight > b.weight:
-			return -1
-		case a.weight != b.weight:
-			return 1
-		}
-		return a.vagueness() - b.vagueness()
-	})
 	return out
 }
 
-// vagueness is 0 for one media type, and more for ranges.
-func (c Clause) vagueness() int {
-	switch {
-	case c.Media == "*/*":
-		return 2
-	case strings.HasSuffix(c.Media, "/*"):
-		return 1
-	}
-	return 0
+// Range reports whether c is a range such as "application/*".
+func (c Clause) Range() bool { return strings.HasSuffix(c.Media, "/*") }
+
+// Plain reports whether c asks for the object itself, and not for another kind that
+// shows it.
+func (c Clause) Plain() bool {
+	return c.Params["as"] == "" && c.Params["g"] == "" && c.Params["v"] == ""
 }
 
 // Form is the supported form that c means, as one of runtime.ContentType…;
-// false if there is none.
+// false if there is none. What c says of a stream holds for answers that are none,
+// too, as in upstream.
 func (c Clause) Form() (string, bool) {
-	switch c.Media {
-	case "*/*", "application/*":
-		return runtime.ContentTypeJSON, true
-	case runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf:
-		return c.Media, true
+	media := c.Media
+	if media == "*/*" || media == "application/*" {
+		media = runtime.ContentTypeJSON
 	}
-	return "", false
+	switch stream := c.Params["stream"]; {
+	case !slices.Contains(Forms, media), c.Params["sv"] != "":
+		return "", false
+	default:
+		return media, stream == "" || stream == "watch" && media != runtime.ContentTypeYAML
+	}
 }
 
 // Forms are all forms of objects.
 var Forms = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
 // Only refuses r if it names none of the offered forms explicitly: a range
-// ("application/*") does not count, as in upstream for documents that its router
-// serves.
+// ("application/*") does not count, as in upstream for what its router serves.
 func Only(r *http.Request, offered ...string) error {
-	if strings.Join(r.Header.Values("Accept"), "") == "" {
+	header := r.Header.Get("Accept")
+	if header == "" {
 		return nil
 	}
-	meant := func(c Clause) bool { return c.Media == "*/*" || slices.Contains(offered, c.Media) }
-	if slices.ContainsFunc(Clauses(r), meant) {
-		return nil
+	for clause := range strings.SplitSeq(header, ",") {
+		media, _, _ := strings.Cut(clause, ";")
+		if media = strings.Trim(media, " "); media == "*/*" || slices.Contains(offered, media) {
+			return nil
+		}
 	}
 	refusal := Refusal("406: Not Acceptable\n\nAvailable representations: " + strings.Join(offered, ", "))
 	refusal.ErrStatus.Details = &metav1.StatusDetails{}

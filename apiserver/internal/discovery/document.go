@@ -64,7 +64,7 @@ func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document)
 		}
 	}
 	for _, clause := range clauses {
-		if media, ok := clause.Form(); ok && clause.Params["as"] == "" {
+		if media, ok := clause.Form(); ok && clause.Plain() {
 			return d.write(w, r, media, "", accept.ByPeople(r, clause))
 		}
 	}

@@ -34,7 +34,7 @@ func Write(w http.ResponseWriter, r *http.Request, err error) {
 
 func formFor(r *http.Request) (string, accept.Clause) {
 	for _, clause := range accept.Clauses(r) {
-		if media, ok := clause.Form(); ok && clause.Params["as"] == "" {
+		if media, ok := clause.Form(); ok && clause.Plain() {
 			return media, clause
 		}
 	}

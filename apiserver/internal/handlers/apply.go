@@ -37,9 +37,6 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 		if err != nil {
 			return nil, err
 		}
-		if current == nil {
-			merged.SetResourceVersion("")
-		}
 		return merged, c.checkPatched(merged, current)
 	}
 	admit := c.admit(admission.Update, options, options.DryRun)

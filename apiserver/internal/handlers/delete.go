@@ -29,6 +29,9 @@ func (c *call) delete() error {
 	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
+	if err := c.placed(); err != nil {
+		return err
+	}
 	options, err := c.deleteOptions()
 	if err != nil {
 		return err
@@ -181,7 +184,7 @@ func (c *call) optionsFromQuery(options *metav1.DeleteOptions) error {
 		ignore := q.bool("ignoreStoreReadErrorWithClusterBreakingPotential")
 		options.IgnoreStoreReadErrorWithClusterBreakingPotential = &ignore
 	}
-	if q.Get("orphanDependents") != "" {
+	if q.Has("orphanDependents") {
 		orphan := q.bool("orphanDependents")
 		options.OrphanDependents = &orphan //nolint:staticcheck // older clients send it
 	}

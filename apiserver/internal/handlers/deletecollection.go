@@ -11,6 +11,9 @@ func (c *call) deleteCollection() error {
 	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
+	if err := c.placed(); err != nil {
+		return err
+	}
 	list, q, err := c.listOptions()
 	if err != nil {
 		return err

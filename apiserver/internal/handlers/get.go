@@ -12,6 +12,9 @@ func (c *call) get() error {
 	if err := c.negotiateRead(false); err != nil {
 		return err
 	}
+	if err := c.placed(); err != nil {
+		return err
+	}
 	q := c.query()
 	if q.bool("export") {
 		return apierrors.NewBadRequest("the parameter export is no longer supported")
@@ -21,6 +24,15 @@ func (c *call) get() error {
 		return err
 	}
 	return c.respond(http.StatusOK, e)
+}
+
+// placed refuses a path in which the namespace is empty, as in a script whose variable
+// is: it would mean every namespace, and a deletion there takes all that the cluster has.
+func (c *call) placed() error {
+	if c.resource.Namespaced && c.namespace == "" {
+		return apierrors.NewBadRequest("Namespace parameter required.")
+	}
+	return nil
 }
 
 // watchPath answers on the deprecated paths that contain "watch": it follows a
@@ -33,10 +45,10 @@ func (c *call) watchPath() error {
 	if c.name == "" {
 		return c.watch(o, q)
 	}
-	name := fields.OneTermEqualSelector("metadata.name", c.name)
-	if o.Fields != nil {
-		name = fields.AndSelectors(o.Fields, name)
+	if o.Fields == nil {
+		o.Fields = fields.OneTermEqualSelector("metadata.name", c.name)
+	} else if selected, one := o.Fields.RequiresExactMatch("metadata.name"); !one || selected != c.name {
+		return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 	}
-	o.Fields = name
 	return c.watch(o, q)
 }

@@ -1,9 +1,10 @@
 package handlers
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
-	"strings"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,15 +33,14 @@ const (
 
 // negotiate chooses the form from the Accept header.
 func (c *call) negotiate(stream bool) (form, error) {
-	have := func(f form) bool {
+	f, err := c.best(func(f form) bool {
 		return !c.jsonOnly || f.as != "" || f.media != runtime.ContentTypeProtobuf
-	}
-	f, err := best(c.gin.Request, false, have)
-	if err == nil && stream {
-		f, err = best(c.gin.Request, true, have)
-	}
-	if err != nil {
+	})
+	switch {
+	case err != nil:
 		return form{}, err
+	case stream && f.media == runtime.ContentTypeYAML:
+		return form{}, accept.None(streamed...) // what else the client would take does not count
 	}
 	f.pretty = !stream && (f.pretty || accept.ByPeople(c.gin.Request, accept.Clause{}))
 	return f, nil
@@ -48,28 +48,49 @@ func (c *call) negotiate(stream bool) (form, error) {
 
 // mediaType negotiates the media type of an answer that can't be a table or
 // metadata alone. The error is a 406.
-func mediaType(r *http.Request) (string, error) {
-	f, err := best(r, false, func(f form) bool { return f.as == "" })
+func (c *call) mediaType() (string, error) {
+	f, err := c.best(func(f form) bool { return f.as == "" })
 	return f.media, err
 }
 
-// best is the client's preferred one of the supported forms; among equals, the
-// first in its list.
-func best(r *http.Request, stream bool, have func(form) bool) (form, error) {
-	if strings.Join(r.Header.Values("Accept"), "") == "" {
+// streamed are the forms of watch events.
+var streamed = []string{runtime.ContentTypeJSON + ";stream=watch", runtime.ContentTypeProtobuf + ";stream=watch"}
+
+// best is the client's preferred one of the supported forms.
+func (c *call) best(have func(form) bool) (form, error) {
+	r := c.gin.Request
+	if r.Header.Get("Accept") == "" {
 		return form{media: runtime.ContentTypeJSON}, nil
 	}
 	for _, clause := range accept.Clauses(r) {
-		if f, ok := formOf(clause, stream); ok && have(f) {
-			return f, nil
+		f, ok := formOf(clause)
+		if !ok || !have(f) {
+			continue
 		}
+		if clause.Range() {
+			return f, c.routed()
+		}
+		return f, nil
 	}
-	return form{}, notAcceptable(stream)
+	return form{}, cmp.Or(c.routed(), accept.None(accept.Forms...))
 }
 
-func formOf(c accept.Clause, stream bool) (form, bool) {
+// routed refuses what upstream's router refuses before its handlers are asked: it
+// does not know custom resources.
+func (c *call) routed() error {
+	if c.custom {
+		return nil
+	}
+	offered := accept.Forms
+	if c.name == "" && (c.gin.Request.Method == http.MethodGet || c.gin.Request.Method == http.MethodHead) {
+		offered = slices.Concat(offered, streamed)
+	}
+	return accept.Only(c.gin.Request, offered...)
+}
+
+func formOf(c accept.Clause) (form, bool) {
 	media, ok := c.Form()
-	if !ok || stream && media == runtime.ContentTypeYAML {
+	if !ok {
 		return form{}, false
 	}
 	f := form{media: media, as: c.Params["as"], group: c.Params["v"], pretty: c.Params["pretty"] == "1"}
@@ -78,9 +99,7 @@ func formOf(c accept.Clause, stream bool) (form, bool) {
 	}
 	switch f.as {
 	case "":
-		_, group := c.Params["g"]
-		_, version := c.Params["v"]
-		return f, !group && !version
+		return f, c.Plain()
 	case asTable:
 		if f.media == runtime.ContentTypeProtobuf {
 			return form{}, false
@@ -106,11 +125,4 @@ func (c *call) negotiateRead(list bool) error {
 		return accept.Refusal(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
 	}
 	return accept.Refusal(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
-}
-
-func notAcceptable(stream bool) error {
-	if stream {
-		return accept.None(runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
-	}
-	return accept.None(accept.Forms...)
 }

@@ -62,7 +62,7 @@ func leadsIntoPod(kubeletPath string) bool {
 
 // connectCreate passes an object to a subresource and answers with its result.
 func (c *call) connectCreate(sub registry.Subresource) error {
-	if _, err := mediaType(c.gin.Request); err != nil {
+	if _, err := c.mediaType(); err != nil {
 		return err
 	}
 	if err := c.checkContentType(); err != nil {

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/accept"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -139,14 +140,16 @@ const (
 	inProtobuf
 )
 
-// accepted is the first supported form in the request's Accept header.
+// accepted is the supported form that the request prefers.
 func accepted(r *http.Request, protobuf ...string) form {
-	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		kind, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+	if r.Header.Get("Accept") == "" {
+		return inJSON
+	}
+	for _, clause := range accept.Clauses(r) {
 		switch {
-		case slices.Contains(protobuf, kind):
+		case slices.Contains(protobuf, clause.Media):
 			return inProtobuf
-		case kind == jsonType || kind == "application/*" || kind == "*/*" || kind == "":
+		case slices.Contains([]string{jsonType, "application/*", "*/*"}, clause.Media):
 			return inJSON
 		}
 	}
