@@ -21,8 +21,9 @@ type columns struct {
 
 const nameText = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 
-// newColumns compiles them; without any, the columns are name and age.
-func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) (*columns, error) {
+// newColumns compiles them; without any, the columns are name and age. A path
+// that can't be read ends them, as upstream has it: it keeps nobody from the objects.
+func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) *columns {
 	c := &columns{definitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: nameText}}}
 	if len(wanted) == 0 {
 		wanted = []apiextensionsv1.CustomResourceColumnDefinition{{
@@ -33,7 +34,7 @@ func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) (*colum
 		w := &wanted[i]
 		path, err := jsonpath.Compile(w.JSONPath)
 		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", w.Name, err)
+			break
 		}
 		text := w.Description
 		if text == "" {
@@ -42,7 +43,7 @@ func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) (*colum
 		c.definitions = append(c.definitions, metav1.TableColumnDefinition{Name: w.Name, Type: w.Type, Format: w.Format, Description: text, Priority: w.Priority})
 		c.paths, c.types = append(c.paths, path), append(c.types, w.Type)
 	}
-	return c, nil
+	return c
 }
 
 func (c *columns) row(o *object, now time.Time) []any {

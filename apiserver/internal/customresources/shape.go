@@ -15,7 +15,7 @@ import (
 func shapeOf(s *structural.Schema) *shape.Shape {
 	out := &shape.Shape{Kind: shape.Struct, Element: shape.Anything}
 	if s != nil {
-		out = objectShape(s, false)
+		out = objectShape(s, false, true)
 		out.Kind = shape.Struct
 	}
 	return withMeta(out)
@@ -40,7 +40,7 @@ func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
 	switch {
 	case props.Type == "object":
-		out := objectShape(s, preserve)
+		out := objectShape(s, preserve, props.XEmbeddedResource)
 		if props.XEmbeddedResource {
 			out = withMeta(out)
 		}
@@ -57,7 +57,10 @@ func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	return shape.Anything // also for x-kubernetes-int-or-string: the schema refuses what is neither
 }
 
-func objectShape(s *structural.Schema, preserve bool) *shape.Shape {
+// objectShape is that of an object; a whole one has fields of its own beside those
+// of its schema. Any other without properties may be given any (OpenAPI), whatever
+// is pruned afterwards.
+func objectShape(s *structural.Schema, preserve, whole bool) *shape.Shape {
 	out := &shape.Shape{Kind: shape.Map}
 	props := s.Props()
 	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
@@ -71,7 +74,7 @@ func objectShape(s *structural.Schema, preserve bool) *shape.Shape {
 	switch {
 	case values != nil:
 		out.Element = valueShape(values, preserve)
-	case any, preserve:
+	case any, preserve, out.Kind == shape.Map && !whole:
 		out.Element = shape.Anything
 	case out.Kind == shape.Map:
 		out.Kind = shape.Struct // of nothing

@@ -116,7 +116,8 @@ func (s *stored) run() {
 func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*form, error) {
 	f := &form{
 		name: v.Name, group: d.Spec.Group, kind: d.Spec.Names.Kind, props: v, preserves: d.Spec.PreserveUnknownFields,
-		prefix: fmt.Sprintf(`{"apiVersion":%q,`, d.Spec.Group+"/"+v.Name),
+		columns: newColumns(v.AdditionalPrinterColumns),
+		prefix:  fmt.Sprintf(`{"apiVersion":%q,`, d.Spec.Group+"/"+v.Name),
 	}
 	var err error
 	if v.Schema != nil {
@@ -126,9 +127,6 @@ func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) 
 		if f.rules, err = rules.Compile(f.schema); err != nil {
 			return nil, err
 		}
-	}
-	if f.columns, err = newColumns(v.AdditionalPrinterColumns); err != nil {
-		return nil, err
 	}
 	if v.Subresources != nil && v.Subresources.Scale != nil {
 		f.scale = newScalePaths(v.Subresources.Scale)

@@ -25,6 +25,7 @@ func TestFind(t *testing.T) {
 		".spec.names[0]":             `["a"]`,
 		".spec.names[-1]":            `["c"]`,
 		".spec.names[7]":             `null`,
+		".spec.names[]":              `["a"]`,
 		".spec.names[0,2]":           `["a","c"]`,
 		".spec.names[0:2]":           `["a","b"]`,
 		".spec.names[::2]":           `["a","c"]`,

@@ -106,6 +106,8 @@ func (p *parser) bracket() (step, error) {
 	switch {
 	case inside == "*":
 		return every{}, nil
+	case inside == "": // as client-go's parser reads it
+		return indexes{0}, nil
 	case strings.HasPrefix(inside, "?(") && strings.HasSuffix(inside, ")"):
 		return parseFilter(inside[2 : len(inside)-1])
 	case inside != "" && (inside[0] == '\'' || inside[0] == '"'):

@@ -53,7 +53,7 @@ func (g *group) describeCustom(c Custom, d definitions) {
 			"apiVersion": {kind: "string", description: metav1.TypeMeta{}.SwaggerDoc()["apiVersion"]},
 			"kind":       {kind: "string", description: metav1.TypeMeta{}.SwaggerDoc()["kind"]},
 			"metadata":   {ref: listMeta, description: "Standard list metadata."},
-			"items":      {kind: "array", description: "List of " + c.Name + ".", items: &schema{ref: name}},
+			"items":      {kind: "array", description: "List of " + c.Name + ". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md", items: &schema{ref: name}},
 		},
 	}
 	d.mark(list, kind)

@@ -29,7 +29,7 @@ func (s *Schema) fill(value any, dropNulls bool) {
 			if property == nil {
 				continue
 			}
-			if item == nil && dropNulls && !property.nullable() {
+			if item == nil && dropNulls && !property.props.Nullable {
 				delete(v, name)
 				continue
 			}
@@ -40,11 +40,6 @@ func (s *Schema) fill(value any, dropNulls bool) {
 			s.items.fill(item, dropNulls)
 		}
 	}
-}
-
-// nullable reports whether null is allowed; a schema without a type allows it, too.
-func (s *Schema) nullable() bool {
-	return s.props.Nullable || s.preserve && s.props.Type == ""
 }
 
 // HasDefaults reports whether Default may ever do anything but drop nulls.

@@ -35,6 +35,8 @@ const whole = `{"type":"object","properties":{"spec":{"type":"object","required"
 	"n":{"type":"integer","minimum":1,"nullable":true},
 	"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
 	"port":{"x-kubernetes-int-or-string":true},
+	"any":{"x-kubernetes-preserve-unknown-fields":true},
+	"no":{"type":"object","not":{"required":["z"]}},
 	"long":{"type":"integer","format":"int64"},"single":{"type":"number","format":"float"},
 	"map":{"type":"object","additionalProperties":{"type":"object","properties":{"v":{"type":"boolean","default":true}}}},
 	"list":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
@@ -45,7 +47,7 @@ func TestFilledAndPruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := object(t, `{"kind":"K","metadata":{"name":"m"},"odd":1,"spec":{"odd":1,"n":null,"a":null,"free":{"any":{"x":1}},"map":{"m":{"odd":2}},"list":[{"k":"1","odd":3}]}}`)
+	got := object(t, `{"kind":"K","metadata":{"name":"m"},"odd":1,"spec":{"odd":1,"n":null,"a":null,"any":null,"port":null,"free":{"any":{"x":1}},"map":{"m":{"odd":2}},"list":[{"k":"1","odd":3}]}}`)
 	dropped := s.Prune(got, true)
 	s.Complete(got)
 	want := object(t, `{"kind":"K","metadata":{"name":"m"},"spec":{"n":null,"a":"x","free":{"any":{"x":1}},"map":{"m":{"v":true}},"list":[{"k":"1"}]}}`)
@@ -86,7 +88,10 @@ func TestValidate(t *testing.T) {
 		`{"a":"x","long":1.5}`: `[spec.long: Invalid value: "float64": spec.long in body must be of type int64: "float64", ` +
 			`<nil>: Invalid value: "": Checked value must be of type integer with format int64 in spec.long]`,
 		`{"a":"x","single":1e300}`: `<nil>: Invalid value: "": Checked value must be of type number with format float in spec.single`,
-		`{"a":"x","n":1.0}`:        "",
+		`{"a":"x","no":17}`: `[spec.no: Invalid value: "integer": spec.no in body must be of type object: "integer", ` +
+			`<nil>: Invalid value: "": "spec.no" must not validate the schema (not)]`,
+		`{"a":"x","no":null}`: `spec.no: Invalid value: "null": spec.no in body must be of type object: "null"`,
+		`{"a":"x","n":1.0}`:   "",
 	} {
 		whole := map[string]any{"spec": object(t, value)}
 		got := ""

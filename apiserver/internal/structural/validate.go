@@ -48,10 +48,12 @@ func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.E
 		return nil
 	}
 	errs, ok := s.kind(path, value)
+	if ok || value != nil { // upstream holds values of a wrong type against the combinations, too
+		errs = append(errs, s.combined(path, value)...)
+	}
 	if !ok {
 		return append(errs, s.listed(path, value)...)
 	}
-	errs = append(errs, s.combined(path, value)...)
 	switch v := value.(type) {
 	case string:
 		errs = append(errs, s.text(path, v)...)

@@ -37,7 +37,7 @@ func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 	if storage != 1 {
 		errs = append(errs, field.Invalid(path, d.Spec.Versions, "must have exactly one version marked as storage version"))
 	}
-	if len(d.Spec.Versions) > 0 { // which is what spec.version named before there were several
+	if len(d.Spec.Versions) > 0 && d.Spec.Versions[0].Name != "" { // which is what spec.version named before there were several
 		for _, problem := range validation.IsDNS1035Label(d.Spec.Versions[0].Name) {
 			errs = append(errs, field.Invalid(spec.Child("version"), d.Spec.Versions[0].Name, problem))
 		}

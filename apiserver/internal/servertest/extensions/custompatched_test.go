@@ -16,6 +16,9 @@ func (c *custom) patched() {
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions = d.Spec.Versions[:1]
 		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		object := apiextensionsv1.JSONSchemaProps{Type: "object"}
+		spec.Properties["free"] = object
+		spec.Properties["frees"] = apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &object}}
 		spec.Properties["either"] = apiextensionsv1.JSONSchemaProps{XIntOrString: true}
 		spec.Properties["many"] = apiextensionsv1.JSONSchemaProps{
 			Type: "array", XListType: ptr.To("set"), Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{XIntOrString: true}},
@@ -45,10 +48,13 @@ func (c *custom) patched() {
 		{applied, "/b?fieldManager=m", `{"either":{"x":1}}`, 422, `spec.either: Invalid value: "object": spec.either in body must be of type integer,string: "object"`},
 		{applied, "/b?fieldManager=m", `{"either":"1","many":[1,"x"]}`, 201, `f:spec:map[f:either:map[] f:many:map[v:"x":map[] v:1:map[]]]`},
 		{applied, "/b?fieldManager=m", `{"either":2,"many":["x"]}`, 200, `f:spec:map[f:either:map[] f:many:map[v:"x":map[]]]`},
+		// An object without properties may be given any, which are dropped where nothing preserves them.
+		{applied, "/c?fieldManager=m", `{"free":{"a":{"b":1}},"frees":[{"a":1}]}`, 201, `f:spec:map[f:free:map[f:a:map[.:map[] f:b:map[]]] f:frees:map[]]`},
+		{applied, "/c?fieldManager=m", `{"free":{},"odd":1}`, 500, ".spec.odd: field not declared in schema"},
 	} {
 		body := test.sent
 		if test.media == applied {
-			body = widget(group+"/v1", "b", test.sent)
+			body = widget(group+"/v1", test.at[1:2], test.sent)
 		}
 		code, answer, _ := c.call("PATCH", path+test.at, body, "Content-Type", test.media)
 		said := fmt.Sprint(answer["message"], answer["status"], answer["metadata"])
