@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -57,6 +58,27 @@ func TestMirrorsOfAnAPIServerThatIsAway(t *testing.T) {
 		}
 		if asked := api.asked.Load(); asked < 5 || asked > 60 {
 			t.Errorf("%d calls in ten minutes", asked)
+		}
+	})
+}
+
+// A kubelet that ends does not wait for an API server that does not answer.
+func TestCallsEndWithTheKubelet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1", Transport: &away{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n"}}
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		m := New(ctx, client, podmanager.New(), func() *core.Node { return node }, clock.RealClock{}, zap.NewNop())
+		m.Ensure(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "static-node-1", UID: "s", Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource}}})
+		synctest.Wait()
+		start := time.Now()
+		end()
+		if m.Wait(); time.Since(start) > 0 { // the bubble's clock
+			t.Errorf("its end takes %v longer", time.Since(start))
 		}
 	})
 }
