@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"kctl/kubelet/internal/cgroup"
-	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 )
 
@@ -73,66 +69,4 @@ func (k *Kubelet) podsMemory() (available, capacity int64, err error) {
 	used, err := k.cgroups.UsageOfPods()
 	capacity = k.cgroups.Allocatable.Memory().Value()
 	return max(0, capacity-int64(used.WorkingSet)), capacity, err
-}
-
-// groupUsage is what a pod's group uses, or, without a uid, what all pods use together.
-func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
-	if !k.config.CgroupsPerQOS {
-		return usage, false
-	}
-	if uid == "" {
-		usage, err := k.cgroups.UsageOfPods()
-		return usage, err == nil
-	}
-	pod, known := k.pods.ByUID(uid)
-	if !known {
-		return usage, false
-	}
-	usage, err := k.cgroups.Usage(pod)
-	return usage, err == nil // it may be gone
-}
-
-// daemonUsage is what the groups of the kubelet and of the container runtime use,
-// if they have groups of their own, as services do.
-func (k *Kubelet) daemonUsage() map[string]cgroup.Usage {
-	usages := map[string]cgroup.Usage{}
-	if k.hollow != nil {
-		return usages
-	}
-	add := func(name string, pid int) {
-		if usage, known, err := cgroup.UsageOfProcess(pid); err == nil && known {
-			usages[name] = usage
-		}
-	}
-	add(stats.SystemContainerKubelet, os.Getpid())
-	if pid, err := cri.Process(k.config.RuntimeEndpoint); err == nil { // else it is away, or not to be seen
-		add(stats.SystemContainerRuntime, pid)
-	}
-	return usages
-}
-
-// podInterfaces are those that the pod's sandbox has, where they are its own.
-func (k *Kubelet) podInterfaces(uid types.UID, sandbox string) []node.Interface {
-	pod, known := k.pods.ByUID(uid)
-	if !known || !k.config.CgroupsPerQOS {
-		return nil
-	}
-	if pod.Spec.HostNetwork {
-		return []node.Interface{}
-	}
-	pid, err := k.cgroups.Process(pod, sandbox)
-	if err != nil || pid == 0 {
-		return nil // it may be gone, or the runtime has none for it
-	}
-	return node.InterfacesOf(pid)
-}
-
-// containerUsage is what the group of a pod's container reports.
-func (k *Kubelet) containerUsage(uid types.UID, id string) (usage cgroup.ContainerUsage, known bool) {
-	pod, known := k.pods.ByUID(uid)
-	if !known || !k.config.CgroupsPerQOS {
-		return usage, false
-	}
-	usage, err := k.cgroups.ContainerUsage(pod, id)
-	return usage, err == nil // it may be gone
 }

@@ -2,14 +2,19 @@ package kubelet
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server"
 	"kctl/proto/core"
 )
@@ -70,4 +75,66 @@ func podUsage(one *eviction.Usage, at metav1.Time) server.PodUsage {
 		usage.Volumes[name] = server.VolumeUsage{Dir: v.Dir, Claim: v.Claim, Bytes: uint64(max(0, v.Bytes)), Inodes: uint64(max(0, v.Inodes))}
 	}
 	return usage
+}
+
+// groupUsage is what a pod's group uses, or, without a uid, what all pods use together.
+func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
+	if !k.config.CgroupsPerQOS {
+		return usage, false
+	}
+	if uid == "" {
+		usage, err := k.cgroups.UsageOfPods()
+		return usage, err == nil
+	}
+	pod, known := k.pods.ByUID(uid)
+	if !known {
+		return usage, false
+	}
+	usage, err := k.cgroups.Usage(pod)
+	return usage, err == nil // it may be gone
+}
+
+// daemonUsage is what the groups of the kubelet and of the container runtime use,
+// if they have groups of their own, as services do.
+func (k *Kubelet) daemonUsage() map[string]cgroup.Usage {
+	usages := map[string]cgroup.Usage{}
+	if k.hollow != nil {
+		return usages
+	}
+	add := func(name string, pid int) {
+		if usage, known, err := cgroup.UsageOfProcess(pid); err == nil && known {
+			usages[name] = usage
+		}
+	}
+	add(stats.SystemContainerKubelet, os.Getpid())
+	if pid, err := cri.Process(k.config.RuntimeEndpoint); err == nil { // else it is away, or not to be seen
+		add(stats.SystemContainerRuntime, pid)
+	}
+	return usages
+}
+
+// podInterfaces are those that the pod's sandbox has, where they are its own.
+func (k *Kubelet) podInterfaces(uid types.UID, sandbox string) []node.Interface {
+	pod, known := k.pods.ByUID(uid)
+	if !known || !k.config.CgroupsPerQOS {
+		return nil
+	}
+	if pod.Spec.HostNetwork {
+		return []node.Interface{}
+	}
+	pid, err := k.cgroups.Process(pod, sandbox)
+	if err != nil || pid == 0 {
+		return nil // it may be gone, or the runtime has none for it
+	}
+	return node.InterfacesOf(pid)
+}
+
+// containerUsage is what the group of a pod's container reports.
+func (k *Kubelet) containerUsage(uid types.UID, id string) (usage cgroup.ContainerUsage, known bool) {
+	pod, known := k.pods.ByUID(uid)
+	if !known || !k.config.CgroupsPerQOS {
+		return usage, false
+	}
+	usage, err := k.cgroups.ContainerUsage(pod, id)
+	return usage, err == nil // it may be gone
 }
