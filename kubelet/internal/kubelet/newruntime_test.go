@@ -36,7 +36,7 @@ func withUsersOfItsOwn(name, script string) *core.Pod {
 func TestUserNamespaces(t *testing.T) {
 	b := newBed(t)
 	b.containerd.Only(t, 2, 0)
-	if handlers := b.kubelet.health.Features().Handlers; !slices.ContainsFunc(handlers, func(h corev1.NodeRuntimeHandler) bool {
+	if handlers := (nodeRuntime{b.kubelet}).Features().Handlers; !slices.ContainsFunc(handlers, func(h corev1.NodeRuntimeHandler) bool {
 		return h.Name == "" && h.Features != nil && h.Features.UserNamespaces != nil && *h.Features.UserNamespaces
 	}) {
 		t.Skipf("the container runtime says that it has no user namespaces on this machine: %v", handlers)

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,23 @@ type nodeRuntime struct{ k *Kubelet }
 
 func (n nodeRuntime) RuntimeVersion() string { return n.k.health.RuntimeVersion() }
 
-func (n nodeRuntime) Features() node.RuntimeFeatures { return n.k.health.Features() }
+// Features are what the runtime's status says about its handlers.
+func (n nodeRuntime) Features() node.RuntimeFeatures {
+	status := n.k.health.Reported()
+	var features node.RuntimeFeatures
+	for _, handler := range status.GetRuntimeHandlers() {
+		one := corev1.NodeRuntimeHandler{Name: handler.GetName()}
+		if f := handler.GetFeatures(); f != nil {
+			one.Features = &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &f.RecursiveReadOnlyMounts, UserNamespaces: &f.UserNamespaces}
+		}
+		features.Handlers = append(features.Handlers, one)
+	}
+	slices.SortFunc(features.Handlers, func(a, b corev1.NodeRuntimeHandler) int { return cmp.Compare(a.Name, b.Name) })
+	if f := status.GetFeatures(); f != nil {
+		features.Node = &corev1.NodeFeatures{SupplementalGroupsPolicy: &f.SupplementalGroupsPolicy}
+	}
+	return features
+}
 
 func (n nodeRuntime) NotReady() []string {
 	var reasons []string

@@ -6,7 +6,6 @@
 package runtimehealth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +15,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
-	"kctl/kubelet/internal/node"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -125,23 +122,6 @@ func (h *Health) ask(ctx context.Context) (runtime, network error) {
 		unmet(conditions, runtimeapi.NetworkReady, "container runtime network not ready")
 }
 
-// runtimeFeatures are what a runtime's status says about its handlers.
-func runtimeFeatures(status *runtimeapi.StatusResponse) node.RuntimeFeatures {
-	var features node.RuntimeFeatures
-	for _, handler := range status.GetRuntimeHandlers() {
-		one := corev1.NodeRuntimeHandler{Name: handler.GetName()}
-		if f := handler.GetFeatures(); f != nil {
-			one.Features = &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &f.RecursiveReadOnlyMounts, UserNamespaces: &f.UserNamespaces}
-		}
-		features.Handlers = append(features.Handlers, one)
-	}
-	slices.SortFunc(features.Handlers, func(a, b corev1.NodeRuntimeHandler) int { return cmp.Compare(a.Name, b.Name) })
-	if f := status.GetFeatures(); f != nil {
-		features.Node = &corev1.NodeFeatures{SupplementalGroupsPolicy: &f.SupplementalGroupsPolicy}
-	}
-	return features
-}
-
 func unmet(conditions []*runtimeapi.RuntimeCondition, name, what string) error {
 	at := slices.IndexFunc(conditions, func(c *runtimeapi.RuntimeCondition) bool { return c.GetType() == name })
 	if at < 0 {
@@ -188,9 +168,6 @@ func (h *Health) Reported() *runtimeapi.StatusResponse {
 	defer h.mu.RUnlock()
 	return h.reported
 }
-
-// Features are the features that the runtime last reported, in the node's terms.
-func (h *Health) Features() node.RuntimeFeatures { return runtimeFeatures(h.Reported()) }
 
 // CheckImageVolumes says why the runtime can't provide a pod's image volumes. Runtimes that are
 // too old would not report an error, but mount something else.
