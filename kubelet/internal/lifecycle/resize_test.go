@@ -24,7 +24,9 @@ func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 		Neighbours: func(pod *core.Pod) []*core.Pod {
 			return slices.DeleteFunc(pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID })
 		},
-		Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("10")} },
+		Allocatable: func() corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("10")}
+		},
 	})
 	sized := func(name, cpu string) *core.Pod {
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
