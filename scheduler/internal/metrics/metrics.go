@@ -45,62 +45,48 @@ type Metrics struct {
 
 // New returns metrics to be registered.
 func New() *Metrics {
-	m := &Metrics{
+	return &Metrics{
 		work: newWork(),
-		AlgorithmDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "scheduling_algorithm_duration_seconds",
-			Help:    "Scheduling algorithm latency in seconds",
-			Buckets: attemptBuckets,
-		}),
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: subsystem, Name: "schedule_attempts_total",
-			Help: "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
-		}, []string{"result", "profile"}),
-		attemptDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "scheduling_attempt_duration_seconds",
-			Help:    "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
-			Buckets: attemptBuckets,
-		}, []string{"result", "profile"}),
-		sliDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "pod_scheduling_sli_duration_seconds",
-			Help:    "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue",
-			Buckets: append([]float64{0.001, 0.0025, 0.005}, prometheus.ExponentialBuckets(0.01, 2, 20)...),
-		}, []string{"attempts"}),
-		podAttempts: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "pod_scheduling_attempts",
-			Help:    "Number of attempts to successfully schedule a pod.",
-			Buckets: prometheus.ExponentialBuckets(1, 2, 5),
-		}),
-		incoming: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: subsystem, Name: "queue_incoming_pods_total",
-			Help: "Number of pods added to scheduling queues by event and queue type.",
-		}, []string{"queue", "event"}),
-		preemptions: prometheus.NewCounter(prometheus.CounterOpts{
-			Subsystem: subsystem, Name: "preemption_attempts_total",
-			Help: "Total preemption attempts in the cluster till now",
-		}),
-		victims: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "preemption_victims",
-			Help: "Number of selected preemption victims", Buckets: prometheus.ExponentialBuckets(1, 2, 7),
-		}),
+		AlgorithmDuration: prometheus.NewHistogram(histogram("scheduling_algorithm_duration_seconds",
+			"Scheduling algorithm latency in seconds", attemptBuckets)),
+		attempts: counters("schedule_attempts_total",
+			"Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
+			"result", "profile"),
+		attemptDuration: histograms("scheduling_attempt_duration_seconds",
+			"Scheduling attempt latency in seconds (scheduling algorithm + binding)", attemptBuckets, "result", "profile"),
+		sliDuration: histograms("pod_scheduling_sli_duration_seconds",
+			"E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue",
+			append([]float64{0.001, 0.0025, 0.005}, prometheus.ExponentialBuckets(0.01, 2, 20)...), "attempts"),
+		podAttempts: prometheus.NewHistogram(histogram("pod_scheduling_attempts",
+			"Number of attempts to successfully schedule a pod.", prometheus.ExponentialBuckets(1, 2, 5))),
+		incoming:    counters("queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.", "queue", "event"),
+		preemptions: prometheus.NewCounter(counter("preemption_attempts_total", "Total preemption attempts in the cluster till now")),
+		victims: prometheus.NewHistogram(histogram("preemption_victims",
+			"Number of selected preemption victims", prometheus.ExponentialBuckets(1, 2, 7))),
+		permitWait: histograms("permit_wait_duration_seconds", "Duration of waiting on permit.", prometheus.ExponentialBuckets(0.001, 2, 15), "result"),
+		points: histograms("framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.",
+			prometheus.ExponentialBuckets(0.0001, 2, 12), "extension_point", "status", "profile"),
+		plugins: histograms("plugin_execution_duration_seconds", "Duration for running a plugin at a specific extension point.",
+			prometheus.ExponentialBuckets(0.00001, 1.5, 20), "plugin", "extension_point", "status"),
+		afterFlush: prometheus.NewCounter(counter("pod_scheduled_after_flush_total",
+			"Number of pods that were successfully scheduled after being flushed from the unschedulable pods due to timeout.")),
 	}
-	m.permitWait = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: subsystem, Name: "permit_wait_duration_seconds",
-		Help: "Duration of waiting on permit.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
-	}, []string{"result"})
-	m.points = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: subsystem, Name: "framework_extension_point_duration_seconds",
-		Help: "Latency for running all plugins of a specific extension point.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12),
-	}, []string{"extension_point", "status", "profile"})
-	m.plugins = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: subsystem, Name: "plugin_execution_duration_seconds",
-		Help: "Duration for running a plugin at a specific extension point.", Buckets: prometheus.ExponentialBuckets(0.00001, 1.5, 20),
-	}, []string{"plugin", "extension_point", "status"})
-	m.afterFlush = prometheus.NewCounter(prometheus.CounterOpts{
-		Subsystem: subsystem, Name: "pod_scheduled_after_flush_total",
-		Help: "Number of pods that were successfully scheduled after being flushed from the unschedulable pods due to timeout.",
-	})
-	return m
+}
+
+func counter(name, help string) prometheus.CounterOpts {
+	return prometheus.CounterOpts{Subsystem: subsystem, Name: name, Help: help}
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(counter(name, help), labels)
+}
+
+func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(histogram(name, help, buckets), labels)
 }
 
 func (m *Metrics) all() []prometheus.Collector {

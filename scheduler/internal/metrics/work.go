@@ -19,22 +19,14 @@ type work struct {
 
 func newWork() *work {
 	w := &work{
-		entities: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: subsystem, Name: "queue_incoming_entities_total",
-			Help: "Number of pods added to scheduling queues by event and queue type; what is queued is always a pod.",
-		}, []string{"queue", "event", "type"}),
-		handled: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "event_handling_duration_seconds",
-			Help: "Event handling latency in seconds.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12),
-		}, []string{"event"}),
-		hinted: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "queueing_hint_execution_duration_seconds",
-			Help: "Duration for running a queueing hint function of a plugin, of one in a hundred.", Buckets: prometheus.ExponentialBuckets(0.00001, 2, 12),
-		}, []string{"plugin", "event", "hint"}),
-		evaluations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: subsystem, Name: "plugin_evaluation_total",
-			Help: "Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, PreScore, and Score).",
-		}, []string{"plugin", "extension_point", "profile"}),
+		entities: counters("queue_incoming_entities_total",
+			"Number of pods added to scheduling queues by event and queue type; what is queued is always a pod.", "queue", "event", "type"),
+		handled: histograms("event_handling_duration_seconds", "Event handling latency in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 12), "event"),
+		hinted: histograms("queueing_hint_execution_duration_seconds", "Duration for running a queueing hint function of a plugin, of one in a hundred.",
+			prometheus.ExponentialBuckets(0.00001, 2, 12), "plugin", "event", "hint"),
+		evaluations: counters("plugin_evaluation_total",
+			"Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, PreScore, and Score).",
+			"plugin", "extension_point", "profile"),
 		goroutines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Subsystem: subsystem, Name: "goroutines",
 			Help: "Number of running goroutines split by the work they do such as binding.",

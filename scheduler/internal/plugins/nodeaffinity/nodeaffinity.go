@@ -69,7 +69,7 @@ func (*Plugin) Name() string { return Name }
 
 // PreFilter parses the pod's terms, and returns the nodes that they name, if they do.
 func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
-	terms := requiredTerms(pod.Pod)
+	terms := framework.RequiredNodeTerms(pod.Pod)
 	if terms == nil && p.addedRequired == nil && len(pod.Pod.Spec.NodeSelector) == 0 {
 		return nil, skip
 	}
@@ -82,13 +82,6 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 		return nil, contradicting
 	}
 	return &framework.PreFilterResult{NodeNames: names}, nil
-}
-
-func requiredTerms(pod *core.Pod) *corev1.NodeSelector {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
-		return nil
-	}
-	return pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
 // namedNodes are the only nodes that terms can match, if every one of them
@@ -143,7 +136,7 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 		to.String(label)
 		to.String(selector[label])
 	}
-	terms := requiredTerms(pod.Pod)
+	terms := framework.RequiredNodeTerms(pod.Pod)
 	if terms == nil {
 		to.Int(-1)
 		return

@@ -7,7 +7,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -42,12 +41,7 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 
 func toleratesCordon(pod *core.Pod) bool {
 	taint := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	for i := range pod.Spec.Tolerations {
-		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Logger{}, &taint, true) {
-			return true
-		}
-	}
-	return false
+	return framework.Tolerates(pod.Spec.Tolerations, &taint)
 }
 
 // EventsToRegister implements framework.Enqueue.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -38,20 +37,13 @@ func newTallies(state *framework.CycleState, pod *core.Pod, own nodeaffinity.Req
 func (t *tallies) among(c *constraint) string {
 	var b strings.Builder
 	b.WriteString(t.pool + " by " + c.key)
-	if c.honorNodes && (len(t.pod.Spec.NodeSelector) > 0 || requiredTerms(t.pod) != nil) {
-		b.WriteString(" on " + text(t.pod.Spec.NodeSelector) + text(requiredTerms(t.pod)))
+	if c.honorNodes && (len(t.pod.Spec.NodeSelector) > 0 || framework.RequiredNodeTerms(t.pod) != nil) {
+		b.WriteString(" on " + text(t.pod.Spec.NodeSelector) + text(framework.RequiredNodeTerms(t.pod)))
 	}
 	if c.honorTaints {
 		b.WriteString(" tolerating " + text(t.pod.Spec.Tolerations))
 	}
 	return b.String()
-}
-
-func requiredTerms(pod *core.Pod) *corev1.NodeSelector {
-	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
-		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	return nil
 }
 
 // text is a unique textual form of a part of a pod's specification.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -154,24 +153,7 @@ func (c *constraint) counts(pod *core.Pod, own nodeaffinity.RequiredNodeAffinity
 			return false
 		}
 	}
-	return !c.honorTaints || tolerates(pod, node)
-}
-
-func tolerates(pod *core.Pod, node *core.Node) bool {
-	for i := range node.Spec.Taints {
-		taint := &node.Spec.Taints[i]
-		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
-			continue
-		}
-		tolerated := false
-		for j := range pod.Spec.Tolerations {
-			tolerated = tolerated || pod.Spec.Tolerations[j].ToleratesTaint(klog.Logger{}, taint, true)
-		}
-		if !tolerated {
-			return false
-		}
-	}
-	return true
+	return !c.honorTaints || framework.ToleratesAll(pod, node.Spec.Taints)
 }
 
 // matching counts the pods on node that the constraint is about.

@@ -9,9 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 
-	"kctl/proto/core"
 	"kctl/scheduler/framework"
 )
 
@@ -31,7 +29,7 @@ func (*Plugin) Name() string { return Name }
 
 // Filter implements framework.Filter.
 func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	if !tolerated(node.Taints, pod.Pod) {
+	if !framework.ToleratesAll(pod.Pod, node.Taints) {
 		return refused
 	}
 	return nil
@@ -40,28 +38,6 @@ func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework
 // SignPod implements framework.Sign.
 func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 	to.Tolerations(pod.Pod.Spec.Tolerations)
-}
-
-// tolerated reports whether the pod tolerates every taint that keeps pods away.
-func tolerated(taints []corev1.Taint, pod *core.Pod) bool {
-	for i := range taints {
-		taint := &taints[i]
-		hard := taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
-		if hard && !anyTolerates(pod.Spec.Tolerations, taint) {
-			return false
-		}
-	}
-	return true
-}
-
-func anyTolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	for i := range tolerations {
-		// Lt and Gt count, too: a server that has them switched off lets none in.
-		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, true) {
-			return true
-		}
-	}
-	return false
 }
 
 const stateKey framework.StateKey = Name
@@ -91,7 +67,7 @@ func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framewor
 	var count int64
 	for i := range node.Taints {
 		taint := &node.Taints[i]
-		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !anyTolerates(soft, taint) {
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !framework.Tolerates(soft, taint) {
 			count++
 		}
 	}
@@ -110,8 +86,8 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 		{
 			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
 			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-				wasOpen := event.OldNode != nil && tolerated(event.OldNode.Spec.Taints, pod.Pod)
-				return !wasOpen && tolerated(event.NewNode.Spec.Taints, pod.Pod)
+				wasOpen := event.OldNode != nil && framework.ToleratesAll(pod.Pod, event.OldNode.Spec.Taints)
+				return !wasOpen && framework.ToleratesAll(pod.Pod, event.NewNode.Spec.Taints)
 			},
 		},
 		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},
