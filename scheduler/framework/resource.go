@@ -39,7 +39,7 @@ func NewResource(list corev1.ResourceList) Resource {
 		case corev1.ResourcePods:
 			r.AllowedPods = value(&quantity)
 		default:
-			if isScalar(name) {
+			if IsScalar(name) {
 				r.setScalar(name, value(&quantity))
 			}
 		}
@@ -47,9 +47,9 @@ func NewResource(list corev1.ResourceList) Resource {
 	return r
 }
 
-// isScalar reports whether the scheduler counts name: extended resources,
+// IsScalar reports whether the scheduler counts name: extended resources,
 // huge pages and attachable volumes, but no unprefixed name it doesn't know.
-func isScalar(name corev1.ResourceName) bool {
+func IsScalar(name corev1.ResourceName) bool {
 	s := string(name)
 	return strings.Contains(s, "/") ||
 		strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) ||

@@ -192,10 +192,10 @@ func (f *Fit) rate(requested, allocatable int64) int64 {
 
 // usage is what would be requested of a node's resource if want were added to
 // what is used. It does not count if the node has none of it, or if it is an
-// extended resource that the pod does not ask for.
+// extended resource or of huge pages, and the pod does not ask for it.
 func usage(want, used *framework.Resource, node *framework.NodeInfo, name corev1.ResourceName) (requested, allocatable int64, counts bool) {
 	allocatable = node.Allocatable.Get(name)
-	if allocatable == 0 || want.Get(name) == 0 && strings.Contains(string(name), "/") {
+	if allocatable == 0 || want.Get(name) == 0 && framework.IsScalar(name) {
 		return 0, 0, false
 	}
 	return framework.AddCapped(used.Get(name), want.Get(name)), allocatable, true
