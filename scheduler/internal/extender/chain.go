@@ -37,7 +37,7 @@ func NewChain(configs []configv1.Extender, logger *zap.Logger) (*Chain, error) {
 			return nil, fmt.Errorf("extenders[%d].%w", i, err)
 		}
 		if binder && e.BindVerb != "" {
-			return nil, fmt.Errorf("extenders[%d].bindVerb: only one extender can bind", i)
+			return nil, fmt.Errorf("extenders[%d].bindVerb: only one extender can implement bind", i)
 		}
 		binder = binder || e.BindVerb != ""
 		if e.Ignorable {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"kctl/proto/core"
@@ -44,21 +45,28 @@ type Extender struct {
 func newExtender(config configv1.Extender) (*Extender, error) {
 	prefix, err := url.Parse(config.URLPrefix)
 	if err != nil || prefix.Host == "" || prefix.Scheme != "http" && prefix.Scheme != "https" {
-		return nil, fmt.Errorf("urlPrefix: %q is no URL of http or https", config.URLPrefix)
+		return nil, invalid("urlPrefix", config.URLPrefix, "is no URL of http or https")
 	}
-	if config.PrioritizeVerb != "" && (config.Weight < 1 || config.Weight > maxWeight) {
-		return nil, fmt.Errorf("weight: %d is not within 1 and %d", config.Weight, maxWeight)
+	if config.PrioritizeVerb != "" && config.Weight < 1 {
+		return nil, invalid("weight", config.Weight, "must have a positive weight applied to it")
+	}
+	if config.Weight > maxWeight {
+		return nil, invalid("weight", config.Weight, fmt.Sprintf("is more than %d", maxWeight))
 	}
 	if config.HTTPTimeout.Duration < 0 {
-		return nil, fmt.Errorf("httpTimeout: %v is negative", config.HTTPTimeout.Duration)
+		return nil, invalid("httpTimeout", config.HTTPTimeout.Duration.String(), "must be non-negative")
 	}
 	if config.EnableHTTPS && prefix.Scheme != "https" {
-		return nil, fmt.Errorf("enableHTTPS: urlPrefix %q is not of https", config.URLPrefix)
+		return nil, invalid("enableHTTPS", true, fmt.Sprintf("urlPrefix %q is not of https", config.URLPrefix))
 	}
 	seen := map[string]bool{}
 	for i, r := range config.ManagedResources {
-		if !strings.Contains(r.Name, "/") || seen[r.Name] {
-			return nil, fmt.Errorf("managedResources[%d].name: %q is no extended resource, or there twice", i, r.Name)
+		name := fmt.Sprintf("managedResources[%d].name", i)
+		switch {
+		case !strings.Contains(r.Name, "/"):
+			return nil, invalid(name, r.Name, "is an invalid extended resource name")
+		case seen[r.Name]:
+			return nil, invalid(name, r.Name, "duplicate extender managed resource name")
 		}
 		seen[r.Name] = true
 	}
@@ -81,6 +89,11 @@ func newExtender(config configv1.Extender) (*Extender, error) {
 		e.maxAnswer = maxNames
 	}
 	return e, nil
+}
+
+// invalid is an error in the form of kube-scheduler's.
+func invalid(name string, value any, why string) error {
+	return field.Invalid(field.NewPath(name), value, why)
 }
 
 // stay refuses redirects: requests contain pods and nodes, which may go only to

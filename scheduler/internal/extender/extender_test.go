@@ -228,14 +228,14 @@ func TestPreempt(t *testing.T) {
 
 func TestConfiguration(t *testing.T) {
 	for want, text := range map[string]string{
-		"extenders[0].urlPrefix":        `[{"urlPrefix":"localhost:80"}]`,
-		"extenders[0].weight":           `[{"urlPrefix":"http://x","prioritizeVerb":"p"}]`,
-		"extenders[0].weight: 92":       `[{"urlPrefix":"http://x","prioritizeVerb":"p","weight":9223372036854775807}]`,
-		"extenders[0].httpTimeout":      `[{"urlPrefix":"http://x","httpTimeout":"-1s"}]`,
-		"extenders[1].bindVerb":         `[{"urlPrefix":"http://x","bindVerb":"b"},{"urlPrefix":"http://y","bindVerb":"b"}]`,
-		"extenders[0].managedResources": `[{"urlPrefix":"http://x","managedResources":[{"name":"cpu"}]}]`,
-		"extenders[0].tlsConfig":        `[{"urlPrefix":"https://x","tlsConfig":{"caFile":"/none"}}]`,
-		"extenders[0].enableHTTPS":      `[{"urlPrefix":"http://x","enableHTTPS":true}]`,
+		"extenders[0].urlPrefix":                 `[{"urlPrefix":"localhost:80"}]`,
+		"extenders[0].weight":                    `[{"urlPrefix":"http://x","prioritizeVerb":"p"}]`,
+		"extenders[0].weight: Invalid value: 92": `[{"urlPrefix":"http://x","prioritizeVerb":"p","weight":9223372036854775807}]`,
+		"extenders[0].httpTimeout":               `[{"urlPrefix":"http://x","httpTimeout":"-1s"}]`,
+		"extenders[1].bindVerb":                  `[{"urlPrefix":"http://x","bindVerb":"b"},{"urlPrefix":"http://y","bindVerb":"b"}]`,
+		"extenders[0].managedResources":          `[{"urlPrefix":"http://x","managedResources":[{"name":"cpu"}]}]`,
+		"extenders[0].tlsConfig":                 `[{"urlPrefix":"https://x","tlsConfig":{"caFile":"/none"}}]`,
+		"extenders[0].enableHTTPS":               `[{"urlPrefix":"http://x","enableHTTPS":true}]`,
 	} {
 		var configs []configv1.Extender
 		if err := json.Unmarshal([]byte(text), &configs); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
@@ -102,21 +103,29 @@ func decode(data []byte, into any) error {
 	return err
 }
 
+// invalid is an error in the form, and mostly the words, of kube-scheduler's.
+func invalid(name string, value any, why string) error {
+	return field.Invalid(field.NewPath(name), value, why)
+}
+
 // seconds is the value of a field, if given. More than a century counts as a
 // mistake.
-func seconds(field string, given *int64, otherwise time.Duration) (time.Duration, error) {
+func seconds(name string, given *int64, otherwise time.Duration) (time.Duration, error) {
 	if given == nil {
 		return otherwise, nil
 	}
-	if *given <= 0 || *given > 100*366*24*3600 {
-		return 0, fmt.Errorf("%s: %d is not positive, or more than a century", field, *given)
+	switch {
+	case *given <= 0:
+		return 0, invalid(name, *given, "must be greater than 0")
+	case *given > 100*366*24*3600:
+		return 0, invalid(name, *given, "is more than a century")
 	}
 	return time.Duration(*given) * time.Second, nil
 }
 
-// complete refuses what isn't supported and fills in upstream's defaults.
+// complete refuses what can't be and fills in upstream's defaults.
 func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error) {
-	if err := errors.Join(unsupportedFields(file)...); err != nil {
+	if err := errors.Join(faults(file)...); err != nil {
 		return nil, err
 	}
 	c := &Configuration{
@@ -129,7 +138,7 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		return nil, err
 	}
 	if share := file.PercentageOfNodesToScore; share != nil && (*share < 0 || *share > 100) {
-		return nil, fmt.Errorf("percentageOfNodesToScore: %d is not within 0 and 100", *share)
+		return nil, invalid("percentageOfNodesToScore", *share, "not in valid range [0-100]")
 	}
 	defaultElection(&c.LeaderElection)
 	if err := electionError(&c.LeaderElection); err != nil {
@@ -143,23 +152,30 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		p := &c.Profiles[i]
 		if p.SchedulerName == nil {
 			if len(c.Profiles) > 1 {
-				return nil, fmt.Errorf("profiles[%d].schedulerName: needed where there are several profiles", i)
+				return nil, field.Required(nameAt(i), "there are several profiles")
 			}
 			name := core.DefaultSchedulerName
 			p.SchedulerName = &name
 		}
-		if *p.SchedulerName == "" || seen[*p.SchedulerName] {
-			return nil, fmt.Errorf("profiles[%d].schedulerName: %q is empty or not unique", i, *p.SchedulerName)
+		switch {
+		case *p.SchedulerName == "":
+			return nil, field.Required(nameAt(i), "")
+		case seen[*p.SchedulerName]:
+			return nil, field.Duplicate(nameAt(i), *p.SchedulerName)
 		}
 		seen[*p.SchedulerName] = true
 		if p.PercentageOfNodesToScore == nil {
 			p.PercentageOfNodesToScore = file.PercentageOfNodesToScore
 		}
 		if share := p.PercentageOfNodesToScore; share != nil && (*share < 0 || *share > 100) {
-			return nil, fmt.Errorf("profiles[%d].percentageOfNodesToScore: %d is not within 0 and 100", i, *share)
+			return nil, invalid(fmt.Sprintf("profiles[%d].percentageOfNodesToScore", i), *share, "not in valid range [0-100]")
 		}
 	}
 	return c, nil
+}
+
+func nameAt(profile int) *field.Path {
+	return field.NewPath("profiles").Index(profile).Child("schedulerName")
 }
 
 func (c *Configuration) backoff(file *configv1.KubeSchedulerConfiguration) (err error) {
@@ -170,27 +186,21 @@ func (c *Configuration) backoff(file *configv1.KubeSchedulerConfiguration) (err 
 		return err
 	}
 	if c.MaxBackoff < c.InitialBackoff {
-		return fmt.Errorf("podMaxBackoffSeconds: %v is less than podInitialBackoffSeconds, %v", c.MaxBackoff.Seconds(), c.InitialBackoff.Seconds())
+		return invalid("podMaxBackoffSeconds", int64(c.MaxBackoff.Seconds()), "must be greater than or equal to PodInitialBackoffSeconds")
 	}
 	return nil
 }
 
-func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
-	var errs []error
-	refuse := func(given bool, field, why string) {
-		if given {
-			errs = append(errs, fmt.Errorf("%s: not supported: %s", field, why))
-		}
-	}
+func faults(file *configv1.KubeSchedulerConfiguration) (errs []error) {
 	if file.Parallelism != nil && *file.Parallelism <= 0 {
-		errs = append(errs, fmt.Errorf("parallelism: %d is not positive", *file.Parallelism))
+		errs = append(errs, invalid("parallelism", *file.Parallelism, "should be an integer value greater than zero"))
 	}
-	client := file.ClientConnection
-	if client.Burst < 0 {
-		errs = append(errs, fmt.Errorf("clientConnection.burst: %d is negative", client.Burst))
+	if burst := file.ClientConnection.Burst; burst < 0 {
+		errs = append(errs, invalid("clientConnection.burst", burst, "must be non-negative"))
 	}
-	lock := file.LeaderElection.ResourceLock
-	refuse(lock != "" && lock != "leases", "leaderElection.resourceLock", fmt.Sprintf("%q; only leases", lock))
+	if lock := file.LeaderElection.ResourceLock; lock != "" && lock != "leases" {
+		errs = append(errs, invalid("leaderElection.resourceLock", lock, `resourceLock value must be "leases"`))
+	}
 	return errs
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"kctl/proto/core"
@@ -182,11 +183,11 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 		}
 	}
 	for i, group := range args.IgnoredResourceGroups {
-		field := fmt.Sprintf("ignoredResourceGroups[%d]", i)
+		name := fmt.Sprintf("ignoredResourceGroups[%d]", i)
 		if strings.Contains(group, "/") {
-			return nil, fmt.Errorf("%s: %q: a group is what comes before the slash of a resource's name", field, group)
+			return nil, invalid(name, group, "resource group name can't contain '/'")
 		}
-		if err := qualified(field, group); err != nil {
+		if err := qualified(name, group); err != nil {
 			return nil, err
 		}
 	}
@@ -206,7 +207,7 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("scoringStrategy.type %q: want LeastAllocated, MostAllocated or RequestedToCapacityRatio", s.Type)
+			return nil, field.NotSupported(field.NewPath("scoringStrategy.type"), s.Type, []configv1.ScoringStrategyType{configv1.LeastAllocated, configv1.MostAllocated, configv1.RequestedToCapacityRatio})
 		}
 		if options.Weights, err = weights(s.Resources, "scoringStrategy.resources"); err != nil {
 			return nil, err
@@ -216,28 +217,28 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 }
 
 // qualified reports a name that no resource and no label can have.
-func qualified(field, name string) error {
+func qualified(at, name string) error {
 	if faults := validation.IsQualifiedName(name); len(faults) > 0 {
-		return fmt.Errorf("%s: %q: %s", field, name, strings.Join(faults, ", "))
+		return invalid(at, name, strings.Join(faults, ", "))
 	}
 	return nil
 }
 
 // shape reads the points of a field, whose scores go to 10.
-func shape(points []configv1.UtilizationShapePoint, field string) (curve.Curve, error) {
+func shape(points []configv1.UtilizationShapePoint, name string) (curve.Curve, error) {
 	const most = 10
 	if len(points) == 0 {
-		return nil, errors.New(field + ": at least one point is needed")
+		return nil, field.Required(field.NewPath(name), "at least one point must be specified")
 	}
 	var read curve.Curve
 	for i, p := range points {
 		switch {
 		case p.Utilization < 0 || p.Utilization > 100:
-			return nil, fmt.Errorf("%s[%d].utilization: %d is not within 0 and 100", field, i, p.Utilization)
+			return nil, invalid(fmt.Sprintf("%s[%d].utilization", name, i), p.Utilization, "not in valid range [0, 100]")
 		case p.Score < 0 || p.Score > most:
-			return nil, fmt.Errorf("%s[%d].score: %d is not within 0 and %d", field, i, p.Score, most)
+			return nil, invalid(fmt.Sprintf("%s[%d].score", name, i), p.Score, fmt.Sprintf("not in valid range [0, %d]", most))
 		case i > 0 && p.Utilization <= points[i-1].Utilization:
-			return nil, fmt.Errorf("%s[%d].utilization: %d is not more than the %d before it", field, i, p.Utilization, points[i-1].Utilization)
+			return nil, invalid(fmt.Sprintf("%s[%d].utilization", name, i), p.Utilization, "values must be sorted in increasing order")
 		}
 		read = append(read, curve.Point{Utilization: int64(p.Utilization), Score: int64(p.Score) * framework.MaxNodeScore / most})
 	}
@@ -253,23 +254,27 @@ func newBalanced(raw runtime.RawExtension, _ Services) (framework.Plugin, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range resources {
+	for i, r := range resources {
 		if r.Weight != 1 {
-			return nil, fmt.Errorf("resources: weight %d of %s: only 1 is possible here", r.Weight, r.Resource)
+			return nil, invalid(fmt.Sprintf("resources[%d].weight", i), r.Weight, "must be 1")
 		}
 	}
 	return noderesources.NewBalanced(resources), nil
 }
 
-func weights(specs []configv1.ResourceSpec, field string) ([]noderesources.Weight, error) {
+func weights(specs []configv1.ResourceSpec, name string) ([]noderesources.Weight, error) {
 	var out []noderesources.Weight
-	for _, s := range specs {
+	for i, s := range specs {
 		w := s.Weight
 		if w == 0 {
 			w = 1
 		}
-		if s.Name == "" || w < 1 || w > 100 {
-			return nil, fmt.Errorf("%s: resource %q with weight %d: a name and a weight from 1 to 100 are needed", field, s.Name, s.Weight)
+		path := field.NewPath(name).Index(i)
+		switch {
+		case s.Name == "":
+			return nil, field.Required(path.Child("name"), "")
+		case w < 1 || w > 100:
+			return nil, field.Invalid(path.Child("weight"), w, fmt.Sprintf("resource weight of %s not in valid range (0, 100]", s.Name))
 		}
 		out = append(out, noderesources.Weight{Resource: corev1.ResourceName(s.Name), Weight: w})
 	}
@@ -285,12 +290,12 @@ func newTopologySpread(raw runtime.RawExtension, services Services) (framework.P
 	switch args.DefaultingType {
 	case configv1.SystemDefaulting, "":
 		if len(args.DefaultConstraints) > 0 {
-			return nil, errors.New("defaultConstraints are there, so defaultingType must be List")
+			return nil, invalid("defaultingType", configv1.SystemDefaulting, "when .defaultConstraints are not empty")
 		}
 		options.System = true
 	case configv1.ListDefaulting:
 	default:
-		return nil, fmt.Errorf("defaultingType %q: want System or List", args.DefaultingType)
+		return nil, field.NotSupported(field.NewPath("defaultingType"), args.DefaultingType, []configv1.PodTopologySpreadConstraintsDefaulting{configv1.SystemDefaulting, configv1.ListDefaulting})
 	}
 	if err := checkConstraints(args.DefaultConstraints); err != nil {
 		return nil, err
@@ -310,20 +315,20 @@ func checkConstraints(constraints []corev1.TopologySpreadConstraint) error {
 	}
 	seen := map[kind]bool{}
 	for i, c := range constraints {
-		k := kind{c.TopologyKey, c.WhenUnsatisfiable}
+		k, path := kind{c.TopologyKey, c.WhenUnsatisfiable}, field.NewPath("defaultConstraints").Index(i)
 		switch {
 		case c.MaxSkew <= 0:
-			return fmt.Errorf("defaultConstraints[%d].maxSkew: %d is not positive", i, c.MaxSkew)
+			return field.Invalid(path.Child("maxSkew"), c.MaxSkew, "not in valid range (0, inf)")
 		case c.TopologyKey == "":
-			return fmt.Errorf("defaultConstraints[%d].topologyKey: needed", i)
+			return field.Required(path.Child("topologyKey"), "can not be empty")
 		case qualified("", c.TopologyKey) != nil:
-			return qualified(fmt.Sprintf("defaultConstraints[%d].topologyKey", i), c.TopologyKey)
+			return qualified(path.Child("topologyKey").String(), c.TopologyKey)
 		case c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway:
-			return fmt.Errorf("defaultConstraints[%d].whenUnsatisfiable: %q: want DoNotSchedule or ScheduleAnyway", i, c.WhenUnsatisfiable)
+			return field.NotSupported(path.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway})
 		case c.LabelSelector != nil:
-			return fmt.Errorf("defaultConstraints[%d].labelSelector: must be left out: it is that of the pods' services and controllers", i)
+			return field.Forbidden(path.Child("labelSelector"), "constraint must not define a selector, as they deduced for each pod")
 		case seen[k]:
-			return fmt.Errorf("defaultConstraints[%d]: there is one for %s with %s already", i, k.key, k.action)
+			return field.Duplicate(path, fmt.Sprintf("{%s, %s}", k.key, k.action))
 		}
 		seen[k] = true
 	}
@@ -338,7 +343,7 @@ func newInterPodAffinity(raw runtime.RawExtension, services Services) (framework
 	options := interpodaffinity.Options{HardPodAffinityWeight: 1, IgnorePreferredTermsOfExistingPods: args.IgnorePreferredTermsOfExistingPods}
 	if w := args.HardPodAffinityWeight; w != nil {
 		if *w < 0 || *w > 100 {
-			return nil, fmt.Errorf("hardPodAffinityWeight: %d is not within 0 and 100", *w)
+			return nil, invalid("hardPodAffinityWeight", *w, "not in valid range [0, 100]")
 		}
 		options.HardPodAffinityWeight = int64(*w)
 	}
@@ -360,18 +365,18 @@ func newPreemption(raw runtime.RawExtension, services Services) (framework.Plugi
 	options := defaultpreemption.DefaultOptions
 	if p := args.MinCandidateNodesPercentage; p != nil {
 		if *p < 0 || *p > 100 {
-			return nil, fmt.Errorf("minCandidateNodesPercentage: %d is not within 0 and 100", *p)
+			return nil, invalid("minCandidateNodesPercentage", *p, "not in valid range [0, 100]")
 		}
 		options.MinCandidateNodesPercentage = int(*p)
 	}
 	if n := args.MinCandidateNodesAbsolute; n != nil {
 		if *n < 0 {
-			return nil, fmt.Errorf("minCandidateNodesAbsolute: %d is less than 0", *n)
+			return nil, invalid("minCandidateNodesAbsolute", *n, "not in valid range [0, inf)")
 		}
 		options.MinCandidateNodesAbsolute = int(*n)
 	}
 	if options.MinCandidateNodesPercentage == 0 && options.MinCandidateNodesAbsolute == 0 {
-		return nil, errors.New("minCandidateNodesPercentage and minCandidateNodesAbsolute can't both be 0")
+		return nil, invalid("minCandidateNodesPercentage", 0, "cannot be zero at the same time as minCandidateNodesAbsolute")
 	}
 	return defaultpreemption.New(options, services.Preemption), nil
 }

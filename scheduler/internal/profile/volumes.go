@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +35,7 @@ func newVolumeBinding(raw runtime.RawExtension, services Services) (framework.Pl
 	}
 	if s := args.BindTimeoutSeconds; s != nil {
 		if *s < 0 {
-			return nil, fmt.Errorf("bindTimeoutSeconds: %d is less than 0", *s)
+			return nil, invalid("bindTimeoutSeconds", *s, "invalid BindTimeoutSeconds, should not be a negative value")
 		}
 		options.Timeout = time.Duration(*s) * time.Second
 	}
