@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"kctl/kubelet/internal/filesystem"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -155,6 +156,9 @@ func TestUsageIsRead(t *testing.T) {
 	}
 	if used, workingSet := inUse(map[string]int64{"AnonPages": 1, "Cached": 20, "Buffers": 300, "SwapCached": 4000, "Inactive(file)": 21, "MemFree": 7}); used != 4321 || workingSet != 4300 {
 		t.Errorf("%d bytes used, %d worked with", used, workingSet)
+	}
+	if u.Disk == "" || filesystem.Device("/dev/shm") == u.Disk {
+		t.Errorf("the disk is %q, shared memory %q", u.Disk, filesystem.Device("/dev/shm"))
 	}
 	if u.DiskUsed+u.DiskAvailable > u.DiskCapacity {
 		t.Errorf("%d bytes used and %d available of %d", u.DiskUsed, u.DiskAvailable, u.DiskCapacity)

@@ -21,7 +21,9 @@ type Usage struct {
 	RSS        uint64 // bytes of processes that belong to no file
 	// PageFaults are those since the machine started.
 	PageFaults, MajorPageFaults uint64
-	// Disk is the file system of the kubelet's root.
+	// Disk is the file system of the kubelet's root: its device (/dev/sda1, or what else
+	// is mounted), and how large and full it is.
+	Disk                        string
 	DiskCapacity, DiskAvailable uint64 // bytes
 	DiskUsed                    uint64 // what is neither available nor kept for root
 	Inodes, InodesFree          uint64
@@ -86,6 +88,7 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 	if err != nil {
 		return u, fmt.Errorf("file system of %s: %w", rootDir, err)
 	}
+	u.Disk = filesystem.Device(rootDir)
 	u.DiskCapacity, u.DiskUsed, u.DiskAvailable, u.Inodes, u.InodesFree = disk.Capacity, disk.Used, disk.Available, disk.Inodes, disk.InodesFree
 	return u, nil
 }

@@ -177,6 +177,11 @@ func addMachine(f figures, u node.Usage) {
 	f.add("container_memory_usage_bytes", of(), fmt.Sprint(u.Memory), ms)
 	f.add("container_memory_working_set_bytes", of(), fmt.Sprint(u.WorkingSet), ms)
 	f.add("container_memory_rss", of(), fmt.Sprint(u.RSS), ms)
+	disk := of("device", u.Disk)
+	f.add("container_fs_usage_bytes", disk, fmt.Sprint(u.DiskUsed), ms)
+	f.add("container_fs_limit_bytes", disk, fmt.Sprint(u.DiskCapacity), ms)
+	f.add("container_fs_inodes_free", disk, fmt.Sprint(u.InodesFree), ms)
+	f.add("container_fs_inodes_total", disk, fmt.Sprint(u.Inodes), ms)
 	f.addPressure(u.Pressure, ms, of)
 	network{at: u.At, interfaces: carriedBy(u.Interfaces)}.addTo(f, of)
 }

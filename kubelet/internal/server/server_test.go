@@ -152,6 +152,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_shares{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_cpu_waiting_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_memory_stalled_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 5`},
+		{"GET", "/metrics/cadvisor", 200, `container_fs_limit_bytes{container="",id="/",image="",name="",namespace="",pod="",device="/dev/sda1"} 100 7000`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 6`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="",id="/",image="",name="",namespace="",pod=""} 6 7000`},
 		{"GET", "/stats/summary", 200, `"node":{"nodeName":"node-1","systemContainers":[{"name":"kubelet","startTime":"1970-01-01T00:00:01Z","cpu":{`},

@@ -1,0 +1,34 @@
+package filesystem
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Device is the device that a directory is on, or what is mounted there if that is
+// no device; empty if it can't be found out.
+func Device(dir string) string {
+	var is unix.Stat_t
+	if unix.Stat(dir, &is) != nil {
+		return ""
+	}
+	number := fmt.Sprintf("%d:%d", unix.Major(is.Dev), unix.Minor(is.Dev))
+	if link, err := os.Readlink("/sys/dev/block/" + number); err == nil {
+		return "/dev/" + filepath.Base(link)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo") // proc_pid_mountinfo(5)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(mounts)) {
+		mounted, source, _ := strings.Cut(line, " - ")
+		if fields, of := strings.Fields(mounted), strings.Fields(source); len(fields) > 2 && len(of) > 1 && fields[2] == number {
+			return of[1]
+		}
+	}
+	return ""
+}
