@@ -15,7 +15,8 @@ func TestClauses(t *testing.T) {
 		"application/*, application/yaml":           "application/yaml application/*",
 		"application/json;q=0.5, a/b;q=0.9":         "a/b application/json",
 		"application/json;q=0, a/b;q=0.1":           "a/b application/json",
-		"a/b;q=0.9, application/json;q=x":           "application/json a/b",
+		"a/b;q=0.9, application/json;q=x":           "a/b application/json",
+		"*, application/json;x, a/b;as=":            "application/json a/b */*",
 		"a/b;as=Table, a/c;as=Table":                "a/b a/c",
 		"text/html,application/xml;q=0.9,*/*;q=0.8": "text/html application/xml */*",
 	} {

@@ -105,6 +105,7 @@ func TestApplyRefusals(t *testing.T) {
 		{"another name", "/b?fieldManager=m", head, 400, metav1.StatusReasonBadRequest, "the name of the object (a) does not match the name on the URL (b)"},
 		{"managedFields", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, managedFields: [{}]}", 400, metav1.StatusReasonBadRequest, "metadata.managedFields must be nil"},
 		{"an old version", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, resourceVersion: '1'}", 409, metav1.StatusReasonConflict, "has been modified"},
+		{"a version that is none", "/b?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, resourceVersion: x}", 500, metav1.StatusReasonUnknown, `strconv.ParseUint: parsing "x": invalid syntax`},
 		{"one that is gone", "/b?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, uid: u}", 409, metav1.StatusReasonConflict, "uid mismatch: the provided object specified uid u, and no existing object was found"},
 		{"an unknown field", "/a?fieldManager=m", head + "nonsense: 1", 500, metav1.StatusReasonUnknown, ".nonsense: field not declared in schema"},
 		{"a wrong type", "/a?fieldManager=m", head + "data: {x: 1}", 500, metav1.StatusReasonUnknown, ".data.x: expected string"},

@@ -61,6 +61,7 @@ func TestDeletedLater(t *testing.T) {
 		"?orphanDependents=false":       http.StatusAccepted,
 		"?propagationPolicy=Background": http.StatusOK,
 		"?orphanDependents=true":        http.StatusOK,
+		"?orphanDependents=":            http.StatusOK, // true, as any flag without a value
 	} {
 		s.do("POST", collection, `{"metadata":{"name":"a","finalizers":["a.b/c"]}}`)
 		if a := s.do("DELETE", collection+"/a"+query, ""); a.code != want {

@@ -42,10 +42,19 @@ func (s *Schema) identity(item any) (key string, shown any) {
 	return string(text), shown
 }
 
-// duplicates refuses duplicate entries.
+const needsObjects = "must be an object for an array of list-type map"
+
+// duplicates refuses duplicate entries, and entries that can't have keys.
 func (s *Schema) duplicates(path *field.Path, value []any) (errs field.ErrorList) {
 	if s.listType() == "atomic" {
 		return nil
+	}
+	if s.listType() == "map" {
+		for i, item := range value {
+			if _, isObject := item.(map[string]any); !isObject && item != nil {
+				return field.ErrorList{field.Invalid(path.Index(i), item, needsObjects)}
+			}
+		}
 	}
 	seen := make(map[string]int, len(value))
 	for i, item := range value {

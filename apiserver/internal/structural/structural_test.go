@@ -37,6 +37,8 @@ const whole = `{"type":"object","properties":{"spec":{"type":"object","required"
 	"port":{"x-kubernetes-int-or-string":true},
 	"any":{"x-kubernetes-preserve-unknown-fields":true},
 	"no":{"type":"object","not":{"required":["z"]}},
+	"short":{"type":"integer","format":"int32","maximum":5000000000},
+	"one":{"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"string"},"b":{"type":"string"}}},
 	"long":{"type":"integer","format":"int64"},"single":{"type":"number","format":"float"},
 	"map":{"type":"object","additionalProperties":{"type":"object","properties":{"v":{"type":"boolean","default":true}}}},
 	"list":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
@@ -87,6 +89,13 @@ func TestValidate(t *testing.T) {
 			`<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.n, spec.n: Invalid value: 0.5: spec.n in body should be greater than or equal to 1]`,
 		`{"a":"x","long":1.5}`: `[spec.long: Invalid value: "float64": spec.long in body must be of type int64: "float64", ` +
 			`<nil>: Invalid value: "": Checked value must be of type integer with format int64 in spec.long]`,
+		`{"a":"x","short":1}`: `<nil>: Invalid value: "": Maximum boundary value must be of type integer with format int32 in spec.short`,
+		`{"a":"x","short":4000000000}`: `[<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.short, ` +
+			`<nil>: Invalid value: "": Maximum boundary value must be of type integer with format int32 in spec.short]`,
+		`{"a":"x","one":[]}`: `[spec.one: Invalid value: "array": spec.one in body must be of type object: "array", ` +
+			`<nil>: Invalid value: "": "spec.one" must validate one and only one schema (oneOf). Found 2 valid alternatives]`,
+		`{"a":"x","list":[[1],{"k":"1"},{"k":"1"}]}`: `[spec.list[0]: Invalid value: "array": spec.list[0] in body must be of type object: "array", ` +
+			`spec.list[0]: Invalid value: [1]: must be an object for an array of list-type map]`,
 		`{"a":"x","single":1e300}`: `<nil>: Invalid value: "": Checked value must be of type number with format float in spec.single`,
 		`{"a":"x","no":17}`: `[spec.no: Invalid value: "integer": spec.no in body must be of type object: "integer", ` +
 			`<nil>: Invalid value: "": "spec.no" must not validate the schema (not)]`,

@@ -31,7 +31,9 @@ func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.E
 	return errs
 }
 
-func duplicate(e *field.Error) bool { return e.Type == field.ErrorTypeDuplicate }
+func duplicate(e *field.Error) bool {
+	return e.Type == field.ErrorTypeDuplicate || e.Detail == needsObjects
+}
 
 // ValidateAlone is Validate for a value at a place in the object, with paths of
 // errors relative to the value.
@@ -47,13 +49,11 @@ func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.E
 	if s == nil || hasOld && s.Same(value, old) {
 		return nil
 	}
-	errs, ok := s.kind(path, value)
-	if ok || value != nil { // upstream holds values of a wrong type against the combinations, too
-		errs = append(errs, s.combined(path, value)...)
-	}
-	if !ok {
+	errs := s.kind(path, value)
+	if value == nil {
 		return append(errs, s.listed(path, value)...)
 	}
+	errs = append(errs, s.combined(path, value)...)
 	switch v := value.(type) {
 	case string:
 		errs = append(errs, s.text(path, v)...)
@@ -65,9 +65,6 @@ func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.E
 		errs = append(errs, s.list(path, v, old, hasOld)...)
 	case map[string]any:
 		errs = append(errs, s.fields(path, v, old, hasOld)...)
-	}
-	if value == nil && s.props.Nullable {
-		return errs
 	}
 	return append(errs, s.listed(path, value)...)
 }
@@ -110,29 +107,28 @@ func kindOf(value any) string {
 	}
 }
 
-// kind checks the value's type; ok is false if nothing else need be checked.
-func (s *Schema) kind(path *field.Path, value any) (errs field.ErrorList, ok bool) {
+// kind checks the value's type. What else the schema says is held against a value of
+// another type, too, as upstream does.
+func (s *Schema) kind(path *field.Path, value any) field.ErrorList {
 	want := s.props.Type
 	got := kindOf(value)
 	switch {
 	case value == nil && (s.props.Nullable || want == "" && !s.props.XIntOrString):
-		return nil, false
+		return nil
 	case s.either:
 		if got == "integer" || got == "string" || isWhole(value) {
-			return nil, true
+			return nil
 		}
 		want = "integer,string"
-	case want == "" || want == got:
-		return nil, true
-	case want == "number" && got == "integer", want == "integer" && isWhole(value):
-		return nil, true
+	case want == "" || want == got, want == "number" && got == "integer", want == "integer" && isWhole(value):
+		return nil
 	case want == "integer" && got == "number":
-		return s.notWhole(path), true // its bounds are reported, too
+		return s.notWhole(path)
 	}
 	if format := s.props.Format; got != "string" && got != "array" && got != "null" && knownFormat(want, format) {
 		want, got = format, formatOf(value) // upstream's words if there is a format
 	}
-	return field.ErrorList{field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got))}, false
+	return field.ErrorList{field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got))}
 }
 
 // formatOf is upstream's word for the format of a JSON value, "" if it has none.
@@ -184,21 +180,24 @@ func (s *Schema) text(path *field.Path, value string) (errs field.ErrorList) {
 
 func (s *Schema) number(path *field.Path, value any, v float64) (errs field.ErrorList) {
 	p, at := s.props, name(path)
-	if whole, ok := value.(int64); ok && p.Type == "integer" && p.Format == "int32" && whole != int64(int32(whole)) {
-		errs = append(errs, field.Invalid(nil, "", fmt.Sprintf("Checked value must be of type integer with format int32 in %s", at)))
+	inRange := func(what string, number float64) {
+		whole := p.Type == "integer" && p.Format == "int32" && (number < math.MinInt32 || number > math.MaxInt32)
+		if whole || p.Type == "number" && p.Format == "float" && math.Abs(number) > math.MaxFloat32 {
+			errs = append(errs, field.Invalid(nil, "", fmt.Sprintf("%s must be of type %s with format %s in %s", what, p.Type, p.Format, at)))
+		}
 	}
-	if p.Type == "number" && p.Format == "float" && math.Abs(v) > math.MaxFloat32 {
-		errs = append(errs, field.Invalid(nil, "", "Checked value must be of type number with format float in "+at))
-	}
+	inRange("Checked value", v)
 	invalid := func(text string, bound float64) {
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should be %s %v", at, text, bound)))
 	}
 	if p.MultipleOf != nil && *p.MultipleOf > 0 {
+		inRange("MultipleOf value", *p.MultipleOf)
 		if times := v / *p.MultipleOf; times != math.Trunc(times) {
 			invalid("a multiple of", *p.MultipleOf)
 		}
 	}
 	if p.Maximum != nil {
+		inRange("Maximum boundary value", *p.Maximum)
 		switch {
 		case p.ExclusiveMaximum && v >= *p.Maximum:
 			invalid("less than", *p.Maximum)
@@ -207,6 +206,7 @@ func (s *Schema) number(path *field.Path, value any, v float64) (errs field.Erro
 		}
 	}
 	if p.Minimum != nil {
+		inRange("Minimum boundary value", *p.Minimum)
 		switch {
 		case p.ExclusiveMinimum && v <= *p.Minimum:
 			invalid("greater than", *p.Minimum)

@@ -21,11 +21,8 @@ const (
 func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
-	if s.MinReplicas != nil {
-		errs = append(errs, check.Nonnegative(int64(*s.MinReplicas), at.Child("minReplicas"))...)
-		if *s.MinReplicas == 0 && !wakes(s.Metrics) {
-			errs = append(errs, field.Forbidden(at.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
-		}
+	if s.MinReplicas != nil && *s.MinReplicas == 0 && !wakes(s.Metrics) {
+		errs = append(errs, field.Forbidden(at.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
 		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
@@ -39,7 +36,10 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 		errs = append(errs, validateRules(b.ScaleUp, at.Child("behavior", "scaleUp"))...)
 		errs = append(errs, validateRules(b.ScaleDown, at.Child("behavior", "scaleDown"))...)
 	}
-	switch most := at.Child("maxReplicas"); { // last, as with upstream
+	if s.MinReplicas != nil { // these two last, as with upstream
+		errs = append(errs, check.Nonnegative(int64(*s.MinReplicas), at.Child("minReplicas"))...)
+	}
+	switch most := at.Child("maxReplicas"); {
 	case s.MaxReplicas == 0:
 		errs = append(errs, field.Required(most, ""))
 	case s.MaxReplicas < 0:
@@ -226,9 +226,6 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *window, fmt.Sprintf("must be less than or equal to %v", maxWindow)))
 		}
 	}
-	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
-		errs = append(errs, field.Invalid(at.Child("tolerance"), r.Tolerance.String(), check.NotNegative))
-	}
 	if r.SelectPolicy != nil {
 		errs = append(errs, check.Supported(*r.SelectPolicy, at.Child("selectPolicy"),
 			autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect)...)
@@ -248,6 +245,9 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 		if p.PeriodSeconds > maxPeriod {
 			errs = append(errs, field.Invalid(path.Child("periodSeconds"), p.PeriodSeconds, fmt.Sprintf("must be less than or equal to %v", maxPeriod)))
 		}
+	}
+	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
+		errs = append(errs, field.Invalid(at.Child("tolerance"), r.Tolerance.String(), check.NotNegative))
 	}
 	return errs
 }

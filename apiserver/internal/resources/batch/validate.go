@@ -104,7 +104,8 @@ func validateManager(name string, at *field.Path) field.ErrorList {
 func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	indexed := ptr.Deref(s.CompletionMode, "") == batchv1.IndexedCompletion
-	if mode := ptr.Deref(s.CompletionMode, batchv1.NonIndexedCompletion); mode != batchv1.NonIndexedCompletion && !indexed {
+	mode := ptr.Deref(s.CompletionMode, batchv1.NonIndexedCompletion)
+	if mode != batchv1.NonIndexedCompletion && !indexed {
 		errs = append(errs, field.NotSupported(at.Child("completionMode"), mode,
 			[]batchv1.CompletionMode{batchv1.NonIndexedCompletion, batchv1.IndexedCompletion}))
 	}
@@ -118,13 +119,13 @@ func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("parallelism"), n, check.LessThanOrEqual(maxParallelism)+" when completion mode is Indexed"))
 		}
 	}
-	errs = append(errs, validateFailedIndexes(s, indexed, at)...)
-	errs = append(errs, validateSuccess(s, indexed, at)...)
+	errs = append(errs, validateFailedIndexes(s, mode != batchv1.NonIndexedCompletion, at)...)
 	policies := []batchv1.PodReplacementPolicy{batchv1.Failed, batchv1.TerminatingOrFailed}
 	if s.PodFailurePolicy != nil {
 		errs = append(errs, validateFailurePolicy(s, at)...)
 		policies = policies[:1]
 	}
+	errs = append(errs, validateSuccess(s, indexed, at)...)
 	if s.PodReplacementPolicy == nil { // of a cron job: its jobs get a default
 		return errs
 	}
@@ -188,14 +189,8 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		if rule.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
 			errs = append(errs, field.Invalid(path.Child("action"), rule.Action, "requires the backoffLimitPerIndex to be set"))
 		}
-		codes := rule.OnExitCodes
-		switch {
-		case codes != nil && len(rule.OnPodConditions) > 0:
-			errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
-		case codes == nil && len(rule.OnPodConditions) == 0:
-			errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
-		case codes != nil:
-			errs = append(errs, validateExitCodes(codes, names, path.Child("onExitCodes"))...)
+		if rule.OnExitCodes != nil {
+			errs = append(errs, validateExitCodes(rule.OnExitCodes, names, path.Child("onExitCodes"))...)
 		}
 		conditions := path.Child("onPodConditions")
 		if n := len(rule.OnPodConditions); n > maxRules {
@@ -204,6 +199,12 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		for k, c := range rule.OnPodConditions {
 			errs = append(errs, check.QualifiedName(string(c.Type), conditions.Index(k).Child("type"))...)
 			errs = append(errs, check.OneOf(c.Status, conditions.Index(k).Child("status"), corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
+		}
+		switch codes, conditions := rule.OnExitCodes != nil, len(rule.OnPodConditions) > 0; {
+		case codes && conditions:
+			errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
+		case !codes && !conditions:
+			errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
 		}
 	}
 	return errs

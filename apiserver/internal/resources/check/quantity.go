@@ -36,6 +36,18 @@ func IsExtended(name corev1.ResourceName) bool {
 // IsOvercommit reports whether requests of name may be below its limits.
 func IsOvercommit(name corev1.ResourceName) bool { return IsNative(name) && !IsHugePage(name) }
 
+// RoundUp rounds amounts up to a thousandth, as upstream does in all that holds
+// such lists.
+func RoundUp(lists ...corev1.ResourceList) {
+	for _, list := range lists {
+		for name, amount := range list {
+			if !amount.RoundUp(-3) {
+				list[name] = amount
+			}
+		}
+	}
+}
+
 // Quantity checks the amount of one resource: not negative, and whole if the
 // resource is indivisible.
 func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {

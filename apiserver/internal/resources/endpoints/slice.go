@@ -114,22 +114,6 @@ func defaultSlice(e *discoveryv1.EndpointSlice) {
 // ones, are accepted.
 func validateSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
-	switch {
-	case e.AddressType == "":
-		errs = append(errs, field.Required(field.NewPath("addressType"), ""))
-	case !families.Has(e.AddressType):
-		errs = append(errs, field.NotSupported(field.NewPath("addressType"), e.AddressType, sets.List(families)))
-	}
-	if len(e.Endpoints) > maxEndpoints {
-		errs = append(errs, field.TooMany(field.NewPath("endpoints"), len(e.Endpoints), maxEndpoints))
-	}
-	var wrong field.ErrorList
-	for i := range e.Endpoints {
-		wrong = append(wrong, validateEndpoint(&e.Endpoints[i], e.AddressType, field.NewPath("endpoints").Index(i))...)
-	}
-	if len(wrong) > 0 && (old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints)) {
-		errs = append(errs, wrong...)
-	}
 	if len(e.Ports) > maxPorts {
 		errs = append(errs, field.TooMany(field.NewPath("ports"), len(e.Ports), maxPorts))
 	}
@@ -147,26 +131,45 @@ func validateSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 		errs = append(errs, protocol(ptr.Deref(port.Protocol, ""), at.Child("protocol"))...)
 		errs = append(errs, appProtocol(port.AppProtocol, at.Child("appProtocol"))...)
 	}
+	if len(e.Endpoints) > maxEndpoints {
+		errs = append(errs, field.TooMany(field.NewPath("endpoints"), len(e.Endpoints), maxEndpoints))
+	}
+	var wrong field.ErrorList
+	for i := range e.Endpoints {
+		wrong = append(wrong, validateEndpoint(&e.Endpoints[i], e.AddressType, field.NewPath("endpoints").Index(i))...)
+	}
+	changed := old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints)
+	if changed {
+		errs = append(errs, wrong...)
+	}
+	switch {
+	case e.AddressType == "":
+		errs = append(errs, field.Required(field.NewPath("addressType"), ""))
+	case !families.Has(e.AddressType):
+		errs = append(errs, field.NotSupported(field.NewPath("addressType"), e.AddressType, sets.List(families)))
+	}
+	for i := range e.Endpoints {
+		if changed && len(e.Endpoints[i].Addresses) == 0 {
+			errs = append(errs, field.Required(field.NewPath("endpoints").Index(i).Child("addresses"), ""))
+		}
+	}
 	return errs
 }
 
 func validateEndpoint(e *discoveryv1.Endpoint, family discoveryv1.AddressType, at *field.Path) field.ErrorList {
 	addresses := at.Child("addresses")
 	var errs field.ErrorList
-	switch {
-	case len(e.Addresses) == 0:
-		errs = append(errs, field.Required(addresses, ""))
-	case len(e.Addresses) > maxAddresses:
+	if len(e.Addresses) > maxAddresses {
 		errs = append(errs, field.TooMany(addresses, len(e.Addresses), maxAddresses))
 	}
 	for i, address := range e.Addresses {
 		errs = append(errs, validateAddress(address, family, addresses, i)...)
 	}
-	if e.Hostname != nil {
-		errs = append(errs, check.Label(*e.Hostname, at.Child("hostname"))...)
-	}
 	if e.NodeName != nil {
 		errs = append(errs, check.Subdomain(*e.NodeName, at.Child("nodeName"))...)
+	}
+	if e.Hostname != nil {
+		errs = append(errs, check.Label(*e.Hostname, at.Child("hostname"))...)
 	}
 	if e.Hints == nil {
 		return errs
@@ -190,16 +193,16 @@ func validateAddress(text string, family discoveryv1.AddressType, at *field.Path
 	default:
 		return nil
 	}
-	errs := check.Reachable(text, at.Index(i))
+	var errs field.ErrorList
 	ip, err := netip.ParseAddr(text)
 	switch {
-	case err != nil:
+	case err != nil: // which Reachable says
 	case family == discoveryv1.AddressTypeIPv4 && !ip.Is4():
 		errs = append(errs, field.Invalid(at, text, "must be an IPv4 address"))
 	case family == discoveryv1.AddressTypeIPv6 && !ip.Is6():
 		errs = append(errs, field.Invalid(at, text, "must be an IPv6 address"))
 	}
-	return errs
+	return append(errs, check.Reachable(text, at.Index(i))...)
 }
 
 // validateHints validates the zones or nodes for which an endpoint is preferred.

@@ -102,9 +102,10 @@ func validateAddresses(addresses []corev1.EndpointAddress, at *field.Path) field
 	var errs field.ErrorList
 	for i, address := range addresses {
 		path := at.Index(i)
-		errs = append(errs, check.Reachable(address.IP, path.Child("ip"))...)
+		reachable := check.Reachable(address.IP, path.Child("ip"))
 		if netutils.ParseIPSloppy(address.IP) == nil {
-			errs = append(errs, field.Invalid(path.Child("ip"), address.IP, "must be a valid IP address")) // once more, as in upstream
+			errs = append(errs, reachable...)
+			reachable = field.ErrorList{field.Invalid(path.Child("ip"), address.IP, "must be a valid IP address")} // once more, as in upstream
 		}
 		if address.Hostname != "" {
 			errs = append(errs, check.Label(address.Hostname, path.Child("hostname"))...)
@@ -112,6 +113,7 @@ func validateAddresses(addresses []corev1.EndpointAddress, at *field.Path) field
 		if address.NodeName != nil {
 			errs = append(errs, check.Subdomain(*address.NodeName, path.Child("nodeName"))...)
 		}
+		errs = append(errs, reachable...)
 	}
 	return errs
 }

@@ -45,10 +45,11 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 }
 
 // setDefaults derives defaults: the maximum is the default limit, which is the
-// default request; otherwise the minimum is.
+// default request; otherwise the minimum is. Amounts are rounded.
 func setDefaults(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
+		check.RoundUp(item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio)
 		if item.Type != corev1.LimitTypeContainer {
 			continue
 		}

@@ -45,8 +45,8 @@ func TestValidate(t *testing.T) {
 		"{spec: {taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}]}}": "metadata.taints[1]: Duplicate value: ",
 		"{spec: {taints: [{key: a}]}}":             "metadata.taints[0].effect: Required value",
 		"{spec: {taints: [{key: a, effect: Go}]}}": `metadata.taints[0].effect: Unsupported value: "Go"`,
-		"{status: {capacity: {cpu: -1}}}":          `[status.capacity[cpu]: Invalid value: "-1"`,
-		"{status: {allocatable: {pods: 1500m}}}":   `status.allocatable[pods]: Invalid value: "1500m": must be an integer`,
+		"{status: {capacity: {cpu: -1}}}":          `[status.capacity.cpu: Invalid value: "-1"`,
+		"{status: {allocatable: {pods: 1500m}}}":   `status.allocatable.pods: Invalid value: "1500m": must be an integer`,
 	} {
 		expect(t, text, validate(fromYAML(t, text), nil), want)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -60,23 +59,12 @@ func setDefaults(n *core.Node) {
 	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}
-	roundUp(n.Status.Capacity)
-	roundUp(n.Status.Allocatable)
+	check.RoundUp(n.Status.Capacity, n.Status.Allocatable)
 	switch {
 	case n.Spec.PodCIDR != "" && (len(n.Spec.PodCIDRs) == 0 || n.Spec.PodCIDRs[0] != n.Spec.PodCIDR):
 		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR}
 	case n.Spec.PodCIDR == "" && len(n.Spec.PodCIDRs) > 0:
 		n.Spec.PodCIDR = n.Spec.PodCIDRs[0]
-	}
-}
-
-// roundUp rounds amounts up to a thousandth, as upstream does.
-func roundUp(list corev1.ResourceList) {
-	for name, amount := range list {
-		if amount.RoundUp(-3) {
-			continue
-		}
-		list[name] = amount
 	}
 }
 

@@ -62,7 +62,7 @@ var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*$`)
 func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for name, amount := range list {
-		errs = append(errs, check.Quantity(name, amount, path.Key(string(name)))...)
+		errs = append(errs, check.Quantity(name, amount, path.Child(string(name)))...)
 	}
 	return errs
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
@@ -29,8 +30,7 @@ func setDefaults(pod *core.Pod) {
 		requestsFromLimits(&spec.Containers[i].Resources)
 	}
 	if r := spec.Resources; r != nil {
-		roundUp(r.Limits)
-		roundUp(r.Requests)
+		check.RoundUp(r.Limits, r.Requests)
 	}
 }
 
@@ -60,7 +60,7 @@ func defaultSpec(spec *core.PodSpec) {
 	for i := range spec.EphemeralContainers {
 		defaultContainer((*core.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	roundUp(spec.Overhead)
+	check.RoundUp(spec.Overhead)
 }
 
 // portsOnHost gives a pod in the host network its ports on the host.
@@ -101,8 +101,7 @@ func defaultContainer(c *core.Container) {
 			}
 		}
 	}
-	roundUp(c.Resources.Limits)
-	roundUp(c.Resources.Requests)
+	check.RoundUp(c.Resources.Limits, c.Resources.Requests)
 }
 
 // pullPolicy is Always for images whose tag is latest or missing. An image with

@@ -86,12 +86,3 @@ func allLimit(spec *core.PodSpec, name corev1.ResourceName) bool {
 func podLevel(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || check.IsHugePage(name)
 }
-
-// roundUp rounds amounts up to a thousandth, as upstream does.
-func roundUp(list corev1.ResourceList) {
-	for name, amount := range list {
-		if !amount.RoundUp(-3) {
-			list[name] = amount
-		}
-	}
-}

@@ -3,6 +3,8 @@ package pod
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 // tokenSeconds is how long a projected service account token lives.
@@ -27,7 +29,9 @@ func defaultVolume(v *corev1.Volume) {
 	case v.Image != nil && v.Image.PullPolicy == "":
 		v.Image.PullPolicy = pullPolicy(v.Image.Reference)
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		defaultPointer(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		claim := &v.Ephemeral.VolumeClaimTemplate.Spec
+		defaultPointer(&claim.VolumeMode, corev1.PersistentVolumeFilesystem)
+		check.RoundUp(claim.Resources.Limits, claim.Resources.Requests)
 	case v.ISCSI != nil:
 		defaultTo(&v.ISCSI.ISCSIInterface, "default")
 	case v.RBD != nil:

@@ -98,7 +98,7 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 	}
 	errs = append(errs, oneOf(c.ImagePullPolicy, at.Child("imagePullPolicy"), pullPolicies)...)
 	errs = append(errs, validateRequirements(&c.Resources, s.spec.ResourceClaims, at.Child("resources"))...)
-	errs = append(errs, validateResizePolicy(c.ResizePolicy, at.Child("resizePolicy"))...)
+	errs = append(errs, validateResizePolicy(c.ResizePolicy, s.spec.RestartPolicy, at.Child("resizePolicy"))...)
 	errs = append(errs, validateContainerSecurity(c.SecurityContext, s.hostUsers, at.Child("securityContext"))...)
 	return append(errs, validateRestartRules(c, at)...)
 }

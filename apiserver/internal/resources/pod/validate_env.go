@@ -92,11 +92,13 @@ func validateFileRef(ref *corev1.FileKeySelector, at *field.Path) field.ErrorLis
 	}
 	if ref.VolumeName == "" {
 		errs = append(errs, field.Required(at.Child("volumeName"), ""))
+	} else {
+		errs = append(errs, check.Label(ref.VolumeName, at.Child("volumeName"))...)
 	}
 	if ref.Path == "" {
 		errs = append(errs, field.Required(at.Child("path"), ""))
 	}
-	return append(errs, descendingPath(ref.Path, at.Child("path"))...)
+	return append(errs, check.NoBacksteps(ref.Path, at.Child("path"))...)
 }
 
 // variableFiles checks that files with variables are in the pod's own emptyDir

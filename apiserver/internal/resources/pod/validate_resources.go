@@ -146,7 +146,7 @@ func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateResizePolicy(policies []corev1.ContainerResizePolicy, at *field.Path) field.ErrorList {
+func validateResizePolicy(policies []corev1.ContainerResizePolicy, restart corev1.RestartPolicy, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[corev1.ResourceName]()
 	for i, p := range policies {
@@ -156,6 +156,9 @@ func validateResizePolicy(policies []corev1.ContainerResizePolicy, at *field.Pat
 		seen.Insert(p.ResourceName)
 		errs = append(errs, oneOf(p.ResourceName, at, resizable)...)
 		errs = append(errs, oneOf(p.RestartPolicy, at, resizeRestarts)...)
+		if restart == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
+			errs = append(errs, field.Invalid(at, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+		}
 	}
 	return errs
 }

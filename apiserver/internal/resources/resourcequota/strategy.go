@@ -26,6 +26,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota]
 		Resource: Resource, Singular: "resourcequota", ShortNames: []string{"quota"},
 		AnswersDeleted:   true,
 		New:              func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
+		Default:          func(q *corev1.ResourceQuota) { check.RoundUp(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
 		ValidateName:     check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
 		Validate:         validate,

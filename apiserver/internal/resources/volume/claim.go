@@ -80,7 +80,8 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 	})
 }
 
-// DefaultClaim fills in what a claim, or the template of one, leaves out.
+// DefaultClaim fills in what a claim, or the template of one, leaves out, and
+// rounds its amounts.
 func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	if c.Status.Phase == "" {
 		c.Status.Phase = corev1.ClaimPending
@@ -88,6 +89,7 @@ func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	if c.Spec.VolumeMode == nil {
 		c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
 	}
+	check.RoundUp(c.Spec.Resources.Limits, c.Spec.Resources.Requests, c.Status.Capacity, c.Status.AllocatedResources)
 }
 
 // ClassOf is the storage class of a claim, or "".

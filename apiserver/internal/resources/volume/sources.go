@@ -21,7 +21,7 @@ func needAny(at *field.Path, name string, values []string) field.ErrorList {
 // source is what a volume is made of, and where it is said.
 type source struct {
 	*corev1.PersistentVolumeSpec
-	at *field.Path
+	spec, at *field.Path // of the volume and of its source
 }
 
 // sourceChecks say what each kind of source must have, by the name of its
@@ -114,7 +114,7 @@ func validateSource(s *corev1.PersistentVolumeSpec, spec *field.Path) field.Erro
 			continue
 		}
 		if whole, ok := sourceChecks[kind]; ok {
-			errs = append(errs, whole(source{s, spec.Child(name)})...)
+			errs = append(errs, whole(source{s, spec, spec.Child(name)})...)
 		}
 	}
 	if found == 0 {
@@ -145,7 +145,7 @@ func checkLocal(s source) field.ErrorList {
 	errs := check.Need(s.at, "path", s.Local.Path)
 	errs = append(errs, check.NoBacksteps(s.Local.Path, s.at.Child("path"))...)
 	if s.NodeAffinity == nil {
-		errs = append(errs, field.Required(specPath.Child("nodeAffinity"), "Local volume requires node affinity"))
+		errs = append(errs, field.Required(s.spec.Child("nodeAffinity"), "Local volume requires node affinity"))
 	}
 	return errs
 }
