@@ -2,19 +2,23 @@ package audit
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"io"
 	"mime"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"kctl/apiserver/internal/bounds"
-	"kctl/proto/core"
+	"kctl/apiserver/internal/scheme"
 )
 
 const (
@@ -25,11 +29,20 @@ const (
 	maxUserAgent = 1024
 )
 
-// Body collects the bytes of a request or of an answer.
+// Body collects the bytes of an answer.
 type Body struct {
 	ContentType string
+	Coding      string // Content-Encoding
 	bytes       bytes.Buffer
 	tooLarge    bool
+}
+
+// StatusBody is an answer that is a Status.
+func StatusBody(status metav1.Status) *Body {
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	body := &Body{ContentType: runtime.ContentTypeJSON}
+	_ = json.NewEncoder(body).Encode(status) // made of strings, into memory
+	return body
 }
 
 // Write implements io.Writer; it never fails.
@@ -44,18 +57,40 @@ func (b *Body) Write(p []byte) (int, error) {
 // Bytes are what was collected.
 func (b *Body) Bytes() []byte { return b.bytes.Bytes() }
 
-var protobufObjects = protobuf.NewSerializer(core.Scheme, core.Scheme)
+// plain is the body without its compression, of which no more than what is kept is
+// undone.
+func (b *Body) plain() ([]byte, error) {
+	if b.Coding != "gzip" {
+		return b.bytes.Bytes(), nil
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(b.bytes.Bytes()))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(packed, maxBody+1))
+	if len(text) > maxBody {
+		return nil, errTooLarge
+	}
+	return text, err
+}
+
+var errTooLarge = errors.New("the body is too large to be kept")
+
+var protobufObjects = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
 // JSON is the object in the body as JSON; nil if there is no readable one.
 func (b *Body) JSON(omitManagedFields bool) json.RawMessage {
 	if b == nil || b.tooLarge || b.bytes.Len() == 0 {
 		return nil
 	}
-	text := b.bytes.Bytes()
+	text, err := b.plain()
+	if err != nil {
+		return nil
+	}
 	media, _, err := mime.ParseMediaType(b.ContentType)
 	switch {
 	case err == nil && media == runtime.ContentTypeProtobuf:
-		if bounds.Protobuf(text, schema.GroupVersionKind{}, core.Scheme) != nil {
+		if bounds.Protobuf(text, schema.GroupVersionKind{}, scheme.Scheme) != nil {
 			return nil
 		}
 		object, gvk, err := protobufObjects.Decode(text, nil, nil)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -49,10 +50,25 @@ type recordKey struct{}
 // form NAME.DOMAIN/KEY. A key keeps its first value. Without auditing it does
 // nothing.
 func Annotate(ctx context.Context, key, value string) {
-	r, _ := ctx.Value(recordKey{}).(*Record)
-	if r == nil {
-		return
+	if r := recordOf(ctx); r != nil {
+		r.annotate(key, value)
 	}
+}
+
+// AnnotateAt is Annotate for a fact that only events of a level have.
+func AnnotateAt(ctx context.Context, level Level, key, value string) {
+	if r := recordOf(ctx); r != nil && r.verdict.level.AtLeast(level) {
+		r.annotate(key, value)
+	}
+}
+
+// recordOf is the record of the request in ctx; nil if nothing is kept of it.
+func recordOf(ctx context.Context) *Record {
+	r, _ := ctx.Value(recordKey{}).(*Record)
+	return r
+}
+
+func (r *Record) annotate(key, value string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, set := r.event.Annotations[key]; set || r.closed {
@@ -67,7 +83,7 @@ func Annotate(ctx context.Context, key, value string) {
 // Impersonation records the constrained right by which a user impersonates
 // another.
 func Impersonation(ctx context.Context, constraint string) {
-	r, _ := ctx.Value(recordKey{}).(*Record)
+	r := recordOf(ctx)
 	if r == nil {
 		return
 	}
@@ -78,24 +94,30 @@ func Impersonation(ctx context.Context, constraint string) {
 	}
 }
 
-// Object adds what a request's path does not say about its object: the name of
-// a created one, the version of a changed one.
-func Object(ctx context.Context, namespace, name string, uid types.UID, resourceVersion string) {
-	r, _ := ctx.Value(recordKey{}).(*Record)
-	if r == nil {
-		return
+// Named adds the name of what a request creates, which its path does not say and
+// the server may have generated.
+func Named(ctx context.Context, namespace, name string) {
+	if r := recordOf(ctx); r != nil {
+		r.refer(func(ref *ObjectReference) { fill(ref, namespace, name, "", "") })
 	}
+}
+
+// refer changes what the coming events say about the object.
+func (r *Record) refer(change func(ref *ObjectReference)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.event.ObjectRef == nil || r.closed {
 		return
 	}
 	ref := *r.event.ObjectRef // a copy: events that are written have the old one
-	if ref.Name == "" {
-		ref.Namespace, ref.Name = namespace, name
-	}
-	ref.UID, ref.ResourceVersion = uid, resourceVersion
+	change(&ref)
 	r.event.ObjectRef = &ref
+}
+
+// fill adds to ref what it does not say.
+func fill(ref *ObjectReference, namespace, name string, uid types.UID, resourceVersion string) {
+	ref.Namespace, ref.Name = cmp.Or(ref.Namespace, namespace), cmp.Or(ref.Name, name)
+	ref.UID, ref.ResourceVersion = cmp.Or(ref.UID, uid), cmp.Or(ref.ResourceVersion, resourceVersion)
 }
 
 // With returns a context whose request is recorded by r.
@@ -163,18 +185,9 @@ func (r *Record) Stage(stage Stage, change func(e *Event)) bool {
 	return proceed
 }
 
-// Objects adds the objects in the bodies of a request and its answer to an
-// event.
-func (r *Record) Objects(requestBody, responseBody *Body) func(e *Event) {
-	return func(e *Event) {
-		if e.ObjectRef == nil {
-			return
-		}
-		if r.verdict.level.AtLeast(Request) {
-			e.RequestObject = requestBody.JSON(r.verdict.omitManagedFields)
-		}
-		if r.verdict.level.AtLeast(RequestResponse) {
-			e.ResponseObject = responseBody.JSON(r.verdict.omitManagedFields)
-		}
+// Answered adds the object in an answer's body to an event, if the policy keeps it.
+func (r *Record) Answered(e *Event, body *Body) {
+	if r.verdict.level.AtLeast(RequestResponse) {
+		e.ResponseObject = body.JSON(r.verdict.omitManagedFields)
 	}
 }

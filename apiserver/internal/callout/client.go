@@ -2,6 +2,7 @@ package callout
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -159,7 +162,7 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 		if status := statusIn(body); status != nil {
 			return nil, &apierrors.StatusError{ErrStatus: *status}
 		}
-		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", "unknown", 0, true)
+		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", said(response.Header, body), 0, true)
 	case err != nil:
 		return nil, fmt.Errorf("read the response: %w", err)
 	case len(body) > c.options.MaxAnswer:
@@ -168,6 +171,18 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", response.StatusCode, response.Header.Get("Content-Type"))
 	}
 	return body, nil
+}
+
+// mostSaid bounds what is passed on of an answer that is not understood; upstream's.
+const mostSaid = 2048
+
+// said is what a text says that is no Status, for people.
+func said(header http.Header, body []byte) string {
+	media, _, err := mime.ParseMediaType(cmp.Or(header.Get("Content-Type"), "text/plain"))
+	if err != nil || !strings.HasPrefix(media, "text/") {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(body[:min(len(body), mostSaid)]))
 }
 
 // statusIn is the failure Status in an answer; nil if it is something else.

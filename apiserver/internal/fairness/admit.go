@@ -48,7 +48,7 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 		m.waiting.Dec()
 		m.waitingSeats.Sub(float64(seats))
 		waited = s.level.clock.Since(t.arrived)
-		request.Waited(ctx, waited)
+		request.Spent(ctx, request.Queue, waited)
 	}
 	if why != admitted {
 		m.gaveUp.Observe(waited.Seconds())

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
@@ -34,13 +35,14 @@ func AuditRefused(a *audit.Auditor) gin.HandlerFunc {
 			record.Stage(audit.ResponseStarted, func(e *audit.Event) {
 				status := apierrors.NewUnauthorized("Unauthorized").Status()
 				e.ResponseStatus = &status
+				record.Answered(e, audit.StatusBody(status))
 			})
 		}
 	}
 }
 
 // Audit comes after authentication and records requests and their outcome.
-func Audit(a *audit.Auditor) gin.HandlerFunc {
+func Audit(a *audit.Auditor, clock clock.PassiveClock) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Set(auditKey, true)
 		ctx := c.Request.Context()
@@ -56,12 +58,8 @@ func Audit(a *audit.Auditor) gin.HandlerFunc {
 			return
 		}
 		w := &auditWriter{
-			ResponseWriter: c.Writer, gin: c, user: user, record: record, stream: info.LongRunning(),
-			keep: record.Level().AtLeast(audit.RequestResponse) && info.Resource && !info.LongRunning(),
-		}
-		asked := &audit.Body{ContentType: c.GetHeader("Content-Type")}
-		if record.Level().AtLeast(audit.Request) && info.Resource && !info.LongRunning() && c.Request.Body != nil {
-			c.Request.Body = readAlong{io.TeeReader(c.Request.Body, asked), c.Request.Body}
+			ResponseWriter: c.Writer, gin: c, user: user, record: record, clock: clock, stream: info.LongRunning(),
+			keep: (info.Resource || describesAPI(info.Path)) && !info.LongRunning(),
 		}
 		c.Writer = w
 		c.Request = c.Request.WithContext(audit.With(ctx, record))
@@ -78,13 +76,8 @@ func Audit(a *audit.Auditor) gin.HandlerFunc {
 			}
 		}()
 		c.Next()
-		w.complete(asked)
+		w.complete()
 	}
-}
-
-type readAlong struct {
-	io.Reader
-	io.Closer
 }
 
 // auditWriter observes the answer on its way to the client.
@@ -93,8 +86,9 @@ type auditWriter struct {
 	gin    *gin.Context
 	user   *request.User
 	record *audit.Record
+	clock  clock.PassiveClock
 	stream bool
-	keep   bool // the body of the answer
+	keep   bool // the body of the answer, if the policy does
 	body   audit.Body
 
 	begun    bool
@@ -116,7 +110,7 @@ func (w *auditWriter) begin() {
 		return
 	}
 	w.begun = true
-	w.body.ContentType = w.Header().Get("Content-Type")
+	w.body.ContentType, w.body.Coding = w.Header().Get("Content-Type"), w.Header().Get("Content-Encoding")
 	if w.stream {
 		w.record.Stage(audit.ResponseStarted, w.outcome)
 	}
@@ -129,22 +123,22 @@ func (w *auditWriter) code() int {
 	return w.Status()
 }
 
-// keeps reports whether the answer's body is kept: a Status is short and
-// becomes part of the event.
+// keeps reports whether the answer's body is needed: a Status becomes part of the
+// event at any level, and is short.
 func (w *auditWriter) keeps() bool {
-	return w.keep || w.gin.Request.Method == http.MethodDelete || w.Status() >= http.StatusBadRequest
+	return w.keep && w.record.Level().AtLeast(audit.RequestResponse) || w.gin.Request.Method == http.MethodDelete || w.Status() >= http.StatusBadRequest
 }
 
-func (w *auditWriter) complete(asked *audit.Body) {
+func (w *auditWriter) complete() {
 	w.begin()
-	answered := &w.body
-	if !w.keep {
-		answered = nil
+	if !w.stream { // which last long by their nature
+		w.record.Slow(w.gin.Request.Context())
 	}
-	objects := w.record.Objects(asked, answered)
 	w.record.Stage(audit.ResponseComplete, func(e *audit.Event) {
 		w.outcome(e)
-		objects(e)
+		if w.keep {
+			w.record.Answered(e, &w.body)
+		}
 	})
 }
 
@@ -157,6 +151,7 @@ func (w *auditWriter) outcome(e *audit.Event) {
 	if json.Unmarshal(w.body.JSON(false), &status) == nil && status.Kind == "Status" {
 		status.TypeMeta, status.Code = metav1.TypeMeta{}, int32(w.code())
 		e.ResponseStatus = &status
+		w.record.Answered(e, &w.body)
 	}
 }
 
@@ -170,7 +165,7 @@ func (w *auditWriter) Write(b []byte) (int, error) {
 		_, _ = w.body.Write(b) // never fails
 	}
 	w.begin() // knows what an answer that is a Status says
-	return w.ResponseWriter.Write(b)
+	return w.timed(func() (int, error) { return w.ResponseWriter.Write(b) })
 }
 
 func (w *auditWriter) WriteString(s string) (int, error) {
@@ -178,7 +173,14 @@ func (w *auditWriter) WriteString(s string) (int, error) {
 		_, _ = w.body.Write([]byte(s)) // never fails
 	}
 	w.begin()
-	return w.ResponseWriter.WriteString(s)
+	return w.timed(func() (int, error) { return w.ResponseWriter.WriteString(s) })
+}
+
+// timed measures how long the client takes to accept the answer.
+func (w *auditWriter) timed(write func() (int, error)) (int, error) {
+	began := w.clock.Now()
+	defer func() { request.Spent(w.gin.Request.Context(), request.Writing, w.clock.Since(began)) }()
+	return write()
 }
 
 func (w *auditWriter) Flush() {
@@ -192,23 +194,24 @@ func (w *auditWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.ResponseWriter.Hijack()
 }
 
-// AuditAdmission is last in the admission chain and records the object in the
-// audit event: the server may have generated its name.
+// describesAPI reports whether a path leads to discovery documents, which are kept
+// like objects.
+func describesAPI(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first == "api" || first == "apis"
+}
+
+// AuditAdmission is last in the admission chain and records the name of what is
+// created in the audit event: the server may have generated it.
 type AuditAdmission struct{}
 
 // Handles implements admission.Plugin.
-func (AuditAdmission) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
+func (AuditAdmission) Handles(op admission.Operation) bool { return op == admission.Create }
 
 // Validate implements admission.Validator; it refuses nothing.
 func (AuditAdmission) Validate(ctx context.Context, a *admission.Attributes) error {
-	switch {
-	case a.Object == nil:
-	case a.Operation == admission.Create:
-		audit.Object(ctx, a.Namespace, a.Object.GetName(), "", "")
-	default:
-		audit.Object(ctx, a.Namespace, a.Object.GetName(), a.Object.GetUID(), a.Object.GetResourceVersion())
+	if a.Object != nil {
+		audit.Named(ctx, a.Namespace, a.Object.GetName())
 	}
 	return nil
 }

@@ -27,7 +27,9 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 	registry.MustRegister(attempts)
 	logger = sampled(logger)
 	return func(c *gin.Context) {
+		began := clock.Now()
 		user, ok, err := authenticator.Authenticate(c.Request)
+		request.Spent(c.Request.Context(), request.Authentication, clock.Since(began))
 		if c.Request.ProtoMajor == 2 && (!ok || user.Username == core.UserAnonymous) {
 			// One connection can carry many requests at once. Unauthenticated clients
 			// get one request per connection, as with upstream (CVE-2023-44487).

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
@@ -49,7 +50,7 @@ func TestConstrainedImpersonation(t *testing.T) {
 			[]string{"impersonate-on:user-info:list pods// shop", "impersonate:user-info " + group + "users//bob"}, []string{"system:authenticated"}, ""},
 		{"a user, to do else", []string{"Impersonate-User", "bob"}, []string{"impersonate-on:user-info:get", "impersonate:user-info"},
 			[]string{"impersonate-on:user-info:list pods// shop", "impersonate users//bob"}, nil,
-			`users \"bob\" is forbidden: User \"jane\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope`},
+			`pods is forbidden: User \"jane\" cannot impersonate-on:user-info:list resource \"pods\" in API group \"\" in the namespace \"shop\"`},
 		{"another user, to list pods", []string{"Impersonate-User", "eve", "Impersonate-Uid", "7"}, []string{"impersonate-on:user-info:list", "impersonate:user-info " + group + "users"},
 			nil, nil, `uids.authentication.k8s.io \"7\" is forbidden: User \"jane\" cannot impersonate:user-info resource \"uids\"`},
 		{"all of a user", []string{"Impersonate-User", "bob", "Impersonate-Group", "dev", "Impersonate-Uid", "7", "Impersonate-Extra-Example.com%2fcolor", "blue"}, []string{"impersonate-on:", "impersonate:"},
@@ -65,7 +66,7 @@ func TestConstrainedImpersonation(t *testing.T) {
 			[]string{"impersonate-on:serviceaccount:list pods// shop", "impersonate:serviceaccount " + group + "serviceaccounts//web shop"},
 			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}, ""},
 		{"a service account as a user", []string{"Impersonate-User", "system:serviceaccount:shop:web"}, []string{"impersonate-on:user-info", "impersonate:user-info"},
-			[]string{"impersonate-on:serviceaccount:list pods// shop", "impersonate serviceaccounts//web shop"}, nil, `serviceaccounts \"web\" is forbidden: User \"jane\" cannot impersonate resource`},
+			[]string{"impersonate-on:serviceaccount:list pods// shop", "impersonate serviceaccounts//web shop"}, nil, `pods is forbidden: User \"jane\" cannot impersonate-on:serviceaccount:list resource`},
 		{"a service account in other groups", []string{"Impersonate-User", "system:serviceaccount:shop:web", "Impersonate-Group", "dev"}, []string{"impersonate-on:", "impersonate:"},
 			[]string{"impersonate serviceaccounts//web shop"}, nil, `serviceaccounts \"web\" is forbidden: User \"jane\" cannot impersonate resource`},
 		{"a node", []string{"Impersonate-User", "system:node:n2"}, []string{"impersonate-on:", "impersonate:"},
@@ -118,7 +119,7 @@ func impersonating(rules authz.Authorizer, who gin.HandlerFunc, header []string)
 	handler := chain(func(c *gin.Context) {
 		seen = request.UserFrom(c.Request.Context())
 		ok(c)
-	}, who, Impersonate(rules, zap.NewNop()))
+	}, who, Impersonate(rules, clock.RealClock{}, zap.NewNop()))
 	w := serve(handler, http.MethodGet, "/api/v1/namespaces/shop/pods", header...)
 	return seen, w.Body.String()
 }

@@ -1,6 +1,7 @@
 package filters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authz"
@@ -23,7 +25,7 @@ import (
 // Impersonate lets users act as others (Kubernetes docs, "User impersonation":
 // kubectl --as) if they may do so for this action, or may "impersonate" them
 // for all.
-func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFunc {
+func Impersonate(authorizer authz.Authorizer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	i := &impersonation{authorizer: authorizer}
 	return func(c *gin.Context) {
 		wanted, err := impersonated(c.Request.Header)
@@ -37,7 +39,10 @@ func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFun
 		}
 		ctx := c.Request.Context()
 		who := request.UserFrom(ctx)
-		if err := i.allowed(ctx, who, wanted); err != nil {
+		began := clock.Now()
+		err = i.allowed(ctx, who, wanted)
+		request.Spent(ctx, request.Impersonation, clock.Since(began))
+		if err != nil {
 			logger.Debug("impersonation refused", zap.String("user", who.Username), zap.String("as", wanted.Username), zap.Error(err))
 			fail(c, err)
 			return
@@ -57,48 +62,41 @@ func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFun
 type impersonation struct{ authorizer authz.Authorizer }
 
 // allowed reports whether who may act as wanted, and adds the implied groups to
-// wanted. Of several refusals, it returns that of the narrowest way for which who has
-// the right to the action itself; otherwise the plain right is what is missing.
+// wanted. Of several refusals, it returns that of the narrowest way, as upstream does.
 func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) error {
 	var refusal error
 	asked := attributesOf(who, request.InfoFrom(ctx))
 	for _, way := range constraintsOf(who, wanted) {
-		open, err := i.constrained(ctx, way, asked)
+		err := i.constrained(ctx, way, asked)
 		if err == nil {
 			wanted.Groups = append(wanted.Groups, way.groups...)
 			audit.Impersonation(ctx, way.verb)
 			return nil
 		}
-		if refusal == nil && (open || errors.Is(err, authz.ErrStarting)) { // a later attempt may be allowed
-			refusal = err
-		}
+		refusal = cmp.Or(refusal, err)
 	}
 	for _, ask := range unconstrained(wanted) {
 		if err := i.may(ctx, who, ask); err != nil {
-			if refusal == nil {
-				refusal = err
-			}
-			return refusal
+			return cmp.Or(refusal, err)
 		}
 	}
 	return nil
 }
 
-// constrained checks the rights for one way; open reports whether the action is
-// permitted that way, whoever the user.
-func (i *impersonation) constrained(ctx context.Context, way constraint, asked *authz.Attributes) (open bool, err error) {
+// constrained checks the rights for one way: to the action, and to act as the user.
+func (i *impersonation) constrained(ctx context.Context, way constraint, asked *authz.Attributes) error {
 	if err := i.may(ctx, way.who, way.on(asked)); err != nil {
-		return false, err
+		return err
 	}
 	for _, ask := range way.asks {
 		if at, reason := never(ask); reason != "" {
-			return true, authz.Forbidden(&authz.Attributes{User: way.who, Info: at}, reason)
+			return authz.Forbidden(&authz.Attributes{User: way.who, Info: at}, reason)
 		}
 		if err := i.may(ctx, way.who, ask); err != nil {
-			return true, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 func (i *impersonation) may(ctx context.Context, who *request.User, ask request.Info) error {

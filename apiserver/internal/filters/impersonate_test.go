@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
@@ -36,7 +37,7 @@ func (s *starting) Authorize(context.Context, *authz.Attributes) (authz.Decision
 // Whoever was refused because the policy is not there yet is to ask again.
 func TestImpersonateAtTheStart(t *testing.T) {
 	for name, header := range map[string]string{"a user": "bob", "a node": "system:node:n1"} {
-		handler := chain(ok, as("jane"), Impersonate(&starting{}, zap.NewNop()))
+		handler := chain(ok, as("jane"), Impersonate(&starting{}, clock.RealClock{}, zap.NewNop()))
 		again := serve(handler, http.MethodGet, "/", "Impersonate-User", header)
 		if again.Code == http.StatusForbidden || again.Code < 400 {
 			t.Errorf("%s, at the start: %d %s", name, again.Code, again.Body)
@@ -74,7 +75,7 @@ func TestImpersonate(t *testing.T) {
 					t.Error("the header travels on")
 				}
 				ok(c)
-			}, as("jane"), Impersonate(rules, zap.NewNop()))
+			}, as("jane"), Impersonate(rules, clock.RealClock{}, zap.NewNop()))
 			w := serve(handler, http.MethodGet, "/", test.header...)
 			if w.Code != test.code {
 				t.Fatalf("got %d %s", w.Code, w.Body)

@@ -44,8 +44,8 @@ func TestDurationsAreNativeHistogramsToo(t *testing.T) {
 func TestWhatOthersTookIsNotOurs(t *testing.T) {
 	registry, clock := prometheus.NewRegistry(), testingclock.NewFakePassiveClock(start)
 	handler := chain(func(c *gin.Context) {
-		request.Waited(c.Request.Context(), 2*time.Second)
-		request.Waited(c.Request.Context(), 2*time.Second)
+		request.Spent(c.Request.Context(), request.Queue, 2*time.Second)
+		request.Spent(c.Request.Context(), request.Queue, 2*time.Second)
 		clock.SetTime(start.Add(5 * time.Second))
 	}, Observe(registry, clock, noneServed, zap.NewNop()))
 	serve(handler, "GET", "/version")

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/bounds"
 	"kctl/proto/core"
 )
@@ -59,6 +60,7 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	if err != nil {
 		return nil, err
 	}
+	audit.RequestPatch(c.ctx, body)
 	if err := bounds.YAML(body, c.MaxBody); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}

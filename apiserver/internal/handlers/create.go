@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
@@ -27,9 +29,6 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	if name := obj.GetName(); name != "" {
-		audit.Object(c.ctx, c.namespace, name, "", "") // also where it is refused
-	}
 	e, err := c.store.Create(c.ctx, obj, c.tracked(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
 	if err != nil {
 		return err
@@ -43,7 +42,21 @@ func (c *call) received(fieldValidation string) (core.Object, error) {
 	if err := c.decodeBody(obj, c.kind, fieldValidation); err != nil {
 		return nil, err
 	}
+	c.auditRequest(obj, c.kind, c.store.Default)
 	return obj, c.checkPlace(obj)
+}
+
+// auditRequest adds what was sent to the audit event; complete fills in what the client
+// left out.
+func (c *call) auditRequest(obj core.Object, kind schema.GroupVersionKind, complete func(core.Object)) {
+	audit.RequestObject(c.ctx, obj, func() runtime.Object {
+		whole := obj.DeepCopyObject().(core.Object)
+		complete(whole)
+		if whole.GetObjectKind().GroupVersionKind().Kind == "" {
+			whole.GetObjectKind().SetGroupVersionKind(kind)
+		}
+		return whole
+	})
 }
 
 func (c *call) createOptions() (*metav1.CreateOptions, error) {

@@ -109,11 +109,21 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(body) > 0 {
+		audit.RequestObject(c.ctx, nil, func() runtime.Object { return auditedOptions(*options) })
+	}
 	if c.resource.Name == "jobs" && c.resource.Group == batchv1.GroupName && options.PropagationPolicy == nil && options.OrphanDependents == nil { //nolint:staticcheck // older clients send it
 		request.Warn(c.ctx, "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning")
 	}
 	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: metav1.GroupName + "/v1"}
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))
+}
+
+// auditedOptions are options of a deletion as audit events show them: upstream encodes
+// its internal form.
+func auditedOptions(options metav1.DeleteOptions) *metav1.DeleteOptions {
+	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: metav1.GroupName + "/" + runtime.APIVersionInternal}
+	return &options
 }
 
 // decodeOptions reads options of the resource's own group, of the core group or

@@ -18,6 +18,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/bounds"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
@@ -209,6 +210,7 @@ func (c *call) patcher(media types.PatchType) (patcher, error) {
 	if err != nil {
 		return patcher{}, err
 	}
+	audit.RequestPatch(c.ctx, body)
 	return readPatch(media, body, c.store.New)
 }
 

@@ -83,6 +83,7 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 	}
 	name := c.name
 	if typed, ok := obj.(core.Object); ok {
+		c.auditRequest(typed, sub.Kind, func(core.Object) {})
 		if name == "" {
 			name = typed.GetName()
 		}

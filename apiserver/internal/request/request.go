@@ -48,10 +48,10 @@ type Arrival struct {
 	ID       string // the audit id
 	At       time.Time
 	Info     *Info
-	Stamps   *relay.Recorder // of a pod's relay; nil records nothing
-	Warnings *Warnings       // nil collects none
-	waited   atomic.Int64    // nanoseconds: see Waited
-	stored   Stored          // see NoteStored
+	Stamps   *relay.Recorder      // of a pod's relay; nil records nothing
+	Warnings *Warnings            // nil collects none
+	spent    [layers]atomic.Int64 // nanoseconds: see Spent
+	stored   Stored               // see NoteStored
 
 	deprecated, terminated bool // see NoteDeprecated and NoteTerminated
 }
@@ -144,17 +144,38 @@ func Terminated(ctx context.Context) bool { return arrival(ctx).terminated }
 // WarningsFrom returns where warnings are collected, or nil.
 func WarningsFrom(ctx context.Context) *Warnings { return arrival(ctx).Warnings }
 
-// Waited records that the request waited for d without work by the server: in a
-// queue of its priority level, or for webhooks.
-func Waited(ctx context.Context, d time.Duration) {
+// Layer is a part of the way on which requests may spend long.
+type Layer int
+
+// The layers. In the queue of its priority level and for webhooks, a request waits
+// without work by the server.
+const (
+	Queue Layer = iota
+	MutatingWebhooks
+	ValidatingWebhooks
+	Authentication
+	Authorization
+	Impersonation
+	Storage
+	Writing // the answer
+	layers
+)
+
+// Spent records that the request has spent d in a layer.
+func Spent(ctx context.Context, in Layer, d time.Duration) {
 	if a := arrival(ctx); a != &unknown {
-		a.waited.Add(int64(d))
+		a.spent[in].Add(int64(d))
 	}
 }
 
-// WaitedFrom returns how long the request has waited so far.
+// SpentFrom returns how long the request has spent in a layer so far.
+func SpentFrom(ctx context.Context, in Layer) time.Duration {
+	return time.Duration(arrival(ctx).spent[in].Load())
+}
+
+// WaitedFrom returns how long the request has waited for others so far.
 func WaitedFrom(ctx context.Context) time.Duration {
-	return time.Duration(arrival(ctx).waited.Load())
+	return SpentFrom(ctx, Queue) + SpentFrom(ctx, MutatingWebhooks) + SpentFrom(ctx, ValidatingWebhooks)
 }
 
 // WithBegun returns a context whose watch calls begun when it has sent the

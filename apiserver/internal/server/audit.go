@@ -42,5 +42,5 @@ func (s *Server) audited(authenticate gin.HandlerFunc) []gin.HandlerFunc {
 	if s.auditor == nil {
 		return []gin.HandlerFunc{authenticate}
 	}
-	return []gin.HandlerFunc{filters.AuditRefused(s.auditor), authenticate, filters.Audit(s.auditor)}
+	return []gin.HandlerFunc{filters.AuditRefused(s.auditor), authenticate, filters.Audit(s.auditor, s.clock)}
 }

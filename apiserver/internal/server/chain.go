@@ -36,7 +36,7 @@ func (s *Server) chain(router *gin.Engine) error {
 		router.Use(filters.Trace(s.tracer))
 	}
 	router.Use(
-		filters.Impersonate(s.authorizer, s.logger),
+		filters.Impersonate(s.authorizer, s.clock, s.logger),
 		filters.Stream(s.logger),
 		filters.Deadline(s.options.RequestTimeout, s.draining),
 		s.limit(),

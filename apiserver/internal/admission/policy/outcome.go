@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
 )
 
 // maxAnnotation bounds the value of an audit annotation (ValidatingAdmissionPolicy,
@@ -62,14 +63,14 @@ func (o *outcome) annotate(key, value string) {
 }
 
 // publish writes the audit annotations.
-func (o *outcome) publish(ctx context.Context, annotate func(ctx context.Context, key, value string)) {
+func (o *outcome) publish(ctx context.Context) {
 	for key, values := range o.annotations {
-		annotate(ctx, key, strings.Join(values, ", "))
+		audit.Annotate(ctx, key, strings.Join(values, ", "))
 	}
 	if len(o.failures) == 0 {
 		return
 	}
 	if text, err := json.Marshal(o.failures); err == nil { // it is made of strings and numbers
-		annotate(ctx, failuresKey, string(text))
+		audit.Annotate(ctx, failuresKey, string(text))
 	}
 }

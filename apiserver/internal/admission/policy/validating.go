@@ -54,7 +54,7 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 			}
 		}
 	}
-	outcome.publish(ctx, v.Annotate)
+	outcome.publish(ctx)
 	return outcome.refusal
 }
 

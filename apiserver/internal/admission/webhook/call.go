@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/tracing"
 )
@@ -50,5 +51,5 @@ func (p *plugin) annotate(ctx context.Context, hook, key, value string) {
 		p.Logger.Warn("an audit annotation of a webhook has no valid key", zap.String("webhook", hook), zap.Strings("problems", errs))
 		return
 	}
-	p.Annotate(ctx, name, value)
+	audit.Annotate(ctx, name, value)
 }

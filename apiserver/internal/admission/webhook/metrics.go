@@ -78,7 +78,7 @@ func (m *metrics) failedOpen(kind, hook string) { m.open.WithLabelValues(hook, t
 // typeOf is upstream's label for a kind of webhook: "admit", the step, for
 // mutating ones, but "validating" for the others.
 func typeOf(kind string) string {
-	if kind == "mutating" {
+	if kind == mutatingKind {
 		return "admit"
 	}
 	return kind

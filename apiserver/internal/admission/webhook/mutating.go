@@ -12,6 +12,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/jsonpatch"
 	"kctl/apiserver/internal/request"
 )
@@ -26,7 +27,7 @@ var _ admission.Mutator = (*Mutating)(nil)
 
 // NewMutating returns the plugin for the webhooks that follower knows.
 func NewMutating(follower *Follower, o condition.Surroundings) *Mutating {
-	return &Mutating{plugin{Surroundings: o, kind: "mutating", follower: follower, metrics: newMetrics(o.Metrics)}}
+	return &Mutating{plugin{Surroundings: o, kind: mutatingKind, follower: follower, metrics: newMetrics(o.Metrics)}}
 }
 
 // Admit calls the webhooks that select the request, one after the other: each
@@ -66,9 +67,11 @@ func (m *Mutating) ask(ctx context.Context, i *invocation) error {
 	if rounds.Second && !rounds.Again(i.key, of.Text) {
 		return nil
 	}
+	changed := false
+	defer func() { m.record(ctx, i, changed) }() // also of those that fail or refuse
 	start := m.Clock.Now()
 	response, err := m.call(ctx, i, of)
-	request.Waited(ctx, m.Clock.Since(start))
+	request.Spent(ctx, request.MutatingWebhooks, m.Clock.Since(start))
 	if err != nil {
 		return err
 	}
@@ -80,14 +83,12 @@ func (m *Mutating) ask(ctx context.Context, i *invocation) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	changed := !bytes.Equal(of.Text, left.Text)
-	if changed {
+	if changed = !bytes.Equal(of.Text, left.Text); changed {
 		rounds.Changed()
 	}
 	if i.reinvoke {
 		rounds.Left(i.key, left.Text)
 	}
-	m.record(ctx, i, changed)
 	return nil
 }
 
@@ -120,6 +121,7 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
+	m.recordPatch(ctx, i, patch)
 	return i.request.Replace(obj)
 }
 
@@ -133,5 +135,20 @@ func (m *Mutating) record(ctx context.Context, i *invocation, changed bool) {
 	if err != nil { // it is made of strings
 		return
 	}
-	m.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+i.place(), string(value))
+	audit.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+i.place(), string(value))
+}
+
+// recordPatch adds a webhook's patch to the audit event, where the object itself is
+// kept, too: it may hold secrets.
+func (m *Mutating) recordPatch(ctx context.Context, i *invocation, patch library.Patch) {
+	value, err := json.Marshal(struct {
+		Configuration string        `json:"configuration"`
+		Webhook       string        `json:"webhook"`
+		Patch         library.Patch `json:"patch"`
+		PatchType     string        `json:"patchType"`
+	}{i.configuration, i.name, patch, string(admissionv1.PatchTypeJSONPatch)})
+	if err != nil { // it has been read as JSON
+		return
+	}
+	audit.AnnotateAt(ctx, audit.Request, "patch.webhook.admission.k8s.io/"+i.place(), string(value))
 }

@@ -11,12 +11,15 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/audit"
 )
+
+const mutatingKind, validatingKind = "mutating", "validating"
 
 // plugin is common to both.
 type plugin struct {
 	condition.Surroundings
-	kind     string // its name in metrics and audit annotations
+	kind     string // its name in metrics and traces
 	follower *Follower
 	metrics  *metrics
 }
@@ -108,7 +111,11 @@ func (p *plugin) failed(ctx context.Context, i *invocation, err error) error {
 func (p *plugin) failedOpen(ctx context.Context, i *invocation, err error) {
 	p.Logger.Warn("a webhook could not be asked, the request passes without it", zap.String("webhook", i.name), zap.Error(err))
 	p.metrics.failedOpen(p.kind, i.name)
-	p.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", p.kind, i.place()), i.name)
+	kind := p.kind
+	if kind == mutatingKind {
+		kind = "mutation" // upstream's word in this key alone
+	}
+	audit.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", kind, i.place()), i.name)
 }
 
 // place is the end of an annotation's key, which identifies the call.

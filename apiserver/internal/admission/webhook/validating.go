@@ -22,7 +22,7 @@ var _ admission.Validator = (*Validating)(nil)
 
 // NewValidating returns the plugin for the webhooks that follower knows.
 func NewValidating(follower *Follower, o condition.Surroundings) *Validating {
-	return &Validating{plugin{Surroundings: o, kind: "validating", follower: follower, metrics: newMetrics(o.Metrics)}}
+	return &Validating{plugin{Surroundings: o, kind: validatingKind, follower: follower, metrics: newMetrics(o.Metrics)}}
 }
 
 // Validate calls all webhooks that select the request, concurrently. If several
@@ -60,7 +60,7 @@ func (v *Validating) askAll(ctx context.Context, invocations []*invocation) erro
 		running.Go(func() { errs[n] = v.ask(ctx, i, of) })
 	}
 	running.Wait()
-	request.Waited(ctx, v.Clock.Since(start))
+	request.Spent(ctx, request.ValidatingWebhooks, v.Clock.Since(start))
 	for _, err := range errs {
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"kctl/apiserver/internal/admission/match"
 	"kctl/apiserver/internal/admission/policy"
 	"kctl/apiserver/internal/admission/webhook"
-	"kctl/apiserver/internal/audit"
 	"kctl/proto/core"
 )
 
@@ -28,7 +27,7 @@ func newUserRules(o Options) *userRules {
 		return namespaces.Get(ctx, "", name)
 	}}
 	surroundings := condition.Surroundings{
-		Cluster: cluster, Authorizer: o.Authorizer, Annotate: audit.Annotate, Metrics: o.Metrics, Clock: o.Clock, Logger: o.Logger,
+		Cluster: cluster, Authorizer: o.Authorizer, Metrics: o.Metrics, Clock: o.Clock, Logger: o.Logger,
 	}
 	p := policy.Options{Surroundings: surroundings, Resources: o.Forms.Resource}
 	r := o.Resources

@@ -64,7 +64,7 @@ func bothKinds(h *hooks) map[string]string {
 	h.raw("long", says(strings.Repeat("x", 10<<20)))
 	h.raw("error", func(w http.ResponseWriter, _ *http.Request, r *admissionv1.AdmissionReview) {
 		r.Request, r.Response = nil, nil
-		w.WriteHeader(http.StatusInternalServerError)
+		http.Error(w, "no luck", http.StatusInternalServerError)
 	})
 	h.raw("elsewhere", func(w http.ResponseWriter, _ *http.Request, r *admissionv1.AdmissionReview) {
 		r.Request, r.Response = nil, nil
@@ -87,7 +87,7 @@ func bothKinds(h *hooks) map[string]string {
 		"garbage":   failed("garbage") + "failed to call webhook: couldn't get version/kind; json parse error: invalid character '{' looking for beginning of object key string",
 		"empty":     failed("empty") + "failed to call webhook: 0-length response with status code: 200 and content type: ",
 		"long":      failed("long") + "failed to call webhook: the response is longer than 8388608 bytes",
-		"error":     failed("error") + `failed to call webhook: an error on the server ("unknown") has prevented the request from succeeding`,
+		"error":     failed("error") + `failed to call webhook: an error on the server ("no luck") has prevented the request from succeeding`,
 		"elsewhere": failed("elsewhere") + "failed to call webhook: the server responded with the status code 307",
 		"allowed":   "",
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/servertest"
@@ -53,6 +54,12 @@ func TestAudit(t *testing.T) {
 	ask("bad name", http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"BAD_NAME"}}`, true)
 	ask("token", http.MethodPost, "/api/v1/namespaces/default/serviceaccounts/default/token", `{}`, false)
 	ask("outdated", http.MethodGet, "/api/v1/endpoints", `null`, false)
+	ask("named", http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"named"}}`, false)
+	ask("odd", http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"odd"}}`, true)
+	ask("discovery", http.MethodGet, "/apis/apps/v1", `null`, false)
+	ask("options", http.MethodDelete, "/api/v1/namespaces/default/configmaps/named", `{"propagationPolicy":"Background"}`, false)
+	c.Must(as("patch", "master").Resource(core.ConfigMaps, "default").Patch(t.Context(), "applied", types.ApplyYAMLPatchType,
+		[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: applied}\n"), nil, rest.Query("fieldManager", "m")))
 	ask("proxy", http.MethodPost, "/api/v1/namespaces/default/services/none/proxy/", `{}`, true)
 	stream, err := as("watcher", "master").Resource(core.Nodes, "").Watch(t.Context())
 	c.Must(err)
@@ -110,6 +117,25 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+	t.Run("objects are those that the server has read", func(t *testing.T) {
+		for agent, want := range map[string]string{
+			"named":   `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"named"}}`,
+			"odd":     "", // it could not be read
+			"options": `{"kind":"DeleteOptions","apiVersion":"meta.k8s.io/__internal","propagationPolicy":"Background"}`,
+			"patch":   `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}`,
+		} {
+			e := one(agent)
+			if string(e.RequestObject) != want {
+				t.Errorf("%s: %s", agent, e.RequestObject)
+			}
+			if agent == "patch" && e.ObjectRef.UID != "" { // a patch does not say which
+				t.Errorf("%+v", e.ObjectRef)
+			}
+		}
+		if e := one("discovery"); !strings.Contains(string(e.ResponseObject), `"kind":"APIResourceList"`) || e.ObjectRef != nil {
+			t.Errorf("discovery: %+v", e)
+		}
+	})
 	t.Run("what is noted of a request", func(t *testing.T) {
 		if e := one("token"); !strings.HasPrefix(e.Annotations["authentication.kubernetes.io/issued-credential-id"], "JTI=") {
 			t.Errorf("a token: %v", e.Annotations)
@@ -121,7 +147,10 @@ func TestAudit(t *testing.T) {
 	t.Run("a stream that does not begin says why, at once", func(t *testing.T) {
 		found := servertest.AuditEvents(t, path, "proxy")
 		if len(found) != 2 || found[0].Stage != audit.ResponseStarted || found[0].ResponseStatus.Message == "" || found[1].ResponseStatus.Message != found[0].ResponseStatus.Message {
-			t.Errorf("%+v", found)
+			t.Fatalf("%+v", found)
+		}
+		if object := string(found[0].ResponseObject); !strings.Contains(object, `"kind":"Status"`) || !strings.Contains(object, `"code":503`) {
+			t.Errorf("the answer is not kept: %s", object)
 		}
 	})
 	t.Run("who did not get in", func(t *testing.T) {

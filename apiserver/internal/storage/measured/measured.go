@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage"
 	"kctl/proto/tracing"
 )
@@ -62,6 +63,7 @@ type Store struct {
 // call is one operation that is being timed.
 type call struct {
 	store           Store
+	request         context.Context //nolint:containedctx // whose time it is
 	operation, kind string
 	started         time.Time
 	span            trace.Span
@@ -69,7 +71,7 @@ type call struct {
 
 // begin times an operation, in a span of its own if the request is traced.
 func (s Store) begin(ctx context.Context, operation, span, key string) (context.Context, call) {
-	c := call{store: s, operation: operation, kind: typeOf(key), started: s.Clock.Now()}
+	c := call{store: s, request: ctx, operation: operation, kind: typeOf(key), started: s.Clock.Now()}
 	ctx, c.span = tracing.Step(ctx, span)
 	if c.span.IsRecording() {
 		c.span.SetAttributes(attribute.String("key", key))
@@ -80,7 +82,9 @@ func (s Store) begin(ctx context.Context, operation, span, key string) (context.
 func (c call) end(err error) {
 	m := c.store.Metrics
 	m.total.WithLabelValues(c.operation, c.kind).Inc()
-	m.duration.WithLabelValues(c.operation, c.kind).Observe(c.store.Clock.Since(c.started).Seconds())
+	took := c.store.Clock.Since(c.started)
+	m.duration.WithLabelValues(c.operation, c.kind).Observe(took.Seconds())
+	request.Spent(c.request, request.Storage, took)
 	for _, expected := range []error{storage.ErrNotFound, storage.ErrExists, storage.ErrConflict, context.Canceled} {
 		if errors.Is(err, expected) {
 			err = nil
