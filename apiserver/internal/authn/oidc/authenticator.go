@@ -82,6 +82,10 @@ func (o Options) flagged() *Options {
 	return &o
 }
 
+// mostAhead is how far an issuer's clock may be ahead of the server's where tokens say
+// from when on they are valid: upstream's minute. The library allows five.
+const mostAhead = time.Minute
+
 // AuthenticateToken implements authn.TokenAuthenticator. For tokens of other
 // issuers, ok is false.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
@@ -102,6 +106,9 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	var claims claims
 	if err := verified.Claims(&claims); err != nil {
 		return nil, nil, false, fmt.Errorf("oidc: read the token's claims: %w", err)
+	}
+	if from, ok := claims.time("nbf"); ok && from.After(a.options.Clock.Now().Add(mostAhead)) {
+		return nil, nil, false, fmt.Errorf("oidc: the token is valid from %v on, and it is before that", from)
 	}
 	user, err := a.options.UserOf(ctx, claims)
 	if err != nil {

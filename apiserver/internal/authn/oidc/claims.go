@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"kctl/apiserver/internal/request"
 )
@@ -29,6 +30,16 @@ func (c claims) text(name string) (string, error) {
 		return "", fmt.Errorf("claim %q is not a string", name)
 	}
 	return *value, nil
+}
+
+// time is a claim in seconds since 1970; ok is false if there is none that can be read.
+func (c claims) time(name string) (at time.Time, ok bool) {
+	var seconds json.Number // a number, or a text that is one
+	if json.Unmarshal(c[name], &seconds) != nil {
+		return time.Time{}, false
+	}
+	value, err := seconds.Float64()
+	return time.Unix(int64(value), 0), err == nil
 }
 
 // userOf reads the user from a verified token.

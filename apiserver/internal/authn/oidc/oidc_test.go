@@ -214,6 +214,8 @@ func TestForgeries(t *testing.T) {
 		"expired":             {i.sign(t, jwt.MapClaims{"exp": now.Add(-time.Second).Unix()}), result{err: "expired"}},
 		"never expires":       {i.sign(t, jwt.MapClaims{"exp": nil}), result{err: "expired"}},
 		"not valid yet":       {i.sign(t, jwt.MapClaims{"nbf": now.Add(time.Hour).Unix()}), result{err: "before"}},
+		"valid in a moment":   {i.sign(t, jwt.MapClaims{"nbf": now.Add(50 * time.Second).Unix()}), result{user: "ISSUER#jane"}},
+		"valid soon":          {i.sign(t, jwt.MapClaims{"nbf": now.Add(2 * time.Minute).Unix()}), result{err: "before"}},
 		"algorithm not asked": {signed(t, jwt.NewWithClaims(jwt.SigningMethodRS512, stranger.Claims), i.key), result{err: "oidc:"}},
 	} {
 		t.Run(name, func(t *testing.T) { i.check(t, a, test.token, test.want) })
