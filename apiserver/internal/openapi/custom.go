@@ -32,6 +32,9 @@ type Source interface {
 	Remotes() []Remote
 }
 
+// conventions is the page that upstream's descriptions of lists point to.
+const conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+
 // describeCustom adds a custom resource's paths and types to its group.
 func (g *group) describeCustom(c Custom, d definitions) {
 	meta := d.add(reflect.TypeFor[metav1.ObjectMeta]())
@@ -52,8 +55,8 @@ func (g *group) describeCustom(c Custom, d definitions) {
 		properties: map[string]*schema{
 			"apiVersion": {kind: "string", description: metav1.TypeMeta{}.SwaggerDoc()["apiVersion"]},
 			"kind":       {kind: "string", description: metav1.TypeMeta{}.SwaggerDoc()["kind"]},
-			"metadata":   {ref: listMeta, description: "Standard list metadata."},
-			"items":      {kind: "array", description: "List of " + c.Name + ". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md", items: &schema{ref: name}},
+			"metadata":   {ref: listMeta, description: "Standard list metadata. More info: " + conventions + "#types-kinds"},
+			"items":      {kind: "array", description: "List of " + c.Name + ". More info: " + conventions, items: &schema{ref: name}},
 		},
 	}
 	d.mark(list, kind)
