@@ -32,7 +32,7 @@ type Source interface {
 	Remotes() []Remote
 }
 
-// conventions is the page that upstream's descriptions of lists point to.
+// conventions is the page that upstream's descriptions point to.
 const conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 
 // describeCustom adds a custom resource's paths and types to its group.
@@ -103,7 +103,7 @@ func renderCustom(props *apiextensionsv1.JSONSchemaProps, v version, meta string
 	if v == v3 {
 		reference = map[string]any{"allOf": []any{reference}}
 	}
-	reference["description"] = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+	reference["description"] = "Standard object's metadata. More info: " + conventions + "#metadata"
 	properties["metadata"] = reference
 	out["properties"] = properties
 	return out
