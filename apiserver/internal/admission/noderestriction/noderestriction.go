@@ -32,6 +32,9 @@ type Plugin struct {
 	Claims   Objects[*corev1.PersistentVolumeClaim]
 	Volumes  Objects[*corev1.PersistentVolume]
 	Drivers  Objects[*storagev1.CSIDriver]
+	// RangesGiven: the server gives nodes the ranges of their pods (--allocate-node-cidrs),
+	// so they may not choose them.
+	RangesGiven bool
 	// Authorizer decides for which other audiences a node may request tokens.
 	Authorizer authz.Authorizer
 }
@@ -52,7 +55,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	case core.Pods.GVR():
 		return p.admitPod(ctx, node, a)
 	case core.Nodes.GVR():
-		return admitNode(node, a)
+		return p.admitNode(node, a)
 	case core.ServiceAccounts.GVR():
 		return p.admitToken(ctx, node, a)
 	case core.Leases.GVR():

@@ -2,6 +2,7 @@ package noderestriction
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -22,7 +23,7 @@ var kubeletLabels = map[string]bool{
 	"beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true, corev1.LabelWindowsBuild: true,
 }
 
-func admitNode(node string, a *admission.Attributes) error {
+func (p *Plugin) admitNode(node string, a *admission.Attributes) error {
 	name := a.Name
 	if a.Operation == admission.Create && name == "" {
 		name = a.Object.GetName()
@@ -34,6 +35,9 @@ func admitNode(node string, a *admission.Attributes) error {
 	case admission.Create:
 		if a.Object.(*core.Node).Spec.ConfigSource != nil {
 			return fmt.Errorf("node %q is not allowed to create pods with a non-nil configSource", node) // upstream's word
+		}
+		if err := p.ranges(node, a.Object.(*core.Node).Spec.PodCIDRs, nil); err != nil {
+			return err
 		}
 		if forbidden := forbiddenLabels(a.Object.GetLabels(), nil); forbidden != "" {
 			return fmt.Errorf("node %q is not allowed to set the following labels: %s", node, forbidden)
@@ -49,9 +53,21 @@ func admitNode(node string, a *admission.Attributes) error {
 		if !equality.Semantic.DeepEqual(now.OwnerReferences, old.OwnerReferences) {
 			return fmt.Errorf("node %q is not allowed to modify ownerReferences", node)
 		}
+		if err := p.ranges(node, now.Spec.PodCIDRs, old.Spec.PodCIDRs); err != nil {
+			return err
+		}
 		if forbidden := forbiddenLabels(now.Labels, old.Labels); forbidden != "" {
 			return fmt.Errorf("is not allowed to modify labels: %s", forbidden)
 		}
+	}
+	return nil
+}
+
+// ranges refuses ranges of pods that a node chooses itself: all others send it the
+// packets to them, and none of these could be given to another node.
+func (p *Plugin) ranges(node string, now, old []string) error {
+	if p.RangesGiven && !slices.Equal(now, old) {
+		return fmt.Errorf("node %q is not allowed to set podCIDRs, which the API server gives (--allocate-node-cidrs)", node)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ var all = []entry{
 		return &noderestriction.Plugin{
 			Pods: lookup.New[*core.Pod](d.Pods), Nodes: d.nodes, Accounts: lookup.New[*core.ServiceAccount](d.ServiceAccounts),
 			Claims: lookup.New[*corev1.PersistentVolumeClaim](d.Claims), Volumes: lookup.New[*corev1.PersistentVolume](d.Volumes),
-			Drivers: lookup.New[*storagev1.CSIDriver](d.CSIDrivers), Authorizer: d.Authorizer,
+			Drivers: lookup.New[*storagev1.CSIDriver](d.CSIDrivers), RangesGiven: d.RangesGiven, Authorizer: d.Authorizer,
 		}, nil
 	}},
 	{name: taintnodes.Name, on: true, make: plain(taintnodes.New())},

@@ -51,6 +51,8 @@ type Settings struct {
 	Files configuration.Files
 	// Tolerations are for pods without tolerations of unready nodes.
 	Tolerations defaulttoleration.Plugin
+	// RangesGiven: nodes get the ranges of their pods from this server.
+	RangesGiven bool
 	Clock       clock.Clock
 }
 
