@@ -243,10 +243,10 @@ func TestMissingFile(t *testing.T) {
 // Errors say in which line of the file the field stands that they are about.
 func TestErrorsNameTheLine(t *testing.T) {
 	for want, file := range map[string]string{
-		`line 3: unknown field "bogus"`:        header + "bogus: 1\n",
+		`line 3: unknown field "bogus"`:                       header + "bogus: 1\n",
 		"line 3: percentageOfNodesToScore: Invalid value: -1": header + "percentageOfNodesToScore: -1\n",
-		"line 4: another YAML document":        header + "---\n---\n" + header,
-		"line 3: parallelism: a string":        header + "parallelism: many\n",
+		"line 4: another YAML document":                       header + "---\n---\n" + header,
+		"line 3: parallelism: a string":                       header + "parallelism: many\n",
 		`line 6: unknown field "profiles[1].plugin"`: header + `profiles:
 - schedulerName: a
 - schedulerName: b
