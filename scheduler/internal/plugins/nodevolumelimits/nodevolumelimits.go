@@ -115,7 +115,9 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 	return []framework.EventInterest{
 		{Resource: framework.NodeVolumesEvent, Actions: either},
 		{Resource: framework.AttachmentEvent, Actions: framework.Delete},
-		{Resource: framework.AssignedPodEvent, Actions: framework.Delete},
+		{Resource: framework.AssignedPodEvent, Actions: framework.Delete, Hint: func(_ *framework.PodInfo, event framework.Event) bool {
+			return volumes.HasClaims(event.OldPod)
+		}},
 		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},

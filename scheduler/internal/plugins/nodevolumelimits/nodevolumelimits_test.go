@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/plugins/plugintest"
 	"kctl/scheduler/internal/volumes"
@@ -86,6 +87,19 @@ func TestFilter(t *testing.T) {
 		status := plugintest.Filter(t.Context(), New(known), test.pod, fixture.NodeInfo(fixture.Node(test.on), test.pods...))
 		if status.IsSuccess() != test.fits {
 			t.Errorf("%s: %v", name, status.Reasons())
+		}
+	}
+}
+
+// A pod without volumes makes no room for those of others.
+func TestHints(t *testing.T) {
+	for want, gone := range map[bool]*core.Pod{true: using("a"), false: using()} {
+		event, covered := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: gone}, false
+		for _, interest := range New(volumes.NewKnown()).EventsToRegister() {
+			covered = covered || interest.Covers(framework.NewPodInfo(using("b")), event)
+		}
+		if covered != want {
+			t.Errorf("a pod with %d volumes went: want %v", len(gone.Spec.Volumes), want)
 		}
 	}
 }

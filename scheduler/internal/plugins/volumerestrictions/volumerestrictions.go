@@ -129,6 +129,16 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, pod *frame
 	return nil
 }
 
+// inTheWay reports whether pod can't use all of its volumes beside other.
+func inTheWay(pod, other *core.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		name := volumes.ClaimName(pod, &v)
+		return slices.ContainsFunc(other.Spec.Volumes, func(o corev1.Volume) bool {
+			return conflict(&v, &o) || name != "" && pod.Namespace == other.Namespace && volumes.ClaimName(other, &o) == name
+		})
+	})
+}
+
 func isDisk(v corev1.Volume) bool {
 	return v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.RBD != nil || v.ISCSI != nil
 }
@@ -156,7 +166,9 @@ func conflict(a, b *corev1.Volume) bool {
 // EventsToRegister implements framework.Enqueue.
 func (*Plugin) EventsToRegister() []framework.EventInterest {
 	return []framework.EventInterest{
-		{Resource: framework.AssignedPodEvent, Actions: framework.Delete},
+		{Resource: framework.AssignedPodEvent, Actions: framework.Delete, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			return inTheWay(pod.Pod, event.OldPod)
+		}},
 		{Resource: framework.NodeEvent, Actions: framework.Add},
 		{Resource: framework.ClaimEvent, Actions: framework.Add | framework.Update, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
 			return volumes.Names(pod.Pod, event.Claim)

@@ -95,3 +95,29 @@ func TestOncePod(t *testing.T) {
 		t.Error("put back, it is in use no more")
 	}
 }
+
+// Only a pod that was in the way brings a pod back when it goes.
+func TestHints(t *testing.T) {
+	claim := func(name string) corev1.VolumeSource {
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+	}
+	elsewhere := with(claim("a"))
+	elsewhere.Namespace = "other"
+	waits := framework.NewPodInfo(with(gce("d", false), claim("a"), corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))
+	for name, test := range map[string]struct {
+		gone *core.Pod
+		want bool
+	}{
+		"with the disk":              {with(gce("d", true)), true},
+		"with another disk":          {with(gce("e", false)), false},
+		"with the claim":             {with(claim("a")), true},
+		"with another claim":         {with(claim("b")), false},
+		"with another's of its name": {elsewhere, false},
+		"with no volume":             {with(), false},
+	} {
+		event := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: test.gone}
+		if New(volumes.NewKnown()).EventsToRegister()[0].Covers(waits, event) != test.want {
+			t.Errorf("%s: want %v", name, test.want)
+		}
+	}
+}
