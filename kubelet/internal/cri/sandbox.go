@@ -22,6 +22,15 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 	return call(ctx, c.timeout, "RuntimeConfig", "", c.runtime.RuntimeConfig, &runtimeapi.RuntimeConfigRequest{})
 }
 
+// UpdateRuntimeConfig tells the runtime the ranges of the node's pods, separated by
+// commas. A runtime that makes its CNI configuration from a template puts them in.
+func (c *Client) UpdateRuntimeConfig(ctx context.Context, podCIDRs string) error {
+	_, err := call(ctx, c.timeout, "UpdateRuntimeConfig", "", c.runtime.UpdateRuntimeConfig, &runtimeapi.UpdateRuntimeConfigRequest{
+		RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: podCIDRs}},
+	})
+	return err
+}
+
 // RunPodSandbox creates and starts a sandbox, its network included, and
 // returns its id. It gets twice the time of other calls, as upstream gives it.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {

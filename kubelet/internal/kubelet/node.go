@@ -116,6 +116,10 @@ func (n nodeRuntime) NotReady() []string {
 	return reasons
 }
 
+func (n nodeRuntime) UpdatePodCIDRs(ctx context.Context, cidrs string) error {
+	return n.k.cri.UpdateRuntimeConfig(ctx, cidrs)
+}
+
 func (n nodeRuntime) Images(ctx context.Context) ([]corev1.ContainerImage, error) {
 	images, err := n.k.cri.ListImages(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ type Runtime interface {
 	// NotReady says why pods can't run now; empty if they can.
 	NotReady() []string
 	Images(ctx context.Context) ([]corev1.ContainerImage, error)
+	// UpdatePodCIDRs takes the ranges of the node's pods, separated by commas.
+	UpdatePodCIDRs(ctx context.Context, cidrs string) error
 }
 
 // RuntimeFeatures are the features that a container runtime reports; older ones
@@ -99,7 +102,8 @@ type Manager struct {
 	deleted  bool
 	reported time.Time
 
-	startup startup // of runStatus alone
+	startup  startup // of runStatus alone
+	podCIDRs string  // that the runtime knows; of runStatus alone
 }
 
 // New returns a Manager that does nothing before Run.
@@ -161,6 +165,9 @@ func (m *Manager) take(node *core.Node) {
 	defer m.mu.Unlock()
 	if m.node.UID == node.UID && revision(m.node) > revision(node) {
 		return // the watch was faster than the answer to our own request
+	}
+	if !slices.Equal(m.node.Spec.PodCIDRs, node.Spec.PodCIDRs) {
+		m.Kick()
 	}
 	m.node, m.deleted = node, false
 	m.tellSchedulable(node)
@@ -228,6 +235,7 @@ func (m *Manager) update(ctx context.Context) error {
 			return err
 		}
 	}
+	m.tellPodCIDRs(ctx, node)
 	status := m.status(&node.Status, s)
 	if sameButHeartbeat(node.Status, status) && m.config.Clock.Since(m.reported) < m.config.ReportEvery {
 		return nil
@@ -235,13 +243,13 @@ func (m *Manager) update(ctx context.Context) error {
 	return m.send(ctx, node, status)
 }
 
-// imagesWithin is how long the runtime may take to list its images. A runtime
+// runtimeWithin is how long the runtime may take to list its images. A runtime
 // that does not answer must not delay the report that the node is therefore not
 // ready.
-const imagesWithin = 5 * time.Second
+const runtimeWithin = 5 * time.Second
 
 func (m *Manager) look(ctx context.Context) state {
-	ctx, cancel := context.WithTimeout(ctx, imagesWithin)
+	ctx, cancel := context.WithTimeout(ctx, runtimeWithin)
 	defer cancel()
 	images, err := m.config.Runtime.Images(ctx)
 	if err != nil {

@@ -33,7 +33,14 @@ import (
 type fakeRuntime struct {
 	notReady []string
 	images   error
-	silent   bool // until whoever asks gives up
+	silent   bool     // until whoever asks gives up
+	cidrs    []string // that it was told
+	deaf     error    // of UpdatePodCIDRs
+}
+
+func (r *fakeRuntime) UpdatePodCIDRs(_ context.Context, cidrs string) error {
+	r.cidrs = append(r.cidrs, cidrs)
+	return r.deaf
 }
 
 func (r *fakeRuntime) RuntimeVersion() string { return "containerd://1" }

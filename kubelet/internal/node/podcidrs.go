@@ -1,0 +1,27 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"kctl/proto/core"
+)
+
+// tellPodCIDRs tells the runtime the ranges of the node's pods if they have changed. If it
+// can't be told, the next check of the status tries again: pods whose network does not
+// depend on that go on.
+func (m *Manager) tellPodCIDRs(ctx context.Context, node *core.Node) {
+	cidrs := strings.Join(node.Spec.PodCIDRs, ",")
+	if cidrs == m.podCIDRs {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, runtimeWithin)
+	defer cancel()
+	if err := m.config.Runtime.UpdatePodCIDRs(ctx, cidrs); err != nil {
+		m.config.Logger.Warn("runtime not told the ranges of pods, will retry", zap.String("node", m.config.Name), zap.String("podCIDRs", cidrs), zap.Error(err))
+		return
+	}
+	m.podCIDRs = cidrs
+}

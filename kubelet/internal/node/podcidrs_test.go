@@ -1,0 +1,57 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// The runtime is told of a range when the node gets one, again if it did not take
+// it, and not again once it has.
+func TestTheRuntimeIsToldOfRanges(t *testing.T) {
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := testConfig(t, client, clocktesting.NewFakeClock(time.Now()))
+	runtime := &fakeRuntime{deaf: errors.New("not now")}
+	config.Runtime = runtime
+	m := New(config)
+	m.tellPodCIDRs(t.Context(), m.Node())
+	if len(runtime.cidrs) > 0 {
+		t.Errorf("a node without a range told the runtime %q", runtime.cidrs)
+	}
+
+	node := m.Node().DeepCopy()
+	node.UID = "u"
+	node.Spec.PodCIDRs = []string{"10.1.0.0/24", "fd00:1::/64"}
+	m.take(node)
+	select {
+	case <-m.kick:
+	default:
+		t.Error("a new range waits for the next check of the status")
+	}
+	tell := func(node *core.Node, want ...string) {
+		t.Helper()
+		runtime.cidrs = nil
+		m.tellPodCIDRs(t.Context(), node)
+		if !slices.Equal(runtime.cidrs, want) {
+			t.Errorf("the runtime was told %q, want %q", runtime.cidrs, want)
+		}
+	}
+	const both = "10.1.0.0/24,fd00:1::/64"
+	tell(node, both)
+	runtime.deaf = nil
+	tell(node, both)
+	tell(node)
+	m.take(node)
+	if len(m.kick) > 0 {
+		t.Error("a range that is known makes the status be checked")
+	}
+}
