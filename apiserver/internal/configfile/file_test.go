@@ -1,7 +1,9 @@
 package configfile
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +33,7 @@ func TestFollower(t *testing.T) {
 	var applied []string
 	f := &Follower{
 		Path: path, Content: []byte("first"), Clock: testingclock.NewFakeClock(time.Unix(1000, 0)), Logger: zap.New(core),
-		Metrics: NewMetrics("test", prometheus.NewRegistry()),
+		Metrics: NewMetrics("test", []byte("first"), prometheus.NewRegistry()),
 		Apply: func(content []byte) error {
 			if string(content) == "bad" {
 				return errors.New("it is bad")
@@ -54,6 +56,10 @@ func TestFollower(t *testing.T) {
 	}
 	if good, bad := testutil.ToFloat64(f.Metrics.reloads.WithLabelValues("success")), testutil.ToFloat64(f.Metrics.reloads.WithLabelValues("failure")); good != 2 || bad != 3 {
 		t.Errorf("%v changes and %v failures", good, bad)
+	}
+	hash := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("third")))
+	if n := testutil.CollectAndCount(f.Metrics.info); n != 1 || testutil.ToFloat64(f.Metrics.info.WithLabelValues(hash)) != 1 {
+		t.Errorf("%d contents are told to be in force, and not the last one", n)
 	}
 }
 

@@ -3,6 +3,8 @@ package configfile
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,11 +30,12 @@ type Follower struct {
 type Metrics struct {
 	reloads *prometheus.CounterVec
 	last    *prometheus.GaugeVec
+	info    *prometheus.GaugeVec
 }
 
 // NewMetrics returns upstream's metrics for the file about a subject
-// ("authorization", say).
-func NewMetrics(about string, registry prometheus.Registerer) *Metrics {
+// ("authorization", say), with the content in force.
+func NewMetrics(about string, content []byte, registry prometheus.Registerer) *Metrics {
 	prefix := "apiserver_" + about + "_config_controller_automatic_reload"
 	m := &Metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -42,8 +45,27 @@ func NewMetrics(about string, registry prometheus.Registerer) *Metrics {
 			Name: prefix + "_last_timestamp_seconds", Help: "Timestamp of the last automatic reload of the " + about + " configuration split by status.",
 		}, []string{"status"}),
 	}
+	m.info = NewInfo(about, registry)
 	registry.MustRegister(m.reloads, m.last)
+	SetInfo(m.info, content)
 	return m
+}
+
+// NewInfo returns the gauge that tells which configuration about a subject is in force,
+// so that servers can be compared.
+func NewInfo(about string, registry prometheus.Registerer) *prometheus.GaugeVec {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "apiserver_" + about + "_config_controller_last_config_info",
+		Help: "Information about the last applied " + about + " configuration with hash as label.",
+	}, []string{"hash"})
+	registry.MustRegister(info)
+	return info
+}
+
+// SetInfo has the gauge tell of a content.
+func SetInfo(info *prometheus.GaugeVec, content []byte) {
+	info.Reset()
+	info.WithLabelValues(fmt.Sprintf("sha256:%x", sha256.Sum256(content))).Set(1)
 }
 
 // Run follows the file until ctx ends.
@@ -83,6 +105,7 @@ func (f *Follower) look(failed string) string {
 		return err.Error()
 	}
 	f.Content = content
+	SetInfo(f.Metrics.info, content)
 	f.Logger.Info("a changed configuration file is in force", zap.String("file", f.Path))
 	return ""
 }

@@ -24,12 +24,15 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "authentication_attempts", Help: "Counter of authenticated attempts.",
 	}, []string{"result"})
+	duration := newDurations("authentication", "Authentication duration in seconds broken out by result.", registry)
 	registry.MustRegister(attempts)
+	succeeded, tookToSucceed := attempts.WithLabelValues("success"), duration.WithLabelValues("success")
 	logger = sampled(logger)
 	return func(c *gin.Context) {
 		began := clock.Now()
 		user, ok, err := authenticator.Authenticate(c.Request)
-		request.Spent(c.Request.Context(), request.Authentication, clock.Since(began))
+		took := clock.Since(began)
+		request.Spent(c.Request.Context(), request.Authentication, took)
 		if c.Request.ProtoMajor == 2 && (!ok || user.Username == core.UserAnonymous) {
 			// One connection can carry many requests at once. Unauthenticated clients
 			// get one request per connection, as with upstream (CVE-2023-44487).
@@ -43,10 +46,12 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 					zap.String("uri", c.Request.URL.Path))
 			}
 			attempts.WithLabelValues(result).Inc()
+			duration.WithLabelValues(result).Observe(took.Seconds())
 			fail(c, apierrors.NewUnauthorized("Unauthorized"))
 			return
 		}
-		attempts.WithLabelValues("success").Inc()
+		succeeded.Inc()
+		tookToSucceed.Observe(took.Seconds())
 		if user.Username != core.UserAnonymous {
 			daemon.OwnConnection(c.Request.Context(), user.Username)
 		}

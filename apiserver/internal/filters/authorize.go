@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/utils/clock"
@@ -18,14 +19,29 @@ import (
 )
 
 // Authorize lets allowed requests through, and answers 403 to the others.
-func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+func Authorize(authorizer authz.Authorizer, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "authorization_attempts_total", Help: "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'.",
+	}, []string{"result"})
+	registry.MustRegister(attempts)
+	duration := newDurations("authorization", "Authorization duration in seconds broken out by result.", registry)
+	allowed, tookToAllow := attempts.WithLabelValues("allowed"), duration.WithLabelValues("allowed")
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
 		attributes := attributesOf(request.UserFrom(ctx), request.InfoFrom(ctx))
 		asking, asked := tracing.Step(ctx, "authorization")
 		began := clock.Now()
 		decision, reason, err := authorizer.Authorize(asking, attributes)
-		request.Spent(ctx, request.Authorization, clock.Since(began))
+		took := clock.Since(began)
+		request.Spent(ctx, request.Authorization, took)
+		if decision == authz.Allow {
+			allowed.Inc()
+			tookToAllow.Observe(took.Seconds())
+		} else {
+			result := refusal(decision, err)
+			attempts.WithLabelValues(result).Inc()
+			duration.WithLabelValues(result).Observe(took.Seconds())
+		}
 		tracing.End(asked, err)
 		audit.Annotate(ctx, "authorization.k8s.io/decision", word(decision))
 		audit.Annotate(ctx, "authorization.k8s.io/reason", reason)
@@ -42,6 +58,17 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 			fail(c, authz.Forbidden(attributes, reason))
 		}
 	}
+}
+
+// refusal is the result of an authorization that does not allow, as metrics name it.
+func refusal(decision authz.Decision, err error) string {
+	switch {
+	case err != nil:
+		return "error"
+	case decision == authz.Deny:
+		return "denied"
+	}
+	return "no-opinion"
 }
 
 // severity is the log level of an authorizer's error: that clients are told to

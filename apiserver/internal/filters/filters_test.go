@@ -270,7 +270,7 @@ func TestAuthorize(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			core, lines := observer.New(zap.InfoLevel)
-			w := serve(chain(ok, as("jane"), Authorize(&test.a, clk, zap.New(core))), "GET", "/api/v1/namespaces/shop/pods")
+			w := serve(chain(ok, as("jane"), Authorize(&test.a, prometheus.NewRegistry(), clk, zap.New(core))), "GET", "/api/v1/namespaces/shop/pods")
 			if w.Code != test.code || lines.Len() != test.errors {
 				t.Errorf("got %d %s, %d lines", w.Code, w.Body, lines.Len())
 			}
@@ -280,7 +280,7 @@ func TestAuthorize(t *testing.T) {
 
 func TestATraceIsAskedForLikeItsPod(t *testing.T) {
 	a := &authorizer{decision: authz.Allow}
-	handler := chain(ok, as("jane"), Authorize(a, clk, zap.NewNop()))
+	handler := chain(ok, as("jane"), Authorize(a, prometheus.NewRegistry(), clk, zap.NewNop()))
 	serve(handler, "GET", "/debug/relay/namespaces/shop/pods/web")
 	if i := a.asked.Info; !i.Resource || i.Verb != "get" || i.ResourceName != "pods" || i.Namespace != "shop" || i.Name != "web" {
 		t.Errorf("%+v", i)

@@ -25,7 +25,7 @@ func Observe(registry prometheus.Registerer, clock clock.PassiveClock, served fu
 		known := info.Resource && (c.FullPath() != "" || served(info))
 		labels := labelsOf(c, info, known)
 		if info.LongRunning() {
-			running := m.longRunning.WithLabelValues(labels[:6]...)
+			running := m.longRunning.WithLabelValues(append(labels[:6:6], labels[7])...)
 			running.Inc()
 			defer running.Dec()
 		}
@@ -95,7 +95,7 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 		}, append(names, "code")),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_request_duration_seconds", Help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
-			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.5, 2, 3, 4, 6, 8, 10, 15, 20, 30, 45, 60},
+			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 			// Protobuf scrapes also get a native histogram (NativeHistograms, on in
 			// kube-apiserver since 1.37): each bucket is a tenth larger than the one
 			// before, and their number is bounded.
@@ -107,7 +107,7 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 		}, append(names[:6:6], "component")),
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests", Help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource and scope.",
-		}, names[:6]),
+		}, append(names[:6:6], "component")),
 		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_response_sizes", Help: "Sizes of the answers to reading requests in bytes for each verb, group, version, resource, subresource, scope and component.",
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),

@@ -31,7 +31,7 @@ func TestDurationsAreNativeHistogramsToo(t *testing.T) {
 			continue
 		}
 		h := family.GetMetric()[0].GetHistogram()
-		if h.GetSchema() == 0 || len(h.GetPositiveSpan()) == 0 || len(h.GetBucket()) != 21 {
+		if h.GetSchema() == 0 || len(h.GetPositiveSpan()) == 0 || len(h.GetBucket()) != 23 {
 			t.Errorf("schema %d, %d spans, %d buckets", h.GetSchema(), len(h.GetPositiveSpan()), len(h.GetBucket()))
 		}
 		return

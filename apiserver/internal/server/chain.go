@@ -40,7 +40,7 @@ func (s *Server) chain(router *gin.Engine) error {
 		filters.Stream(s.logger),
 		filters.Deadline(s.options.RequestTimeout, s.draining),
 		s.limit(),
-		filters.Authorize(s.authorizer, s.clock, s.logger),
+		filters.Authorize(s.authorizer, s.metrics, s.clock, s.logger),
 		filters.Names(),
 		filters.Relay(s.ring, s.clock, s.logger),
 	)

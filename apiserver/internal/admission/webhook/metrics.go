@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 type metrics struct {
 	duration *prometheus.HistogramVec
 	requests *prometheus.CounterVec
+	rejected *prometheus.CounterVec
 	open     *prometheus.CounterVec
 }
 
@@ -32,6 +34,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_request_total",
 			Help: "Calls of admission webhooks, by name, type, operation, the code that they answered, and whether they refused. 503 is for a call that got no answer.",
 		}, []string{"name", "type", "operation", "code", "rejected"})),
+		rejected: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "webhook_rejection_count",
+			Help: "Requests that an admission webhook refused (no_error), or that were refused because it could not be asked (calling_webhook_error), with the code of its answer.",
+		}, []string{"name", "type", "operation", "error_type", "rejection_code"})),
 		open: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_fail_open_count",
 			Help: "Requests that passed without an admission webhook that could not be asked.",
@@ -48,17 +54,20 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c C) C {
 	return c
 }
 
+// mostCode bounds how many codes webhooks can invent; upstream's.
+const mostCode = 600
+
 // called counts a call. One that failed refuses the request unless the webhook fails
 // open; its code is that of the answer, if there was one.
 func (m *metrics) called(kind, hook string, operation admission.Operation, took time.Duration, failOpen bool, response *admissionv1.AdmissionResponse, err error) {
 	kind = typeOf(kind)
-	code, rejected := 200, !failOpen
+	code, rejected, why := 200, !failOpen, "no_error"
 	var answer apierrors.APIStatus
 	switch {
 	case errors.As(err, &answer):
-		code = int(answer.Status().Code)
+		code, why = int(answer.Status().Code), "calling_webhook_error"
 	case err != nil:
-		code = http.StatusServiceUnavailable
+		code, why = http.StatusServiceUnavailable, "calling_webhook_error"
 	default:
 		rejected = !response.Allowed
 		if rejected {
@@ -71,6 +80,9 @@ func (m *metrics) called(kind, hook string, operation admission.Operation, took 
 	refused := strconv.FormatBool(rejected)
 	m.duration.WithLabelValues(hook, kind, string(operation), refused).Observe(took.Seconds())
 	m.requests.WithLabelValues(hook, kind, string(operation), strconv.Itoa(code), refused).Inc()
+	if rejected && !errors.Is(err, context.Canceled) { // by the client
+		m.rejected.WithLabelValues(hook, kind, string(operation), why, strconv.Itoa(min(code, mostCode))).Inc()
+	}
 }
 
 func (m *metrics) failedOpen(kind, hook string) { m.open.WithLabelValues(hook, typeOf(kind)).Inc() }

@@ -78,7 +78,7 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 	}
 	changed := func(content []byte) error { return apply(content, true) }
 	a.Files = append(a.Files, &configfile.Follower{
-		Path: path, Content: content, Apply: changed, Clock: a.o.Clock, Logger: a.o.Logger, Metrics: configfile.NewMetrics("authentication", a.o.Metrics),
+		Path: path, Content: content, Apply: changed, Clock: a.o.Clock, Logger: a.o.Logger, Metrics: configfile.NewMetrics("authentication", content, a.o.Metrics),
 	})
 	return issuers, nil
 }

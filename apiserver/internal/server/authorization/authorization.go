@@ -144,7 +144,7 @@ func (o Options) file() (authz.Authorizer, *configfile.Follower, error) {
 		return nil, nil, err
 	}
 	return decides, &configfile.Follower{
-		Path: path, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: configfile.NewMetrics("authorization", o.Metrics),
+		Path: path, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: configfile.NewMetrics("authorization", content, o.Metrics),
 	}, nil
 }
 

@@ -39,6 +39,12 @@ func TestMetricsUnderUpstreamsNames(t *testing.T) {
 	}
 	get(widgets + "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1")
 	get("/api/v1/endpoints")
+	post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `{"metadata":{"name":"closed"},"webhooks":[{"name":"closed.example.com",
+		"clientConfig":{"url":"https://127.0.0.1:1/"},"admissionReviewVersions":["v1"],"sideEffects":"None",
+		"rules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["limitranges"]}]}]}`)
+	c.Until("the other webhook to be known", func(context.Context) bool {
+		return post("/api/v1/namespaces/default/limitranges", `{"metadata":{"generateName":"l"}}`) == http.StatusInternalServerError
+	})
 	var text string
 	c.Until("the webhook to be known", func(context.Context) bool {
 		post("/api/v1/namespaces/default/secrets", `{"metadata":{"generateName":"s"}}`)
@@ -57,6 +63,10 @@ func TestMetricsUnderUpstreamsNames(t *testing.T) {
 		`apiserver_cel_evaluation_duration_seconds_count `,
 		`apiserver_admission_controller_admission_duration_seconds_count{name="NamespaceLifecycle",operation="CREATE",rejected="false",type="admit"}`,
 		`apiserver_admission_step_admission_duration_seconds_count{operation="CREATE",rejected="false",type="validate"}`,
+		`apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="closed.example.com",operation="CREATE",rejection_code="503",type="validating"}`,
+		`authentication_duration_seconds_bucket{result="success",le="16.384"}`,
+		`authorization_attempts_total{result="allowed"}`,
+		`authorization_duration_seconds_count{result="allowed"}`,
 		`apiserver_admission_webhook_request_total{code="503",name="w.example.com",operation="CREATE",rejected="false",type="admit"}`,
 	} {
 		if !strings.Contains(text, want) {

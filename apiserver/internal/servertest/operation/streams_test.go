@@ -75,7 +75,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	if string(message) != "\x01going on" {
 		t.Errorf("%q", message)
 	}
-	const gauge = `apiserver_longrunning_requests{group="",resource="pods",scope="resource",subresource="attach",verb="CONNECT",version="v1"} 1`
+	const gauge = `apiserver_longrunning_requests{component="apiserver",group="",resource="pods",scope="resource",subresource="attach",verb="CONNECT",version="v1"} 1`
 	c.Until("the stream is counted", func(context.Context) bool {
 		_, text := c.Request("GET", "/metrics", servertest.AsMaster(), "")
 		return strings.Contains(text, gauge)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"kctl/apiserver/internal/configfile"
 )
 
 const (
@@ -23,6 +25,7 @@ type metrics struct {
 	failures *prometheus.CounterVec
 	reloads  *prometheus.CounterVec
 	last     *prometheus.GaugeVec
+	info     *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics, which have upstream's names.
@@ -38,6 +41,7 @@ func NewMetrics(registry prometheus.Registerer) *metrics {
 			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds", Help: "Timestamp of the last successful or failed automatic reload of encryption configuration split by apiserver identity.",
 		}, []string{"status"}),
 	}
+	m.info = configfile.NewInfo("encryption", registry)
 	registry.MustRegister(m.failures, m.reloads, m.last)
 	return m
 }
@@ -95,6 +99,7 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 		}
 	}
 	t.present.Store(next)
+	configfile.SetInfo(t.metrics.info, text)
 	timer := t.clock.NewTimer(overlap)
 	go func() {
 		defer timer.Stop()

@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/configfile"
 )
 
 // sealedPrefix begins every sealed value.
@@ -65,6 +67,7 @@ func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metr
 		return nil, err
 	}
 	t.present.Store(first)
+	configfile.SetInfo(metrics.info, first.text)
 	return t, nil
 }
 
