@@ -155,7 +155,7 @@ func TestLogFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	want := `AUDIT: id="" stage="ResponseComplete" ip="<unknown>" method="get" user="jane" groups="\"dev\",\"ops\"" as="<self>" asgroups="<self>" user-agent="" namespace="a" uri="/api/v1/namespaces/a/pods" response="200"`
+	want := `AUDIT: id="" stage="ResponseComplete" ip="<unknown>" method="get" user="jane" groups="\"dev\",\"ops\"" as="<self>" asgroups="<lookup>" user-agent="" namespace="a" uri="/api/v1/namespaces/a/pods" response="200"`
 	if err != nil || !strings.Contains(string(text), want) {
 		t.Errorf("%v %s", err, text)
 	}

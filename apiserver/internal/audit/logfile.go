@@ -106,7 +106,7 @@ func legacy(e *Event) string {
 	}
 	username, groups := name(&e.User, "<none>")
 	as, asGroups := name(e.ImpersonatedUser, "<self>")
-	if e.ImpersonatedUser != nil && len(e.ImpersonatedUser.Groups) == 0 {
+	if e.ImpersonatedUser == nil || len(e.ImpersonatedUser.Groups) == 0 {
 		asGroups = "<lookup>"
 	}
 	namespace := "<none>"
