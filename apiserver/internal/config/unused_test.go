@@ -8,7 +8,7 @@ import (
 )
 
 // Every one of kube-apiserver's flags is known: taken, or refused by name. The
-// list is that of kube-apiserver 1.37's help.
+// list is that of kube-apiserver 1.37's help, with deprecated ones that it hides.
 func TestUpstreamsFlagsAreKnown(t *testing.T) {
 	fs := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
 	Defaults().AddFlags(fs)
@@ -22,14 +22,15 @@ func TestUpstreamsFlagsAreKnown(t *testing.T) {
 // What installers give is taken.
 func TestFlagsOfInstallers(t *testing.T) {
 	o := parse(t, "--enable-garbage-collector", "--storage-backend=etcd3", "--service-account-lookup=true", "--watch-cache=true", "--delete-collection-workers=5",
-		"--endpoint-reconciler-type=lease", "--etcd-compaction-interval=5m", "--kubelet-timeout=10s", "--livez-grace-period=30s", "--emulated-version=1.37")
+		"--endpoint-reconciler-type=lease", "--etcd-compaction-interval=5m", "--kubelet-timeout=10s", "--livez-grace-period=30s", "--apiserver-count=3",
+		"--default-watch-cache-size=100", "--kubelet-port=10250", "--kubelet-read-only-port=10255", "--emulated-version=1.37")
 	if err := o.Validate(loops); err != nil {
 		t.Error(err)
 	}
 }
 
 const upstreamFlags = `
-admission-control admission-control-config-file advertise-address aggregator-reject-forwarding-redirect allow-metric-labels
+admission-control admission-control-config-file advertise-address apiserver-count default-watch-cache-size kubelet-port kubelet-read-only-port aggregator-reject-forwarding-redirect allow-metric-labels
 allow-metric-labels-manifest allow-privileged anonymous-auth api-audiences audit-log-batch-buffer-size audit-log-batch-max-size
 audit-log-batch-max-wait audit-log-batch-throttle-burst audit-log-batch-throttle-enable audit-log-batch-throttle-qps
 audit-log-compress audit-log-format audit-log-maxage audit-log-maxbackup audit-log-maxsize audit-log-mode audit-log-path
