@@ -85,7 +85,7 @@ func (c *Chain) Filter(ctx context.Context, pod *core.Pod, nodes []*framework.No
 		answer := &extenderv1.ExtenderFilterResult{}
 		err := e.ask(ctx, e.FilterVerb, e.arguments(pod, nodes), answer)
 		if err == nil && answer.Error != "" {
-			err = fmt.Errorf("extender at %s: %s", e.URLPrefix, answer.Error)
+			err = fmt.Errorf("extender at %s: %s", e.URLPrefix, short(answer.Error))
 		}
 		var passed map[string]bool
 		if err == nil {
@@ -146,15 +146,19 @@ func (e *Extender) passed(answer *extenderv1.ExtenderFilterResult) (map[string]b
 	return passed, nil
 }
 
+// short is as much of what an extender says as a pod's status takes, which is written at
+// each attempt.
+func short(text string) string { return fmt.Sprintf("%.1024s", text) }
+
 func refusal(answer *extenderv1.ExtenderFilterResult, node string) *framework.Status {
 	if reason, never := answer.FailedAndUnresolvableNodes[node]; never {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason).By(Name)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, short(reason)).By(Name)
 	}
 	reason := answer.FailedNodes[node]
 	if reason == "" {
 		reason = "node(s) were refused by an extender"
 	}
-	return framework.NewStatus(framework.Unschedulable, reason).By(Name)
+	return framework.NewStatus(framework.Unschedulable, short(reason)).By(Name)
 }
 
 // Prioritize passes each extender's scores to take, on the plugins' scale and
@@ -187,7 +191,7 @@ func (c *Chain) Bind(ctx context.Context, pod *core.Pod, node string) (bound boo
 		PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node,
 	}, answer)
 	if err == nil && answer.Error != "" {
-		err = fmt.Errorf("extender at %s: %s", e.URLPrefix, answer.Error)
+		err = fmt.Errorf("extender at %s: %s", e.URLPrefix, short(answer.Error))
 	}
 	if err != nil && c.pass(e, pod, err) {
 		return false, nil
