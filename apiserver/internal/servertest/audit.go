@@ -28,7 +28,8 @@ rules:
 - {level: Metadata, nonResourceURLs: ["/secret-door"]}
 `
 
-// StartAudited starts a server that audits into a file, and returns the file.
+// StartAudited starts a server that writes an audit log, and returns the log's
+// path.
 func StartAudited(t *testing.T) (*Cluster, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +43,8 @@ func StartAudited(t *testing.T) (*Cluster, string) {
 	}), path
 }
 
-// AuditEvents are the events in a file with a user agent of the test's.
+// AuditEvents are the events in an audit log from requests with this user
+// agent.
 func AuditEvents(t *testing.T, path, agent string) []audit.Event {
 	t.Helper()
 	file, err := os.Open(path)

@@ -24,22 +24,23 @@ import (
 	"kctl/proto/rest"
 )
 
-// Patience is how long a test waits for something that is to happen: long
-// enough for a machine that is busy, because only a failure takes that long.
+// Patience is how long a test waits for something to happen: long enough for a
+// busy machine, because only a failure takes that long.
 const Patience = time.Minute
 
-// Cluster is one running server with its own authority and embedded etcd.
+// Cluster is a running server with its own certificate authority and embedded
+// etcd.
 type Cluster struct {
-	T       *testing.T // the test that is run, which may be a part of the one that started it
+	T       *testing.T // the running test or subtest
 	Server  *server.Server
-	Options *config.Options // that Server was made with
+	Options *config.Options // those of Server
 	CA      *pki.Pair
 	CAFile  string
 	Address string       // "https://127.0.0.1:PORT"
 	Stop    func() error // ends the server and waits for it
 }
 
-// tokensFile has somebody in system:masters and somebody without any right.
+// tokensFile has a user in system:masters and one without any rights.
 const tokensFile = "master,root,1,system:masters\nnobody,jane,2,dev\n"
 
 // Start starts a server in a directory of its own.
@@ -48,7 +49,7 @@ func Start(t *testing.T, adjust ...func(*config.Options)) *Cluster {
 	return StartIn(t, t.TempDir(), adjust...)
 }
 
-// StartIn starts a server in dir, which may have what an earlier one left there.
+// StartIn starts a server in dir, which may hold the data of an earlier one.
 // adjust changes its options before they are completed.
 func StartIn(t *testing.T, dir string, adjust ...func(*config.Options)) *Cluster {
 	t.Helper()
@@ -83,16 +84,15 @@ func StartIn(t *testing.T, dir string, adjust ...func(*config.Options)) *Cluster
 	return c
 }
 
-// In is the cluster for a part of the test, which has ended before the test goes
-// on.
+// In is the cluster for a subtest; errors are reported there.
 func (c *Cluster) In(t *testing.T) *Cluster {
 	part := *c
 	part.T = t
 	return &part
 }
 
-// Run starts a server by the options and waits until it is ready; the test's end
-// stops it.
+// Run starts a server and waits until it is ready. It is stopped when the test
+// ends.
 func (c *Cluster) Run(o *config.Options) {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -132,7 +132,7 @@ func (c *Cluster) Run(o *config.Options) {
 	c.Address = "https://127.0.0.1:" + strings.TrimSpace(string(port))
 }
 
-// Port is the one that the server listens on.
+// Port is the port that the server listens on.
 func (c *Cluster) Port() int {
 	c.T.Helper()
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(c.Address, "https://"))
@@ -142,13 +142,14 @@ func (c *Cluster) Port() int {
 	return number
 }
 
-// Token returns a client that shows a token, or nothing.
+// Token returns a client that sends a bearer token, or no credentials if token
+// is "".
 func (c *Cluster) Token(token string) *rest.Client {
 	c.T.Helper()
 	return c.Client(&rest.Config{BearerToken: token})
 }
 
-// Certificate returns a client that shows a certificate of authority's.
+// Certificate returns a client with a certificate signed by authority.
 func (c *Cluster) Certificate(authority *pki.Pair, subject pki.Subject) *rest.Client {
 	c.T.Helper()
 	pair, err := authority.Issue(subject, time.Now(), time.Hour)
@@ -158,7 +159,8 @@ func (c *Cluster) Certificate(authority *pki.Pair, subject pki.Subject) *rest.Cl
 	return c.Client(&rest.Config{CertData: pair.Cert, KeyData: pair.Key})
 }
 
-// Client returns a client of the server by cfg, which it completes.
+// Client returns a client made from cfg, after setting the server's address and
+// CA in it.
 func (c *Cluster) Client(cfg *rest.Config) *rest.Client {
 	c.T.Helper()
 	cfg.Host, cfg.CAFile = c.Address, c.CAFile
@@ -170,11 +172,11 @@ func (c *Cluster) Client(cfg *rest.Config) *rest.Client {
 	return client
 }
 
-// Root returns a client of somebody in system:masters.
+// Root returns a client for a user in system:masters.
 func (c *Cluster) Root() *rest.Client { return c.Token("master") }
 
-// Until asks again until it is answered with true. It waits for what the
-// server promises to happen soon, such as a new role binding to count.
+// Until calls holds until it returns true. It waits for what the server
+// promises to do soon, such as honouring a new role binding.
 func (c *Cluster) Until(what string, holds func(ctx context.Context) bool) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(c.T.Context(), Patience)
@@ -190,7 +192,7 @@ func (c *Cluster) Until(what string, holds func(ctx context.Context) bool) {
 	}
 }
 
-// Must ends the test at an error.
+// Must ends the test if err is not nil.
 func (c *Cluster) Must(err error) {
 	c.T.Helper()
 	if err != nil {
@@ -198,18 +200,17 @@ func (c *Cluster) Must(err error) {
 	}
 }
 
-// Namespace creates a namespace.
 func (c *Cluster) Namespace(name string) {
 	c.T.Helper()
 	c.Must(c.Root().Resource(core.Namespaces, "").Create(c.T.Context(), &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil))
 }
 
-// Pod is one that is complete enough to be created.
+// Pod returns a pod with just enough to be accepted.
 func Pod(name string) *core.Pod {
 	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: core.PodSpec{Containers: []core.Container{{Name: "c", Image: "registry.test/demo:1"}}}}
 }
 
-// Created makes a pod in a namespace once its service account is there.
+// Created creates a pod and returns what the server made of it.
 func (c *Cluster) Created(namespace string, p *core.Pod, opts ...rest.Option) *core.Pod {
 	c.T.Helper()
 	into := &core.Pod{}
@@ -217,8 +218,8 @@ func (c *Cluster) Created(namespace string, p *core.Pod, opts ...rest.Option) *c
 	return into
 }
 
-// AwaitServiceAccount waits for a namespace's default service account, without
-// which admission lets no pod in.
+// AwaitServiceAccount waits for a namespace's default service account: without
+// it, admission refuses pods.
 func (c *Cluster) AwaitServiceAccount(namespace string) {
 	c.T.Helper()
 	c.Until("default service account of "+namespace, func(ctx context.Context) bool {
@@ -226,7 +227,7 @@ func (c *Cluster) AwaitServiceAccount(namespace string) {
 	})
 }
 
-// Bind gives a cluster role to a subject.
+// Bind binds a cluster role to a subject.
 func (c *Cluster) Bind(name, role string, subject rbacv1.Subject) {
 	c.T.Helper()
 	subject.APIGroup = rbacv1.GroupName

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/websocket"
 )
 
-// Ask sends a request as root and returns the answer with its body read.
+// Ask sends a request as root and returns the answer and its body.
 func (c *Cluster) Ask(method, path string, header http.Header, body []byte) (*http.Response, []byte) {
 	c.T.Helper()
 	client := c.Root()
@@ -31,7 +31,8 @@ func (c *Cluster) Ask(method, path string, header http.Header, body []byte) (*ht
 	return answer, text
 }
 
-// Request sends a request that net/http may not want to send.
+// Request sends a request with no credentials but those in header. It follows
+// no redirects.
 func (c *Cluster) Request(method, path string, header map[string]string, body string) (*http.Response, string) {
 	c.T.Helper()
 	r, err := http.NewRequestWithContext(c.T.Context(), method, c.Address+path, strings.NewReader(body))
@@ -49,16 +50,16 @@ func (c *Cluster) Request(method, path string, header map[string]string, body st
 	return answer, string(text)
 }
 
-// AsMaster is the header of a request by somebody in system:masters.
+// AsMaster is the header of a request by a user in system:masters.
 func AsMaster() map[string]string { return map[string]string{"Authorization": "Bearer master"} }
 
-// Speak writes text to a connection of its own, and reads the answers that come
-// before the server closes it.
+// Speak writes text to a connection of its own, and returns the status codes of
+// all answers until the server closes it.
 func (c *Cluster) Speak(text string) (codes []int) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(c.T.Context(), Patience)
 	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}} // #nosec: who answers is not what is asked here
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}} // #nosec: the server's identity is not tested here
 	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(c.Address, "https://"))
 	c.Must(err)
 	defer conn.Close()

@@ -1,6 +1,6 @@
-// Package storagemigration says what is particular about migrations of what is
-// stored: orders to write all objects of a resource anew, in the version of
-// today. kube-controller-manager carries them out.
+// Package storagemigration holds the strategy of storage version migrations:
+// orders to write all objects of a resource again, in the version that is
+// stored now. kube-controller-manager carries them out.
 package storagemigration
 
 import (
@@ -23,7 +23,6 @@ import (
 	"kctl/proto/core"
 )
 
-// Served is the resource.
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(registry.NewStore(strategy(), o))
 }
@@ -59,7 +58,8 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 	})
 }
 
-// state is the condition that holds.
+// state is the first condition that is true: what the table shows as the
+// status.
 func state(conditions []metav1.Condition) string {
 	for _, kind := range []migrationv1.MigrationConditionType{migrationv1.MigrationSucceeded, migrationv1.MigrationFailed, migrationv1.MigrationRunning} {
 		for _, c := range conditions {
@@ -71,7 +71,7 @@ func state(conditions []metav1.Condition) string {
 	return "Unknown"
 }
 
-// validate checks that a resource may be one.
+// validate checks that r can name a resource.
 func validate(r metav1.GroupResource, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Resource == "" {
@@ -85,8 +85,8 @@ func validate(r metav1.GroupResource, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateStatus checks how far a migration says that it has come: from where it
-// started, and how it ended, once, and not in both ways.
+// validateStatus checks a migration's progress: the version that it started
+// from is set once, and it either succeeds or fails, for good.
 func validateStatus(now, old *migrationv1.StorageVersionMigrationStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	version, conditions := at.Child("resourceVersion"), at.Child("conditions")

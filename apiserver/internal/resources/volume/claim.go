@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/resources/claim"
 )
 
-// ClaimStrategy is that of claims to volumes.
+// ClaimStrategy is the strategy of persistent volume claims.
 func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolumeClaim] {
 	status := corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
@@ -34,8 +34,8 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 		},
 		Update: registry.Change[*corev1.PersistentVolumeClaim]{
 			Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
-				// Older clients leave the newer field out, and what was never promised to
-				// work is dropped as it is of new claims; of stored ones it stays.
+				// Older clients leave out dataSourceRef. Unsupported sources are dropped
+				// from new claims; stored ones keep theirs.
 				if old.Spec.DataSource == nil && old.Spec.DataSourceRef == nil && c.Spec.DataSourceRef == nil {
 					dropUnpromised(&c.Spec)
 				}
@@ -48,7 +48,7 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 		},
 		Status: &registry.Change[*corev1.PersistentVolumeClaim]{Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
 			if old.Status.HealthStatus == nil {
-				c.Status.HealthStatus = nil // of an alpha feature
+				c.Status.HealthStatus = nil // belongs to an alpha feature
 			}
 		}, Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 			return validateClaimStatus(&c.Status)
@@ -101,8 +101,8 @@ func warnings(_ context.Context, c *corev1.PersistentVolumeClaim) []string {
 	return append(classWarnings(c.Annotations), check.ClaimWarnings(&c.Spec, "spec")...)
 }
 
-// classWarnings are of the annotation that named a class before there was a
-// field for it.
+// classWarnings warns about the annotation that named the class before there
+// was a field for it.
 func classWarnings(annotations map[string]string) []string {
 	if _, ok := annotations[corev1.BetaStorageClassAnnotation]; !ok {
 		return nil
@@ -112,10 +112,9 @@ func classWarnings(annotations map[string]string) []string {
 
 const snapshotGroup = "snapshot.storage.k8s.io"
 
-// alignSources writes what a claim is to be filled from into both of its fields
-// for that, and drops what was never promised to work: other sources than
-// claims and snapshots in the older field, and those of other namespaces (an
-// alpha feature).
+// alignSources sets dataSource and dataSourceRef to the same source, and drops
+// what is not supported: sources other than claims and snapshots in the older
+// field, and sources in other namespaces (an alpha feature).
 func alignSources(s *corev1.PersistentVolumeClaimSpec) {
 	dropUnpromised(s)
 	if ref := s.DataSourceRef; ref != nil && ptr.Deref(ref.Namespace, "") != "" {
@@ -135,7 +134,8 @@ func dropUnpromised(s *corev1.PersistentVolumeClaimSpec) {
 	}
 }
 
-// fillSources writes either field for what a claim is filled from as the other is.
+// fillSources sets the one of the two source fields that is empty from the
+// other.
 func fillSources(s *corev1.PersistentVolumeClaimSpec) {
 	switch {
 	case s.DataSource == nil && s.DataSourceRef != nil:
@@ -168,7 +168,7 @@ func validateClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.ErrorList 
 	at := status.Child("allocatedResourceStatuses")
 	for name, is := range s.AllocatedResourceStatuses {
 		if storageOnly(name, at); !slices.Contains(resizeStatuses, is) {
-			errs = append(errs, field.NotSupported(at, name, resizeStatuses)) // the name, as upstream
+			errs = append(errs, field.NotSupported(at, name, resizeStatuses)) // upstream names the resource here, not its status
 		}
 	}
 	at = status.Child("allocatedResources")

@@ -1,3 +1,3 @@
-// Package volume says what is particular about persistent volumes and about
-// the claims by which pods get them.
+// Package volume holds the strategies of persistent volumes and of the claims
+// by which pods get them.
 package volume

@@ -18,18 +18,18 @@ func needAny(at *field.Path, name string, values []string) field.ErrorList {
 	return nil
 }
 
-// source is what a volume is made of, and where it is said.
+// source is the spec that names a volume's source, and the source's path in it.
 type source struct {
 	*corev1.PersistentVolumeSpec
 	spec, at *field.Path // of the volume and of its source
 }
 
-// sourceChecks say what each kind of source must have, by the name of its
-// field. Those of vendors whose volumes nodes don't mount any more are checked
-// for what they are found by.
+// sourceChecks checks what each kind of source must have, by the name of its
+// field. Kinds that nodes no longer mount are checked only for the fields that
+// identify the volume.
 var sourceChecks = map[string]func(s source) field.ErrorList{
 	"GCEPersistentDisk": func(s source) field.ErrorList {
-		at := specPath.Child("persistentDisk") // upstream's name of it
+		at := specPath.Child("persistentDisk") // so upstream calls it
 		return append(check.Need(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
 	},
 	"AWSElasticBlockStore": func(s source) field.ErrorList {
@@ -89,13 +89,14 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	},
 }
 
-// sourceOrder is the order in which upstream looks at the sources.
+// sourceOrder is the order in which upstream checks the sources.
 var sourceOrder = []string{
 	"HostPath", "GCEPersistentDisk", "AWSElasticBlockStore", "Glusterfs", "Flocker", "NFS", "RBD", "Quobyte", "CephFS", "ISCSI", "Cinder", "FC", "FlexVolume",
 	"AzureFile", "VsphereVolume", "PhotonPersistentDisk", "PortworxVolume", "AzureDisk", "ScaleIO", "Local", "StorageOS", "CSI",
 }
 
-// validateSource checks that a volume has one source, and that it is whole.
+// validateSource checks that a volume has exactly one source, and that the
+// source is complete.
 func validateSource(s *corev1.PersistentVolumeSpec, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	sources := reflect.ValueOf(s.PersistentVolumeSource)
@@ -106,9 +107,9 @@ func validateSource(s *corev1.PersistentVolumeSpec, spec *field.Path) field.Erro
 		}
 		of, _ := sources.Type().FieldByName(kind)
 		name, _, _ := strings.Cut(of.Tag.Get("json"), ",")
-		if found++; found > 1 && kind != "FlexVolume" { // as one too many that one is not refused by upstream either
+		if found++; found > 1 && kind != "FlexVolume" { // upstream does not refuse a second source if it is a FlexVolume
 			if kind == "CephFS" {
-				name = "cephFS" // upstream's word
+				name = "cephFS" // upstream's spelling
 			}
 			errs = append(errs, field.Forbidden(spec.Child(name), "may not specify more than 1 volume type"))
 			continue

@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/resources/pod"
 )
 
-// quantity refuses less than nothing.
+// quantity refuses negative amounts.
 func quantity(q resource.Quantity, at *field.Path) field.ErrorList {
 	if q.Sign() < 0 {
 		return field.ErrorList{field.Invalid(at, q.Value(), "must be a valid resource quantity")}
@@ -51,8 +51,8 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	return append(errs, validateAttributesClass(s)...)
 }
 
-// ValidateInline checks a volume that stands in an attachment: one of a CSI
-// driver, of which nothing is said that is for claims.
+// ValidateInline checks the volume in the spec of a VolumeAttachment: it must
+// be of a CSI driver, and without the fields that are for claims.
 func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(is bool, name, says string) {
@@ -88,7 +88,8 @@ func validateAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.ErrorL
 	return pod.ValidateNodeSelector(a.Required, at)
 }
 
-// validateAttributesClass: only volumes of CSI drivers have attributes.
+// validateAttributesClass checks the attributes class, which only volumes of
+// CSI drivers have.
 func validateAttributesClass(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if s.VolumeAttributesClassName == nil {
 		return nil
@@ -125,8 +126,8 @@ func sameVolume(now, old *corev1.PersistentVolumeSpec) field.ErrorList {
 	return errs
 }
 
-// withSecretsOf is the old source with the secrets by which a CSI driver expands
-// it, which may be added later.
+// withSecretsOf is the old source with the secrets that a CSI driver needs to
+// expand the volume: these may be added later.
 func withSecretsOf(now, old *corev1.PersistentVolumeSpec) corev1.PersistentVolumeSource {
 	source := *old.PersistentVolumeSource.DeepCopy()
 	if source.CSI == nil || now.CSI == nil {
@@ -141,11 +142,11 @@ func withSecretsOf(now, old *corev1.PersistentVolumeSpec) corev1.PersistentVolum
 	return source
 }
 
-// sameClaim checks that an update of a claim changes nothing but its volume,
-// which is bound once, and, once it is bound, how much it asks for.
+// sameClaim checks an update of a claim. It may set the volume, once. After
+// that, the requested storage and the attributes class may change.
 func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	was := old.Spec.DeepCopy()
-	fillSources(was) // of a claim from before there were two fields for that
+	fillSources(was) // the claim may be older than the second field
 	if was.VolumeName == "" {
 		was.VolumeName = now.Spec.VolumeName
 	}

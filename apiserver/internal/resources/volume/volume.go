@@ -17,7 +17,6 @@ import (
 	"kctl/proto/core"
 )
 
-// The two resources.
 var (
 	Volumes = core.PersistentVolumes
 	Claims  = core.PersistentVolumeClaims
@@ -32,7 +31,7 @@ var (
 	specPath = field.NewPath("spec")
 )
 
-// Strategy is that of volumes.
+// Strategy is the strategy of persistent volumes.
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume] {
 	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
@@ -139,7 +138,7 @@ func defaultAzureDisk(s *corev1.AzureDiskVolumeSource) {
 	}
 }
 
-// modes are access modes as tables show them, each once.
+// modes writes access modes as tables show them, each once.
 func modes(all []corev1.PersistentVolumeAccessMode) string {
 	var out []string
 	for _, m := range []struct {
@@ -153,7 +152,7 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(out, ",")
 }
 
-// class is the storage class: an annotation named it before there was a field.
+// class is the storage class. The annotation is older than the field, and wins.
 func class(annotations map[string]string, name string) string {
 	if old, ok := annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return old

@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Replicas is what Scale shows of an object, and where it writes.
+// Replicas is what Scale shows of an object, and what it changes.
 type Replicas struct {
 	// Desired points into the object's spec.
 	Desired  *int32
@@ -24,8 +24,8 @@ type Replicas struct {
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// Scale is the subresource by which the replicas of every kind are read and
-// changed alike (Kubernetes API, "Scale v1 autoscaling").
+// Scale is the subresource that reads and changes the replicas of any kind
+// (Kubernetes API, "Scale v1 autoscaling").
 func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replicas func(obj T) Replicas) registry.Subresource {
 	resource := core.Resource{
 		Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind, Name: of.Info().Name, Namespaced: true,

@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// WithTemplate completes the strategy of a kind that has a template of pods:
-// who writes a new template, or changes one, is warned as of the pods.
+// WithTemplate adds to a strategy the warnings about the pods of a kind's
+// template, on create and on update.
 func WithTemplate[T core.Object](s registry.Strategy[T], at string, template func(T) *corev1.PodTemplateSpec) registry.Strategy[T] {
 	created, updated := s.Warnings, s.Update.Warnings
 	s.Warnings = func(ctx context.Context, obj T) []string {

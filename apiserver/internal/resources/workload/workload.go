@@ -15,8 +15,8 @@ import (
 	"kctl/apiserver/internal/resources/pod"
 )
 
-// Selector checks that a selector is there, can be read and selects something.
-// owner is what the message about an empty one calls the object.
+// Selector checks that a selector is set, valid and not empty. owner is what
+// the message about an empty one calls the object.
 func Selector(selector *metav1.LabelSelector, owner string, at *field.Path) field.ErrorList {
 	if selector == nil {
 		return field.ErrorList{field.Required(at, "")}
@@ -28,9 +28,9 @@ func Selector(selector *metav1.LabelSelector, owner string, at *field.Path) fiel
 	return errs
 }
 
-// Template checks a template whose pods are kept running, and that they are
-// chosen by the selector beside it. unreadable is what is said of a selector
-// that can't be read.
+// Template checks a template whose pods are to be kept running, and that the
+// selector matches its labels. unreadable is the message for a selector that
+// can't be parsed.
 func Template(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, owner, unreadable string, at *field.Path) field.ErrorList {
 	chosen, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -39,8 +39,8 @@ func Template(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, owner, 
 	return TemplateOf(t, chosen, owner, at)
 }
 
-// NameWarnings tells whoever gives an object a name that pods can have and
-// their hosts can't.
+// NameWarnings warns about a name that is valid for pods but not for their host
+// names.
 func NameWarnings(name string) []string {
 	texts := validation.IsDNS1123Label(name)
 	if len(texts) == 0 || name == "" {
@@ -50,7 +50,7 @@ func NameWarnings(name string) []string {
 		"which can result in surprising behavior; a DNS label is recommended: %v", texts)}
 }
 
-// TemplateOf is Template for kinds whose selector is no LabelSelector.
+// TemplateOf is Template for kinds whose selector is not a LabelSelector.
 func TemplateOf(t *corev1.PodTemplateSpec, chosen labels.Selector, owner string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !chosen.Empty() && !chosen.Matches(labels.Set(t.Labels)) {
@@ -66,7 +66,7 @@ func TemplateOf(t *corev1.PodTemplateSpec, chosen labels.Selector, owner string,
 	return errs
 }
 
-// Share checks a number of pods, or a part of all of them in percent.
+// Share checks a number of pods, or a percentage of them.
 func Share(value intstr.IntOrString, at *field.Path) field.ErrorList {
 	switch value.Type {
 	case intstr.String:
@@ -77,7 +77,7 @@ func Share(value intstr.IntOrString, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, value, "must be an integer or percentage (e.g '5%%')")}
 }
 
-// NotMoreThanAll checks that a part is not larger than the whole.
+// NotMoreThanAll checks that a percentage is at most 100.
 func NotMoreThanAll(value intstr.IntOrString, at *field.Path) field.ErrorList {
 	if percent(value) > 100 {
 		return field.ErrorList{field.Invalid(at, value, "must not be greater than 100%")}
@@ -85,12 +85,12 @@ func NotMoreThanAll(value intstr.IntOrString, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// IsZero reports whether a number or a part is nothing.
+// IsZero reports whether a number or a percentage is zero or unset.
 func IsZero(value *intstr.IntOrString) bool {
 	return value == nil || value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && percent(*value) == 0
 }
 
-// percent is the number before the sign, or 0 where there is none.
+// percent is the percentage, or 0 if value is not one.
 func percent(value intstr.IntOrString) int {
 	if value.Type != intstr.String || len(validation.IsValidPercent(value.StrVal)) > 0 {
 		return 0
@@ -102,8 +102,7 @@ func percent(value intstr.IntOrString) int {
 	return n
 }
 
-// Counts checks that none of the numbers, by the names of their fields, is
-// negative. It goes by name.
+// Counts checks that no number is negative. Errors name its field.
 func Counts(at *field.Path, counts []Count) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range counts {
@@ -118,7 +117,7 @@ type Count struct {
 	Value int32
 }
 
-// DefaultTo sets a pointer that is nil.
+// DefaultTo sets *to if it is nil.
 func DefaultTo[T any](to **T, value T) {
 	if *to == nil {
 		*to = &value

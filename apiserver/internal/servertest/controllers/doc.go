@@ -1,3 +1,3 @@
-// Package controllers tests the loops that keep house, and the admission that
-// goes by what they count: quotas, limits and disruption budgets.
+// Package controllers tests the housekeeping loops, and the admission that
+// depends on what they count: quotas, limits and disruption budgets.
 package controllers

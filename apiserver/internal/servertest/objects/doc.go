@@ -1,4 +1,4 @@
-// Package objects tests what requests for objects are answered: what is
-// completed, refused and kept, for every kind and verb, word for word as
-// kube-apiserver has it.
+// Package objects tests the answers to requests for objects: what is defaulted,
+// refused and stored, for every kind and verb, word for word as kube-apiserver
+// answers.
 package objects

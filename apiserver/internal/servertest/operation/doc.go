@@ -1,3 +1,3 @@
 // Package operation tests the server as a process: serving, draining, flags,
-// metrics, audit, encryption, fairness, and several servers beside each other.
+// metrics, audit, encryption, fairness, and several servers side by side.
 package operation
