@@ -14,16 +14,18 @@ import (
 	"kctl/proto/core"
 )
 
-// bareCreates is the least that a create takes which knows what it stores: an HTTPS
-// server that decodes the pod that it is sent, encodes one as large as those that
-// are stored, and commits that, if nothing is there, to etcd. It asks for no
-// credentials, checks, defaults and admits nothing, and tells no watcher.
+// bareCreates is the least work that a create can be for a server that knows
+// what it stores: an HTTPS server that decodes the pod that it is sent, encodes
+// one as large as stored pods are, and commits that to etcd if there is none of
+// that name. It authenticates, validates, defaults and admits nothing, and has
+// no watchers.
 type bareCreates struct {
 	etcd   *clientv3.Client
 	stored core.Pod
 }
 
-// startBareCreates starts one over an etcd, of pods like the given one.
+// startBareCreates starts such a server over an etcd, for pods like the given
+// one.
 func startBareCreates(b *testing.B, endpoint, stored string) *server {
 	h := &bareCreates{etcd: etcdClient(b, endpoint)}
 	if err := core.Decode([]byte(stored), &h.stored); err != nil {

@@ -12,8 +12,9 @@ import (
 	"kctl/test/harness"
 )
 
-// BenchmarkCapacity fills an API server with nodes, pods and events, and reports
-// what each thousand of them weighs in etcd's file, and all of them in its memory.
+// BenchmarkCapacity fills an API server with nodes, pods and events, and
+// reports what a thousand of each take in etcd's file, and what all of them
+// take in the server's memory.
 func BenchmarkCapacity(b *testing.B) {
 	const many = 5000
 	etcd := harness.StartEtcd(b)
@@ -42,15 +43,15 @@ func BenchmarkCapacity(b *testing.B) {
 
 func mebi(bytes float64) float64 { return bytes / (1 << 20) }
 
-// settled is what the server holds in memory after a restart and a collection of
-// garbage, and what is in use of etcd's file after a compaction.
+// settled is the server's memory after a restart and a garbage collection, and
+// how much of etcd's file is in use after a compaction.
 func settled(b *testing.B, s *server, etcd *harness.Etcd) (server, file float64) {
 	b.Helper()
 	s.stop()
 	etcd.Compact(b)
 	s.start()
 	client := httpClient()
-	for range 2 { // the second collects what pools had kept
+	for range 2 { // the second collects what sync.Pools have kept
 		drain(b, s, client, "/debug/pprof/heap?gc=1")
 	}
 	answer, err := http.Get(etcd.URL + "/metrics")
@@ -65,7 +66,7 @@ func settled(b *testing.B, s *server, etcd *harness.Etcd) (server, file float64)
 	return gauge(b, read(b, s, client, "/metrics"), "go_memstats_alloc_bytes"), gauge(b, text, "etcd_mvcc_db_total_size_in_use_in_bytes")
 }
 
-// gauge finds a figure without labels in what /metrics says.
+// gauge finds the value of a metric without labels in what /metrics returns.
 func gauge(b *testing.B, metrics []byte, name string) float64 {
 	b.Helper()
 	for line := range strings.SplitSeq(string(metrics), "\n") {
@@ -109,7 +110,7 @@ func create(b *testing.B, s *server, path string, count int, object func(i int) 
 	wg.Wait()
 }
 
-// nodeObject is a node with as much to say as a kubelet's.
+// nodeObject is a node with as much in its status as a kubelet reports.
 func nodeObject(i int) string {
 	images := make([]string, 20)
 	for j := range images {

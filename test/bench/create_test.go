@@ -17,20 +17,20 @@ import (
 
 const (
 	writers = 32
-	window  = 3 * time.Second // of each measurement
-	turns   = 4               // so that both meet the same machine
+	window  = 3 * time.Second // length of each measurement
+	turns   = 4               // both are measured in turns, to meet the same conditions
 )
 
 // BenchmarkCreates has 32 clients create pods of 1 KB over HTTP/2 and TLS, and
-// 32 clients put values of the same size as these are stored in into the same
-// etcd. Both kinds of clients share one connection and have their bytes ready.
-// Between the two, as many create pods at a bare handler (bareCreates), which is as
-// near to the floor as a server comes: x-bare is how much of that ours reaches.
-// Alone is one client, which waits for each answer: there it is not computing that
-// counts, but how many hands a request goes through.
+// 32 clients put values as large as the stored pods into the same kind of etcd.
+// The clients of each kind share one connection and have their bytes ready.
+// Between the two stands a bare handler (bareCreates), the least that a server
+// can do: x-bare is our share of its rate. "Alone" is one client that waits for
+// each answer: then what counts is not computing but how many hands a request
+// goes through.
 func BenchmarkCreates(b *testing.B) {
 	b.Run("external", func(b *testing.B) {
-		// The floor has an etcd of its own: the server watches the other one, and
+		// The floor has an etcd of its own: in the other one, the server's watch
 		// would be told of every put.
 		etcd, floor := harness.StartEtcd(b), harness.StartEtcd(b)
 		s := startServer(b, "--etcd-servers="+etcd.URL)
@@ -107,10 +107,11 @@ func compareCreates(b *testing.B, s *server, endpoint, floor string, writers int
 	b.ReportMetric(0, "ns/op")
 }
 
-// rate is how often a second do succeeds, called by all writers for a while.
+// rate is how often per second do succeeds when all writers call it for a
+// while.
 func rate(b *testing.B, writers int, do func(n int64) error) float64 {
 	b.Helper()
-	// Calls under way at the end are waited for, and count.
+	// Calls that are under way at the end are awaited, and count.
 	var over atomic.Bool
 	defer time.AfterFunc(window, func() { over.Store(true) }).Stop()
 	var n, done atomic.Int64
@@ -131,8 +132,8 @@ func rate(b *testing.B, writers int, do func(n int64) error) float64 {
 	return float64(done.Load()) / time.Since(begin).Seconds()
 }
 
-// eventually tries again what can't succeed at once: the service account of a
-// new namespace is made by a loop.
+// eventually retries what can't succeed at once: a loop creates the service
+// account of a new namespace.
 func eventually(b testing.TB, try func() error) {
 	b.Helper()
 	harness.Eventually(b, 30*time.Second, try)

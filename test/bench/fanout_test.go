@@ -11,25 +11,26 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// fanOut is the least that a create takes which watchers see: an HTTPS server
-// that puts what it is sent into etcd and then writes it, as it came, to whoever
-// watches. It reads and checks nothing, and has no past.
+// fanOut is the least work that a create with watchers can be: an HTTPS server
+// that puts each body into etcd and then writes it, unchanged, to all watchers.
+// It parses and validates nothing, and keeps no history.
 type fanOut struct {
 	etcd *clientv3.Client
-	size int // of an event
+	size int // size of an event
 
 	mu       sync.Mutex
 	watchers map[chan []byte]struct{}
 }
 
-// startFanOut starts one over an etcd, with events of about the given size.
+// startFanOut starts such a server over an etcd, with events of about the given
+// size.
 func startFanOut(b *testing.B, endpoint string, size int) *server {
 	f := &fanOut{etcd: etcdClient(b, endpoint), size: size, watchers: map[chan []byte]struct{}{}}
 	return startHandler(b, f)
 }
 
 // startHandler serves over HTTP/2 and TLS, as an API server does, until the
-// benchmark's end.
+// benchmark ends.
 func startHandler(b *testing.B, h http.Handler) *server {
 	s := httptest.NewUnstartedServer(h)
 	s.EnableHTTP2 = true
@@ -52,7 +53,7 @@ func (f *fanOut) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fanOut) create(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client tells of it
+		return // the client reports it
 	}
 	body = append(body, strings.Repeat(" ", max(0, f.size-len(body)))...)
 	if _, err := f.etcd.Put(r.Context(), "/fanout", string(body)); err != nil {
@@ -70,7 +71,7 @@ func (f *fanOut) create(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fanOut) watch(w http.ResponseWriter, r *http.Request) {
-	events := make(chan []byte, watched) // all there will be
+	events := make(chan []byte, watched) // room for all there will be
 	f.mu.Lock()
 	f.watchers[events] = struct{}{}
 	f.mu.Unlock()

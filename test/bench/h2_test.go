@@ -13,20 +13,20 @@ import (
 )
 
 // rawClient speaks just enough HTTP/2 over TLS to send requests whose bodies
-// are ready and to read the answers: any number of callers share one
-// connection, as etcd's own client does it. It is this cheap so that what is
-// measured is the server, because client and server share the machine.
+// are ready and to read the answers. Any number of callers share one
+// connection, as in etcd's own client. It is as cheap as that because client
+// and server share the machine, and the server is what is measured.
 type rawClient struct {
 	conn   *tls.Conn
 	framer *http2.Framer
 	out    *bufio.Writer
 	send   chan *rawCall
-	failed chan struct{} // closed when the connection is at its end
+	failed chan struct{} // closed when the connection has ended
 	err    error
 
 	mu     sync.Mutex
 	calls  map[uint32]*rawCall
-	window int64 // that the server leaves us on the connection
+	window int64 // the connection's flow-control window for sending
 	more   *sync.Cond
 }
 
@@ -34,7 +34,7 @@ type rawCall struct {
 	headers []hpack.HeaderField
 	body    []byte
 	status  int
-	answer  []byte // of a status that is no success, as far as it fits
+	answer  []byte // if the status is an error; may be cut off
 	done    chan struct{}
 }
 
@@ -50,7 +50,7 @@ func dialRaw(address string) (*rawClient, error) {
 	}
 	c.more = sync.NewCond(&c.mu)
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	const windowSize = 1 << 30 // nothing is held back
+	const windowSize = 1 << 30 // so that the server is never held back
 	_, _ = out.WriteString(http2.ClientPreface)
 	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: windowSize}); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func dialRaw(address string) (*rawClient, error) {
 
 func (c *rawClient) close() { _ = c.conn.Close(); <-c.failed }
 
-// post sends a body and waits for the answer.
+// post sends a body, and waits for an answer of success.
 func (c *rawClient) post(path string, body []byte) error {
 	call := &rawCall{body: body, done: make(chan struct{}), headers: []hpack.HeaderField{
 		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "localhost"}, {Name: ":path", Value: path},
@@ -91,7 +91,7 @@ func (c *rawClient) post(path string, body []byte) error {
 	return nil
 }
 
-// write sends what is there, and then lets all of it go at once.
+// write sends the calls, and flushes whenever none is waiting.
 func (c *rawClient) write() {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
@@ -111,7 +111,7 @@ func (c *rawClient) write() {
 		}
 		block.Reset()
 		for _, field := range call.headers {
-			_ = encoder.WriteField(field) // into memory
+			_ = encoder.WriteField(field) // a bytes.Buffer never fails
 		}
 		c.reserve(int64(len(call.body)), id, call)
 		if c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}) != nil ||
@@ -121,7 +121,7 @@ func (c *rawClient) write() {
 	}
 }
 
-// reserve waits until the server takes n more bytes.
+// reserve waits until the connection's window has room for n more bytes.
 func (c *rawClient) reserve(n int64, id uint32, call *rawCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

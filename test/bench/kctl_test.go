@@ -9,8 +9,8 @@ import (
 	"kctl/test/harness"
 )
 
-// BenchmarkCommandLine times whole runs of kctl, with what it remembers of the
-// server, and beside each a run of the machine's kubectl.
+// BenchmarkCommandLine times runs of kctl, from start to exit, with its
+// discovery cached, and beside each a run of the machine's kubectl.
 func BenchmarkCommandLine(b *testing.B) {
 	c := harness.Start(b, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}})
 	kubectl, err := exec.LookPath("kubectl")
@@ -26,7 +26,7 @@ func BenchmarkCommandLine(b *testing.B) {
 					if kubectl != "" {
 						times[1] = wholeRun(c, kubectl, line)
 					}
-					if i > 0 { // the first learns what the server serves
+					if i > 0 { // the first run fills the caches
 						ours, theirs = append(ours, times[0]), append(theirs, times[1])
 					}
 				}

@@ -17,14 +17,14 @@ import (
 
 const (
 	manyPods  = 10_000
-	largePod  = 2500 // bytes that the server stores of each
+	largePod  = 2500 // bytes stored for each pod
 	listTurns = 15
 	podsPath  = "/api/v1/pods"
 )
 
 // BenchmarkLists lists 10,000 pods, 25 MB in all, beside an HTTPS server that
-// writes the same bytes from memory, and reports what the server weighs
-// meanwhile, and how long it takes to start with them.
+// writes the same bytes from memory. It also reports the server's memory while
+// it lists, and how long it takes to start with these pods.
 func BenchmarkLists(b *testing.B) {
 	etcd := harness.StartEtcd(b)
 	s := startServer(b, "--etcd-servers="+etcd.URL)
@@ -41,7 +41,8 @@ func BenchmarkLists(b *testing.B) {
 		forgetPeak(b, s.cmd.Process.Pid)
 		for turn := range listTurns {
 			floor = append(floor, timed(func() { ready.read(b) }))
-			// Each of both is the first as often: the second meets what the first left.
+			// Either is first in half of the turns: the second meets what the first
+			// left behind.
 			first, second := podsPath+"?resourceVersion=0", podsPath
 			if turn%2 == 1 {
 				first, second = second, first
@@ -63,7 +64,6 @@ func BenchmarkLists(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// fill creates the pods.
 func fill(b *testing.B, s *server) {
 	b.Helper()
 	raw, err := dialRaw(s.address)
@@ -113,7 +113,7 @@ func drain(b *testing.B, s *server, client *http.Client, path string) {
 	}
 }
 
-// plain is an HTTPS server that does nothing but write.
+// plain is an HTTPS server that only writes a ready answer.
 type plain struct {
 	*httptest.Server
 	client *http.Client
@@ -151,7 +151,7 @@ func timed(do func()) time.Duration {
 	return time.Since(begin)
 }
 
-// forgetPeak has the kernel begin anew with the most memory that a process had.
+// forgetPeak resets the kernel's record of a process's peak memory.
 func forgetPeak(b *testing.B, pid int) {
 	b.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o600); err != nil {

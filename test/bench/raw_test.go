@@ -14,8 +14,8 @@ import (
 	"kctl/test/harness"
 )
 
-// rawRuntime makes the calls that no kubelet can do without: the floors of what
-// a pod's start and end take.
+// rawRuntime makes the CRI calls that no kubelet can do without. They are the
+// floors of a pod's start and end.
 type rawRuntime struct {
 	b      *testing.B
 	client runtimeapi.RuntimeServiceClient
@@ -23,8 +23,8 @@ type rawRuntime struct {
 }
 
 const (
-	// rawGroup is the control group that raw sandboxes are in: without one, the
-	// runtime makes one that it leaves behind.
+	// rawGroup is the control group of raw sandboxes: without one, the runtime
+	// makes one itself and leaves it behind.
 	rawGroup = "kctl-bench-raw"
 
 	rawNamespace = "raw"
@@ -53,7 +53,7 @@ func newRawRuntime(b *testing.B, c *harness.Cluster) *rawRuntime {
 	return r
 }
 
-// removeSandboxes removes what a benchmark that failed left.
+// removeSandboxes removes what a failed benchmark left behind.
 func (r *rawRuntime) removeSandboxes() {
 	ctx := context.Background()
 	list, err := r.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
@@ -70,8 +70,8 @@ func (r *rawRuntime) removeSandboxes() {
 	}
 }
 
-// start brings one container to run that is configured as little as can be,
-// and returns its sandbox and itself.
+// start runs one container with the least configuration possible, and returns
+// the ids of its sandbox and itself.
 func (r *rawRuntime) start(name string) (ids [2]string) {
 	return r.run(&runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: rawNamespace, Uid: "raw-" + name},
@@ -102,12 +102,12 @@ func (r *rawRuntime) run(config *runtimeapi.PodSandboxConfig, of *runtimeapi.Con
 	return [2]string{sandbox.PodSandboxId, container.ContainerId}
 }
 
-// end asks the container to end, as it does at once, and removes all.
+// end stops the container, which exits at once, and removes everything.
 func (r *rawRuntime) end(ids [2]string) {
 	ctx := context.Background()
 	stop := &runtimeapi.StopContainerRequest{ContainerId: ids[1], Timeout: 2}
 	_, err := r.client.StopContainer(ctx, stop)
-	if err != nil { // containerd fails if the container ends while it is about to end it
+	if err != nil { // containerd fails if the container exits just before it is stopped
 		_, err = r.client.StopContainer(ctx, stop)
 	}
 	r.failed(err)

@@ -11,14 +11,15 @@ import (
 	"kctl/test/harness"
 )
 
-// template is what the kubelet asked the runtime for, for one pod, in the JSON
-// that the runtime tells it in: each replay decodes a copy of its own.
+// template is the configuration that the kubelet sent to the runtime for one
+// pod, in the JSON in which the runtime reports it. Each replay decodes a copy
+// of its own.
 type template struct {
 	sandbox, container json.RawMessage
 }
 
 // learn starts a pod like the benchmark's and reads its configuration from the
-// runtime. The pod stays until the end: replays mount its files.
+// runtime. The pod runs until the end: replays mount its files.
 func (r *rawRuntime) learn(pods *follower) {
 	const name = "template"
 	pods.create(name)
@@ -45,7 +46,7 @@ func (r *rawRuntime) learn(pods *follower) {
 	}
 }
 
-// config is the configuration in a verbose answer of the runtime's.
+// config is the configuration in a verbose status of the runtime's.
 func (r *rawRuntime) config(info map[string]string) json.RawMessage {
 	var verbose struct{ Config json.RawMessage }
 	if err := json.Unmarshal([]byte(info["info"]), &verbose); err != nil || len(verbose.Config) == 0 {
@@ -76,7 +77,7 @@ func (r *rawRuntime) replay(name string) (ids [2]string) {
 	box.Hostname = name
 	box.LogDirectory = r.b.TempDir()
 	box.Linux.CgroupParent = filepath.Join("/", rawGroup, name)
-	for _, label := range []string{ // by which a kubelet knows its own
+	for _, label := range []string{ // a kubelet takes sandboxes with these labels for its own
 		"io.kubernetes.pod.uid", "io.kubernetes.pod.name", "io.kubernetes.pod.namespace", "io.kubernetes.container.name",
 	} {
 		delete(box.Labels, label)
@@ -94,8 +95,8 @@ func (r *rawRuntime) replay(name string) (ids [2]string) {
 	return r.run(box, c)
 }
 
-// hierarchies are those of cgroup v1, or the one of v2, whose root has no file
-// named tasks.
+// hierarchies are those of cgroup v1, or the single one of v2, whose root has
+// no file named tasks.
 func hierarchies() []string {
 	tasks, _ := filepath.Glob("/sys/fs/cgroup/*/tasks")
 	if len(tasks) == 0 {

@@ -22,22 +22,23 @@ import (
 const (
 	manyNodes   = 5000
 	backlog     = 10_000
-	binders     = 64 // Bindings under way, as the scheduler has them
+	binders     = 64 // Bindings in flight, as many as the scheduler has
 	steadyPods  = 500
 	steadyPace  = 10 * time.Millisecond // between two creates
 	nodesPath   = "/api/v1/nodes"
-	nobody      = "nobody" // the scheduler of pods that the floor binds
+	nobody      = "nobody" // the scheduler name of the pods that the floor binds
 	schedulable = "default-scheduler"
 )
 
 // BenchmarkScheduling has a scheduler bind a backlog of pods to 5,000 nodes
-// through the API server. Its floor are the same Bindings, posted with no
-// scheduler in front by a client that does next to nothing: as many of them, since
-// a server that goes on for seconds collects its garbage and its etcd its writes,
-// which a short run would not show, and to a server that has gone through the same.
-// They are posted before and after, since the machine may be quicker or slower by
-// then. What is reported of pods that come at a steady pace is how long each waited
-// from being stored to its Binding being sent.
+// through the API server. The floor is the same number of Bindings, posted by a
+// client that does next to nothing, without a scheduler. The number must be the
+// same because a server that works for seconds collects garbage, and its etcd
+// writes its file, which a short run would not show; and the floor's server
+// must have done the same work before. The floor is measured before and after,
+// because the machine's speed may change meanwhile. For pods that come at a
+// steady pace, the benchmark reports how long each waited from being stored
+// until its Binding was sent.
 func BenchmarkScheduling(b *testing.B) {
 	for b.Loop() {
 		floor := bindBacklog(b)
@@ -50,10 +51,10 @@ func BenchmarkScheduling(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// together is the rate of two runs of as many.
+// together is the rate of two runs of the same number of pods.
 func together(first, second float64) float64 { return 2 / (1/first + 1/second) }
 
-// scheduleBacklog is how many pods of a backlog a scheduler binds in a second.
+// scheduleBacklog is how many pods of a backlog a scheduler binds per second.
 func scheduleBacklog(b *testing.B) float64 {
 	b.Helper()
 	f := startFleet(b)
@@ -72,8 +73,8 @@ func scheduleBacklog(b *testing.B) float64 {
 	return bound
 }
 
-// bindBacklog is how many pods of a backlog can be bound in a second by who knows
-// where.
+// bindBacklog is how many pods of a backlog per second a client can bind that
+// need not look for nodes.
 func bindBacklog(b *testing.B) float64 {
 	b.Helper()
 	f := startFleet(b)
@@ -92,8 +93,7 @@ func bindBacklog(b *testing.B) float64 {
 	return rate
 }
 
-// fleet is an API server, its etcd, and many nodes of which nothing is there but
-// their objects.
+// fleet is an API server, its etcd, and many nodes that exist only as objects.
 type fleet struct {
 	b      *testing.B
 	etcd   *harness.Etcd
@@ -104,7 +104,7 @@ type fleet struct {
 func startFleet(b *testing.B) *fleet {
 	b.Helper()
 	f := &fleet{b: b, etcd: harness.StartEtcd(b)}
-	// Nobody keeps the nodes' leases, so nobody may look at them.
+	// Nobody renews the nodes' leases, so nobody may check them.
 	f.server = startServer(b, "--etcd-servers="+f.etcd.URL, "--controllers=*,-nodelifecycle", "--disable-admission-plugins=TaintNodesByCondition")
 	raw, err := dialRaw(f.server.address)
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *fleet) stop() {
 	f.etcd.Stop()
 }
 
-// fill makes a backlog for a scheduler.
+// fill creates a backlog for a scheduler.
 func (f *fleet) fill(scheduler string) {
 	f.b.Helper()
 	each(f.b, backlog, func(i int) error { return f.raw.post(createPath, []byte(podOf(backlogName(i), scheduler))) })
@@ -130,22 +130,22 @@ func (f *fleet) fill(scheduler string) {
 
 func backlogName(i int) string { return fmt.Sprint("backlog-", i) }
 
-// costs is what the fleet's programs compute.
+// costs is the account of the fleet's programs.
 func (f *fleet) costs() account {
 	return account{b: f.b, of: map[string]int{"apiserver": f.server.cmd.Process.Pid, "etcd": f.etcd.PID()}}
 }
 
-// account is what processes compute: unlike a rate, it is hardly changed by what
-// else the machine does.
+// account is the CPU time of processes: unlike a rate, it hardly depends on
+// what else the machine does.
 type account struct {
 	b             *testing.B
-	of            map[string]int // PIDs by name
+	of            map[string]int // PIDs by program
 	before, after map[string]time.Duration
 }
 
 func (a *account) begin() { a.before = a.spent() }
 
-// mark notes where the account ends, unless it is called once more.
+// mark ends the account now. A later call moves the end.
 func (a *account) mark() { a.after = a.spent() }
 
 func (a *account) spent() map[string]time.Duration {
@@ -156,14 +156,16 @@ func (a *account) spent() map[string]time.Duration {
 	return spent
 }
 
-// report says how much each process has computed for each of n things until mark.
+// report reports how much CPU time each process used for each of n things,
+// until mark.
 func (a *account) report(thing string, n int) {
 	for name := range a.of {
 		a.b.ReportMetric(float64((a.after[name]-a.before[name]).Microseconds())/float64(n), "cpu-µs/"+thing+"-"+name)
 	}
 }
 
-// each does n things, as many at a time as a scheduler binds.
+// each calls do n times, as many at a time as a scheduler has Bindings in
+// flight.
 func each(b *testing.B, n int, do func(i int) error) {
 	b.Helper()
 	var next atomic.Int64
@@ -184,7 +186,7 @@ func each(b *testing.B, n int, do func(i int) error) {
 	}
 }
 
-// node is a ready node of one of ten zones.
+// node is a ready node in one of ten zones.
 func node(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"node-%05d","labels":{"kubernetes.io/hostname":"node-%05d",`+
 		`"kubernetes.io/os":"linux","topology.kubernetes.io/zone":"zone-%d"}},"status":{"capacity":{"cpu":"32","memory":"256Gi","pods":"110"},`+
@@ -199,8 +201,8 @@ func binding(pod string, node int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":"node-%05d"}}`, pod, node)
 }
 
-// steady creates pods at a steady pace, and returns how long each was stored
-// before its Binding left the scheduler, by the stamps of the relay.
+// steady creates pods at a steady pace, and returns for each how long after
+// being stored its Binding left the scheduler, by the relay's stamps.
 func steady(b *testing.B, s *server, raw *rawClient) []time.Duration {
 	b.Helper()
 	name := func(i int) string { return fmt.Sprint("steady-", i) }
@@ -227,7 +229,7 @@ func steady(b *testing.B, s *server, raw *rawClient) []time.Duration {
 	return waits
 }
 
-// stamps are the moments of a pod that was bound.
+// stamps are the relay's stamps on a bound pod.
 func (s *server) stamps(client *http.Client, pod string) (map[relay.Hop]time.Time, error) {
 	answer, err := s.request(s.b.Context(), client, http.MethodGet, relay.Path("default", pod), "")
 	if err != nil {
@@ -250,7 +252,7 @@ func (s *server) stamps(client *http.Client, pod string) (map[relay.Hop]time.Tim
 	return at, nil
 }
 
-// scheduler is one in a process of its own.
+// scheduler is a scheduler in a process of its own.
 type scheduler struct {
 	b      *testing.B
 	cmd    *exec.Cmd
@@ -287,9 +289,9 @@ func (s *scheduler) stop() {
 	s.client.CloseIdleConnections()
 }
 
-// drain waits until the backlog is bound, and returns how many pods a second
-// were, between the first and the last time that some were and some not: a look
-// costs the scheduler time, so there are few.
+// drain waits until the backlog is bound, and returns the rate in pods per
+// second, between the first and the last time that it saw a part of the pods
+// bound. It looks rarely, because a look costs the scheduler time.
 func (s *scheduler) drain(costs *account) float64 {
 	s.b.Helper()
 	const pace = 500 * time.Millisecond
@@ -317,7 +319,7 @@ func (s *scheduler) drain(costs *account) float64 {
 	return float64(bound-first) / last.Sub(began).Seconds()
 }
 
-// scheduled is how many pods the scheduler says that it has bound.
+// scheduled is how many pods the scheduler's metrics say that it has bound.
 func (s *scheduler) scheduled() int {
 	answer, err := s.client.Get(fmt.Sprintf("https://127.0.0.1:%d/metrics", s.port))
 	if err != nil {

@@ -27,15 +27,15 @@ type server struct {
 	args    []string
 	cmd     *exec.Cmd
 	address string
-	// started is how long it took from exec to the first readyz that was ok.
+	// started is the time from exec to the first successful readyz.
 	started time.Duration
 }
 
-// startServer starts the API server with flags, and has it ended with the
-// benchmark.
+// startServer starts the API server with flags, and ends it when the benchmark
+// ends.
 func startServer(b testing.TB, flags ...string) *server {
 	b.Helper()
-	dir, err := os.MkdirTemp("", "kctl-bench-") // short enough for etcd's socket
+	dir, err := os.MkdirTemp("", "kctl-bench-") // short enough for the path of etcd's socket
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func (s *server) stop() {
 	s.cmd = nil
 }
 
-// end asks a program to stop, and waits until it has; nil is none.
+// end asks a program to stop, and waits until it has. A nil cmd is ignored.
 func end(b testing.TB, name string, cmd *exec.Cmd) {
 	b.Helper()
 	if cmd == nil {
@@ -103,12 +103,12 @@ func end(b testing.TB, name string, cmd *exec.Cmd) {
 	}
 }
 
-// serverTLS trusts whoever answers: it is the process that was started above.
+// serverTLS trusts any server: it is the process that was started above.
 func serverTLS() *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} //nolint:gosec // loopback
 }
 
-// httpClient is Go's own, with a connection of its own.
+// httpClient is net/http's client, with a connection of its own.
 func httpClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: serverTLS(), ForceAttemptHTTP2: true, DisableCompression: true,
@@ -116,7 +116,7 @@ func httpClient() *http.Client {
 	}}
 }
 
-// request asks as the master.
+// request sends a request with the master's token.
 func (s *server) request(ctx context.Context, client *http.Client, method, path, body string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.address+path, strings.NewReader(body))
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *server) request(ctx context.Context, client *http.Client, method, path,
 	return client.Do(r)
 }
 
-// get reads path to its end, and returns the status, 0 for none.
+// get reads the whole answer and returns its status, 0 if there was none.
 func (s *server) get(client *http.Client, path string) int {
 	answer, err := s.request(s.b.Context(), client, http.MethodGet, path, "")
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *server) get(client *http.Client, path string) int {
 	return answer.StatusCode
 }
 
-// cpu is the time that a process has computed.
+// cpu is the CPU time of a process.
 func cpu(b testing.TB, pid int) time.Duration {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
@@ -151,7 +151,7 @@ func cpu(b testing.TB, pid int) time.Duration {
 	return 0
 }
 
-// taskTime sums up the threads, which schedstat counts to the nanosecond.
+// taskTime sums up the threads, whose schedstat counts nanoseconds.
 func taskTime(b testing.TB, pid int) time.Duration {
 	b.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -163,7 +163,7 @@ func taskTime(b testing.TB, pid int) time.Duration {
 		var spent int64
 		data, err := os.ReadFile(task)
 		if err != nil {
-			continue // ended meanwhile
+			continue // has ended meanwhile
 		}
 		if _, err := fmt.Sscan(string(data), &spent); err == nil {
 			sum += time.Duration(spent)

@@ -13,9 +13,9 @@ import (
 // calm is how long an idle cluster is watched.
 const calm = 10 * time.Second
 
-// BenchmarkIdle reports what the programs of an idle cluster weigh: memory in
-// use, the size of the binary, and the share of a core that they compute for
-// nothing; then the same of the kubelet's with 30 pods that only wait.
+// BenchmarkIdle reports what the programs of an idle cluster cost: memory, the
+// size of the binary, and the share of a core that they use; then the same for
+// the kubelet with 30 pods that only wait.
 func BenchmarkIdle(b *testing.B) {
 	c := harness.Start(b, harness.Options{})
 	pods := follow(b, c)
@@ -47,8 +47,8 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// rest says which share of a core each process computes while nobody asks it
-// anything, from when it has done what it was asked before.
+// rest reports which share of a core each process uses when nobody asks it
+// anything, once earlier work is done.
 func (a *account) rest(when string) {
 	time.Sleep(calm)
 	a.begin()
@@ -58,8 +58,8 @@ func (a *account) rest(when string) {
 	}
 }
 
-// memory is a line of a process's status, in bytes: VmRSS is what it has in
-// memory, VmHWM the most that it had.
+// memory is a line of a process's status, in bytes: VmRSS is its memory now,
+// VmHWM its peak.
 func memory(b testing.TB, pid int, name string) int64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

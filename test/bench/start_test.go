@@ -17,20 +17,20 @@ import (
 
 const (
 	starts = 30
-	crowd  = 30 // pods at once
+	crowd  = 30 // pods at a time
 )
 
 // BenchmarkCreateToRunning starts and ends pods one after another, and between
 // them sandboxes by the runtime's own calls. Each begins when the one before it
-// is gone, so that none pays for what another leaves to be done.
+// is gone, so that none pays for work that another left.
 //
 // There are two floors. "raw-cri" is the three calls with an empty
 // configuration: what the runtime takes for any container. "same-calls" is the
 // three calls with the configuration that the kubelet gives them for such a
 // pod, and the pod's control group: no kubelet can leave out the pod's DNS,
-// hosts file, token or masked paths, which the runtime takes time for. What a
-// pod takes above the second is Kubernetes' own; what lies between the two is
-// what being a pod costs in the runtime.
+// hosts file, token or masked paths, and they cost the runtime time. What a pod
+// takes beyond the second is Kubernetes' own cost; the difference between the
+// two is what being a pod costs in the runtime.
 func BenchmarkCreateToRunning(b *testing.B) {
 	c := harness.Start(b, harness.Options{})
 	raw := newRawRuntime(b, c)
@@ -60,7 +60,7 @@ func BenchmarkCreateToRunning(b *testing.B) {
 			sandbox = raw.replay(name)
 			replayed := time.Since(begin)
 			raw.end(sandbox)
-			if i > 0 { // the first finds everything cold
+			if i > 0 { // the first run is cold
 				start, end = append(start, started), append(end, ended)
 				rawStart, rawEnd = append(rawStart, rawStarted), append(rawEnd, rawEnded)
 				same = append(same, replayed)
@@ -73,18 +73,18 @@ func BenchmarkCreateToRunning(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkPodsAtOnce starts pods all at once, until the last one runs, and
-// as many sandboxes by the runtime's own calls, which are all made at once, too.
-// The two floors are those of BenchmarkCreateToRunning: "raw-cri" with an empty
-// configuration, "same-calls" with a pod's. In a crowd, where computing is what
-// is short, they lie further apart.
+// BenchmarkPodsAtOnce starts many pods at the same time, until the last one
+// runs, and as many sandboxes by the runtime's own calls, also at the same
+// time. The two floors are those of BenchmarkCreateToRunning: "raw-cri" with an
+// empty configuration, "same-calls" with a pod's. Here, where the CPU is the
+// bottleneck, they lie further apart.
 func BenchmarkPodsAtOnce(b *testing.B) {
 	const rounds = 3
 	c := harness.Start(b, harness.Options{})
 	raw := newRawRuntime(b, c)
 	pods := follow(b, c)
 	raw.learn(pods)
-	pods.once([]string{"first"}) // the first finds everything cold
+	pods.once([]string{"first"}) // the first run is cold
 	var start, end, rawStart, rawEnd, same []time.Duration
 	for b.Loop() {
 		for round := range rounds {
@@ -115,7 +115,7 @@ func BenchmarkPodsAtOnce(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// report prints what took how long beside its floor, each at its median.
+// report reports the median of what was measured, of its floor, and their ratio.
 func report(b *testing.B, what string, took []time.Duration, under string, floor []time.Duration, ratio string) {
 	b.ReportMetric(ms(median(took)), "ms/"+what)
 	b.ReportMetric(ms(median(floor)), "ms/"+under)
@@ -143,7 +143,7 @@ func atOnce(n int, do func(i int)) {
 	work.Wait()
 }
 
-// follower makes pods and sees them on a watch.
+// follower creates pods and follows them by a watch.
 type follower struct {
 	b     *testing.B
 	pods  typedcorev1.PodInterface
@@ -164,7 +164,7 @@ func (f *follower) create(name string) {
 	f.make(harness.Pod(name, harness.Demo, "sleep", "infinity"))
 }
 
-// createOnce makes a pod that is not restarted.
+// createOnce creates a pod that is not restarted.
 func (f *follower) createOnce(name string) {
 	pod := harness.Pod(name, harness.Demo, "sleep", "infinity")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -180,7 +180,7 @@ func (f *follower) remove(name string) {
 	f.check(f.pods.Delete(f.b.Context(), name, metav1.DeleteOptions{}))
 }
 
-// check ends whoever awaits something, too.
+// check reports an error and ends the watch, so that await ends too.
 func (f *follower) check(err error) {
 	if err != nil {
 		f.b.Error(err)
@@ -188,10 +188,10 @@ func (f *follower) check(err error) {
 	}
 }
 
-// gone is what pods are that await shall see deleted.
+// gone makes await wait for pods to be deleted.
 func gone(*corev1.Pod) bool { return false }
 
-// await waits until each of the pods was seen to be so, or deleted.
+// await waits until so was true for each of the pods, or it was deleted.
 func (f *follower) await(so func(*corev1.Pod) bool, names ...string) {
 	left := map[string]bool{}
 	for _, name := range names {
@@ -208,7 +208,8 @@ func (f *follower) await(so func(*corev1.Pod) bool, names ...string) {
 	f.b.Fatalf("the watch ended while %d pods were awaited", len(left))
 }
 
-// once starts pods at once, and ends them at once when all run.
+// once starts all pods at the same time, and when all run, ends them all at the
+// same time.
 func (f *follower) once(names []string) (started, ended time.Duration) {
 	begin := time.Now()
 	go atOnce(len(names), func(i int) { f.create(names[i]) })

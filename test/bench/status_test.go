@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	crowded = 250 // pods on the node, about as many as its range has addresses
-	kills   = 100 // of them
+	crowded = 250 // pods on the node, nearly as many as its pod CIDR has addresses
+	kills   = 100 // how many of them are killed
 )
 
 // BenchmarkStatuses kills containers on a node full of pods, one after another,
-// until a watcher of the API has seen each pod to have failed. The floor, of the
-// same kill, is the runtime's own word that the container has ended, asked for
-// all the time.
+// and waits each time until a watcher of the API has seen the pod fail. The
+// floor, for the same kill, is when the runtime first reports that the
+// container has ended, asked without a pause.
 func BenchmarkStatuses(b *testing.B) {
 	c := harness.Start(b, harness.Options{Flags: []string{"--kubelet-flags=--max-pods=400"}})
 	raw := newRawRuntime(b, c)
@@ -41,7 +41,7 @@ func BenchmarkStatuses(b *testing.B) {
 	var seen, known []time.Duration
 	for b.Loop() {
 		for _, name := range names[:kills] {
-			time.Sleep(rand.N(200 * time.Millisecond)) // trouble comes when it likes
+			time.Sleep(rand.N(200 * time.Millisecond)) // at a random moment of the kubelet's loops
 			of := processes[name]
 			begin := time.Now()
 			if err := syscall.Kill(of.pid, syscall.SIGKILL); err != nil {
@@ -64,13 +64,13 @@ func BenchmarkStatuses(b *testing.B) {
 
 func failed(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodFailed }
 
-// process is that of a pod's one container.
+// process is the process of a pod's one container.
 type process struct {
 	id  string
 	pid int
 }
 
-// processes are those of all pods, by the pods' names.
+// processes are those of all pods, by pod name.
 func (r *rawRuntime) processes() map[string]process {
 	list, err := r.client.ListContainers(r.b.Context(), &runtimeapi.ListContainersRequest{})
 	if err != nil {
@@ -91,7 +91,8 @@ func (r *rawRuntime) processes() map[string]process {
 	return all
 }
 
-// ended is how long after begin the runtime says that the container has ended.
+// ended is how long after begin the runtime reports that the container has
+// ended.
 func (r *rawRuntime) ended(id string, begin time.Time) time.Duration {
 	for {
 		status, err := r.client.ContainerStatus(r.b.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})

@@ -23,10 +23,11 @@ const (
 )
 
 // BenchmarkWatchers reports how long after a create was sent its event has been
-// read, by one watcher and by each of 200: with a connection each, as 200 kubelets
-// have, and with those that one client opens for them all, as the informers of one
-// program have ("shared"). And how much longer that is by 200 with a connection
-// each of a server that does nothing else, in a process with them.
+// read: by one watcher; by each of 200 with a connection each, like 200
+// kubelets; and by each of 200 that share the connections of one client, like
+// the informers of one program ("shared"). It also reports the ratio of 200 to
+// one, for this server and for one that does nothing else (fanOut, in the
+// benchmark's process).
 func BenchmarkWatchers(b *testing.B) {
 	etcd := harness.StartEtcd(b)
 	s := startServer(b, "--etcd-servers="+etcd.URL)
@@ -67,8 +68,8 @@ func BenchmarkWatchers(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// latencies creates pods while watchers look on, each through its client, and
-// returns how long after the create each event was read by each watcher.
+// latencies creates pods while watchers watch, each by its own client, and
+// returns for each watcher and event how long after the create it was read.
 func latencies(b *testing.B, s *server, raw *rawClient, prefix string, watchers int, client func() *http.Client) []time.Duration {
 	b.Helper()
 	seen := make([][watched]time.Time, watchers)
@@ -100,7 +101,7 @@ func latencies(b *testing.B, s *server, raw *rawClient, prefix string, watchers 
 	return took
 }
 
-// revision is that of a list of now, from which a client watches on.
+// revision is the resource version of a list now: a watch can start from it.
 func revision(b *testing.B, s *server) string {
 	client := httpClient()
 	defer client.CloseIdleConnections()
@@ -116,7 +117,7 @@ func revision(b *testing.B, s *server) string {
 	return list.ResourceVersion
 }
 
-// look reads events until it has seen every pod of prefix being added.
+// look reads events until it has seen all pods with prefix added.
 func look(b *testing.B, s *server, client *http.Client, path, prefix string, ready *sync.WaitGroup, seen *[watched]time.Time) {
 	defer client.CloseIdleConnections()
 	answer, err := s.request(b.Context(), client, http.MethodGet, path, "")

@@ -19,18 +19,18 @@ import (
 
 const prefix = "kctl-"
 
-// Dir makes a directory for what a test starts itself, and takes it away with the
-// test. What names the directory goes also if the test is killed: processes that
-// have it on their command line, or in whose mount namespace something is mounted
-// from its base name, with all that they started; the control groups, and the
-// network namespace of its base name, and the processes in them; what is mounted
-// below it.
+// Dir makes a directory for what a test starts itself, and removes it when the
+// test ends. If the test is killed, the next test also removes everything that
+// is named after the directory: processes with it on their command line,
+// processes in whose mount namespace something is mounted from its base name,
+// their descendants, control groups and the network namespace of its base name
+// with the processes in them, and mounts below it.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, release := holdDir(t, Bin(t))
 	t.Cleanup(func() {
 		if mounts := mountsBelow(dir); len(mounts) > 0 {
-			t.Errorf("left behind: mounts %v", mounts) // nothing is removed that lies behind them
+			t.Errorf("left behind: mounts %v", mounts) // RemoveAll would empty what is mounted there
 		} else if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("remove the test's directory: %v", err)
 		}
@@ -39,10 +39,10 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// holdDir makes a directory for a cluster or a server, and first takes away what
-// tests left behind that were killed, by ^C or a time limit: clusters go on then.
-// It is not t.TempDir, whose paths are too long for sockets, and whose removal
-// must not come before the mounts below it are gone.
+// holdDir makes a directory for a cluster or a server. First it removes what
+// killed tests (by ^C or a time limit) left behind, such as clusters that still
+// run. It is not t.TempDir: those paths are too long for sockets, and they are
+// removed before the mounts below them are gone.
 func holdDir(t testing.TB, bin string) (dir string, release func()) {
 	t.Helper()
 	err := leftover.Sweep(os.TempDir(), prefix, func(dir string) error { return takeAwayAbandoned(bin, dir) })
@@ -55,10 +55,10 @@ func holdDir(t testing.TB, bin string) (dir string, release func()) {
 	return dir, release
 }
 
-// takeAwayAbandoned has kctl take a cluster down that nobody holds any more, and
-// ends what else runs in the directory.
+// takeAwayAbandoned takes down a cluster that no test holds any more, by kctl,
+// and ends what else runs in the directory.
 func takeAwayAbandoned(bin, dir string) error {
-	// What runs in a mount namespace of its own is out of kctl's reach.
+	// kctl does not reach what runs in another mount namespace.
 	_, err := os.Stat(filepath.Join(dir, "cluster.json"))
 	if !errors.Is(err, fs.ErrNotExist) && len(insideOf(dir)) == 0 {
 		if out, err := exec.Command(filepath.Join(bin, "kctl"), "down", "--dir", dir).CombinedOutput(); err != nil {
@@ -87,14 +87,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// endAbandoned kills what has to do with the directory, and takes the control
-// groups away.
+// endAbandoned kills the processes that belong to the directory, and removes
+// its control groups.
 func endAbandoned(dir string) error {
 	patience := time.After(10 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond) // the kernel tells of ends nobody but parents
+	tick := time.NewTicker(10 * time.Millisecond) // only a parent is told of a process's end
 	defer tick.Stop()
 	for {
-		// Children are found before their parents are gone.
+		// Children are looked up before their parents are gone.
 		pids := familiesOf(append(membersOf(groupsOf(dir)), insideOf(dir)...), processesOf(dir))
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -121,14 +121,14 @@ func insideOf(dir string) (pids []int) {
 	return pids
 }
 
-// familiesOf are these processes and all that come from them.
+// familiesOf are these processes and all their descendants.
 func familiesOf(pids []int, named map[int]string) []int {
 	for pid := range named {
 		pids = append(pids, pid)
 	}
 	children := map[int][]int{}
 	for pid, stat := range procFiles("stat") {
-		// pid (comm) state ppid: what is in the brackets may be anything.
+		// The line is "pid (comm) state ppid …", and comm may contain anything.
 		fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 1 && fields[0] != "Z" && pid != os.Getpid() {
 			var parent int
@@ -148,7 +148,8 @@ func familiesOf(pids []int, named map[int]string) []int {
 	return all
 }
 
-// procFiles is a file of all processes that can be read and say something.
+// procFiles is a file of every process, by pid, where it can be read and is not
+// empty.
 func procFiles(name string) map[int]string {
 	files, _ := filepath.Glob("/proc/[0-9]*/" + name)
 	texts := map[int]string{}
@@ -164,8 +165,8 @@ func procFiles(name string) map[int]string {
 	return texts
 }
 
-// groupsOf are the control groups that bear the directory's base name or the name
-// that kctl derives from it, and those in them, the innermost first.
+// groupsOf are the control groups with the directory's base name or the name
+// that kctl derives from it, and those below them, the innermost first.
 func groupsOf(dir string) (groups []string) {
 	for _, root := range []string{"/" + filepath.Base(dir), CgroupRoot(dir)} {
 		tops, _ := filepath.Glob("/sys/fs/cgroup/*" + root)
@@ -186,7 +187,7 @@ func membersOf(groups []string) (pids []int) {
 		text, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 		for line := range strings.FieldsSeq(string(text)) {
 			var pid int
-			if _, err := fmt.Sscan(line, &pid); err == nil && pid > 1 { // 0 is one of another PID namespace
+			if _, err := fmt.Sscan(line, &pid); err == nil && pid > 1 { // 0 is a process of another PID namespace
 				pids = append(pids, pid)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What a test leaves that is killed goes: a machine of its own with what runs
-// there, control groups with a process, a network namespace, a mount.
+// What a killed test leaves behind is removed: a machine of its own with what
+// runs there, control groups with a process, a network namespace, a mount.
 func TestTakeAwayAbandoned(t *testing.T) {
 	NeedRoot(t)
 	dir, err := os.MkdirTemp("", prefix)
@@ -42,7 +42,7 @@ wait`
 	if err := takeAwayAbandoned("", dir); err != nil {
 		t.Error(err)
 	}
-	// Whoever is left holds the pipe.
+	// A surviving process would hold the pipe open.
 	if _, err := io.Copy(io.Discard, out); err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// binaries are the programs a cluster consists of: module folder and command.
+// binaries are the programs of a cluster: the module's folder and the command.
 var binaries = map[string]string{
 	"apiserver": "apiserver", "scheduler": "scheduler", "kubelet": "kubelet",
 	"kctl": "kubectl", "pause": "kubectl", "demo": "kubectl", "balancer": "kubectl",
@@ -33,8 +33,8 @@ var build = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// Bin builds the programs, once in a test run, and returns their folder.
-// $KCTL_BIN names a folder with built ones to use instead.
+// Bin builds the programs, once in a test run, and returns their folder. If
+// $KCTL_BIN is set, it is the folder, and nothing is built.
 func Bin(t testing.TB) string {
 	t.Helper()
 	dir, err := build()
@@ -50,7 +50,8 @@ func Root() string {
 	if filepath.IsAbs(file) {
 		return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 	}
-	// Built with -trimpath: tests run in their package's folder.
+	// Because of -trimpath, the binary does not know the path of its source; but a
+	// test starts in its package's folder.
 	dir, err := os.Getwd()
 	for err == nil {
 		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Cluster is a cluster that a test has to itself.
+// Cluster is a cluster of the test's own.
 type Cluster struct {
 	Dir  string
 	Port int
@@ -29,18 +29,18 @@ type Cluster struct {
 
 	t   testing.TB
 	bin string
-	up  []string // the arguments of kctl up, to bring it up again
+	up  []string // the arguments of kctl up, for bringing it up again
 }
 
-// Options of Start.
+// Options are what Start can be told.
 type Options struct {
 	Without []string // parts that are not started: "scheduler", "kubelet", …
 	Flags   []string // more flags for kctl up
 	Node    string   // "node-1" if empty
 }
 
-// NeedLong skips a test that takes longer than a test run should, unless such
-// tests are asked for; why says what takes the time.
+// NeedLong skips a test that takes long, unless long tests are asked for. why
+// says what takes the time.
 func NeedLong(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("KCTL_LONG") == "" {
@@ -48,7 +48,7 @@ func NeedLong(t testing.TB, why string) {
 	}
 }
 
-// NeedRoot skips the test, saying why, where it can't make containers.
+// NeedRoot skips the test unless it runs as root, and says why.
 func NeedRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -56,7 +56,7 @@ func NeedRoot(t testing.TB) {
 	}
 }
 
-// Start brings a cluster up and has it taken down when the test ends.
+// Start brings a cluster up, and takes it down when the test ends.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	NeedRoot(t)
@@ -88,7 +88,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// Up starts whatever of the cluster is not running.
+// Up starts whatever part of the cluster is not running.
 func (c *Cluster) Up() {
 	c.t.Helper()
 	if out, err := c.run(c.t.Context(), c.up...); err != nil {
@@ -96,7 +96,7 @@ func (c *Cluster) Up() {
 	}
 }
 
-// run runs kctl and returns what it printed, errors included.
+// run runs kctl and returns its output, standard error included.
 func (c *Cluster) run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -106,7 +106,7 @@ func (c *Cluster) run(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Env is the environment in which a user of the cluster works.
+// Env is the environment of a user of the cluster.
 func (c *Cluster) Env() []string {
 	return append(os.Environ(), "KUBECONFIG="+c.Kubeconfig("admin"), "HOME="+c.Dir, "PATH="+c.bin+":"+os.Getenv("PATH"))
 }
@@ -118,7 +118,7 @@ func (c *Cluster) Kubeconfig(user string) string { return filepath.Join(c.Dir, u
 // Bin is the path of one of the built programs.
 func (c *Cluster) Bin(name string) string { return filepath.Join(c.bin, name) }
 
-// Result is what a command printed and how it ended.
+// Result is what a command printed, and its exit code.
 type Result struct {
 	Stdout, Stderr string
 	Code           int
@@ -147,7 +147,7 @@ func (c *Cluster) Kctl(args ...string) string {
 	return c.must(c.Run("", c.Bin("kctl"), args...), "kctl", args)
 }
 
-// KctlInput is Kctl with something on its standard input.
+// KctlInput is Kctl with a standard input.
 func (c *Cluster) KctlInput(input string, args ...string) string {
 	c.t.Helper()
 	return c.must(c.Run(input, c.Bin("kctl"), args...), "kctl", args)
@@ -182,7 +182,7 @@ func (c *Cluster) Config(user string) *rest.Config {
 	return config
 }
 
-// Client is upstream's client, as the cluster's admin.
+// Client is a client-go client of the cluster's admin.
 func (c *Cluster) Client() *kubernetes.Clientset {
 	c.t.Helper()
 	client, err := kubernetes.NewForConfig(c.Config("admin"))
@@ -206,10 +206,10 @@ func (c *Cluster) PID(program string) int {
 	return pid
 }
 
-// Kill ends a program the hard way and waits until it is gone.
+// Kill kills a program with SIGKILL and waits until it is gone.
 func (c *Cluster) Kill(program string) { c.Signal(program, syscall.SIGKILL) }
 
-// Signal ends a program by a signal and waits until it is gone.
+// Signal sends a program a signal and waits until it is gone.
 func (c *Cluster) Signal(program string, signal syscall.Signal) {
 	c.t.Helper()
 	pid := c.PID(program)
@@ -225,7 +225,7 @@ func (c *Cluster) Signal(program string, signal syscall.Signal) {
 	})
 }
 
-// showLogs prints the ends of the programs' logs where the test failed.
+// showLogs prints the last part of each program's log if the test failed.
 func (c *Cluster) showLogs() {
 	if !c.t.Failed() {
 		return
@@ -244,12 +244,13 @@ func (c *Cluster) showLogs() {
 	}
 }
 
-// given are the ports that FreePort has returned: whoever asked may not listen yet.
+// given are the ports that FreePort has returned; their users may not listen
+// yet.
 var given sync.Map
 
-// FreePort returns a port on loopback that nobody listens on and that it has not
-// returned before, from below those that the kernel gives to connections: one of
-// them could have it a moment later.
+// FreePort returns a port on loopback that nobody listens on and that it has
+// not returned before. It lies below the ephemeral ports, one of which the
+// kernel could give to a connection a moment later.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
@@ -267,8 +268,8 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// Eventually tries until try returns nil; what it returned last fails the test
-// after the given time. The time only bounds a failing test.
+// Eventually calls try until it returns nil. After the given time the test
+// fails with its last error; the time only bounds a failing test.
 func Eventually(t testing.TB, within time.Duration, try func() error) {
 	t.Helper()
 	deadline := time.NewTimer(within)
@@ -288,14 +289,15 @@ func Eventually(t testing.TB, within time.Duration, try func() error) {
 	}
 }
 
-// In returns the cluster for a subtest: what fails, fails t.
+// In returns the cluster for a subtest: failures are those of t.
 func (c *Cluster) In(t testing.TB) *Cluster {
 	sub := *c
 	sub.t = t
 	return &sub
 }
 
-// Restart ends a program as an operator does, and brings it up again.
+// Restart ends a program with SIGTERM, as an operator does, and starts it
+// again.
 func (c *Cluster) Restart(program string) {
 	c.t.Helper()
 	c.Signal(program, syscall.SIGTERM)

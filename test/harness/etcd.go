@@ -22,13 +22,13 @@ type Etcd struct {
 	cmd  *exec.Cmd
 }
 
-// StartEtcd starts Debian's etcd and has it ended when the test ends.
+// StartEtcd starts Debian's etcd, and ends it when the test ends.
 func StartEtcd(t testing.TB) *Etcd {
 	t.Helper()
 	return StartEtcds(t, 1)[0]
 }
 
-// StartEtcds starts the members of one cluster.
+// StartEtcds starts the members of one etcd cluster.
 func StartEtcds(t testing.TB, count int) []*Etcd {
 	t.Helper()
 	if _, err := exec.LookPath("etcd"); err != nil {
@@ -56,11 +56,11 @@ func StartEtcds(t testing.TB, count int) []*Etcd {
 	return members
 }
 
-// PID is the process's.
+// PID is the process id.
 func (e *Etcd) PID() int { return e.cmd.Process.Pid }
 
-// Start starts it, again with the data it had, and waits until it answers:
-// until most members of its cluster run.
+// Start starts the member with the data that it had, and waits until it
+// answers, which takes a majority of its cluster.
 func (e *Etcd) Start() {
 	e.t.Helper()
 	e.launch()
@@ -91,14 +91,15 @@ func (e *Etcd) await() {
 	})
 }
 
-// Kill ends it the hard way.
+// Kill kills the member with SIGKILL.
 func (e *Etcd) Kill() {
 	_ = e.cmd.Process.Kill()
 	_ = e.cmd.Wait()
 	e.cmd = nil
 }
 
-// Stop ends it and waits; it does nothing if it does not run.
+// Stop ends the member and waits for it. It does nothing if the member does not
+// run.
 func (e *Etcd) Stop() {
 	if e.cmd == nil {
 		return
@@ -131,7 +132,7 @@ func (e *Etcd) Keys(t testing.TB, prefix string) []string {
 	return keys
 }
 
-// Compact makes etcd forget everything but its present state.
+// Compact makes etcd forget all revisions but the present one.
 func (e *Etcd) Compact(t testing.TB) {
 	t.Helper()
 	client, err := e.client()

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HollowNodes runs that many hollow nodes beside the cluster, hollow-0 and so
-// on, until the test ends, and returns when all are ready: the process's id.
+// HollowNodes runs hollow nodes beside the cluster, hollow-0 and so on, until
+// the test ends. It returns the id of their process when all of them are ready.
 func (c *Cluster) HollowNodes(t testing.TB, nodes int) int {
 	t.Helper()
 	cmd := exec.Command(c.Bin("kubelet"), "hollow", "--nodes="+strconv.Itoa(nodes), "--kubeconfig="+c.Kubeconfig("admin"))
@@ -23,7 +23,7 @@ func (c *Cluster) HollowNodes(t testing.TB, nodes int) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close() // the process has its own
+	defer log.Close() // the process has a descriptor of its own
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, c.Env()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,6 @@ func Archive(t testing.TB, image, binary, file string) {
 	}
 }
 
-// programImage is an image of one static binary.
 func programImage(name, binary string) (v1.Image, error) {
 	data, err := os.ReadFile(binary)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// machine is what a cluster could leave behind on a machine outside of its
-// directory, by kind.
+// machine is what clusters may leave behind on a machine outside their
+// directories, by kind.
 type machine map[string]map[string]bool
 
 // baseline is what was there before the first of the clusters that are up now.
@@ -25,12 +25,12 @@ var (
 	baselineMu sync.Mutex
 	baseline   machine
 	up         int
-	ids        []string // of the clusters since the baseline
+	ids        []string // of all clusters since the baseline
 )
 
-// WatchForLeaks takes the baseline with the first cluster. The function it
-// returns is called when the cluster is down; with the last one it fails the
-// test for everything that is there and was not before.
+// WatchForLeaks takes the baseline with the first cluster. Call the function
+// that it returns when the cluster is down; with the last cluster, it fails the
+// test for everything that is there now and was not before.
 func WatchForLeaks(t testing.TB, dir string) func() {
 	t.Helper()
 	baselineMu.Lock()
@@ -45,7 +45,7 @@ func WatchForLeaks(t testing.TB, dir string) func() {
 		defer baselineMu.Unlock()
 		checkDirectory(t, dir)
 		if up--; up > 0 {
-			return // what is there may be another cluster's
+			return // what is there may belong to another cluster
 		}
 		shared := othersContainers()
 		if shared {
@@ -62,7 +62,7 @@ func WatchForLeaks(t testing.TB, dir string) func() {
 	}
 }
 
-// id is in the names that kctl gives to what it makes outside of the directory.
+// id is in the names of everything that kctl makes outside the directory.
 func id(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return hex.EncodeToString(sum[:4])
@@ -71,8 +71,8 @@ func id(dir string) string {
 // CgroupRoot is the control group for the pods of a cluster, as kctl names it.
 func CgroupRoot(dir string) string { return "/kctl-" + id(dir) }
 
-// look lists only what bears a name that a cluster of ours gives: other
-// programs of the machine come and go as they like.
+// look lists only things with names such as our clusters give: other programs
+// of the machine come and go as they like.
 func look(t testing.TB) machine {
 	t.Helper()
 	m := machine{"network namespace": {}, "link": {}, "cgroup": {}, "iptables rule": {}}
@@ -104,22 +104,22 @@ func look(t testing.TB) machine {
 	return m
 }
 
-// othersContainers says whether a container runtime runs that is not a test's;
-// with no cluster of ours up, any is.
+// othersContainers says whether a container runtime runs on the machine. It is
+// asked when no cluster of ours is up, so it is somebody else's.
 func othersContainers() bool {
 	commands, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, file := range commands {
 		comm, _ := os.ReadFile(file)
 		cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if strings.HasPrefix(string(comm), "containerd") && len(cmdline) > 0 { // a zombie has none
+		if strings.HasPrefix(string(comm), "containerd") && len(cmdline) > 0 { // zombies have no command line
 			return true
 		}
 	}
 	return false
 }
 
-// checkDirectory fails the test for every process and mount that has to do
-// with dir, and for dir itself.
+// checkDirectory fails the test for every process and mount that belongs to
+// dir, and for dir itself.
 func checkDirectory(t testing.TB, dir string) {
 	t.Helper()
 	for pid, line := range processesOf(dir) {
@@ -142,8 +142,8 @@ func checkDirectory(t testing.TB, dir string) {
 	})
 }
 
-// processesOf are the live processes, by pid, with dir on their command line, but
-// for this one.
+// processesOf are the live processes with dir on their command line, by pid,
+// without this one.
 func processesOf(dir string) map[int]string {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	found := map[int]string{}

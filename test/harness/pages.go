@@ -13,11 +13,11 @@ import (
 // the language sh, bash, shell or console, or indented.
 type Block struct {
 	Line   int
-	Under  string // the heading that it stands under
+	Under  string // the heading above it
 	Text   string
 	Run    bool   // test/docs runs it
-	By     string // the test that runs it otherwise: "test/install TestPages"
-	Reason string // why none does
+	By     string // another test that runs it: "test/install TestPages"
+	Reason string // why no test does
 }
 
 var (

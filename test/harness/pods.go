@@ -17,7 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Pod is a pod of one container c, to be changed as a test needs it.
+// Pod returns a pod with one container, c, to be changed as a test needs it.
 func Pod(name, image string, args ...string) *corev1.Pod {
 	grace := int64(2)
 	return &corev1.Pod{
@@ -29,7 +29,6 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// Create creates pod.
 func (c *Cluster) Create(pod *corev1.Pod) *corev1.Pod {
 	c.t.Helper()
 	created, err := c.Client().CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{})
@@ -39,8 +38,8 @@ func (c *Cluster) Create(pod *corev1.Pod) *corev1.Pod {
 	return created
 }
 
-// Await watches a pod until ok returns true, and returns it. The time only
-// bounds a failing test.
+// Await watches a pod until ok returns true, and returns the pod. It gives up
+// after a while, which only bounds a failing test.
 func (c *Cluster) Await(namespace, name string, what string, ok func(*corev1.Pod) bool) *corev1.Pod {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 90*time.Second)
@@ -58,12 +57,12 @@ func (c *Cluster) Await(namespace, name string, what string, ok func(*corev1.Pod
 	return nil
 }
 
-// watchPod returns nil where the watch ends first.
+// watchPod returns nil if the watch ends first.
 func watchPod(ctx context.Context, client kubernetes.Interface, namespace, name string, last **corev1.Pod, ok func(*corev1.Pod) bool) *corev1.Pod {
 	w, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err != nil {
-		// The server may be away: some tests take it away.
+		// The server may be away: some tests stop it.
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
@@ -84,7 +83,7 @@ func watchPod(ctx context.Context, client kubernetes.Interface, namespace, name 
 	return nil
 }
 
-// Running says that every container of the pod runs.
+// Running says whether every container of the pod runs.
 func Running(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodRunning || len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return false
@@ -123,8 +122,8 @@ func Exited(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return pod.Status.ContainerStatuses[0].State.Terminated
 }
 
-// NothingLost checks that all config maps of which the server has acknowledged
-// that they are stored are there.
+// NothingLost checks that every config map whose create was acknowledged is
+// there.
 func NothingLost(t testing.TB, client kubernetes.Interface, acknowledged []string) {
 	t.Helper()
 	list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
@@ -142,8 +141,8 @@ func NothingLost(t testing.TB, client kubernetes.Interface, acknowledged []strin
 	}
 }
 
-// RunningContainers asks the containerd of a cluster's or a host's directory how
-// many containers of each pod, by its name, run.
+// RunningContainers asks the containerd of a cluster or a host, by its
+// directory, how many containers of each pod run.
 func RunningContainers(t testing.TB, dir string) map[string]int {
 	t.Helper()
 	conn, err := grpc.NewClient("unix://"+dir+"/run/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))

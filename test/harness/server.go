@@ -19,7 +19,7 @@ const serverToken = "root-token"
 // Server is an API server in a process of its own, without the rest of a
 // cluster. It keeps its port when it is started again.
 type Server struct {
-	Dir  string // of its embedded etcd, if it has one, and its log
+	Dir  string // its log, and the data of its embedded etcd if it has one
 	Port int
 
 	t    testing.TB
@@ -27,8 +27,7 @@ type Server struct {
 	cmd  *exec.Cmd
 }
 
-// StartServer starts an API server with flags, and has it ended when the test
-// ends.
+// StartServer starts an API server with flags, and ends it when the test ends.
 func StartServer(t testing.TB, flags ...string) *Server {
 	t.Helper()
 	dir, release := holdDir(t, Bin(t))
@@ -54,7 +53,8 @@ func StartServer(t testing.TB, flags ...string) *Server {
 	return s
 }
 
-// Start starts it, again with what it had, and waits until it is ready.
+// Start starts the server with the data that it had, and waits until it is
+// ready.
 func (s *Server) Start() {
 	s.t.Helper()
 	s.cmd = exec.Command(filepath.Join(Bin(s.t), "apiserver"), s.args...)
@@ -73,7 +73,8 @@ func (s *Server) Start() {
 	})
 }
 
-// Stop ends it and waits; it does nothing if it does not run.
+// Stop ends the server and waits for it. It does nothing if the server does not
+// run.
 func (s *Server) Stop() {
 	if s.cmd == nil {
 		return
@@ -83,7 +84,7 @@ func (s *Server) Stop() {
 	s.cmd = nil
 }
 
-// Client is upstream's client, allowed everything.
+// Client is a client-go client of a user who may do everything.
 func (s *Server) Client() *kubernetes.Clientset {
 	s.t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{
@@ -97,8 +98,8 @@ func (s *Server) Client() *kubernetes.Clientset {
 
 func (s *Server) url() string { return fmt.Sprintf("https://127.0.0.1:%d", s.Port) }
 
-// Shell runs a line of sh as an operator would, with the programs on the PATH and
-// kctl pointed at the server, and returns what it printed.
+// Shell runs a line of sh as an operator would, with the programs on the PATH
+// and kctl pointed at the server, and returns its output.
 func (s *Server) Shell(line string, env ...string) (string, error) {
 	s.t.Helper()
 	kubeconfig := filepath.Join(s.Dir, "admin.kubeconfig")
@@ -114,7 +115,7 @@ func (s *Server) Shell(line string, env ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// MustShell is Shell of what must succeed.
+// MustShell is Shell for a line that must succeed.
 func (s *Server) MustShell(line string, env ...string) string {
 	s.t.Helper()
 	out, err := s.Shell(line, env...)

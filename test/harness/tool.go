@@ -8,29 +8,29 @@ import (
 	"testing"
 )
 
-// Tool is a program of somebody else's that long tests build from the Go module
-// proxy, out of what its own go.mod and go.sum name.
+// Tool is a third-party program that long tests build from the Go module proxy,
+// with the dependencies of its own go.mod and go.sum.
 type Tool struct {
 	Module, Version string
-	Sum             string // of the module, as go.sum would have it
+	Sum             string // the module's, as in go.sum
 	Package         string // "./cmd/…"
 	Tags            string // build tags
 }
 
-// Compose is Docker's Compose v2, a plugin of its command line.
+// Compose is Docker's Compose v2, a plugin of the docker command.
 var Compose = Tool{Module: "github.com/docker/compose/v2", Version: "v2.40.3", Sum: "h1:XeYkQu1svDtyfZPv5nTwFryQ25ZJMkIlc4pz9HalMPI=", Package: "./cmd"}
 
-// Helm installs what people pack as charts.
+// Helm installs charts.
 var Helm = Tool{Module: "helm.sh/helm/v3", Version: "v3.22.0", Sum: "h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU=", Package: "./cmd/helm"}
 
-// Build builds the program, or finds it built before, and returns its path.
+// Build builds the program unless it is built already, and returns its path.
 func (p Tool) Build(t testing.TB) string {
 	t.Helper()
 	out := filepath.Join(Root(), "build", "tools", filepath.Base(filepath.Dir(p.Module))+"-"+filepath.Base(p.Package)+"-"+p.Version)
 	if _, err := os.Stat(out); err == nil {
 		return out
 	}
-	// Outside of our modules: what they require is not what it is made of.
+	// Outside our modules, whose requirements would change its dependencies.
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", p.Module+"@"+p.Version)
 	download.Dir, download.Stderr = t.TempDir(), os.Stderr
 	download.Env = append(os.Environ(), "GOWORK=off")
@@ -47,7 +47,7 @@ func (p Tool) Build(t testing.TB) string {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", p.Package, err, text)
 	}
-	if err := os.Rename(out+".new", out); err != nil { // whole, or not there
+	if err := os.Rename(out+".new", out); err != nil { // so a half-written file never has this name
 		t.Fatal(err)
 	}
 	return out
