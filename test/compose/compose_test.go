@@ -20,7 +20,7 @@ import (
 	"kctl/test/harness"
 )
 
-// startsDocker is why these tests are long.
+// startsDocker is the reason why these tests are long.
 const startsDocker = "it starts a Docker engine"
 
 var (
@@ -28,8 +28,8 @@ var (
 	services = []string{"etcd-1", "etcd-2", "etcd-3", "apiserver-1", "apiserver-2", "balancer", "scheduler-1", "scheduler-2"}
 )
 
-// TestAnyOneMayBeLost takes the containers away that others lean on, while
-// somebody writes, with the docker-compose of Debian.
+// TestAnyOneMayBeLost kills each container of the control plane while somebody
+// writes. It uses Debian's docker-compose.
 func TestAnyOneMayBeLost(t *testing.T) {
 	harness.NeedLong(t, startsDocker)
 	e := startControlPlane(t, []string{"docker-compose"}, (*engine).asDocumented)
@@ -41,7 +41,7 @@ func TestAnyOneMayBeLost(t *testing.T) {
 		e.lose(t, w, "apiserver-1")
 	})
 	t.Run("an API server is frozen", func(t *testing.T) {
-		for _, service := range []string{"apiserver-1", "apiserver-2"} { // the writer is connected to one of them
+		for _, service := range []string{"apiserver-1", "apiserver-2"} { // the writer uses one of the two
 			e.compose("pause", service)
 			w.more(t)
 			e.compose("unpause", service)
@@ -68,8 +68,8 @@ func TestAnyOneMayBeLost(t *testing.T) {
 	t.Run("all is lost", func(t *testing.T) { e.restores(t, client) })
 }
 
-// startControlPlane brings everything up by a Compose, and has it taken down
-// without a trace.
+// startControlPlane brings everything up with a Compose program, and checks at
+// the end of the test that taking it down leaves nothing behind.
 func startControlPlane(t *testing.T, program []string, up func(*engine), settings ...string) *engine {
 	t.Helper()
 	e := startEngine(t)
@@ -91,14 +91,14 @@ func startControlPlane(t *testing.T, program []string, up func(*engine), setting
 	return e
 }
 
-// loaded brings everything up from images that were made before.
+// loaded brings everything up from images that were built before.
 func (e *engine) loaded() {
 	e.t.Helper()
 	e.load(filepath.Join(harness.Root(), "build", "images"), images...)
 	e.compose("up", "-d")
 }
 
-// load gives the engine images that `kctl images` has made.
+// load loads images that `kctl images` has written into the engine.
 func (e *engine) load(dir string, names ...string) {
 	e.t.Helper()
 	for _, image := range names {
@@ -110,7 +110,7 @@ func (e *engine) load(dir string, names ...string) {
 	}
 }
 
-// allHealthy waits until every service says that it is well.
+// allHealthy waits until every service is healthy.
 func (e *engine) allHealthy() {
 	e.t.Helper()
 	for _, service := range services {
@@ -132,7 +132,8 @@ func (e *engine) inspect(service, format string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// lose kills a service, sees work go on without it, and brings it back.
+// lose kills a service, checks that work goes on without it, and brings it
+// back.
 func (e *engine) lose(t *testing.T, w *writer, service string) {
 	t.Helper()
 	t.Logf("kill %s", service)
@@ -142,7 +143,7 @@ func (e *engine) lose(t *testing.T, w *writer, service string) {
 	e.allHealthy()
 }
 
-// dies ends a service's process from outside, so that only the restart policy
+// dies kills a service's process from outside, so that only the restart policy
 // brings it back.
 func (e *engine) dies(t *testing.T, service string) {
 	t.Helper()
@@ -161,14 +162,14 @@ func (e *engine) dies(t *testing.T, service string) {
 	e.allHealthy()
 }
 
-// admin is a kubeconfig made by the pki service, as docs/operations.md says.
+// admin is a kubeconfig that the pki service makes, as in docs/operations.md.
 func (e *engine) admin(host string) (kubeconfig string) {
 	e.t.Helper()
 	return e.compose("run", "--rm", "-T", "pki", "kubeconfig", "--dir=/etc/kctl",
 		"--user=kubernetes-admin", "--group=system:masters", "--server=https://"+host+":6443")
 }
 
-// clientset is a client that is in the engine's network.
+// clientset is a client that connects from the engine's network.
 func (e *engine) clientset(t *testing.T, kubeconfig string) *kubernetes.Clientset {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
@@ -203,7 +204,7 @@ func (e *engine) holder(t *testing.T, client *kubernetes.Clientset) string {
 	return ""
 }
 
-// etcdLeader asks the members who leads them.
+// etcdLeader is the service of etcd's leader, as its members say.
 func (e *engine) etcdLeader(t *testing.T) string {
 	t.Helper()
 	for _, member := range []string{"etcd-1", "etcd-2", "etcd-3"} {
@@ -224,7 +225,8 @@ func (e *engine) etcdLeader(t *testing.T) string {
 	return ""
 }
 
-// writer writes config maps all the time, and remembers which were acknowledged.
+// writer creates config maps without a pause, and remembers which were
+// acknowledged.
 type writer struct {
 	client *kubernetes.Clientset
 	stop   context.CancelFunc
@@ -250,7 +252,7 @@ func startWriter(t *testing.T, client *kubernetes.Clientset) *writer {
 	return w
 }
 
-// write tries once: what is not acknowledged may be there or not.
+// write tries once: a config map that is not acknowledged may be stored or not.
 func (w *writer) write(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -269,7 +271,7 @@ func (w *writer) count() int {
 	return len(w.acknowledged)
 }
 
-// more waits until writes have gone on for a while.
+// more waits until some more writes were acknowledged.
 func (w *writer) more(t *testing.T) {
 	t.Helper()
 	const enough = 100
@@ -282,7 +284,7 @@ func (w *writer) more(t *testing.T) {
 	})
 }
 
-// check ends the writing and looks for everything that was acknowledged.
+// check ends the writing and checks that everything acknowledged is there.
 func (w *writer) check(t *testing.T) {
 	t.Helper()
 	w.stop()
@@ -291,7 +293,7 @@ func (w *writer) check(t *testing.T) {
 	t.Logf("%d writes were acknowledged, and all are there", len(w.acknowledged))
 }
 
-// makeNode makes a node that says it is ready; nothing runs on it.
+// makeNode creates a node that says it is ready; nothing runs on it.
 func makeNode(t *testing.T, client *kubernetes.Clientset) {
 	t.Helper()
 	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "hollow"}}, metav1.CreateOptions{})
@@ -305,7 +307,7 @@ func makeNode(t *testing.T, client *kubernetes.Clientset) {
 	}
 }
 
-// schedules creates a pod and waits until a scheduler has given it the node.
+// schedules creates a pod and waits until a scheduler has bound it to the node.
 func schedules(t *testing.T, client *kubernetes.Clientset, name string) {
 	t.Helper()
 	pod := harness.Pod(name, "any")

@@ -44,13 +44,13 @@ func (e *engine) asDocumented() {
 	}
 }
 
-// inFolder types lines where the documentation says that one is by now.
+// inFolder runs lines in the folder in which the reader of the page is by now.
 func (e *engine) inFolder(script string) {
 	e.t.Helper()
 	e.must("bash", "-euo", "pipefail", "-c", "cd "+filepath.Join(harness.Root(), folder)+"\n"+script)
 }
 
-// renews has all certificates renewed by the commands of docs/operations.md.
+// renews renews all certificates by the commands of docs/operations.md.
 func (e *engine) renews(t *testing.T) {
 	t.Helper()
 	before := e.served(t)
@@ -64,7 +64,8 @@ func (e *engine) renews(t *testing.T) {
 	e.allHealthy()
 }
 
-// restores takes everything away after a backup, and brings that back.
+// restores makes a backup, loses everything after one more write, and restores
+// the backup: what was written before it is there again, and nothing else.
 func (e *engine) restores(t *testing.T, client *kubernetes.Clientset) {
 	t.Helper()
 	e.create(t, client, "before")
@@ -90,7 +91,7 @@ func (e *engine) create(t *testing.T, client *kubernetes.Clientset, name string)
 	}
 }
 
-// served is the number of the certificate that the balancer leads to.
+// served is the serial number of the certificate behind the balancer.
 func (e *engine) served(t *testing.T) string {
 	t.Helper()
 	raw, err := e.dial(t.Context(), "tcp", "127.0.0.1:6443")

@@ -25,10 +25,10 @@ import (
 type engine struct {
 	t         *testing.T
 	dir       string
-	namespace string // file
+	namespace string // its file
 	env       []string
-	program   []string      // which Compose: "docker-compose", or "docker compose"
-	page      *harness.Page // that documents it, where it is followed
+	program   []string      // the Compose program: "docker-compose" or "docker compose"
+	page      *harness.Page // the documentation whose commands are run, if any
 }
 
 const folder = "deploy/compose"
@@ -41,7 +41,7 @@ func startEngine(t *testing.T) *engine {
 			t.Fatalf("the test needs Debian's docker.io and docker-compose: %v", err)
 		}
 	}
-	dir := harness.Dir(t) // not t.TempDir: too long for sockets
+	dir := harness.Dir(t) // t.TempDir is too long for sockets
 	name := filepath.Base(dir)
 	socket := "unix://" + dir + "/docker.sock"
 	e := &engine{t: t, dir: dir, namespace: "/run/netns/" + name, env: append(os.Environ(), "DOCKER_HOST="+socket, "KCTL_PORT=6443")}
@@ -56,7 +56,7 @@ func startEngine(t *testing.T) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not by ip-netns: it would hide the control groups.
+	// Not by ip netns: it would hide the control groups.
 	cmd := exec.Command("nsenter", "--net="+e.namespace, "dockerd", "--host="+socket, "--config-file="+config, "--bridge=none",
 		"--data-root="+dir+"/data", "--exec-root="+dir+"/exec", "--pidfile="+dir+"/docker.pid", "--cgroup-parent=/"+name)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -71,7 +71,7 @@ func startEngine(t *testing.T) *engine {
 	return e
 }
 
-// stop ends the engine, and takes away what it leaves of itself.
+// stop ends the engine, and removes what it leaves behind.
 func (e *engine) stop(cmd *exec.Cmd, name string) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
@@ -133,8 +133,8 @@ func (e *engine) tryCompose(args ...string) (string, error) {
 	return e.try(e.program[0], append(slices.Clone(e.program[1:]), args...)...)
 }
 
-// dial connects to an address as it is inside of the engine's namespace. A
-// socket belongs for good to the namespace in which its thread was.
+// dial connects to an address from inside the engine's network namespace. A
+// socket stays in the namespace in which it was made.
 func (e *engine) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	runtime.LockOSThread()
 	own, err := os.Open("/proc/thread-self/ns/net")
@@ -152,7 +152,7 @@ func (e *engine) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, address)
 	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
-		return nil, back // the thread ends with its goroutine, being locked
+		return nil, back // the thread stays locked, so it ends with its goroutine
 	}
 	runtime.UnlockOSThread()
 	return conn, err

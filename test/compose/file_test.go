@@ -14,7 +14,7 @@ import (
 	"kctl/test/harness"
 )
 
-// service is what the file says of one.
+// service is what the test reads of a service in the file.
 type service struct {
 	Image       string            `json:"image"`
 	User        string            `json:"user"`
@@ -37,8 +37,9 @@ type service struct {
 	Volumes []string `json:"volumes"`
 }
 
-// TestFile holds the file to what can be seen without an engine: every service is
-// confined and looked after, and every flag is one that its program has.
+// TestFile checks what can be checked without an engine: every service is
+// confined, has a health check and a restart policy, and only flags that its
+// program knows.
 func TestFile(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(harness.Root(), folder, "docker-compose.yml"))
 	if err != nil {
@@ -84,7 +85,7 @@ func flagsAreKnown(t *testing.T, name string, s service) {
 	t.Helper()
 	program := strings.TrimSuffix(strings.TrimPrefix(s.Image, "kctl.local/"), ":latest")
 	if program == "etcd" {
-		return // told by its environment; TestAnyOneMayBeLost sees whether it understands
+		return // configured by its environment; TestAnyOneMayBeLost shows whether that works
 	}
 	args := []string{"--help"}
 	if program == "kctl" {

@@ -15,16 +15,16 @@ import (
 	"kctl/test/harness"
 )
 
-// A cable leads from the engine's network to the node, which is outside of it.
+// A cable connects the engine's network with the node outside it.
 const (
 	engineAddress = "198.51.100.1"
 	nodeAddress   = "198.51.100.2"
 )
 
-// TestNodeFromOutside has a node join through the balancer, takes every container
-// of the control plane away, one after another, and brings a new release in, one
-// program at a time. What runs on the node runs on through all of it. This is with
-// Compose v2.
+// TestNodeFromOutside has a node join through the balancer, kills every
+// container of the control plane, one after another, and upgrades to a new
+// release, one program at a time. The node's pods run on all the while. This is
+// with Compose v2.
 func TestNodeFromOutside(t *testing.T) {
 	harness.NeedLong(t, startsDocker)
 	c := harness.Start(t, harness.Options{Without: []string{"apiserver", "scheduler", "kubelet"}})
@@ -50,7 +50,7 @@ func TestNodeFromOutside(t *testing.T) {
 	for _, service := range services {
 		t.Run(service+" is lost", func(t *testing.T) {
 			n := n.in(t)
-			if service == "balancer" { // the way to the API is away with it: only that it comes back is promised
+			if service == "balancer" { // without it there is no way to the API; only that it comes back is promised
 				e.dies(t, service)
 			} else {
 				e.compose("kill", service)
@@ -81,7 +81,7 @@ func TestNodeFromOutside(t *testing.T) {
 	w.check(t)
 }
 
-// image is what a service's container was made of.
+// image is the image of a service's container.
 func (e *engine) image(service string) string {
 	e.t.Helper()
 	id, err := e.inspect(service, "{{.Image}}")
@@ -91,8 +91,8 @@ func (e *engine) image(service string) string {
 	return id
 }
 
-// newRelease makes images that differ from those which run, of programs that do
-// not: a byte behind their ends.
+// newRelease makes images that differ from the running ones, of programs that
+// do the same: a byte is appended to each.
 func newRelease(t *testing.T) (dir string) {
 	t.Helper()
 	bin, dir := t.TempDir(), t.TempDir()
@@ -101,7 +101,7 @@ func newRelease(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		if entry.IsDir() { // of `make runtime` and `make upstream`
+		if entry.IsDir() { // folders that `make runtime` and `make upstream` made
 			continue
 		}
 		program, err := os.ReadFile(filepath.Join(harness.Bin(t), entry.Name()))
@@ -119,7 +119,8 @@ func newRelease(t *testing.T) (dir string) {
 	return dir
 }
 
-// cable joins this machine to the engine's network. It goes with that.
+// cable connects this machine to the engine's network. It disappears with that
+// network.
 func (e *engine) cable(t *testing.T) {
 	t.Helper()
 	link := "to-" + filepath.Base(e.dir)[len("kctl-"):]
@@ -132,14 +133,14 @@ func (e *engine) cable(t *testing.T) {
 	e.must("nsenter", "--net="+e.namespace, "ip", "link", "set", "outside", "up")
 }
 
-// node is a machine with containerd that joins.
+// node is a machine with containerd that joins the cluster.
 type node struct {
 	t     *testing.T
 	c     *harness.Cluster // its containerd
 	admin string           // kubeconfig
 }
 
-// in is the node for a subtest: what fails, fails t.
+// in is the node for a subtest: failures are those of t.
 func (n *node) in(t *testing.T) *node { return &node{t: t, c: n.c.In(t), admin: n.admin} }
 
 func (n *node) kctl(args ...string) string {
@@ -147,7 +148,8 @@ func (n *node) kctl(args ...string) string {
 	return n.c.Kctl(append([]string{"--kubeconfig", n.admin}, args...)...)
 }
 
-// join does what docs/joining.md says, and starts the kubelet that is printed.
+// join does what docs/joining.md says, and starts the kubelet with the command
+// that is printed.
 func (n *node) join(dir string) {
 	n.t.Helper()
 	line := strings.Fields(n.kctl("token", "create", "--print-join-command"))
@@ -180,7 +182,8 @@ func (n *node) join(dir string) {
 	}
 }
 
-// eventually runs kctl until it succeeds: connections end with their servers.
+// eventually runs kctl until it succeeds: connections break when their server
+// ends.
 func (n *node) eventually(args ...string) (out string) {
 	n.t.Helper()
 	harness.Eventually(n.t, 3*time.Minute, func() error {
@@ -194,7 +197,8 @@ func (n *node) eventually(args ...string) (out string) {
 	return out
 }
 
-// works runs a pod, and asks the kubelet for its log through the control plane.
+// works runs a pod, and gets its log from the kubelet through the control
+// plane.
 func (n *node) works(name string) {
 	n.t.Helper()
 	n.eventually("apply", "-f", n.manifest(name))
@@ -203,7 +207,7 @@ func (n *node) works(name string) {
 	n.eventually("delete", "pod", name, "--ignore-not-found", "--timeout=90s")
 }
 
-// manifest is a file: what is applied a second time is made only once.
+// manifest is the file of a pod: unlike a create, its apply can be repeated.
 func (n *node) manifest(name string) string {
 	n.t.Helper()
 	file := filepath.Join(n.t.TempDir(), "pod.yaml")

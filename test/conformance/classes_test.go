@@ -27,8 +27,8 @@ var classes = []behaviour{
 	{"Pods should contain environment variables for services", serviceVariables},
 }
 
-// runtimeClass makes a class of the runtime's own handler, with a name of this
-// test's: classes are in no namespace.
+// runtimeClass creates a class with the runtime's default handler. Its name is
+// this test's own, because classes have no namespace.
 func (w *world) runtimeClass(overhead corev1.ResourceList) (name string) {
 	w.t.Helper()
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Handler: "runc"}
@@ -102,7 +102,7 @@ func serviceVariables(w *world) {
 	}, metav1.CreateOptions{})
 	w.must(err)
 	ip := service.Spec.ClusterIP
-	// A kubelet hears of services by a watch: a pod may come before that.
+	// A kubelet learns of services by a watch: the pod may come before them.
 	attempt := 0
 	w.eventually(func() error {
 		attempt++

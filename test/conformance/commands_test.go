@@ -47,8 +47,8 @@ var downward = []behaviour{
 	}},
 }
 
-// downward gives a container fields of its pod and compares what it prints
-// with what the API has.
+// downward gives a container the pod's fields and compares what it prints with
+// the API.
 func (w *world) downward(fields map[string]string, want func(*corev1.Pod) []string) {
 	w.t.Helper()
 	pod := w.script("downward", "env")

@@ -43,7 +43,8 @@ func (w *world) secret(data map[string]string) *corev1.Secret {
 	return made
 }
 
-// prefixes is the environment from one source under several prefixes.
+// prefixes takes the environment from one source several times, under different
+// prefixes.
 func prefixes(source corev1.EnvFromSource) (from []corev1.EnvFromSource, lines []string) {
 	for _, prefix := range []string{"", "p_", "p-", "P.", "p0_"} {
 		source.Prefix = prefix
@@ -59,7 +60,7 @@ func configMapPrefixes(w *world) {
 	source := corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}
 	var lines []string
 	pod.Spec.Containers[0].EnvFrom, lines = prefixes(source)
-	pod.Spec.Containers[0].Command = []string{"env"} // shells drop names that they can't use
+	pod.Spec.Containers[0].Command = []string{"env"} // a shell drops names that it can't use
 	w.prints(pod, lines...)
 }
 
@@ -120,7 +121,7 @@ func configMapLifecycle(w *world) {
 	}
 }
 
-// sees waits for one kind of event on a watch.
+// sees waits for an event of one type on a watch.
 func (w *world) sees(changes watch.Interface, want watch.EventType) watch.Event {
 	w.t.Helper()
 	limit := time.NewTimer(60 * time.Second)

@@ -13,8 +13,8 @@ import (
 	"kctl/test/harness"
 )
 
-// The behaviours wait for probes, back-offs and graces far more than they
-// compute: more of them run at once than there are cores.
+// The behaviours mostly wait, for probes, back-offs and grace periods, so more
+// of them run at once than there are cores.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -24,13 +24,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// behaviour is one line of what a conformant node shows.
+// behaviour is one of the things that a conformant node does.
 type behaviour struct {
-	name string // upstream's
+	name string // as upstream's test is called
 	test func(*world)
 }
 
-// One cluster serves all of them: each has a namespace of its own.
+// One cluster serves all behaviours; each has a namespace of its own.
 func TestNode(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
 	images := images{
@@ -51,13 +51,13 @@ func TestNode(t *testing.T) {
 			}
 		}
 	})
-	// These change what every pod of the node sees.
+	// These change what all pods of the node see.
 	for _, b := range nodes {
 		t.Run("node/"+b.name, func(t *testing.T) { b.test(newWorld(t, c.In(t), images)) })
 	}
 }
 
-// buildGRPCServer builds what the gRPC probes ask.
+// buildGRPCServer builds the server for the gRPC probes.
 func buildGRPCServer(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "grpcserver")

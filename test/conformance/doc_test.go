@@ -1,5 +1,5 @@
-// Package conformance_test asks of a whole cluster what a conformant node has
-// to show, behaviour by behaviour, under the names that upstream gives them.
-// docs/conformance.md lists them. The tests are written from what the API says,
-// and look at the cluster only through upstream's client.
+// Package conformance_test checks what a conformant node has to do, behaviour
+// by behaviour, under the names of upstream's tests. docs/conformance.md lists
+// them. The tests are written from the API's documentation, and see the cluster
+// only through client-go.
 package conformance_test

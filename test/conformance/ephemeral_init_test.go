@@ -60,7 +60,7 @@ func ephemeralStarts(w *world) {
 	w.addDebugger(pod, c)
 	w.await("debugged", "being debugged", ephemeralRuns("debugger"))
 	w.logged("debugged", "debugger", "polo")
-	// It shares the process namespace of the container it looks at.
+	// It shares the process namespace of its target container.
 	w.logged("debugged", "debugger", "trap 'exit 0' TERM")
 	if out := w.exec("debugged", "debugger", "echo", "marco"); strings.TrimSpace(out) != "marco" {
 		w.t.Errorf("exec in it printed %q", out)
@@ -86,7 +86,7 @@ func ephemeralUpdates(w *world) {
 	}
 }
 
-// withInits has init containers that write down their order.
+// withInits adds init containers that write down the order in which they ran.
 func (w *world) withInits(pod *corev1.Pod, texts ...string) *corev1.Pod {
 	pod.Spec.Volumes = []corev1.Volume{emptyDir("steps")}
 	mounts := []corev1.VolumeMount{{Name: "steps", MountPath: "/steps"}}
@@ -197,8 +197,9 @@ var logsAndFiles = []behaviour{
 	{"KubeletManagedEtcHosts should test kubelet managed /etc/hosts file", managedHosts},
 }
 
-// managedHosts: the kubelet writes a pod's /etc/hosts, but not over a volume of
-// the user's, and marks that of a pod in the host's network as such.
+// managedHosts: the kubelet writes a pod's /etc/hosts, unless a volume of the
+// user's is mounted there. The file of a pod on the host's network says that it
+// is managed.
 func managedHosts(w *world) {
 	const own, hosts = "# Kubernetes-managed hosts file.", "# Kubernetes-managed hosts file (host network)."
 	pod := w.lasting("hosts")

@@ -15,7 +15,7 @@ var hooks = []behaviour{
 	{"PreStop should call prestop when killing a pod", preStopWithinGrace},
 }
 
-// told starts a server that logs what hooks tell it.
+// told starts a server that logs the requests that hooks send it.
 func (w *world) told() (ip string) {
 	w.t.Helper()
 	return w.ready(w.demo("told")).Status.PodIP
@@ -52,8 +52,7 @@ func postStartHTTP(w *world) { w.postStart(httpHook(w.told(), "poststart-http"),
 func preStopExec(w *world)   { w.preStop(execHook(w.told(), "prestop-exec"), "prestop-exec") }
 func preStopHTTP(w *world)   { w.preStop(httpHook(w.told(), "prestop-http"), "prestop-http") }
 
-// preStopWithinGrace: the container is asked to end only when its hook is
-// through.
+// preStopWithinGrace: the container is signalled only when its hook has ended.
 func preStopWithinGrace(w *world) {
 	ip := w.told()
 	get := "wget -q -O - http://" + ip + ":8080/"

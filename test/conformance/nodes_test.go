@@ -62,7 +62,7 @@ func nodeLifecycle(w *world) {
 
 var evict = corev1.Taint{Key: "example.com/evict", Value: "yes", Effect: corev1.TaintEffectNoExecute}
 
-// tolerating is a pod that bears the taint for that long.
+// tolerating is a pod that tolerates the taint for so many seconds.
 func (w *world) tolerating(name string, seconds int64) *corev1.Pod {
 	pod := w.lasting(name)
 	pod.Spec.Tolerations = []corev1.Toleration{{Key: evict.Key, Value: evict.Value, Effect: evict.Effect, TolerationSeconds: &seconds}}

@@ -19,8 +19,8 @@ import (
 	"kctl/test/harness"
 )
 
-// templates and devices are kept by the API for others: a node does nothing
-// with them.
+// templates and devices are kinds that the API keeps for others: a node does
+// nothing with them.
 var templates = []behaviour{
 	{"PodTemplates should delete a collection of pod templates", deletesTemplates},
 	{"PodTemplates should replace a pod template", replacesTemplate},
@@ -100,7 +100,7 @@ func templateLifecycle(w *world) {
 }
 
 // crud takes an object of the group resource.k8s.io through all verbs. status
-// is what its subresource of that name is set to; "" if it has none.
+// is what its status subresource is set to; "" if it has none.
 func crud(resource string, namespaced bool, object, status string) func(*world) {
 	return func(w *world) {
 		all, err := dynamic.NewForConfig(w.Config("admin"))
@@ -161,8 +161,8 @@ func changes(w *world, of dynamic.ResourceInterface, o *unstructured.Unstructure
 	w.must(err)
 }
 
-// tellsOf waits until a watch has told of n objects' beginnings and ends, and of a
-// change.
+// tellsOf waits until a watch has shown n objects added and deleted, and at
+// least one modified.
 func (w *world) tellsOf(seen watch.Interface, n int) {
 	w.t.Helper()
 	told := map[watch.EventType]int{}

@@ -60,7 +60,7 @@ func list(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
 }
 
-// update changes a pod, again where somebody else was faster.
+// update changes a pod, and retries after a conflict.
 func (w *world) update(name string, change func(*corev1.Pod)) *corev1.Pod {
 	w.t.Helper()
 	var updated *corev1.Pod
@@ -148,7 +148,7 @@ func hostIP(w *world) {
 }
 
 func statusPatched(w *world) {
-	// No kubelet shall write the status in between: nobody places this pod.
+	// No node is assigned, so no kubelet writes the status in between.
 	pod := w.lasting("patched")
 	pod.Spec.SchedulerName = "nobody"
 	w.Create(pod)
@@ -181,8 +181,8 @@ func podLifecycle(w *world) {
 	w.sees(changes, watch.Deleted)
 }
 
-// replaceStatus writes a condition of the test's own into the status, which the
-// kubelet must leave there.
+// replaceStatus adds a condition of the test's own to the status; the kubelet
+// must keep it.
 func (w *world) replaceStatus() {
 	w.t.Helper()
 	const kind = "example.com/Tested"
@@ -245,8 +245,8 @@ func generationCounts(w *world) {
 	w.observed("counted", last)
 }
 
-// observed waits until the kubelet has taken in that generation, and it is the
-// pod's.
+// observed waits until the kubelet has observed that generation of the pod,
+// which must be its newest, and no condition's may be newer.
 func (w *world) observed(name string, generation int64) {
 	w.t.Helper()
 	pod := w.await(name, fmt.Sprintf("observed at generation %d", generation), func(p *corev1.Pod) bool { return p.Status.ObservedGeneration == generation })

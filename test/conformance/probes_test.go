@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// watched is for how long what must not happen is waited for.
+// watched is how long a test watches for something that must not happen.
 const watched = 6 * time.Second
 
 var probes = []behaviour{
@@ -49,7 +49,7 @@ func execProbe(command ...string) corev1.ProbeHandler {
 	return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}}
 }
 
-// healthz is a pod that serves /healthz until then ends that.
+// healthz is a pod that serves /healthz, and then runs the shell text in then.
 func (w *world) healthz(then string) *corev1.Pod {
 	pod := w.script("probed", "mkdir -p /www; echo ok > /www/healthz; httpd -p 8080 -h /www; "+then+"exec sleep 3600")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -112,7 +112,8 @@ func (w *world) isRestarted(pod *corev1.Pod, handler corev1.ProbeHandler, times 
 	})
 }
 
-// monotonicRestarts: restarts cost a back-off of ten seconds, then twenty, …
+// monotonicRestarts: restart counts only grow. Restarts wait for back-offs of
+// ten seconds, twenty, …
 func monotonicRestarts(w *world) {
 	times := int32(3)
 	if os.Getenv("KCTL_LONG") != "" {
@@ -129,7 +130,7 @@ func readyAfterDelay(w *world) {
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: httpProbe(), InitialDelaySeconds: delay, PeriodSeconds: 1}
 	ready := w.ready(pod)
 	began := ready.Status.ContainerStatuses[0].State.Running.StartedAt
-	// The API has whole seconds: up to one may be lost by cutting.
+	// API times are whole seconds: truncation may take off up to one.
 	if after := condition(ready, corev1.PodReady).LastTransitionTime.Sub(began.Time); after < (delay-1)*time.Second {
 		w.t.Errorf("it was ready %s after its start, before the delay of %d s", after, delay)
 	}

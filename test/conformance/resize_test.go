@@ -30,7 +30,7 @@ var resizes = []behaviour{
 	{"Pod InPlace Resize Container resize pod via the replace endpoint", func(w *world) {
 		w.resizes([]sizes{guaranteed("100m", "64Mi")}, []sizes{guaranteed("200m", "128Mi")}, w.replaceResize)
 	}},
-	// Not upstream's lines, but what users meet.
+	// Not one of upstream's tests, but users meet it.
 	{"resize: a container that asks for it is restarted", resizeRestarts},
 	{"resize: a pod as a whole", resizePod},
 	{"resize: what the node cannot give stays pending", resizePending},
@@ -47,7 +47,7 @@ func burstable(requests, limits corev1.ResourceList) sizes {
 	return sizes{Requests: requests, Limits: limits}
 }
 
-// sized is a pod with a container for each of the sizes: c0, c1, …
+// sized is a pod with a container for each element of all: c0, c1, …
 func (w *world) sized(all []sizes) *corev1.Pod {
 	pod := w.lasting("sized")
 	first := pod.Spec.Containers[0]
@@ -75,7 +75,7 @@ func (w *world) patchResize(_ *corev1.Pod, all []sizes) {
 func (w *world) replaceResize(pod *corev1.Pod, all []sizes) {
 	w.t.Helper()
 	pod = pod.DeepCopy()
-	pod.ResourceVersion = "" // the kubelet may have written meanwhile
+	pod.ResourceVersion = "" // the kubelet may have written it meanwhile
 	for i, resources := range all {
 		pod.Spec.Containers[i].Resources = resources
 	}
@@ -83,8 +83,8 @@ func (w *world) replaceResize(pod *corev1.Pod, all []sizes) {
 	w.must(err)
 }
 
-// resizes changes a running pod and looks at its status and control groups.
-// No container is restarted for it.
+// resizes changes a running pod and checks its status and control groups. No
+// container may restart.
 func (w *world) resizes(before, after []sizes, change func(*corev1.Pod, []sizes)) {
 	w.t.Helper()
 	pod := w.start(w.sized(before))
@@ -93,8 +93,8 @@ func (w *world) resizes(before, after []sizes, change func(*corev1.Pod, []sizes)
 	w.has(after, 2)
 }
 
-// has waits until the pod's containers have these resources, by the pod's
-// status, and then asks their control groups.
+// has waits until the pod's status shows these resources, and then checks the
+// control groups.
 func (w *world) has(want []sizes, generation int64) {
 	w.t.Helper()
 	pod := w.await("sized", "resized", func(p *corev1.Pod) bool {
@@ -121,10 +121,10 @@ func (w *world) has(want []sizes, generation int64) {
 	}
 }
 
-// leastQuota is the least that the kernel takes, in microseconds.
+// leastQuota is the smallest CPU quota that the kernel takes, in microseconds.
 const leastQuota = 1000
 
-// reads compares the first word of a control group's file, of version 2 or 1.
+// reads compares the first word of a control group's file, in cgroup v2 or v1.
 func (w *world) reads(container, file2, file1, want string) {
 	w.t.Helper()
 	text := w.exec("sized", container, "sh", "-c", "cat "+file2+" 2>/dev/null || cat "+file1)
@@ -145,14 +145,14 @@ func resizeSix(w *world) {
 		burstable(list("30m", "48Mi"), list("60m", "96Mi")),
 		burstable(list("10m", "16Mi"), list("30m", "48Mi")),
 		burstable(list("40m", "32Mi"), list("60m", "64Mi")),
-		burstable(list("20m", "32Mi"), list("40m", "64Mi")), // limits come
-		burstable(list("10m", "16Mi"), nil),                 // requests come
+		burstable(list("20m", "32Mi"), list("40m", "64Mi")), // limits are added
+		burstable(list("10m", "16Mi"), nil),                 // requests are added
 		guaranteed("20m", "32Mi"),
 	}, w.patchResize)
 }
 
-// resizeEquivalents: amounts that make no difference to the kernel are taken
-// all the same.
+// resizeEquivalents: changes too small for the kernel to see are accepted all
+// the same.
 func resizeEquivalents(w *world) {
 	w.resizes([]sizes{burstable(list("2m", "32Mi"), list("10m", "64Mi"))}, []sizes{burstable(list("1m", "32Mi"), list("5m", "65536Ki"))},
 		func(_ *corev1.Pod, all []sizes) { w.patchResize(nil, all) })
@@ -172,8 +172,8 @@ func resizeRestarts(w *world) {
 	w.reads("c0", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes", fmt.Sprint(96<<20))
 }
 
-// resizePod: a container that has no limits of its own follows the pod's, and memory
-// that is used is not taken away.
+// resizePod: a container without limits of its own follows the pod's. Memory in
+// use is not taken away.
 func resizePod(w *world) {
 	pod := w.sized([]sizes{{}, guaranteed("20m", "32Mi")})
 	whole := burstable(list("50m", "64Mi"), list("100m", "128Mi"))
@@ -213,8 +213,8 @@ func resizePod(w *world) {
 	has(less, 4)
 }
 
-// resizePending: what no node of this size could give is refused at once; what
-// others have now waits until they are gone.
+// resizePending: what a node of this size can never give is infeasible at once;
+// what other pods have now is deferred until they are gone.
 func resizePending(w *world) {
 	pod := w.start(w.sized([]sizes{burstable(list("100m", "64Mi"), nil)}))
 	_, err := w.pods().Patch(w.ctx, "sized", types.StrategicMergePatchType,

@@ -121,7 +121,7 @@ func subPathWritten(w *world) {
 	if got := w.exec("expanded", "c", "cat", "/sub/test.log"); got != "written\n" {
 		w.t.Errorf("below the subpath is %q", got)
 	}
-	// What is mounted stays, though the annotation changes.
+	// The mount stays as it is when the annotation changes.
 	w.update("expanded", func(p *corev1.Pod) { p.Annotations["mysubpath"] = "newsubpath" })
 	w.observed("expanded", 1)
 	if got := w.exec("expanded", "c", "cat", "/sub/test.log"); got != "written\n" {

@@ -22,10 +22,10 @@ import (
 var streams = []behaviour{
 	{"Pods should support remote command execution over websockets", execOverWebSocket},
 	{"Pods should support retrieving logs from the container over websockets", logsOverWebSocket},
-	// Not upstream's lines, but what kubectl up to 1.30 does.
+	// Not one of upstream's tests, but what kubectl up to 1.30 does.
 	{"exec over SPDY", execOverSPDY},
 	{"attach", attaches},
-	// What is left to clients behind a proxy that lets no SPDY pass.
+	// The only way for clients behind a proxy that lets no SPDY pass.
 	{"exec over WebSockets alone", execWithoutSPDY},
 	{"port-forward over WebSockets alone", forwardWithoutSPDY},
 }
@@ -36,7 +36,7 @@ func (w *world) dial(path string, query url.Values, protocol string) *websocket.
 	config := w.Config("admin")
 	secure, err := rest.TLSConfigFor(config)
 	w.must(err)
-	secure.NextProtos = []string{"http/1.1"} // there are no WebSockets in HTTP/2
+	secure.NextProtos = []string{"http/1.1"} // HTTP/2 has no such upgrade
 	target, err := url.Parse(config.Host)
 	w.must(err)
 	target.Scheme, target.Path, target.RawQuery = "wss", path, query.Encode()
@@ -51,7 +51,7 @@ func (w *world) dial(path string, query url.Values, protocol string) *websocket.
 	return connection
 }
 
-// messages reads to the end of a WebSocket.
+// messages calls take with every message until the WebSocket ends.
 func messages(connection *websocket.Conn, take func(message []byte)) {
 	for {
 		var message []byte
@@ -62,8 +62,8 @@ func messages(connection *websocket.Conn, take func(message []byte)) {
 	}
 }
 
-// execOverWebSocket speaks the plain protocol itself: every message begins with
-// the number of its channel.
+// execOverWebSocket speaks the plain protocol: the first byte of every message
+// is its channel.
 func execOverWebSocket(w *world) {
 	w.start(w.lasting("served"))
 	connection := w.dial("/api/v1/namespaces/"+w.ns+"/pods/served/exec", url.Values{
@@ -118,8 +118,8 @@ func attaches(w *world) {
 		},
 		"websocket": w.webSocket,
 	} {
-		// The first word is for the runtime, which passes input on before it listens
-		// to the output.
+		// The runtime passes input on before it listens for output: hence the pause
+		// after the first line.
 		pod := w.script(name, "read line; sleep 1; echo heard $line; read line; echo heard $line")
 		pod.Spec.Containers[0].Stdin, pod.Spec.Containers[0].StdinOnce = true, true
 		w.start(pod)
@@ -165,7 +165,7 @@ func execWithoutSPDY(w *world) {
 	defer keys.Close()
 	size := make(terminal, 1)
 	size <- remotecommand.TerminalSize{Width: 91, Height: 37}
-	// The size comes when the command runs already.
+	// The size comes after the command has started.
 	err = exec(corev1.PodExecOptions{Stdin: true, TTY: true, Command: []string{"sh", "-c", `until [ "$(stty size 2>/dev/null)" = "37 91" ]; do sleep 0.1; done; echo seen`}},
 		remotecommand.StreamOptions{Stdin: typing, Stdout: &out, Tty: true, TerminalSizeQueue: size})
 	if err != nil || out.String() != "seen\r\n" {
@@ -173,7 +173,7 @@ func execWithoutSPDY(w *world) {
 	}
 }
 
-// terminal has one size, and never another.
+// terminal is a queue with one size and no more.
 type terminal chan remotecommand.TerminalSize
 
 func (t terminal) Next() *remotecommand.TerminalSize {
@@ -200,7 +200,7 @@ func forwardWithoutSPDY(w *world) {
 	ports, err := forwarder.GetPorts()
 	w.must(err)
 	plain := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for range 3 { // each has a connection of its own
+	for range 3 { // each makes a connection of its own
 		answer, err := plain.Get(fmt.Sprintf("http://127.0.0.1:%d/", ports[0].Local))
 		w.must(err)
 		text, err := io.ReadAll(answer.Body)

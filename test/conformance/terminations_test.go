@@ -40,8 +40,8 @@ func (w *world) terminates(text, message string, change func(*corev1.Container))
 	}
 }
 
-// exitsWithStatus has containers fail a number of times, under every restart
-// policy, and asks for the status that they come to.
+// exitsWithStatus has containers fail a number of times, under each restart
+// policy, and checks the status that they end with.
 func exitsWithStatus(w *world) {
 	for _, tc := range []struct {
 		policy   corev1.RestartPolicy

@@ -21,7 +21,8 @@ import (
 
 type images struct{ shell, entrypoint, grpc string }
 
-// world is what one behaviour has to itself.
+// world is one behaviour's part of the cluster: a namespace, and what works in
+// it.
 type world struct {
 	*harness.Cluster
 	images
@@ -57,7 +58,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// eventually is harness.Eventually with a time that only failing tests need.
+// eventually is harness.Eventually with a limit that only failing tests reach.
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
 	harness.Eventually(w.t, 90*time.Second, try)
@@ -65,7 +66,7 @@ func (w *world) eventually(try func() error) {
 
 func (w *world) pods() typedcorev1.PodInterface { return w.client.CoreV1().Pods(w.ns) }
 
-// script is a pod whose container c runs text once.
+// script is a pod whose container c runs text as a shell script, once.
 func (w *world) script(name, text string) *corev1.Pod {
 	pod := harness.Pod(name, w.shell)
 	pod.Namespace = w.ns
@@ -129,7 +130,7 @@ func inPhase(phase corev1.PodPhase) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool { return pod.Status.Phase == phase }
 }
 
-// output runs pod to its good end and returns what it printed.
+// output runs pod until it has succeeded, and returns what it printed.
 func (w *world) output(pod *corev1.Pod) string {
 	w.t.Helper()
 	w.Create(pod)
@@ -143,7 +144,7 @@ func (w *world) output(pod *corev1.Pod) string {
 	return text
 }
 
-// prints fails unless the pod ends well and printed every one of the lines.
+// prints fails unless the pod succeeds and prints every one of the lines.
 func (w *world) prints(pod *corev1.Pod, lines ...string) {
 	w.t.Helper()
 	text := "\n" + w.output(pod) + "\n"
@@ -229,7 +230,7 @@ func (w *world) event(pod, reason, text string) {
 	})
 }
 
-// unchanged watches a pod for a while in which ok has to hold.
+// unchanged watches a pod for a while, in which ok must hold.
 func (w *world) unchanged(pod string, while time.Duration, ok func(*corev1.Pod) error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, while)

@@ -18,7 +18,7 @@ import (
 	"kctl/test/harness"
 )
 
-// pages are the pages that tell users what to type: where they begin first.
+// pages are the pages that tell users what to type, the first steps first.
 func pages(t *testing.T) []string {
 	t.Helper()
 	root := harness.Root()
@@ -45,8 +45,7 @@ func read(t *testing.T, path string) []harness.Block {
 	return harness.Blocks(string(text))
 }
 
-// Every block of commands is run, or says why not; a test that is said to run it
-// is there.
+// Every block of commands has a marker. A test that a marker names exists.
 func TestEveryBlockIsMarked(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, b := range read(t, page) {
@@ -76,8 +75,7 @@ func isThere(t *testing.T, folder, test string) bool {
 	})
 }
 
-// The page about the relay names every moment that is stamped, and only code that
-// is there.
+// docs/relay.md names every hop that is stamped, and only code that exists.
 func TestRelayIsTheCodes(t *testing.T) {
 	read := func(name string) string {
 		data, err := os.ReadFile(filepath.Join(harness.Root(), name))

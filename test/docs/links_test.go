@@ -19,7 +19,8 @@ var (
 	unslug   = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors are what a page's headings are called in links, as GitHub makes them.
+// anchors are the fragments of a page's headings in links, as GitHub makes
+// them.
 func anchors(page string) []string {
 	var all []string
 	for _, heading := range headings.FindAllStringSubmatch(page, -1) {
@@ -28,8 +29,8 @@ func anchors(page string) []string {
 	return all
 }
 
-// Links of all pages, those in the programs' folders too, lead to files, and to
-// headings, that are there.
+// Links on all pages, those in the modules' folders too, lead to existing files
+// and headings.
 func TestLinksLeadSomewhere(t *testing.T) {
 	root, count := harness.Root(), 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -11,8 +11,8 @@ import (
 	"kctl/test/harness"
 )
 
-// TestRunEnds: where the cluster does not come up, `make run` says so and ends:
-// it runs no pod against whatever answers on that port.
+// TestRunEnds: if the cluster does not come up, `make run` ends with an error.
+// It must not run a pod on whatever else answers on that port.
 func TestRunEnds(t *testing.T) {
 	bin := t.TempDir()
 	called := filepath.Join(bin, "called")

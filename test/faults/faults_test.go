@@ -1,5 +1,5 @@
-// Package faults_test takes programs away from a cluster at bad moments and
-// checks that nothing is lost and nothing is done twice.
+// Package faults_test kills, stops and starves a cluster's programs at bad
+// moments, and checks that nothing is lost and nothing is done twice.
 package faults_test
 
 import (
@@ -22,9 +22,9 @@ import (
 
 const pods = 20
 
-// TestKilledInTheMiddle kills each program in turn, the hard way, while 20
-// pods are being created: all of them end Running, each with one container
-// that was started once.
+// TestKilledInTheMiddle kills each program in turn with SIGKILL while 20 pods
+// are being created: all of them end up Running, each with one container that
+// was started once.
 func TestKilledInTheMiddle(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
 	for _, program := range []string{"kubelet", "scheduler", "apiserver", "containerd"} {
@@ -33,7 +33,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 			prefix := "mid-" + program
 			var wg sync.WaitGroup
 			wg.Go(func() { createAll(t, c, prefix) })
-			// The middle: some pods are there, others are not.
+			// In the middle: some pods are there, others are not.
 			harness.Eventually(t, 60*time.Second, func() error {
 				list, err := c.Client().CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "set=" + prefix})
 				if err == nil && len(list.Items) < pods/4 {
@@ -58,7 +58,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// createAll creates the pods, and each again until the server says it is there.
+// createAll creates the pods, retrying each until the server says that it
+// exists.
 func createAll(t *testing.T, c *harness.Cluster, prefix string) {
 	client := c.Client()
 	for i := range pods {
@@ -67,14 +68,14 @@ func createAll(t *testing.T, c *harness.Cluster, prefix string) {
 		harness.Eventually(t, 60*time.Second, func() error {
 			_, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
-				return nil // stored before the server could say so
+				return nil // an earlier try stored it without an answer
 			}
 			return err
 		})
 	}
 }
 
-// onceEach asks the runtime itself for containers of the pods.
+// onceEach asks the runtime itself how many containers each pod has.
 func onceEach(t *testing.T, c *harness.Cluster, prefix string) {
 	t.Helper()
 	running := harness.RunningContainers(t, c.Dir)
@@ -109,8 +110,8 @@ func TestEtcdStoppedAndStartedAgain(t *testing.T) {
 		}
 		return err
 	})
-	// A scheduler that could not renew its lease for ten seconds has ended, and
-	// whoever looks after it starts it again.
+	// A scheduler that could not renew its lease for ten seconds exits, and its
+	// supervisor starts it again.
 	harness.Eventually(t, 60*time.Second, func() error {
 		c.Up()
 		pod, err := c.Client().CoreV1().Pods("default").Get(t.Context(), "after", metav1.GetOptions{})

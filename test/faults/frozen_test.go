@@ -12,9 +12,10 @@ import (
 	"kctl/test/harness"
 )
 
-// leaderFrozen stops the leader, as a machine that is overcommitted or moved does, with
-// many pods to place, until another leads, and lets it go on: what it still has in mind
-// then is no longer its to do.
+// leaderFrozen freezes the leader, as happens on a machine that is
+// overcommitted or migrated, while many pods are to be placed. When another
+// leads, it lets the first one go on: it must not carry out the decisions that
+// it still has in mind.
 func leaderFrozen(t *testing.T, c *harness.Cluster) {
 	lease := []string{"--leader-elect=true", "--leader-elect-resource-name=frozen", "--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"}
 	first := startScheduler(t, c, c.Kubeconfig("scheduler"), lease...)
@@ -49,7 +50,7 @@ func leaderFrozen(t *testing.T, c *harness.Cluster) {
 	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	_ = first.cmd.Wait() // it ends, as who has lost the lease does
+	_ = first.cmd.Wait() // it exits, because it has lost the lease
 	s.placed()
 	second.end(syscall.SIGTERM)
 }

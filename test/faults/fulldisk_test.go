@@ -17,9 +17,9 @@ import (
 	"kctl/test/harness"
 )
 
-// TestFullDisk fills the disk of an API server with its own etcd while somebody
-// writes. It ends with a word about why, and when there is room again, all that
-// was acknowledged is there.
+// TestFullDisk fills the disk of an API server with an embedded etcd while
+// somebody writes. The server ends and says why. When there is room again,
+// everything acknowledged is there.
 func TestFullDisk(t *testing.T) {
 	harness.NeedRoot(t)
 	disk := t.TempDir()
@@ -62,7 +62,7 @@ func TestFullDisk(t *testing.T) {
 	if log, err := os.ReadFile(filepath.Join(c.Dir, "log", "apiserver.log")); err != nil || !strings.Contains(string(log), "no space left on device") {
 		t.Errorf("it does not say why: %v", err)
 	}
-	// Should it not start while there is no room, it says why.
+	// If it can't start without room, it says why.
 	if r := c.Run("", c.Bin("kctl"), "up", "--dir", c.Dir, "--port", fmt.Sprint(c.Port), "--node-name", c.Node, "--without=registry,containerd,kubelet,scheduler", "--apiserver-flags=--data-dir="+disk); r.Code != 0 && !strings.Contains(r.Stderr, "no space left on device") {
 		t.Errorf("it does not start, and does not say why: %s", r.Stderr)
 	}

@@ -13,14 +13,14 @@ import (
 	"kctl/test/harness"
 )
 
-// TestKubeletKilledAtAnyMoment kills the kubelet again and again while pods are
-// started, and while they end. No pod is started twice, and all of them go.
+// TestKubeletKilledAtAnyMoment kills the kubelet again and again while pods
+// start and end. No pod is started twice, and all of them go.
 func TestKubeletKilledAtAnyMoment(t *testing.T) {
 	harness.NeedLong(t, "it takes minutes")
 	c := harness.Start(t, harness.Options{})
 	killing := func(times int) {
 		for range times {
-			// Any moment will do: nothing waits for this one.
+			// A random moment, not synchronisation: nothing waits for this sleep.
 			time.Sleep(rand.N(900 * time.Millisecond))
 			c.Kill("kubelet")
 			c.Up()
@@ -56,10 +56,10 @@ func TestKubeletKilledAtAnyMoment(t *testing.T) {
 	})
 }
 
-// restartsOf is how often a container was started again that had run. containerd
-// 1.6 gives up the start of a container when the kubelet goes away that asked for
-// it, and kills the shim if that is being started: that one never ran, and the
-// next is counted all the same.
+// restartsOf is how often a container that had run was started again. If the
+// kubelet goes away while it waits for a container's start, containerd 1.6
+// gives up the start and kills the shim: such a container never ran, but is
+// counted as one restart.
 func restartsOf(s *corev1.ContainerStatus) int32 {
 	last := s.LastTerminationState.Terminated
 	if last == nil || last.Reason != "StartError" {
@@ -72,7 +72,8 @@ func restartsOf(s *corev1.ContainerStatus) int32 {
 }
 
 // TestTheAPIServerIsAwayForTenMinutes stops the API server for ten minutes.
-// Pods go on and crashed ones are started again; afterwards the API knows.
+// Pods go on, crashed ones are restarted, and afterwards the API shows all of
+// it.
 func TestTheAPIServerIsAwayForTenMinutes(t *testing.T) {
 	harness.NeedLong(t, "it takes minutes")
 	c := harness.Start(t, harness.Options{})
@@ -88,7 +89,7 @@ func TestTheAPIServerIsAwayForTenMinutes(t *testing.T) {
 	}
 	first := restarted(1).Status.ContainerStatuses[0].RestartCount
 	c.Kill("apiserver")
-	time.Sleep(10 * time.Minute) // this is what is tested
+	time.Sleep(10 * time.Minute) // the absence under test
 	c.Up()
 	restarted(first + 2)
 	after := c.AwaitRunning("well")

@@ -23,15 +23,16 @@ const (
 	driver       = "disks.example.com"
 )
 
-// provisioner makes volumes on the nodes that a scheduler selects, as a driver does
-// once the binder of volumes asks for one, and none on the first that is selected.
+// provisioner makes a volume on the node that the scheduler selected, as a
+// driver does when the volume binder asks for one. On the first node it makes
+// none.
 type provisioner struct {
 	client  kubernetes.Interface
-	refused chan string // the node on which there is no room for volumes
+	refused chan string // gets the node that had no room for volumes
 	never   string
 }
 
-// run ends with ctx.
+// run works until ctx ends.
 func (p *provisioner) run(ctx context.Context) error {
 	w, err := p.client.CoreV1().PersistentVolumeClaims("default").Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -63,7 +64,8 @@ func (p *provisioner) run(ctx context.Context) error {
 	return nil
 }
 
-// refuse takes the node out of the claim, as drivers do that have no room there.
+// refuse removes the selected node from the claim, as drivers do when it has no
+// room.
 func (p *provisioner) refuse(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	_, err := p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+selectedNode+`":null}}}`), metav1.PatchOptions{})
@@ -82,14 +84,14 @@ func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 	}}
 	_, err := p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // and is about to be bound
+		return nil // is about to be bound
 	}
 	return err
 }
 
-// TestVolumesAreMadeWhereThePodGoes: a claim that waits for its pod gets its volume
-// on the node that the scheduler selects; where none can be made, the pod gives its
-// room back, to others who want it, and goes elsewhere.
+// TestVolumesAreMadeWhereThePodGoes: a claim that waits for its pod gets its
+// volume on the node that the scheduler selects. If no volume can be made
+// there, the pod gives its place back to others, and goes elsewhere.
 func TestVolumesAreMadeWhereThePodGoes(t *testing.T) {
 	c := harness.Start(t, harness.Options{Without: []string{"registry", "containerd", "kubelet"}})
 	client, ctx := c.Client(), t.Context()
@@ -118,13 +120,13 @@ func TestVolumesAreMadeWhereThePodGoes(t *testing.T) {
 		}
 	}()
 
-	pod := paperPod("stores", "disk", "2") // all that a node has
+	pod := paperPod("stores", "disk", "2") // all of a node
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	c.Create(pod)
 	var full string
 	select {
 	case full = <-p.refused:
-	case <-time.After(60 * time.Second): // bounds a failing test
+	case <-time.After(60 * time.Second): // only bounds a failing test
 		t.Fatal("no node was selected for the claim")
 	}
 	other := paperPod("other", "disk", "2")

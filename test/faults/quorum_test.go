@@ -25,8 +25,8 @@ import (
 	"kctl/test/harness"
 )
 
-// balancer passes connections on to the first of its backends that takes them,
-// as a load balancer before several API servers does.
+// balancer passes connections on to the first backend that accepts them, like a
+// load balancer in front of several API servers.
 type balancer struct {
 	listener net.Listener
 	backends []string
@@ -36,7 +36,7 @@ type balancer struct {
 	open map[net.Conn]bool
 }
 
-// cut ends all connections that are open: how many these were.
+// cut ends all open connections and returns how many there were.
 func (b *balancer) cut() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *balancer) cut() int {
 	return len(b.open)
 }
 
-// note keeps a connection to be cut, until the function it returns is called.
+// note registers a connection to be cut, until the returned function is called.
 func (b *balancer) note(conn net.Conn) func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,18 +93,18 @@ func (b *balancer) pass(ctx context.Context, client net.Conn) {
 		for _, way := range [][2]net.Conn{{server, client}, {client, server}} {
 			b.all.Go(func() { _, _ = io.Copy(way[0], way[1]); done <- struct{}{} })
 		}
-		<-done // either side is gone: so is the other, by the deferred calls
+		<-done // one side is gone; the deferred calls close the other
 		return
 	}
 }
 
-// load writes one object after the other for as long as the test likes, each
-// until it is said to be stored.
+// load writes one object after another until the test ends it, retrying each
+// until it is stored.
 type load struct {
 	t      *testing.T
 	client kubernetes.Interface
 	mu     sync.Mutex
-	stored []string // what was acknowledged
+	stored []string // acknowledged
 	done   chan struct{}
 	cancel context.CancelFunc
 }
@@ -126,7 +126,7 @@ func (l *load) write(ctx context.Context, name string) {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := l.client.CoreV1().ConfigMaps("default").Create(try, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		cancel()
-		if err == nil || apierrors.IsAlreadyExists(err) { // stored before the server could say so
+		if err == nil || apierrors.IsAlreadyExists(err) { // an earlier try stored it without an answer
 			l.mu.Lock()
 			l.stored = append(l.stored, name)
 			l.mu.Unlock()
@@ -134,7 +134,7 @@ func (l *load) write(ctx context.Context, name string) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond): // between attempts, not to be right
+		case <-time.After(20 * time.Millisecond): // to spare the server; nothing depends on it
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (l *load) count() int {
 	return len(l.stored)
 }
 
-// goesOn waits until more has been written.
+// goesOn waits until more was written.
 func (l *load) goesOn(what string) {
 	l.t.Helper()
 	begun := l.count()
@@ -157,10 +157,10 @@ func (l *load) goesOn(what string) {
 	})
 }
 
-// TestTwoServersAndThreeMembers takes away an API server, a member of etcd, then
-// most of them, while somebody writes: nothing that was acknowledged is lost,
-// nothing is acknowledged that nobody keeps, and no API server has to be started
-// again for it.
+// TestTwoServersAndThreeMembers stops an API server, then one member of etcd,
+// then most of them, while somebody writes. Nothing acknowledged is lost,
+// nothing is acknowledged without a quorum, and no API server has to be
+// restarted.
 func TestTwoServersAndThreeMembers(t *testing.T) {
 	members := harness.StartEtcds(t, 3)
 	var urls []string
@@ -203,8 +203,8 @@ func TestTwoServersAndThreeMembers(t *testing.T) {
 
 	harness.NothingLost(t, c.Client(), l.stored)
 	t.Logf("%d writes were acknowledged", len(l.stored))
-	// A scheduler that could not renew its lease has ended, as upstream's does: it
-	// is for whoever keeps it running to start it again.
+	// A scheduler that could not renew its lease has exited, like upstream's: its
+	// supervisor has to start it again.
 	c.Up()
 	schedules(t, c)
 	if c.PID("apiserver") != server {
@@ -212,7 +212,8 @@ func TestTwoServersAndThreeMembers(t *testing.T) {
 	}
 }
 
-// secondServer starts another API server like the cluster's, over the same etcd.
+// secondServer starts another API server, with the flags of the cluster's and
+// over the same etcd.
 func secondServer(t *testing.T, c *harness.Cluster) (address string) {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.PID("apiserver")))
@@ -249,7 +250,7 @@ func secondServer(t *testing.T, c *harness.Cluster) (address string) {
 	return address
 }
 
-// schedules checks that a pod made now finds a node.
+// schedules checks that a new pod is bound to a node.
 func schedules(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	ready := corev1.NodeStatus{

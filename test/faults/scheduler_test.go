@@ -52,7 +52,7 @@ func startScheduler(t *testing.T, c *harness.Cluster, kubeconfig string, flags .
 	return p
 }
 
-// end ends it, if it runs, and waits until it is gone.
+// end sends the scheduler a signal, if it runs, and waits until it is gone.
 func (p *process) end(signal syscall.Signal) {
 	_ = p.cmd.Process.Signal(signal)
 	_ = p.cmd.Wait()
@@ -98,7 +98,7 @@ next:
 	return sum, nil
 }
 
-// paper nodes have two CPUs each, and nobody who runs anything.
+// paperNodes creates nodes with two CPUs each that exist only as objects.
 func paperNodes(t *testing.T, c *harness.Cluster, prefix string, count int) {
 	t.Helper()
 	for i := range count {
@@ -114,7 +114,7 @@ func paperNodes(t *testing.T, c *harness.Cluster, prefix string, count int) {
 	}
 }
 
-// paperPod wants some of a set's nodes, and is not driven off them.
+// paperPod fits only the nodes of a set, and is not evicted from them.
 func paperPod(name, set, cpu string) *corev1.Pod {
 	pod := harness.Pod(name, harness.Demo)
 	pod.Labels = map[string]string{"set": set}
@@ -124,8 +124,8 @@ func paperPod(name, set, cpu string) *corev1.Pod {
 	return pod
 }
 
-// set are pods that fill the nodes made for them to the last tenth of a CPU: one
-// that counts twice, or is forgotten, shows.
+// set is a set of pods that fill the nodes made for them to the last tenth of a
+// CPU: a pod that is counted twice, or forgotten, shows.
 type set struct {
 	t    *testing.T
 	c    *harness.Cluster
@@ -158,7 +158,7 @@ func startPods(t *testing.T, c *harness.Cluster, name string, nodes int, changes
 				harness.Eventually(t, 2*time.Minute, func() error {
 					_, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 					if apierrors.IsAlreadyExists(err) {
-						return nil // stored before the server could say so
+						return nil // an earlier try stored it without an answer
 					}
 					return err
 				})
@@ -168,7 +168,7 @@ func startPods(t *testing.T, c *harness.Cluster, name string, nodes int, changes
 	return s
 }
 
-// bound says how many have a node.
+// bound is how many pods have a node.
 func (s *set) bound() (int, error) {
 	list, err := s.c.Client().CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "set=" + s.name})
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *set) awaitBound(count int) {
 	})
 }
 
-// placed waits until all pods have a node, and checks that each node has its share:
-// no more than it can hold, and no pod was left over.
+// placed waits until all pods have a node, and checks that each node has as
+// many as it can hold, no more and no fewer.
 func (s *set) placed() {
 	s.t.Helper()
 	s.creating.Wait()
@@ -218,9 +218,9 @@ func (s *set) placed() {
 	}
 }
 
-// TestSchedulerInTrouble takes from a whole scheduler what it needs while it places
-// pods that exactly fill their nodes: none is placed twice, none forgotten, and no
-// node has more than it can hold.
+// TestSchedulerInTrouble takes from a scheduler what it needs, while it places
+// pods that exactly fill their nodes. No pod is placed twice or forgotten, and
+// no node gets more than it can hold.
 func TestSchedulerInTrouble(t *testing.T) {
 	c := harness.Start(t, harness.Options{Without: []string{"registry", "containerd", "kubelet", "scheduler"}})
 	t.Run("watches broken in the middle", func(t *testing.T) { watchesBroken(t, c.In(t)) })
@@ -303,8 +303,8 @@ func leaderKilled(t *testing.T, c *harness.Cluster) {
 	second.end(syscall.SIGTERM)
 }
 
-// endedWithEvents: a scheduler that is told to end in the moment in which the last
-// pod was bound has told of each before it is gone.
+// endedWithEvents: a scheduler that is ended at the moment of the last binding
+// still writes the events of all of them.
 func endedWithEvents(t *testing.T, c *harness.Cluster) {
 	p := startScheduler(t, c, c.Kubeconfig("scheduler"))
 	s := startSet(t, c, "told", 15)
@@ -331,8 +331,8 @@ func endedWithEvents(t *testing.T, c *harness.Cluster) {
 	}
 }
 
-// sideBySide: of two schedulers each has the pods that name it, and counts those of
-// the other.
+// sideBySide: each of two schedulers places the pods that name it, and counts
+// those of the other.
 func sideBySide(t *testing.T, c *harness.Cluster) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	text := fmt.Sprintf(`{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration","leaderElection":{"leaderElect":false},`+
@@ -346,7 +346,7 @@ func sideBySide(t *testing.T, c *harness.Cluster) {
 	mine.placed()
 	theirs.placed()
 	for name, p := range map[string]*process{"default-scheduler": one, "other": other} {
-		harness.Eventually(t, 30*time.Second, func() error { // it counts when it is answered
+		harness.Eventually(t, 30*time.Second, func() error { // the binding counts once it is answered
 			placed, err := p.metric("scheduler_schedule_attempts_total", `result="scheduled"`)
 			if err != nil || placed != float64(mine.pods) {
 				return fmt.Errorf("%s placed %v pods, %v; want the %d that name it", name, placed, err, mine.pods)
@@ -354,7 +354,8 @@ func sideBySide(t *testing.T, c *harness.Cluster) {
 			return nil
 		})
 	}
-	// Their nodes are full: who did not count the other's pods would find room.
+	// Their nodes are full: only a scheduler that does not count the other's pods
+	// would find room.
 	big := paperPod("big", "theirs", "200m")
 	c.Create(big)
 	c.Await("default", "big", "without a node", func(p *corev1.Pod) bool {

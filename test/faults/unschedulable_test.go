@@ -13,9 +13,10 @@ import (
 	"kctl/test/harness"
 )
 
-// TestAHundredThousandPodsThatFitNowhere: when each was tried once and told so, a
-// whole scheduler decides nothing more and asks the API for nothing, however much
-// happens that can't help them, until something happens that can.
+// TestAHundredThousandPodsThatFitNowhere: once each pod was tried and marked
+// unschedulable, the scheduler makes no more decisions and sends no more
+// requests, whatever happens that can't help the pods, until something happens
+// that can.
 func TestAHundredThousandPodsThatFitNowhere(t *testing.T) {
 	harness.NeedLong(t, "takes minutes to create 100,000 pods")
 	const many, clients = 100_000, 16
@@ -54,8 +55,8 @@ func TestAHundredThousandPodsThatFitNowhere(t *testing.T) {
 		return nil
 	})
 	var last [3]float64
-	harness.Eventually(t, 20*time.Minute, func() error { // until all were told
-		// A disk that stands still for seconds is no end.
+	harness.Eventually(t, 20*time.Minute, func() error { // until all are marked
+		// A disk that stalls for some seconds does not mean that it is done.
 		if told := value("rest_client_requests_total", `method="PATCH"`, `code="200"`); told < many {
 			return fmt.Errorf("%v pods were told", told)
 		}
@@ -67,7 +68,7 @@ func TestAHundredThousandPodsThatFitNowhere(t *testing.T) {
 		return nil
 	})
 	cpu := value("process_cpu_seconds_total")
-	// What can't help them: a label and a condition of nodes, a hundred times.
+	// This can't help them: a hundred changes of a node's label and condition.
 	nodes := c.Client().CoreV1().Nodes()
 	for i := range 100 {
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"round":"%d"}}}`, i)
@@ -75,7 +76,7 @@ func TestAHundredThousandPodsThatFitNowhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A pod that is placed has gone through the queue behind these.
+	// When this pod is placed, the queue has handled everything before it.
 	c.Create(paperPod("fits", "small", "100m"))
 	c.Await("default", "fits", "on a node", func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
 	now := work()
@@ -83,7 +84,7 @@ func TestAHundredThousandPodsThatFitNowhere(t *testing.T) {
 		t.Errorf("attempts, moves and writes were %v, and are %v", last, now)
 	}
 	t.Logf("%.2f s of CPU for 100 changes of nodes; %.0f MiB resident", value("process_cpu_seconds_total")-cpu, value("process_resident_memory_bytes")/(1<<20))
-	// What helps them.
+	// This helps them.
 	if _, err := nodes.Patch(t.Context(), "small-0", types.MergePatchType, []byte(`{"status":{"allocatable":{"cpu":"150"},"capacity":{"cpu":"150"}}}`), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}

@@ -23,21 +23,21 @@ import (
 	"kctl/test/harness"
 )
 
-// patience bounds what is waited for; only a failing test takes so long.
+// patience bounds every wait; only a failing test takes as long.
 const patience = 3 * time.Minute
 
-// lostAfter is how long the control plane waits for a silent node here.
+// lostAfter is after how long the control plane gives up a silent node here.
 const lostAfter = 10 * time.Second
 
-// bed is a cluster of several hosts and a control plane on the switch that
-// joins them.
+// bed is a cluster of several hosts, with the control plane on the switch that
+// connects them.
 type bed struct {
 	control *machine
 	hosts   []*machine
 	client  *kubernetes.Clientset
 }
 
-// rangesForPods are flags of the API server.
+// rangesForPods are flags for the API server.
 const rangesForPods = "--allocate-node-cidrs --cluster-cidr=10.244.0.0/16,fd00:10:244::/48"
 
 // start brings up a control plane and hosts whose nodes are Ready.
@@ -56,8 +56,8 @@ func start(t *testing.T, count int, kubeletFlags ...string) *bed {
 	return b
 }
 
-// bringUp makes the machines: one with a control plane, by `kctl up` with these
-// arguments, and hosts with a container runtime.
+// bringUp makes the machines: one with a control plane, made by `kctl up` with
+// these arguments, and hosts with a container runtime.
 func bringUp(t *testing.T, count int, controlPlane ...string) *bed {
 	t.Helper()
 	harness.NeedRoot(t)
@@ -90,7 +90,7 @@ func bringUp(t *testing.T, count int, controlPlane ...string) *bed {
 	return b
 }
 
-// newHost is a machine with a cable to the switch.
+// newHost makes a machine with a cable to the switch.
 func (b *bed) newHost(t *testing.T, n int) *machine {
 	t.Helper()
 	m := newMachine(t, fmt.Sprintf("host-%d", n), fmt.Sprintf("192.0.2.%d", 10+n))
@@ -108,7 +108,7 @@ func (m *machine) addressSix() string {
 	return strings.Replace(m.address, "192.0.2.", "fd00:192:2::", 1)
 }
 
-// connect makes the tests' client. Its connections begin on the switch.
+// connect makes the tests' client, which connects from the switch.
 func (b *bed) connect(t *testing.T) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.control.dir, "admin.kubeconfig"))
@@ -121,7 +121,7 @@ func (b *bed) connect(t *testing.T) {
 	}
 }
 
-// enroll gives a host what its kubelet needs, and clears away the network that
+// enroll gives a host what its kubelet needs, and removes the network that
 // `kctl up` would give it.
 func (b *bed) enroll(t *testing.T, m *machine) {
 	t.Helper()
@@ -179,7 +179,7 @@ func (m *machine) shell(t *testing.T, script string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := m.command(ctx, "bash", "-euo", "pipefail", "-c", "cd "+harness.Root()+"\n"+script) // who enters a mount namespace is at its root
+	cmd := m.command(ctx, "bash", "-euo", "pipefail", "-c", "cd "+harness.Root()+"\n"+script) // entering a mount namespace changes to its root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+m.dir+"/admin.kubeconfig", "HOME="+m.dir, "PATH="+m.bin+":"+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script, out)
@@ -198,7 +198,8 @@ func (m *machine) tryKctl(t *testing.T, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// awaitReady waits until a node's Ready condition is so, and returns the node.
+// awaitReady waits until a node's Ready condition has the status, and returns
+// the node.
 func (b *bed) awaitReady(t *testing.T, name string, want corev1.ConditionStatus) (node *corev1.Node) {
 	t.Helper()
 	harness.Eventually(t, patience, func() (err error) {
@@ -215,7 +216,7 @@ func (b *bed) awaitReady(t *testing.T, name string, want corev1.ConditionStatus)
 	return node
 }
 
-// place creates a pod on a host.
+// place creates a pod that must run on the host.
 func (b *bed) place(t *testing.T, name string, on *machine, change func(*corev1.Pod)) {
 	t.Helper()
 	pod := harness.Pod(name, harness.Demo)
@@ -250,7 +251,7 @@ func (b *bed) awaitGone(t *testing.T, name string) {
 	})
 }
 
-// get asks an address over HTTP from within a pod, until it is answered.
+// get sends an HTTP request from within a pod, until it is answered.
 func (b *bed) get(t *testing.T, from, host string, port int) string {
 	t.Helper()
 	var answer string

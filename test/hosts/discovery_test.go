@@ -12,8 +12,8 @@ import (
 	"kctl/test/harness"
 )
 
-// upstreams are programs of upstream's that `make upstream` builds. A test that
-// needs one that is not there is skipped.
+// upstreams is the folder of upstream's programs that `make upstream` builds. A
+// test that needs a missing one is skipped.
 func upstreams(t *testing.T, programs ...string) string {
 	t.Helper()
 	harness.NeedLong(t, "it needs programs of upstream's")
@@ -26,8 +26,8 @@ func upstreams(t *testing.T, programs ...string) string {
 	return dir
 }
 
-// TestDiscovery has upstream's Prometheus find the API server and the kubelet by
-// asking the API, as prometheus-discovery.yml says, with the rights of rbac.yaml.
+// TestDiscovery has upstream's Prometheus find the API server and the kubelet
+// through the API, by prometheus-discovery.yml, with the rights in rbac.yaml.
 func TestDiscovery(t *testing.T) {
 	upstream := upstreams(t, "prometheus")
 	harness.NeedRoot(t)
@@ -59,7 +59,7 @@ prometheus --config.file=prometheus.yml --storage.tsdb.path=data --web.listen-ad
 	}
 }
 
-// isOne asks Prometheus for a series, which has to be 1.
+// isOne returns an error unless the series is 1 in Prometheus.
 func isOne(t *testing.T, client *http.Client, series string) error {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:9090/api/v1/query?query=up", nil)
 	if err != nil {

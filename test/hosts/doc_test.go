@@ -1,7 +1,8 @@
-// Package hosts_test runs clusters of several hosts: each is a network namespace
-// with a mount namespace of its own, with its own containerd and kubelet, and
-// all hang on a bridge in one more, where the control plane is. Links are cut,
-// programs killed, members of etcd lost.
+// Package hosts_test runs clusters of several hosts. Each host is a network
+// namespace and a mount namespace, with a containerd and a kubelet of its own;
+// a bridge in one more namespace, where the control plane is, connects them.
+// Links are cut, programs killed, members of etcd lost.
 //
-// Traffic stays in these namespaces; the tests' clients dial from inside.
+// All traffic stays in these namespaces; the tests' clients dial from inside
+// them.
 package hosts_test

@@ -16,7 +16,7 @@ import (
 	"kctl/test/harness"
 )
 
-// TestHosts is one cluster of three hosts, in the order of its subtests.
+// TestHosts uses one cluster of three hosts. Its subtests build on each other.
 func TestHosts(t *testing.T) {
 	b := start(t, 3)
 	for _, m := range b.hosts {
@@ -51,8 +51,8 @@ func (b *bed) rangesOfNodes(t *testing.T) {
 	}
 }
 
-// podsReachEachOther has each pod ask each other one, by every address, and looks
-// who was seen to ask.
+// podsReachEachOther has each pod send a request to each other one, at every
+// address, and checks which source address was seen.
 func (b *bed) podsReachEachOther(t *testing.T) {
 	for _, m := range b.hosts {
 		b.awaitRunning(t, "on-"+m.name)
@@ -85,7 +85,7 @@ func (b *bed) hostPortsAndOut(t *testing.T) {
 	if answer := b.get(t, "on-host-2", to.address, 8088); answer != "hello from pod on-host-1\n" {
 		t.Errorf("the host port answers %q", answer)
 	}
-	// From outside of the cluster's pods, a pod is its node.
+	// Outside the pod network, a pod's address is its node's.
 	listener := b.control.listen(t, "192.0.2.1:0")
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -99,7 +99,7 @@ func (b *bed) hostPortsAndOut(t *testing.T) {
 	}
 }
 
-// overVXLAN has all kubelets connect their nodes another way. The pods stay.
+// overVXLAN changes all kubelets to another node network. The pods stay.
 func (b *bed) overVXLAN(t *testing.T) {
 	for _, m := range b.hosts {
 		m.stopKubelet(syscall.SIGTERM)
@@ -116,8 +116,8 @@ func (b *bed) overVXLAN(t *testing.T) {
 	b.podsReachEachOther(t)
 }
 
-// secondOfAName: somebody starts a kubelet on another machine with the name of a
-// node that is there.
+// secondOfAName starts a kubelet on another machine under the name of an
+// existing node.
 func (b *bed) secondOfAName(t *testing.T) {
 	first, second := b.hosts[0], b.hosts[2]
 	args := second.args
@@ -138,7 +138,7 @@ func (b *bed) secondOfAName(t *testing.T) {
 		return nil
 	})
 	b.awaitReady(t, first.name, corev1.ConditionTrue)
-	// Nor does it give its pods the other's addresses.
+	// Nor does it give its pods addresses of the other's range.
 	harness.Eventually(t, patience, func() error {
 		if log := second.log(t, "kubelet"); !strings.Contains(log, "does another machine have the same node name") {
 			return errors.New("the kubelet does not see whose addresses these are")
@@ -150,8 +150,8 @@ func (b *bed) secondOfAName(t *testing.T) {
 	}
 }
 
-// cutOff pulls a host's cable: its node is lost, its pods are asked to go, and
-// when the cable is back, they go and the node is as before.
+// cutOff pulls a host's cable: its node is lost and its pods are evicted. When
+// the cable is back, they end, and the node is as before.
 func (b *bed) cutOff(t *testing.T) {
 	away, short := b.hosts[1], int64(1)
 	bears := func(p *corev1.Pod) {
@@ -170,13 +170,14 @@ func (b *bed) cutOff(t *testing.T) {
 		}
 		return err
 	})
-	// Nobody can know that it has ended: it stays, and so does the other one.
+	// Nobody can know whether it has ended, so its object stays. The other pod
+	// tolerates the taint for longer, and is not evicted.
 	stays, err := b.client.CoreV1().Pods("default").Get(t.Context(), "on-host-2", metav1.GetOptions{})
 	if err != nil || stays.DeletionTimestamp != nil {
-		t.Errorf("the pod that bears more goes, too: %v %v", stays.DeletionTimestamp, err)
+		t.Errorf("the pod that tolerates the taint is evicted, too: %v %v", stays.DeletionTimestamp, err)
 	}
 	if running := harness.RunningContainers(t, away.dir); running["evicted"] != 1 {
-		t.Errorf("without a word from anybody the host runs %v", running)
+		t.Errorf("cut off, the host runs %v", running)
 	}
 	b.control.run(t, "ip link set "+away.name+" up")
 	b.awaitGone(t, "evicted")
@@ -192,7 +193,7 @@ func (b *bed) cutOff(t *testing.T) {
 		}
 		return nil
 	})
-	// It is the same container as before, and reachable again.
+	// The same container still runs, and is reachable again.
 	again := b.awaitRunning(t, "on-host-2")
 	if again.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Error("the pod that stayed was restarted")

@@ -12,7 +12,8 @@ import (
 )
 
 // TestJoin has two machines join the cluster that `kctl up --address` made on a
-// third, with the kubelets' own network over VXLAN, by the line that it prints.
+// third, by the command that it prints. The kubelets connect the nodes over
+// VXLAN.
 func TestJoin(t *testing.T) {
 	harness.NeedLong(t, "three machines with a container runtime each")
 	b := bringUp(t, 2, "--address=192.0.2.1", "--node-name=up", "--apiserver-flags="+rangesForPods)
@@ -37,12 +38,12 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// join runs the line on a machine, whose runtime and directories are not where
-// systemd would have them, and starts the kubelet by what it prints.
+// join runs the command on a machine, whose runtime and directories are not in
+// systemd's places, and starts the kubelet with the command that is printed.
 func (m *machine) join(t *testing.T, line []string) {
 	t.Helper()
 	network := filepath.Join(m.dir, "cni", "net.d")
-	m.run(t, "rm "+filepath.Join(network, "10-kctl.conflist")) // of `kctl up`
+	m.run(t, "rm "+filepath.Join(network, "10-kctl.conflist")) // made by `kctl up`
 	args := append(line, "--dir", filepath.Join(m.dir, "log", "etc"), "--start=none", "--node-name", m.name, "--node-ip", m.address+","+m.addressSix(),
 		"--root-dir", filepath.Join(m.dir, "kubelet"), "--cri-socket", "unix://"+filepath.Join(m.dir, "run", "containerd.sock"),
 		"--ignore-preflight-errors=ip-forward,disk,pod-network")
@@ -57,8 +58,8 @@ func (m *machine) join(t *testing.T, line []string) {
 	m.startKubelet(t)
 }
 
-// approveServing lets kubelets serve with the certificates that they asked for,
-// and waits until they do.
+// approveServing approves the serving certificates that the kubelets asked for,
+// and waits until they use them.
 func (b *bed) approveServing(t *testing.T) {
 	t.Helper()
 	const names = `jsonpath={range .items[?(@.spec.signerName=="kubernetes.io/kubelet-serving")]}{.metadata.name} {end}`

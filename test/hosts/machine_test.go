@@ -19,21 +19,22 @@ import (
 	"kctl/test/harness"
 )
 
-// machine is a network and a mount namespace, for as long as its holder lives.
+// machine is a network namespace and a mount namespace that live as long as
+// their holder process.
 type machine struct {
 	name    string
 	address string
-	dir     string // of the programs that run there
+	dir     string // for the programs that run there
 	t       *testing.T
 	bin     string
 	holder  *exec.Cmd
 	kubelet *exec.Cmd
-	args    []string // of the kubelet
+	args    []string // the kubelet's
 }
 
 // holding sets a machine up and waits to be killed. What runtimes keep outside
-// of their own directories goes with the mount namespace, which is known by its
-// first mount where a test was killed (harness.Dir).
+// their own directories goes with the mount namespace. If a test is killed, the
+// namespace is found by its first mount (harness.Dir).
 const holding = `
 ip link set lo up
 mkdir -p /run/netns /var/lib/cni
@@ -63,7 +64,7 @@ func newMachine(t *testing.T, name, address string) *machine {
 	return m
 }
 
-// end takes away what runs on the machine and then the machine.
+// end ends what runs on the machine, and then the machine.
 func (m *machine) end(leaks func()) {
 	m.stopKubelet(syscall.SIGTERM)
 	if m.t.Failed() {
@@ -84,7 +85,7 @@ func (m *machine) end(leaks func()) {
 	leaks()
 }
 
-// command is one that runs on the machine.
+// command makes a command that runs on the machine.
 func (m *machine) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "nsenter", append([]string{"--target", strconv.Itoa(m.holder.Process.Pid), "--net", "--mount", "--", name}, args...)...)
 }
@@ -102,12 +103,12 @@ func (m *machine) run(t *testing.T, command string) string {
 	return string(out)
 }
 
-// inside runs f on a thread that is in the machine's network, and ends the
-// thread.
+// inside runs f on a thread in the machine's network namespace, and then ends
+// the thread.
 func (m *machine) inside(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.holder.Process.Pid))
 		if err == nil {
 			defer ns.Close()
@@ -143,7 +144,8 @@ func (m *machine) listen(t *testing.T, address string) (l net.Listener) {
 	return l
 }
 
-// startKubelet starts it, again with what it had; more flags come last.
+// startKubelet starts the kubelet, again with the data that it had. The flags
+// in more come last.
 func (m *machine) startKubelet(t *testing.T, more ...string) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(m.dir, "log", "kubelet.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -151,7 +153,8 @@ func (m *machine) startKubelet(t *testing.T, more ...string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	// nsenter becomes the kubelet: it forks only into a PID namespace.
+	// nsenter execs the kubelet, so the process id is the kubelet's: it forks only
+	// for a PID namespace.
 	args := append([]string{"--target", strconv.Itoa(m.holder.Process.Pid), "--net", "--mount", "--", m.bin + "/kubelet"}, m.args...)
 	m.kubelet = exec.Command("nsenter", append(args, more...)...)
 	m.kubelet.Stdout, m.kubelet.Stderr = log, log
@@ -169,7 +172,7 @@ func (m *machine) stopKubelet(signal syscall.Signal) {
 	m.kubelet = nil
 }
 
-// log is what a program on the machine has said.
+// log is the log of a program on the machine.
 func (m *machine) log(t *testing.T, program string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(m.dir, "log", program+".log"))

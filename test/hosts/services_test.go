@@ -11,8 +11,8 @@ import (
 	"kctl/test/harness"
 )
 
-// twoServices are a service with an address of its own and one without, of the
-// same two pods, and a pod that asks them.
+// twoServices are a service with a cluster IP and a headless one, both of the
+// same two pods, and a pod that calls them.
 const twoServices = `
 apiVersion: apps/v1
 kind: Deployment
@@ -44,9 +44,9 @@ spec:
   containers: [{name: asking, image: kctl.local/demo}]
 `
 
-// TestServices runs upstream's kube-proxy and kube-controller-manager and CoreDNS
-// beside a cluster of ours, by the commands of docs/networking.md. A pod reaches
-// services by their names, whichever pods they lead to. metrics-server runs there,
+// TestServices runs upstream's kube-proxy, kube-controller-manager and CoreDNS
+// beside a cluster of ours, by the commands of docs/networking.md. A pod
+// reaches services by name, and follows their pods. metrics-server runs there,
 // too.
 func TestServices(t *testing.T) {
 	upstream := upstreams(t, "kube-proxy", "kube-controller-manager", "coredns", "metrics-server")
@@ -70,8 +70,8 @@ func TestServices(t *testing.T) {
 	for _, url := range []string{"http://web", "http://web.default.svc.cluster.local"} {
 		s.reaches(t, url, pods...)
 	}
-	s.reaches(t, "http://headless:8080") // which of the addresses is asked is the asking program's choice
-	// What a service leads to follows its pods.
+	s.reaches(t, "http://headless:8080") // the client chooses between the addresses
+	// A service's endpoints follow its pods.
 	s.bash(t, dir, upstream, "kctl scale deployment/web --replicas=1")
 	harness.Eventually(t, patience, func() error {
 		pods = strings.Fields(s.bash(t, dir, upstream, `kctl get pods -l app=web -o 'jsonpath={.items[*].metadata.name}'`))
@@ -87,7 +87,7 @@ func TestServices(t *testing.T) {
 }
 
 // top runs upstream's metrics-server by the commands of docs/operations.md, and
-// asks it what a pod and a node use.
+// checks the usage of a pod and a node.
 func (s *single) top(t *testing.T, dir, upstream string) {
 	t.Helper()
 	image := filepath.Join(dir, "metrics-server.tar")
@@ -108,8 +108,8 @@ func (s *single) top(t *testing.T, dir, upstream string) {
 	}
 }
 
-// reaches has the pod ask until each of these has answered, any where there are
-// none.
+// reaches has the pod send requests until each of these pods has answered, or
+// any if none are named.
 func (s *single) reaches(t *testing.T, url string, pods ...string) {
 	t.Helper()
 	answered := map[string]bool{}

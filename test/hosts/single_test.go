@@ -16,19 +16,19 @@ import (
 	"kctl/test/harness"
 )
 
-// single is a machine for a cluster that `kctl up` makes without being told
-// where: what it has in /var/lib/kctl is in the machine's own directory.
+// single is a machine for a cluster in kctl's default directory: its
+// /var/lib/kctl is the machine's own.
 type single struct {
 	*machine
 	groups []int    // of processes that scripts left running
-	told   []string // files with what they say
+	told   []string // files with their output
 }
 
 func newSingle(t *testing.T) *single {
 	t.Helper()
 	s := &single{machine: newMachine(t, "machine", "192.0.2.1")}
 	resolver := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(resolver, []byte("nameserver 192.0.2.53\n"), 0o644); err != nil { // nobody: nothing is asked outside
+	if err := os.WriteFile(resolver, []byte("nameserver 192.0.2.53\n"), 0o644); err != nil { // a server that does not exist: no query leaves the machine
 		t.Fatal(err)
 	}
 	for _, command := range []string{
@@ -43,18 +43,18 @@ func newSingle(t *testing.T) *single {
 }
 
 // bash runs a script on the machine, with our programs and those of $PATH; it
-// must succeed. What it starts in the background goes on.
+// must succeed. Its background processes go on.
 func (s *single) bash(t *testing.T, dir, path, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	out, err := os.CreateTemp(s.t.TempDir(), "out") // no pipe: those who go on hold it open
+	out, err := os.CreateTemp(s.t.TempDir(), "out") // not a pipe, which background processes would hold open
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer out.Close()
 	s.told = append(s.told, out.Name())
-	cmd := s.command(ctx, "bash", "-euo", "pipefail", "-c", "cd "+dir+"\n"+script) // who enters a mount namespace is at its root
+	cmd := s.command(ctx, "bash", "-euo", "pipefail", "-c", "cd "+dir+"\n"+script) // entering a mount namespace changes to its root
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), "PATH="+s.bin+":"+path+":"+os.Getenv("PATH"), "KUBECONFIG=/var/lib/kctl/admin.kubeconfig")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -69,11 +69,12 @@ func (s *single) bash(t *testing.T, dir, path, script string) string {
 	return string(text)
 }
 
-// takeDown ends what scripts started and then the cluster, if it is still there.
+// takeDown ends what scripts left running, and then the cluster if it is still
+// there.
 func (s *single) takeDown(t *testing.T) {
 	for _, group := range s.groups {
 		if unix.Kill(-group, unix.SIGTERM) != nil {
-			continue // nobody is left
+			continue // none is left
 		}
 		harness.Eventually(t, patience, func() error {
 			if unix.Kill(-group, 0) == nil {
@@ -104,8 +105,8 @@ func (s *single) takeDown(t *testing.T) {
 	}
 }
 
-// TestStart follows README.md's first lines and docs/start.md, from `make run` to
-// `make down`.
+// TestStart follows the first steps of README.md and docs/start.md, from `make
+// run` to `make down`.
 func TestStart(t *testing.T) {
 	harness.NeedLong(t, "it builds everything")
 	harness.NeedRoot(t)
@@ -119,7 +120,7 @@ func TestStart(t *testing.T) {
 		script += readme.Take(t, "Two commands")
 	}
 	script += "make down\n"
-	// What test/docs runs stands between what this test runs.
+	// On this page, test/docs runs the blocks between those of this test.
 	text, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package input_test gives a cluster what it should not be given, and checks
-// that each gets a clear answer and that nothing is lost.
+// Package input_test sends a cluster bad input, and checks that each case gets
+// a clear answer and that nothing is lost.
 package input_test
 
 import (
@@ -27,7 +27,7 @@ import (
 )
 
 func TestBadInput(t *testing.T) {
-	// What is asked here needs no node: the API server and kctl answer.
+	// No node is needed: the API server and kctl answer all of this.
 	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}})
 	t.Run("requests", func(t *testing.T) { requests(t, c.In(t)) })
 	t.Run("tokens", func(t *testing.T) { tokens(t, c.In(t)) })
@@ -121,7 +121,7 @@ func ask(t *testing.T, client *http.Client, req *http.Request) (int, metav1.Stat
 	return resp.StatusCode, status, body
 }
 
-// tokens asks with bearer tokens of every bad kind, and one good one.
+// tokens sends bearer tokens of every bad kind, and one good one.
 func tokens(t *testing.T, c *harness.Cluster) {
 	client := c.Client()
 	harness.Eventually(t, 30*time.Second, func() error {
@@ -172,7 +172,7 @@ func tokens(t *testing.T, c *harness.Cluster) {
 		token string
 		code  int
 	}{
-		"good":             {good, 403}, // known, and without a right
+		"good":             {good, 403}, // known, but without rights
 		"resigned good":    {sign(func(jwt.MapClaims) {}), 403},
 		"wrong signature":  {parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), 401},
 		"no signature":     {unsigned, 401},
@@ -198,7 +198,7 @@ func tokens(t *testing.T, c *harness.Cluster) {
 	}
 }
 
-// plain is a client that trusts the server and shows no certificate.
+// plain is a client that trusts the server and has no certificate.
 func plain(t *testing.T, c *harness.Cluster) *http.Client {
 	t.Helper()
 	ca, err := os.ReadFile(filepath.Join(c.Dir, "pki", "ca.crt"))
@@ -212,7 +212,7 @@ func plain(t *testing.T, c *harness.Cluster) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// rights: a user without one is told which verb on which resource.
+// rights: a user who lacks one is told which verb on which resource.
 func rights(t *testing.T, c *harness.Cluster) {
 	client := c.Client()
 	if _, err := client.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{}); err != nil {
@@ -244,7 +244,7 @@ func rights(t *testing.T, c *harness.Cluster) {
 	}
 }
 
-// noUser is a kubeconfig that says where the server is and nothing of a user.
+// noUser is a kubeconfig that names the server and no user.
 func noUser(t *testing.T, c *harness.Cluster) string {
 	t.Helper()
 	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x",

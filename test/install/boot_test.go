@@ -17,19 +17,19 @@ import (
 	"kctl/test/harness"
 )
 
-// machine is a Debian of its own, booted by its own systemd in namespaces of
-// its own: processes, mounts, host name, network, control groups.
+// machine is a Debian system booted by its own systemd, with namespaces of its
+// own: processes, mounts, host name, network, control groups.
 type machine struct {
 	t    *testing.T
 	root string
 	name string // of its control group
-	init int    // process id of its systemd, as seen from here
+	init int    // process id of its systemd in the host's namespace
 	cmd  *exec.Cmd
 	out  bytes.Buffer
 }
 
-// debian makes the file system of a machine, as debootstrap does, or copies the
-// one that $KCTL_DEBIAN names.
+// debian makes a machine's file system with debootstrap, or copies the one that
+// $KCTL_DEBIAN names.
 func debian(t *testing.T) string {
 	t.Helper()
 	root := directory(t)
@@ -41,26 +41,26 @@ func debian(t *testing.T) string {
 	return root
 }
 
-// directory is an empty one for a machine's file system.
+// directory makes an empty directory for a machine's file system.
 func directory(t *testing.T) string {
 	t.Helper()
 	root := harness.Dir(t)
-	if err := os.Chmod(root, 0o755); err != nil { // services' users enter it
+	if err := os.Chmod(root, 0o755); err != nil { // services run as users who must be able to enter it
 		t.Fatal(err)
 	}
 	return root
 }
 
-// bootstrap fills root with a Debian and what a node of ours needs of it.
+// bootstrap fills root with a Debian and the packages that a node needs.
 func bootstrap(t *testing.T, root string, more ...string) {
 	t.Helper()
 	packages := append([]string{"systemd", "systemd-sysv", "dbus", "etcd-server", "etcd-client", "curl", "containerd", "runc", "containernetworking-plugins", "iptables", "iproute2"}, more...)
 	run(t, "debootstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "bookworm", root, "http://deb.debian.org/debian")
 }
 
-// bootScript makes the surroundings that systemd expects of a container manager
-// (systemd.io/CONTAINER_INTERFACE) and becomes systemd. Its control groups are
-// those that the process is in.
+// bootScript prepares what systemd expects from a container manager
+// (systemd.io/CONTAINER_INTERFACE) and execs systemd. Its control groups are
+// those of the process.
 const bootScript = `
 set -e
 root=$1 address=$2 host=$3
@@ -112,14 +112,14 @@ func boot(t *testing.T, root string) *machine {
 	return bootAs(t, root, "192.0.2.11", "node-1", func(*machine) {})
 }
 
-// bootAs is boot for a machine with an address and a name of its own. Its cable is
-// plugged in while systemd starts what may have to wait for that.
+// bootAs boots a machine with an address and a name. Its cable is plugged in
+// while systemd starts, because some units may wait for the network.
 func bootAs(t *testing.T, root, address, name string, plug func(*machine)) *machine {
 	t.Helper()
 	m := &machine{t: t, root: root, name: filepath.Base(root)}
 	m.enterGroups()
 	// The shell joins the groups before the namespaces are made, so that they
-	// are the machine's roots.
+	// become the machine's root groups.
 	join := `for g in "$@"; do echo $$ >$g/cgroup.procs || exit 1; done
 exec unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child sh -c "$BOOT" boot ` + strings.Join([]string{root, address, name}, " ")
 	m.cmd = exec.Command("sh", append([]string{"-c", join, "join"}, m.groups()...)...)
@@ -154,7 +154,7 @@ exec unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child sh -c 
 	return m
 }
 
-// hierarchies are the mount points of control groups on this machine.
+// hierarchies are where cgroup hierarchies are mounted on the host.
 func hierarchies(t *testing.T) []string {
 	t.Helper()
 	var points []string
@@ -181,7 +181,7 @@ func (m *machine) enterGroups() {
 		if err := os.Mkdir(group, 0o755); err != nil {
 			m.t.Fatal(err)
 		}
-		for _, set := range []string{"cpuset.cpus", "cpuset.mems"} { // nobody gets in while they are empty
+		for _, set := range []string{"cpuset.cpus", "cpuset.mems"} { // no process can join while these are empty
 			if above, err := os.ReadFile(filepath.Join(filepath.Dir(group), set)); err == nil {
 				if err := os.WriteFile(filepath.Join(group, set), above, 0o644); err != nil {
 					m.t.Fatal(err)
@@ -191,8 +191,8 @@ func (m *machine) enterGroups() {
 	}
 }
 
-// halt ends every process of the machine at once and takes its groups away.
-// A second time it does nothing.
+// halt kills every process of the machine at once and removes its groups. A
+// second call does nothing.
 func (m *machine) halt() {
 	if m.cmd.ProcessState != nil {
 		return
@@ -202,7 +202,7 @@ func (m *machine) halt() {
 		m.t.Logf("%s\n%s", &m.out, out)
 	}
 	if m.init != 0 {
-		_ = syscall.Kill(m.init, syscall.SIGKILL) // its namespace's process 1: all others go with it
+		_ = syscall.Kill(m.init, syscall.SIGKILL) // process 1 of its PID namespace: all others go with it
 	}
 	_ = m.cmd.Process.Kill()
 	_ = m.cmd.Wait()
@@ -215,7 +215,7 @@ func (m *machine) halt() {
 				}
 				return nil
 			})
-			for i := len(groups) - 1; i >= 0; i-- { // children come after their parents
+			for i := len(groups) - 1; i >= 0; i-- { // the groups are sorted, children after their parents
 				err = errors.Join(err, os.Remove(groups[i]))
 			}
 			return err
@@ -232,7 +232,7 @@ func (m *machine) try(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// do is try for what has to succeed.
+// do is try for a command that must succeed.
 func (m *machine) do(name string, args ...string) string {
 	m.t.Helper()
 	out, err := m.try(name, args...)
@@ -248,16 +248,16 @@ func (m *machine) sh(line string) string {
 	return m.do("sh", "-ec", line)
 }
 
-// path is a file of the machine.
+// path is where the host sees a file of the machine.
 func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
-// show is a property of a unit.
+// show returns a property of a unit.
 func (m *machine) show(unit, property string) string {
 	m.t.Helper()
 	return strings.TrimSpace(m.do("systemctl", "show", "--value", "--property="+property, unit))
 }
 
-// becomes waits until a property of a unit is what it should be.
+// becomes waits until a unit's property has a value.
 func (m *machine) becomes(unit, property, want string) {
 	m.t.Helper()
 	harness.Eventually(m.t, patience, func() error {
@@ -268,7 +268,7 @@ func (m *machine) becomes(unit, property, want string) {
 	})
 }
 
-// copy brings files of this machine onto that one.
+// copy copies files of the host to the machine.
 func (m *machine) copy(to string, files ...string) {
 	m.t.Helper()
 	if err := os.MkdirAll(m.path(to), 0o755); err != nil {
@@ -277,7 +277,7 @@ func (m *machine) copy(to string, files ...string) {
 	run(m.t, "cp", append(files, m.path(to))...)
 }
 
-// need skips the test, saying why, where the machine lacks a program.
+// need skips the test, saying why, if the host lacks a program.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {

@@ -13,8 +13,9 @@ import (
 	"kctl/test/harness"
 )
 
-// TestClockADayBehind starts an API server with a certificate from tomorrow, as a
-// machine has it whose clock is a day behind: it says so, and so does kctl.
+// TestClockADayBehind starts an API server with a certificate that is valid
+// from tomorrow, as on a machine whose clock is a day behind. The server says
+// so, and so does kctl.
 func TestClockADayBehind(t *testing.T) {
 	c := newControlPlane(t)
 	c.startEtcd(t)
@@ -32,7 +33,7 @@ func TestClockADayBehind(t *testing.T) {
 	}
 	s := start(t, "apiserver", c.apiserver())
 	s.hears("READY=1")
-	harness.Eventually(t, patience, func() error { // it comes through a pipe
+	harness.Eventually(t, patience, func() error { // it arrives through a pipe
 		if log := s.stderr.String(); !strings.Contains(log, c.pki("apiserver.crt")+" is not valid before ") || !strings.Contains(log, "set this machine's clock") {
 			return fmt.Errorf("the server does not say what is wrong:\n%s", log)
 		}
@@ -44,7 +45,8 @@ func TestClockADayBehind(t *testing.T) {
 	}
 }
 
-// TestSchedulersPortIsTaken starts a scheduler where somebody else listens.
+// TestSchedulersPortIsTaken starts a scheduler on a port where somebody else
+// listens.
 func TestSchedulersPortIsTaken(t *testing.T) {
 	c := newControlPlane(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,8 +15,8 @@ import (
 	"kctl/test/harness"
 )
 
-// jobUnit runs the job on the second disk, a tar file, says on the second serial
-// line what it says, and turns the machine off.
+// jobUnit runs the job on the second disk, a tar file, writes its output to the
+// second serial line, and turns the machine off.
 const jobUnit = `[Unit]
 Wants=containerd.service
 After=containerd.service
@@ -27,9 +27,9 @@ StandardError=tty
 TTYPath=/dev/ttyS1
 `
 
-// emulated boots a Debian with a kernel of its own on an emulated computer, which
-// has no network, has it run the script beside the files, and returns what that
-// said.
+// emulated boots a Debian with a kernel of its own on an emulated computer
+// without network. It runs script there, beside the files, and returns the
+// output.
 func emulated(t *testing.T, script string, files ...string) string {
 	t.Helper()
 	if goruntime.GOARCH != "amd64" {
@@ -73,7 +73,7 @@ func emulated(t *testing.T, script string, files ...string) string {
 	return strings.ReplaceAll(read(t, said), "\r", "")
 }
 
-// kernel is the one file of the machine's /boot.
+// kernel is the one file in root's /boot that matches pattern.
 func kernel(t *testing.T, root, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(root, "boot", pattern))
@@ -83,8 +83,8 @@ func kernel(t *testing.T, root, pattern string) string {
 	return found[0]
 }
 
-// TestUnifiedGroups takes a node to a kernel that has the unified control groups
-// only, as most machines do, where systemd makes those of pods.
+// TestUnifiedGroups runs a node on a kernel with cgroup v2 only, as most
+// machines have, where systemd makes the pods' groups.
 func TestUnifiedGroups(t *testing.T) {
 	harness.NeedLong(t, "it makes a whole Debian and emulates its computer")
 	harness.NeedRoot(t)

@@ -10,8 +10,9 @@ import (
 	"kctl/test/harness"
 )
 
-// TestCertificatesOnAFullDisk has no room for all of a cluster's certificates:
-// what was made is whole, and with more room the rest is made.
+// TestCertificatesOnAFullDisk makes a cluster's certificates on a disk without
+// room for all of them. Every file that was made is complete, and with more
+// room the rest is made.
 func TestCertificatesOnAFullDisk(t *testing.T) {
 	harness.NeedRoot(t)
 	disk := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"kctl/test/harness"
 )
 
-// leaves takes the machine out of its cluster while a pod runs on it, and has it
-// join again, this time with a network that kubelets make.
+// leaves takes the machine out of its cluster while a pod runs on it, and has
+// it join again, this time with a network made by the kubelets.
 func leaves(m *machine) {
 	if out, err := m.try("kctl", "reset"); err == nil || !strings.Contains(out, "--yes") {
 		m.t.Errorf("reset without a word: %v\n%s", err, out)
@@ -26,7 +26,8 @@ func leaves(m *machine) {
 	m.joinsWithNetwork()
 }
 
-// hasNoNetwork looks for what a kubelet made for --node-network.
+// hasNoNetwork checks that nothing is left of what a kubelet made for
+// --node-network.
 func (m *machine) hasNoNetwork() {
 	m.t.Helper()
 	for what, looks := range map[string]string{
@@ -39,7 +40,8 @@ func (m *machine) hasNoNetwork() {
 	}
 }
 
-// resets has nothing left of the node, its running pods least of all.
+// resets checks that nothing is left of the node after a reset, least of all
+// its running pods.
 func (m *machine) resets() {
 	m.t.Helper()
 	m.do("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
@@ -56,7 +58,7 @@ func (m *machine) resets() {
 	if state := m.show("kctl-kubelet", "ActiveState") + ", " + m.show("kctl-kubelet", "UnitFileState"); state != "inactive, disabled" {
 		m.t.Errorf("the kubelet is %s", state)
 	}
-	m.sh("test -e /etc/kctl/pki/ca.crt && kctl get --raw /readyz") // the control plane on this machine is not the node's
+	m.sh("test -e /etc/kctl/pki/ca.crt && kctl get --raw /readyz") // the control plane on this machine does not belong to the node
 	m.do("kctl", "delete", "node", "node-1")
 	m.do("kctl", "delete", "pod", "web", "--force", "--grace-period=0", "--ignore-not-found")
 }
@@ -64,7 +66,7 @@ func (m *machine) resets() {
 func (m *machine) joinsWithNetwork() {
 	m.t.Helper()
 	m.sh(strings.TrimSpace(m.do("kctl", "token", "create", "--print-join-command", "--node-network=routes")) + " --start=systemd")
-	harness.Eventually(m.t, patience, func() error { // it registers when it is active
+	harness.Eventually(m.t, patience, func() error { // the unit is active before the node has registered
 		_, err := m.try("kctl", "get", "node", "node-1")
 		return err
 	})

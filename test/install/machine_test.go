@@ -12,8 +12,9 @@ import (
 	"kctl/test/harness"
 )
 
-// TestMachine takes a Debian machine that its own systemd has booted from nothing
-// to a node with a pod, through everything that happens to machines, and back.
+// TestMachine takes a Debian machine that its own systemd has booted from
+// nothing to a node with a pod, through everything that happens to machines,
+// and back.
 func TestMachine(t *testing.T) {
 	harness.NeedLong(t, "it makes and boots a whole Debian")
 	harness.NeedRoot(t)
@@ -31,7 +32,7 @@ func TestMachine(t *testing.T) {
 	m.copy("/opt/images", filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar"))
 	runtime(t, m)
 
-	// Each part stands on those before it.
+	// Each part builds on those before it.
 	_ = t.Run("installed", m.in(installing)) &&
 		t.Run("started too early", m.in(tooEarly)) &&
 		t.Run("control plane", m.in(startControlPlane)) &&
@@ -44,13 +45,14 @@ func TestMachine(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	m.halt() // as by a power cut
+	m.halt() // like a power cut
 	m = boot(t, root)
 	_ = t.Run("booted again", m.in(again)) && t.Run("purged", m.in(purge))
 }
 
-// archives are the images that the machine's pods are of, as files. Those of a
-// control plane of containers are not wanted, nor then what is inside of them.
+// archives are the images of the machine's pods, as files. `kctl images` makes
+// those of a control plane in containers, too; nobody runs these here, so pause
+// stands in for their programs.
 func archives(t *testing.T) string {
 	t.Helper()
 	dir, bin := t.TempDir(), t.TempDir()
@@ -67,7 +69,7 @@ func archives(t *testing.T) string {
 	return dir
 }
 
-// in is a part of the machine's life as a subtest.
+// in runs a part of the machine's life as a subtest.
 func (m *machine) in(part func(*machine)) func(*testing.T) {
 	return func(t *testing.T) {
 		here := *m
@@ -76,8 +78,8 @@ func (m *machine) in(part func(*machine)) func(*testing.T) {
 	}
 }
 
-// runtime readies Debian's containerd for a machine without a registry, and for
-// a kernel that lets nobody lower OOM scores.
+// runtime prepares Debian's containerd for a machine without a registry, and
+// for a kernel on which nobody may lower OOM scores.
 func runtime(t *testing.T, m *machine) {
 	t.Helper()
 	config := m.path("/etc/containerd/config.toml")
@@ -109,11 +111,11 @@ func installing(m *machine) {
 		m.t.Errorf("the drop-in is not taken: %q", got)
 	}
 	m.sh("id kctl; id kctl-etcd")
-	// How full the disk is, is not this machine's business.
+	// The node must not care how full the disk is: it is the host's.
 	m.sh("echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >/etc/default/kctl-kubelet")
 }
 
-// tooEarly starts services that have no certificates.
+// tooEarly starts services that have no certificates yet.
 func tooEarly(m *machine) {
 	for unit, says := range map[string]string{"kctl-apiserver": "kctl pki init", "kctl-scheduler": "kctl pki init", "kctl-kubelet": "kctl join"} {
 		if out, err := m.try("systemctl", "start", unit); err == nil {
@@ -130,7 +132,7 @@ func tooEarly(m *machine) {
 func startControlPlane(m *machine) {
 	m.do("systemctl", "disable", "--now", "etcd")
 	m.do("kctl", "pki", "init", "--advertise-address=192.0.2.11")
-	// In the wrong order: the server waits, and tells for what.
+	// In the wrong order: the server waits, and says what for.
 	m.do("systemctl", "enable", "--now", "--no-block", "kctl-apiserver", "kctl-scheduler")
 	harness.Eventually(m.t, patience, func() error {
 		if status := m.show("kctl-apiserver", "StatusText"); !strings.HasPrefix(status, "waiting for etcd at https://127.0.0.1:2379: ") {
@@ -142,7 +144,8 @@ func startControlPlane(m *machine) {
 		m.t.Errorf("ready without etcd: %s", state)
 	}
 	m.do("systemctl", "enable", "--now", "kctl-etcd")
-	// The scheduler's user has no name on a machine without libnss-systemd.
+	// The scheduler's dynamic user has no name on a machine without
+	// libnss-systemd.
 	for unit, user := range map[string]string{"kctl-etcd": "kctl-etcd", "kctl-apiserver": "kctl", "kctl-scheduler": "UNKNOWN"} {
 		m.becomes(unit, "ActiveState", "active")
 		if got := strings.TrimSpace(m.sh("stat -c %U /proc/$(systemctl show --value -p MainPID " + unit + ")")); got != user {
@@ -158,14 +161,14 @@ func startControlPlane(m *machine) {
 func joins(m *machine) {
 	m.sh(m.do("kctl", "token", "create", "--print-join-command"))
 	m.becomes("kctl-kubelet", "ActiveState", "active")
-	harness.Eventually(m.t, patience, func() error { // it registers when it is active
+	harness.Eventually(m.t, patience, func() error { // the unit is active before the node has registered
 		_, err := m.try("kctl", "get", "node", "node-1")
 		return err
 	})
 	m.do("kctl", "wait", "node/node-1", "--for=condition=Ready", "--timeout=120s")
 	m.do("kctl", "run", "web", "--image=kctl.local/demo", "--image-pull-policy=Never", "--port=8080")
 	m.do("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
-	harness.Eventually(m.t, patience, func() error { // the kubelet has asked for its serving certificate, and awaits it
+	harness.Eventually(m.t, patience, func() error { // the kubelet has asked for its serving certificate, and waits for it
 		m.sh("kctl certificate approve $(kctl get csr -o name)")
 		_, err := m.try("kctl", "logs", "web")
 		return err
@@ -176,13 +179,13 @@ func joins(m *machine) {
 	}
 }
 
-// container is the pod's, with how often it was started.
+// container is the pod's container, with its number of starts.
 func (m *machine) container() string {
 	m.t.Helper()
 	return m.do("kctl", "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}")
 }
 
-// same checks that the pod runs on, in the very container that it had.
+// same checks that the pod still runs in the same container.
 func (m *machine) same(was string) {
 	m.t.Helper()
 	m.do("kctl", "wait", "node/node-1", "--for=condition=Ready", "--timeout=120s")
@@ -201,9 +204,9 @@ func restarts(m *machine) {
 	}
 }
 
-// dies kills programs, and has one hang: systemd brings them back.
+// dies kills programs, and makes one hang: systemd restarts them.
 func dies(m *machine) {
-	// Nobody watches over a program before it is ready.
+	// The watchdog starts only when a program is ready.
 	m.becomes("kctl-scheduler", "SubState", "running")
 	m.do("systemctl", "kill", "--kill-who=main", "--signal=SIGSTOP", "kctl-scheduler")
 	harness.Eventually(m.t, patience, func() error {
@@ -247,7 +250,7 @@ func upgrade(m *machine) {
 		m.t.Errorf("settings are not taken: %s", command)
 	}
 	m.same(was)
-	// Releases before had no such certificate.
+	// Earlier releases had no such certificate.
 	m.sh("rm /etc/kctl/pki/scheduler-server.*; systemctl restart kctl-scheduler || :")
 	harness.Eventually(m.t, patience, func() error {
 		if log := m.do("journalctl", "-u", "kctl-scheduler", "-o", "cat", "--no-pager", "--since=-1min"); !strings.Contains(log, "kctl pki init") {
@@ -284,7 +287,7 @@ func purge(m *machine) {
 	m.do("dpkg", "--purge", "kctl-node", "kctl-control-plane", "kctl")
 	m.hasNoNetwork()
 	left := strings.Fields(m.sh(`find / -xdev \( -name 'kctl*' -o -path '/var/lib/kubelet*' \) -not -path '/opt/*' -not -path '/proc/*' -not -path '/root/.kube/*'`))
-	// The journal and containerd's store of images have names of their own, and
+	// The journal and containerd's image store have directories of their own, and
 	// the network plugins keep the address of a pod that was killed.
 	left = slices.DeleteFunc(left, func(path string) bool {
 		return strings.HasPrefix(path, "/var/lib/containerd/") || strings.HasPrefix(path, "/var/lib/cni/")

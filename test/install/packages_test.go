@@ -11,7 +11,7 @@ import (
 	"kctl/test/harness"
 )
 
-// packages builds the Debian packages as a release and returns their files.
+// packages builds the Debian packages as for a release and returns their files.
 func packages(t *testing.T, version, debian string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestPackages(t *testing.T) {
 		"kctl-control-plane": {"./usr/lib/kctl/apiserver", "./usr/lib/kctl/scheduler", "./usr/lib/systemd/system/kctl-etcd.service", "./etc/default/kctl-etcd"},
 		"kctl-node":          {"./usr/lib/kctl/kubelet", "./usr/lib/kctl/balancer", "./usr/lib/systemd/system/kctl-balancer.service", "./usr/lib/systemd/system/containerd.service.d/kctl.conf", "./etc/default/kctl-kubelet"},
 	}
-	owner := map[string]string{} // of each file
+	owner := map[string]string{} // package by file
 	for name, file := range files {
 		t.Run(name, func(t *testing.T) {
 			if got := run(t, "dpkg-deb", "--field", file, "Version"); got != "1.2.3~rc1\n" {
@@ -64,8 +64,8 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// content is what lies in a package. Nothing may be in two, or writable for
-// anybody but root.
+// content are the paths in a package. No file may be in two packages, or
+// writable for anybody but root.
 func content(t *testing.T, file string, owner map[string]string, name string) []string {
 	t.Helper()
 	var paths []string
@@ -87,7 +87,7 @@ func content(t *testing.T, file string, owner map[string]string, name string) []
 	return paths
 }
 
-// control checks what dpkg works with: scripts, configuration files, checksums.
+// control checks what dpkg uses: scripts, configuration files, checksums.
 func control(t *testing.T, file string, paths []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -114,7 +114,8 @@ func control(t *testing.T, file string, paths []string) {
 	}
 }
 
-// TestReleaseIsNewerThanItsCandidates holds the order that upgrades go by.
+// TestReleaseIsNewerThanItsCandidates checks the order of versions that
+// upgrades depend on.
 func TestReleaseIsNewerThanItsCandidates(t *testing.T) {
 	run(t, "dpkg", "--compare-versions", "1.2.3~rc1", "lt", "1.2.3")
 	run(t, "dpkg", "--compare-versions", "1.2.2", "lt", "1.2.3~rc1")

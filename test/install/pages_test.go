@@ -12,8 +12,8 @@ import (
 	"kctl/test/harness"
 )
 
-// TestPages follows the documentation on a Debian machine that its own systemd
-// has booted: it types what stands there, and nothing else but what a user's
+// TestPages follows the documentation on a Debian machine booted by its own
+// systemd. It types what the pages say, and nothing else but what a user's
 // machine has done already.
 func TestPages(t *testing.T) {
 	harness.NeedLong(t, "it makes and boots a whole Debian")
@@ -33,7 +33,7 @@ func TestPages(t *testing.T) {
 	runtime(t, m)
 	m.do("rm", "/etc/cni/net.d/10-pods.conflist") // Debian's containerd has no network either
 	m.sh(`printf '127.0.0.1 localhost\n192.0.2.11 node-1 lb.example.org\n' >/etc/hosts`)
-	// There is one machine, which is the other machine, too.
+	// There is only one machine: it is the other machine, too.
 	m.sh(`printf '#!/bin/sh\nshift\nexec sh -c "$*"\n' >/usr/local/bin/ssh && chmod +x /usr/local/bin/ssh`)
 	_ = t.Run("install", m.in(p.installs)) &&
 		t.Run("join", m.in(p.joins)) &&
@@ -47,7 +47,7 @@ func TestPages(t *testing.T) {
 // pages are those that the test follows.
 type pages struct{ install, joining, operations, troubleshooting *harness.Page }
 
-// builds makes packages by the page's lines.
+// builds builds packages by the page's lines, and returns their files.
 func builds(t *testing.T, script string) []string {
 	t.Helper()
 	old, err := filepath.Glob(filepath.Join(harness.Root(), "build/packages/*.deb"))
@@ -67,8 +67,8 @@ func builds(t *testing.T, script string) []string {
 	return made
 }
 
-// typesHere runs lines on the machine on which the programs are built, in a clone
-// of the repository.
+// typesHere runs lines on the host, where the programs are built, in a clone of
+// the repository.
 func typesHere(t *testing.T, script, variable string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
@@ -92,10 +92,10 @@ func (p *pages) installs(m *machine) {
 	m.types("/root", p.install, "The control plane", 1)
 	m.eventually("sh", "-c", endpoints+" | grep -qx 192.0.2.11")
 	m.types("/root", p.install, "A node", 1)
-	// How full the disk is, is not this machine's business.
+	// The node must not care how full the disk is: it is the host's.
 	m.sh("echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >/etc/default/kctl-kubelet")
 	m.types("/root", p.install, "A node", 1)
-	harness.Eventually(m.t, patience, func() error { // it registers when it is active
+	harness.Eventually(m.t, patience, func() error { // the unit is active before the node has registered
 		_, err := m.try("kctl", "get", "node", "node-1")
 		return err
 	})
@@ -113,7 +113,7 @@ func (p *pages) installs(m *machine) {
 
 func (p *pages) joins(m *machine) {
 	m.types("/root", p.joining, "Making them", 1)
-	m.eventually("kctl", "get", "--raw", "/readyz") // by the new name, once the server has its new certificate
+	m.eventually("kctl", "get", "--raw", "/readyz") // under the new name, once the server has its new certificate
 	m.types("/root", p.joining, "Looking after them", 1)
 	if told := m.do("kctl", "--kubeconfig=/root/alice.kubeconfig", "auth", "whoami"); !strings.Contains(told, "developers") {
 		m.t.Errorf("alice is\n%s", told)
@@ -123,7 +123,7 @@ func (p *pages) joins(m *machine) {
 	m.eventually("kctl", "logs", "web")
 }
 
-// eventually is do for what takes a while to succeed.
+// eventually is do, repeated until it succeeds.
 func (m *machine) eventually(name string, args ...string) {
 	m.t.Helper()
 	harness.Eventually(m.t, patience, func() error {
@@ -178,7 +178,7 @@ func (p *pages) operates(m *machine) {
 // leaves takes the machine out of its cluster while a pod runs on it.
 func (p *pages) leaves(m *machine) {
 	m.eventually("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
-	// A pod that nobody would make anew stands in the way of a drain.
+	// A pod that no controller would recreate blocks a drain.
 	if out, err := m.try("kctl", "drain", "node-1", "--ignore-daemonsets"); err == nil || !strings.Contains(out, "--force") {
 		m.t.Errorf("a pod of nobody's is drained: %v\n%s", err, out)
 	}
@@ -190,7 +190,7 @@ func (p *pages) leaves(m *machine) {
 	m.sh("! systemctl is-enabled --quiet kctl-kubelet && ! test -e /var/lib/kubelet")
 }
 
-// withoutPackages has the packages give way to what `make install` puts there.
+// withoutPackages replaces the packages by what `make install` installs.
 func (p *pages) withoutPackages(m *machine) {
 	m.do("apt-get", "purge", "-y", "kctl", "kctl-control-plane", "kctl-node")
 	typesHere(m.t, p.install.Take(m.t, "Without packages"), "DESTDIR="+m.root)
@@ -207,7 +207,7 @@ func (p *pages) withoutPackages(m *machine) {
 	m.eventually("kctl", "get", "node", "node-1")
 }
 
-// returns has a new machine take the place of the lost one, out of its backup.
+// returns restores a lost machine's backup on a new machine.
 func (p *pages) returns(lost *machine, packages []string) {
 	lost.halt()
 	m := boot(lost.t, debian(lost.t))
@@ -223,7 +223,7 @@ func (p *pages) returns(lost *machine, packages []string) {
 // symptom is something that goes wrong on the machine.
 type symptom struct {
 	breaks, asks string
-	says         string // by whoever is asked, and on the page
+	says         string // in the output of asks and on the page
 	mends        string
 }
 
@@ -246,17 +246,18 @@ var symptoms = []symptom{
 
 var (
 	zeros = strings.Repeat("0", 64)
-	// A machine that has joined is asked to join as another.
+	// A machine that has joined is told to join again, with an unknown token.
 	unknownToken = "$(kctl token create --print-join-command | sed 's/--token [^ ]*/--token abcdef.0123456789abcdef/') --dir=/root/other"
 )
 
-// shoots makes what the page speaks of, and asks whom the page says to ask.
+// shoots causes each symptom, and checks that the command reports it in words
+// that are on the page, too.
 func (p *pages) shoots(m *machine) {
 	m.types("/root", p.troubleshooting, "Troubleshooting", 1)
 	text := read(m.t, filepath.Join(harness.Root(), "docs/troubleshooting.md"))
 	for _, s := range symptoms {
 		if !strings.Contains(text, s.says) {
-			m.t.Errorf("docs/troubleshooting.md does not speak of %q", s.says)
+			m.t.Errorf("docs/troubleshooting.md does not mention %q", s.says)
 		}
 		m.sh(s.breaks)
 		harness.Eventually(m.t, patience, func() error {

@@ -9,7 +9,7 @@ import (
 	"kctl/test/harness"
 )
 
-// threeClasses are pods of each class of service.
+// threeClasses are pods of the three quality-of-service classes.
 const threeClasses = `
 for class in 'guaranteed {limits: {cpu: 500m, memory: 64Mi}}' \
 	'burstable {requests: {cpu: 250m, memory: 32Mi}, limits: {memory: 128Mi}}' \
@@ -26,8 +26,8 @@ end
 done
 `
 
-// systemdSlices has systemd make the control groups, containerd's and the kubelet's.
-// The machine keeps it so.
+// systemdSlices switches containerd and the kubelet to control groups made by
+// systemd. The machine keeps this setting.
 func systemdSlices(m *machine) {
 	m.do("kctl", "delete", "pod", "web", "--timeout=120s")
 	config := m.path("/etc/containerd/config.toml")
@@ -41,7 +41,7 @@ func systemdSlices(m *machine) {
 		m.t.Fatal(err)
 	}
 	m.do("systemctl", "restart", "containerd")
-	m.do("systemctl", "restart", "kctl-kubelet") // its configuration says nothing of a driver: the runtime does
+	m.do("systemctl", "restart", "kctl-kubelet") // its own configuration does not name the driver: the runtime tells it
 	m.becomes("kctl-kubelet", "ActiveState", "active")
 	m.sh(threeClasses)
 	slice := map[string]string{}
@@ -68,8 +68,7 @@ func systemdSlices(m *machine) {
 	m.do("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
 }
 
-// holds checks that the pod's container is in the pod's slice, as a scope of its
-// own.
+// holds checks that the pod's container is a scope in the pod's slice.
 func (m *machine) holds(pod, slice string) {
 	m.t.Helper()
 	id := strings.TrimPrefix(m.do("kctl", "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}"), "containerd://")
@@ -79,7 +78,7 @@ func (m *machine) holds(pod, slice string) {
 	}
 }
 
-// limits checks files of a slice's group, NAME=VALUE each.
+// limits checks files of a slice's group, each given as NAME=VALUE.
 func (m *machine) limits(slice string, want ...string) {
 	m.t.Helper()
 	at := m.show(slice, "ControlGroup")
@@ -99,7 +98,7 @@ func (m *machine) resizes(slice string) {
 	m.do("kctl", "patch", "pod", "burstable", "--subresource=resize", "-p",
 		`{"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "96Mi"}}}]}}`)
 	m.do("kctl", "wait", "pod/burstable", "--for=jsonpath={.status.containerStatuses[0].resources.requests.cpu}=500m", "--timeout=120s")
-	harness.Eventually(m.t, patience, func() error { // the group is made narrower when the containers are
+	harness.Eventually(m.t, patience, func() error { // the pod's limit is lowered after the containers'
 		if got := m.show(slice, "MemoryLimit"); got != "100663296" {
 			return fmt.Errorf("the slice's limit is %s", got)
 		}
@@ -111,8 +110,8 @@ func (m *machine) resizes(slice string) {
 	}
 }
 
-// staysAndGoes restarts the programs under the pods, whose slices are theirs
-// until they are deleted.
+// staysAndGoes restarts the programs under running pods: their slices stay
+// until the pods are deleted.
 func (m *machine) staysAndGoes(slice map[string]string) {
 	const containers = `jsonpath={range .items[*]}{.metadata.name}:{.status.containerStatuses[0].containerID}:{.status.containerStatuses[0].restartCount} {end}`
 	was := m.do("kctl", "get", "pods", "-o", containers)
@@ -127,7 +126,7 @@ func (m *machine) staysAndGoes(slice map[string]string) {
 		m.t.Errorf("the containers were %s and are %s", was, now)
 	}
 	m.limits(slice["guaranteed"], "cpu.cfs_quota_us=50000")
-	m.do("systemctl", "start", "kubepods-besteffort-podnobodys.slice") // as of a pod that went while the kubelet was away
+	m.do("systemctl", "start", "kubepods-besteffort-podnobodys.slice") // left by a pod that went while the kubelet was away
 	m.do("kctl", "delete", "pods", "--all", "--timeout=120s")
 	harness.Eventually(m.t, patience, func() error {
 		units := m.do("systemctl", "list-units", "--all", "--plain", "--no-legend", "--no-pager", "kubepods*pod*", "cri-containerd-*")

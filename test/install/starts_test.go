@@ -16,7 +16,7 @@ import (
 	"kctl/test/harness"
 )
 
-// patience is for what a loaded machine may take.
+// patience allows for a loaded machine.
 const patience = 2 * time.Minute
 
 // service is a program started as systemd starts it.
@@ -45,11 +45,11 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// start starts a program with a socket to tell its state to, and has it killed
-// when the test ends.
+// start starts a program with a notification socket, and kills it when the test
+// ends.
 func start(t *testing.T, program string, args []string, change ...func(*exec.Cmd)) *service {
 	t.Helper()
-	address := &net.UnixAddr{Name: filepath.Join(harness.Dir(t), "s"), Net: "unixgram"} // t.TempDir's are too long
+	address := &net.UnixAddr{Name: filepath.Join(harness.Dir(t), "s"), Net: "unixgram"} // the paths of t.TempDir are too long
 	s := &service{t: t, cmd: exec.Command(filepath.Join(harness.Bin(t), program), args...), done: make(chan struct{})}
 	notify, err := net.ListenUnixgram("unixgram", address)
 	if err != nil {
@@ -76,8 +76,8 @@ func start(t *testing.T, program string, args []string, change ...func(*exec.Cmd
 	return s
 }
 
-// hears waits until the program tells something with want in it, and returns
-// all that it told before.
+// hears waits for a notification that contains want, and returns those before
+// it.
 func (s *service) hears(want string) (before []string) {
 	s.t.Helper()
 	_ = s.notify.SetReadDeadline(time.Now().Add(patience))
@@ -94,8 +94,8 @@ func (s *service) hears(want string) (before []string) {
 	}
 }
 
-// ends waits for the end of the program and returns its exit code and the last
-// line that it wrote.
+// ends waits until the program ends and returns its exit code and the last line
+// that it wrote.
 func (s *service) ends() (code int, last string) {
 	s.t.Helper()
 	select {
@@ -107,9 +107,9 @@ func (s *service) ends() (code int, last string) {
 	return s.cmd.ProcessState.ExitCode(), lines[len(lines)-1]
 }
 
-// controlPlane is what the API server's unit works with.
+// controlPlane has the files and addresses that the API server's unit uses.
 type controlPlane struct {
-	dir  string // /etc/kctl
+	dir  string // in place of /etc/kctl
 	port int
 	etcd string
 	data string
@@ -137,7 +137,7 @@ func (c *controlPlane) apiserver() []string {
 	}
 }
 
-// startEtcd starts etcd as its unit does, and returns its end.
+// startEtcd starts etcd as its unit does, and ends it when the test ends.
 func (c *controlPlane) startEtcd(t *testing.T) {
 	t.Helper()
 	peer := fmt.Sprintf("http://127.0.0.1:%d", harness.FreePort(t))
@@ -153,8 +153,8 @@ func (c *controlPlane) startEtcd(t *testing.T) {
 	})
 }
 
-// TestWrongOrder starts the scheduler before the API server, and that before
-// etcd: each waits, says what for, and is ready only when it can work.
+// TestWrongOrder starts the scheduler before the API server, and the API server
+// before etcd. Each waits, says what for, and is ready only when it can work.
 func TestWrongOrder(t *testing.T) {
 	c := newControlPlane(t)
 	watched := func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "WATCHDOG_USEC=1000000") }
@@ -162,7 +162,7 @@ func TestWrongOrder(t *testing.T) {
 	scheduler.hears("STATUS=waiting for the API server")
 	server := start(t, "apiserver", c.apiserver(), watched)
 	server.hears("STATUS=waiting for etcd at " + c.etcd + ": dial tcp")
-	harness.Eventually(t, patience, func() error { // it comes through a pipe
+	harness.Eventually(t, patience, func() error { // it arrives through a pipe
 		if log := server.stderr.String(); !strings.Contains(log, `"waiting for etcd"`) || !strings.Contains(log, "connection refused") {
 			return fmt.Errorf("the log does not tell what is waited for:\n%s", log)
 		}
@@ -185,9 +185,9 @@ func TestWrongOrder(t *testing.T) {
 	}
 }
 
-// TestWrongFiles starts the API server with files that are not there, not its
-// own, or not readable, and where a port is taken: it ends with one message that
-// says what to do, and what is on the disk is as it was.
+// TestWrongFiles starts the API server with files that are missing, of
+// something else, or unreadable, and on a port that is taken. It ends with one
+// message that says what to do, and leaves the disk as it was.
 func TestWrongFiles(t *testing.T) {
 	c := newControlPlane(t)
 	c.startEtcd(t)
@@ -264,7 +264,7 @@ func TestWrongPermissions(t *testing.T) {
 
 const nobody = 65534
 
-// reachable has the programs in a directory that anybody may enter.
+// reachable copies programs to a directory that every user may enter.
 func reachable(t *testing.T, programs ...string) string {
 	t.Helper()
 	dir := harness.Dir(t)
@@ -274,7 +274,7 @@ func reachable(t *testing.T, programs ...string) string {
 	for _, p := range programs {
 		from, to := filepath.Join(harness.Bin(t), p), filepath.Join(dir, p)
 		if err := os.Link(from, to); err != nil {
-			run(t, "cp", from, to) // on another file system
+			run(t, "cp", from, to) // it is on another file system
 		}
 	}
 	return dir

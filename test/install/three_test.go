@@ -13,17 +13,17 @@ import (
 	"kctl/test/harness"
 )
 
-// threeMachines are those of docs/install.md, on one switch.
+// threeMachines are the machines of docs/install.md, on one switch.
 type threeMachines struct {
 	t     *testing.T
 	names []string
 	all   map[string]*machine
-	wire  *exec.Cmd // holds the switch's network namespace
-	tools string    // an ssh and an scp that reach the machines
+	wire  *exec.Cmd // its process holds the switch's network namespace
+	tools string    // a folder with an ssh and an scp that reach the machines
 }
 
 // TestThreeMachines types what docs/install.md says for three machines that are
-// control plane and nodes, and then cuts the power of one after another.
+// both control plane and nodes, and then cuts the power of one after another.
 func TestThreeMachines(t *testing.T) {
 	harness.NeedLong(t, "it makes and boots three Debians")
 	harness.NeedRoot(t)
@@ -48,7 +48,7 @@ func TestThreeMachines(t *testing.T) {
 		b.bootNew(name, images)
 	}
 	script := page.Take(t, "Three machines, any one of which may be lost")
-	// How full the disk is, is not these machines' business.
+	// The nodes must not care how full the disk is: it is the host's.
 	script += `for i in $machines; do ssh root@${i%=*} "echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >>/etc/default/kctl-kubelet"; done` + "\n"
 	for range 3 {
 		script += page.Take(t, "Three machines, any one of which may be lost")
@@ -62,12 +62,13 @@ func TestThreeMachines(t *testing.T) {
 	b.replace("cp2", spare, images, named+page.Take(t, "One that is lost for good"))
 }
 
-// named are the variables that the operator has from the first steps of the page.
+// named are the shell variables that the operator has set in the page's first
+// steps.
 const named = `names=cp1,cp2,cp3,192.0.2.11,192.0.2.12,192.0.2.13
 authorities="pki/ca.crt pki/ca.key pki/front-proxy-ca.crt pki/front-proxy-ca.key pki/etcd/ca.crt pki/etcd/ca.key pki/sa.key pki/sa.pub"
 `
 
-// bootNew boots a machine that is new, and gives it a container runtime with images.
+// bootNew boots a new machine, and gives it a container runtime with images.
 func (b *threeMachines) bootNew(name, images string) {
 	b.t.Helper()
 	b.boot(name)
@@ -77,14 +78,15 @@ func (b *threeMachines) bootNew(name, images string) {
 	m.do("rm", "/etc/cni/net.d/10-pods.conflist")
 }
 
-// replace takes a machine away for good and has the page put a new one in its place.
-// With that, each of the three may be lost again.
+// replace removes a machine for good and puts a new one in its place, as the
+// page says. Then each of the three may be lost again.
 func (b *threeMachines) replace(lost, root, images, script string) {
 	b.t.Helper()
 	b.cut(lost)
 	b.all[lost].root = root
 	b.bootNew(lost, images)
-	// How full the disk is, is not this machine's business; dpkg keeps the file.
+	// The node must not care how full the disk is: it is the host's. dpkg must
+	// keep the file with that setting.
 	b.all[lost].sh(`echo 'Dpkg::Options {"--force-confold";};' >/etc/apt/apt.conf.d/90keep
 echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >/etc/default/kctl-kubelet`)
 	b.types(script)
@@ -94,8 +96,8 @@ echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.availab
 	b.lose("cp3", lost)
 }
 
-// cut ends a machine at once. The kernel takes its time with network namespaces, and
-// the cable is needed again.
+// cut halts a machine at once. Its cable is deleted here, because the kernel
+// removes network namespaces late and the name is needed again.
 func (b *threeMachines) cut(name string) {
 	b.t.Helper()
 	b.all[name].halt()
@@ -105,7 +107,8 @@ func (b *threeMachines) cut(name string) {
 // endpoints prints where pods find API servers.
 const endpoints = "kctl get endpoints kubernetes -o 'jsonpath={.subsets[*].addresses[*].ip}'"
 
-// connect makes the switch, and the tools by which an operator reaches machines.
+// connect makes the switch, and the tools with which the operator reaches the
+// machines.
 func (b *threeMachines) connect() {
 	b.t.Helper()
 	b.wire = exec.Command("unshare", "--net", "sleep", "infinity")
@@ -147,7 +150,8 @@ func (b *threeMachines) onWire(command string) {
 	run(b.t, "nsenter", append([]string{"-t", strconv.Itoa(b.wire.Process.Pid), "-n", "--"}, strings.Fields(command)...)...)
 }
 
-// boot boots a machine, puts its cable into the switch, and has the tools reach it.
+// boot boots a machine, connects it to the switch, and makes it reachable for
+// the tools.
 func (b *threeMachines) boot(name string) {
 	b.t.Helper()
 	m := bootAs(b.t, b.all[name].root, "192.0.2.1"+strings.TrimPrefix(name, "cp"), name, func(m *machine) {
@@ -160,7 +164,7 @@ func (b *threeMachines) boot(name string) {
 	}
 }
 
-// types runs lines where the operator sits.
+// types runs lines on the operator's machine.
 func (b *threeMachines) types(script string) {
 	b.t.Helper()
 	cmd := exec.CommandContext(b.t.Context(), "bash", "-euo", "pipefail", "-c", script)
@@ -172,8 +176,8 @@ func (b *threeMachines) types(script string) {
 	}
 }
 
-// lose cuts a machine's power. What was written is there, more can be written, and
-// pods run on the others; then the machine comes back.
+// lose cuts a machine's power. Everything written is still there, more can be
+// written, and pods run on the others; then the machine comes back.
 func (b *threeMachines) lose(lost, asked string) {
 	b.t.Helper()
 	b.t.Logf("%s is lost, and %s is asked", lost, asked)
@@ -190,7 +194,7 @@ func (b *threeMachines) lose(lost, asked string) {
 		m.eventually("sh", "-c", "kctl get pod "+pod+" || kctl run "+pod+` --image=kctl.local/demo --image-pull-policy=Never --wait=false --overrides='{"spec": {"nodeSelector": {"kubernetes.io/hostname": "`+name+`"}}}'`)
 		m.eventually("kctl", "wait", "pod/"+pod, "--for=condition=Ready", "--timeout=60s")
 	}
-	if lost == b.names[0] { // it takes its time
+	if lost == b.names[0] { // once is enough: it takes a while
 		m.eventually("kctl", "wait", "node/"+lost, "--for=condition=Ready=Unknown", "--timeout=60s")
 	}
 	b.boot(lost)

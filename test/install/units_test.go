@@ -1,6 +1,6 @@
-// Package install_test checks what is installed on machines: systemd's units,
-// Debian packages, and how the programs behave as services, those that are
-// started in the wrong order or with the wrong files too.
+// Package install_test checks what is installed on machines: systemd units,
+// Debian packages, and how the programs behave as services, even when started
+// in the wrong order or with the wrong files.
 package install_test
 
 import (
@@ -15,8 +15,8 @@ import (
 	"kctl/test/harness"
 )
 
-// exposure is what `systemd-analyze security` may say of each unit, at most, in
-// tenths; docs/install.md tells the same figures.
+// exposure is the highest score that `systemd-analyze security` may give each
+// unit, in tenths; docs/install.md gives the same figures.
 var exposure = map[string]int{"kctl-etcd": 12, "kctl-apiserver": 12, "kctl-scheduler": 12, "kctl-kubelet": 52, "kctl-balancer": 12}
 
 // installed is a tree as `make install` makes it.
@@ -45,7 +45,7 @@ func read(t *testing.T, path string) string {
 
 func TestUnits(t *testing.T) {
 	root := t.TempDir()
-	installed(t, root, root+"/usr") // so that the programs are where the units say
+	installed(t, root, root+"/usr") // so that the programs are where the units expect them
 	units := filepath.Join(root, root, "usr/lib/systemd/system")
 	if err := os.Symlink(filepath.Join(root, root, "usr"), filepath.Join(root, "usr")); err != nil {
 		t.Fatal(err)
@@ -74,14 +74,14 @@ var (
 	variable = regexp.MustCompile(`\$\{?([A-Z_]+)`)
 )
 
-// settings checks that a file of settings offers what its unit reads, and sets
+// settings checks that a file of settings lists what its unit reads, and sets
 // nothing by itself.
 func settings(t *testing.T, unit, file string) {
 	t.Helper()
-	known := map[string]bool{"CREDENTIALS_DIRECTORY": true, "JOIN_FLAGS": true} // systemd's, and of kctl join's drop-in
+	known := map[string]bool{"CREDENTIALS_DIRECTORY": true, "JOIN_FLAGS": true} // from systemd, and from the drop-in of kctl join
 	for _, m := range setting.FindAllStringSubmatch(file, -1) {
 		known[m[1]] = true
-		// etcd reads its variables itself.
+		// etcd reads these variables itself.
 		if !strings.HasPrefix(m[1], "ETCD_") && !regexp.MustCompile(`\$\{?`+m[1]+`\b`).MatchString(unit) {
 			t.Errorf("the unit does not read %s, which its file of settings offers", m[1])
 		}

@@ -19,12 +19,12 @@ import (
 	"kctl/test/harness"
 )
 
-// disaster is how one kind of store is reached, lost and restored.
+// disaster is how one kind of store is backed up, lost and restored.
 type disaster struct {
 	endpoints string
-	// destroy ends the store and takes its data away.
+	// destroy deletes the store's data. It stops an external etcd first.
 	destroy func()
-	// restore makes the data anew out of a backup, by restore.sh.
+	// restore restores the data from a backup with restore.sh.
 	restore func(backup string)
 }
 
@@ -70,9 +70,10 @@ func remove(t *testing.T, dir string) {
 	}
 }
 
-// survive takes a backup between two sets of writes, loses everything, and
-// restores: the first set is there and the second is not, a program that watches
-// all the time sees it so, and writes go on.
+// survive makes some writes, a backup and more writes, then loses everything
+// and restores the backup. The writes before the backup are there and the later
+// ones are not, a client that has watched all the time agrees, and new writes
+// work.
 func survive(t *testing.T, s *harness.Server, d disaster) {
 	t.Helper()
 	client := s.Client()
@@ -105,7 +106,7 @@ func survive(t *testing.T, s *harness.Server, d disaster) {
 	}
 }
 
-// watched is what an informer of upstream's client knows.
+// watched is what a client-go informer has seen.
 type watched struct{ store cache.Store }
 
 func watchConfigMaps(t *testing.T, client *kubernetes.Clientset) watched {
@@ -156,7 +157,7 @@ func names(t *testing.T, client *kubernetes.Clientset) []string {
 	return all
 }
 
-// What can't be restored is refused, and nothing is changed.
+// A backup that can't be restored is refused, and nothing is changed.
 func TestRestoreRefuses(t *testing.T) {
 	s := harness.StartServer(t)
 	data := filepath.Join(s.Dir, "etcd")

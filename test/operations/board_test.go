@@ -12,8 +12,8 @@ import (
 	"kctl/test/harness"
 )
 
-// TestBoardIsGrafanas holds the board against the types that Grafana publishes of
-// its dashboards: no member that Grafana does not know, none of another type.
+// TestBoardIsGrafanas checks the dashboard against the types that Grafana
+// publishes: it has no unknown field, and none of a wrong type.
 func TestBoardIsGrafanas(t *testing.T) {
 	harness.NeedLong(t, "it gets Grafana's types of dashboards from the npm registry")
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -47,7 +47,7 @@ func TestBoardIsGrafanas(t *testing.T) {
 	if out, err := compile(board); err != nil {
 		t.Errorf("the board is none of Grafana's: %v\n%s", err, out)
 	}
-	// Were anything allowed, nothing would be shown by this.
+	// If anything were accepted, the check above would show nothing.
 	var failed *exec.ExitError
 	if out, err := compile(bytes.Replace(board, []byte(`"gridPos"`), []byte(`"gridPlace"`), 1)); !errors.As(err, &failed) || !strings.Contains(out, "gridPlace") {
 		t.Errorf("a board with a member that Grafana does not know: %v\n%s", err, out)

@@ -12,13 +12,14 @@ import (
 	"kctl/test/harness"
 )
 
-// member is one of an etcd cluster, in a process of its own.
+// member is a member of an etcd cluster, in a process of its own.
 type member struct {
 	name, data, client, peer string
 	cmd                      *exec.Cmd
 }
 
-// members are an etcd cluster, of the version that the API server embeds.
+// members are the members of an etcd cluster, of the version that the API
+// server embeds.
 type members struct {
 	t   *testing.T
 	all []*member
@@ -40,7 +41,7 @@ func newMembers(t *testing.T, count int) *members {
 	return m
 }
 
-// endpoints are where clients find the cluster.
+// endpoints are the members' client URLs.
 func (m *members) endpoints() string {
 	var all []string
 	for _, one := range m.all {
@@ -57,7 +58,8 @@ func (m *members) cluster() string {
 	return "--initial-cluster=" + strings.Join(all, ",")
 }
 
-// start starts all, with the data that they have. Whoever uses them waits for them.
+// start starts all members, with the data that they have. It does not wait
+// until they are ready.
 func (m *members) start() {
 	for _, one := range m.all {
 		one.cmd = exec.Command(filepath.Join(harness.Bin(m.t), "etcd"), "--name="+one.name, "--data-dir="+one.data,
@@ -69,11 +71,11 @@ func (m *members) start() {
 	}
 }
 
-// stop ends all.
+// stop kills all members.
 func (m *members) stop() {
 	for _, one := range m.all {
 		if one.cmd != nil {
-			_ = one.cmd.Process.Signal(syscall.SIGKILL) // as if power was lost
+			_ = one.cmd.Process.Signal(syscall.SIGKILL) // as if the power failed
 			_ = one.cmd.Wait()
 			one.cmd = nil
 		}

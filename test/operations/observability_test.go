@@ -30,8 +30,8 @@ func observability(t *testing.T, name string) []byte {
 	return data
 }
 
-// expressions are those of the rules and of the board, by where they are; own are
-// the names that rules record.
+// expressions are the PromQL expressions of the rules and of the dashboard, by
+// where they are; own are the names of the recording rules.
 func expressions(t *testing.T) (all map[string]string, own map[string]bool) {
 	t.Helper()
 	all, own = map[string]string{}, map[string]bool{}
@@ -80,7 +80,8 @@ func expressions(t *testing.T) (all map[string]string, own map[string]bool) {
 
 var notInAnchors = regexp.MustCompile(`[^a-z0-9 -]`)
 
-// runbook returns an error if a link leads to no section of the documentation.
+// runbook returns an error unless the link leads to a section of the
+// documentation.
 func runbook(link string) error {
 	file, anchor, _ := strings.Cut(link, "#")
 	text, err := os.ReadFile(filepath.Join(harness.Root(), file))
@@ -100,8 +101,8 @@ var (
 	nameOrCall = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]* *\(?`)
 )
 
-// metricsOf are the metrics that a PromQL expression names: what is left of it
-// without labels, ranges, grouping, calls and operators.
+// metricsOf are the metrics in a PromQL expression: what is left without
+// labels, ranges, grouping, calls and operators.
 func metricsOf(expression string) []string {
 	var all []string
 	for _, word := range nameOrCall.FindAllString(notMetrics.ReplaceAllString(expression, " "), -1) {
@@ -124,9 +125,9 @@ func TestMetricsOf(t *testing.T) {
 	}
 }
 
-// TestMetricsAreThere scrapes every program of a cluster in which a pod runs, as
-// prometheus.yml does, and looks for everything that the rules and the board
-// name.
+// TestMetricsAreThere scrapes every program of a cluster that runs a pod, as
+// prometheus.yml does, and looks for every metric that the rules and the
+// dashboard use.
 func TestMetricsAreThere(t *testing.T) {
 	m := newMembers(t, 1)
 	m.start()
@@ -140,10 +141,9 @@ func TestMetricsAreThere(t *testing.T) {
 		urls = append(urls, fmt.Sprintf("https://127.0.0.1:%d", port))
 	}
 	all, own := expressions(t)
-	// Some are there only when something has ended that the pod's status does not
-	// wait for.
+	// Some metrics come only after work that the pod's status does not wait for.
 	harness.Eventually(t, 2*time.Minute, func() error {
-		there := map[string]bool{"up": true} // Prometheus' own
+		there := map[string]bool{"up": true} // made by Prometheus itself
 		for _, url := range urls {
 			if err := scrape(c, append(certificate, url+"/metrics"), there); err != nil {
 				return fmt.Errorf("%s: %w", url, err)
@@ -166,7 +166,7 @@ func TestMetricsAreThere(t *testing.T) {
 	verbosity(t, c, ports)
 }
 
-// scrape notes the names of the metrics that a program has.
+// scrape adds the names of a program's metrics to there.
 func scrape(c *harness.Cluster, args []string, there map[string]bool) error {
 	out := c.Run("", "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "20"}, args...)...)
 	if out.Code != 0 {
@@ -181,8 +181,8 @@ func scrape(c *harness.Cluster, args []string, there map[string]bool) error {
 	return nil
 }
 
-// prometheusCertificate lets the user prometheus in by rbac.yaml, and returns
-// curl's arguments for it.
+// prometheusCertificate gives the user prometheus the rights in rbac.yaml, and
+// returns curl's arguments to be that user.
 func prometheusCertificate(t *testing.T, c *harness.Cluster) []string {
 	t.Helper()
 	c.Kctl("apply", "-f", filepath.Join(harness.Root(), "deploy", "observability", "rbac.yaml"))
@@ -228,8 +228,8 @@ func settings(t *testing.T, c *harness.Cluster) ports {
 	return p
 }
 
-// startBalancer puts a balancer before the cluster's API server and returns where
-// its metrics are.
+// startBalancer starts a balancer in front of the cluster's API server and
+// returns the address of its metrics.
 func startBalancer(t *testing.T, c *harness.Cluster) string {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
@@ -244,8 +244,8 @@ func startBalancer(t *testing.T, c *harness.Cluster) string {
 	return address
 }
 
-// verbosity changes how much the programs log while they run, and takes a profile
-// of each, as who may and as who may not.
+// verbosity changes the programs' log levels while they run, and takes a
+// profile of each, as a user with the right to do so and as one without.
 func verbosity(t *testing.T, c *harness.Cluster, p ports) {
 	t.Helper()
 	admin, nobody := certificateOf(t, c, "admin", "system:masters"), certificateOf(t, c, "nobody")

@@ -25,7 +25,7 @@ import (
 	"kctl/test/harness"
 )
 
-// TestPromtool has Prometheus' own tool look at the files.
+// TestPromtool checks the files with Prometheus' own promtool.
 func TestPromtool(t *testing.T) {
 	harness.NeedLong(t, "it needs Debian's prometheus")
 	for _, args := range [][]string{{"check", "config", "--syntax-only", "prometheus.yml"}, {"check", "rules", "rules.yml"}} {
@@ -37,16 +37,16 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// prometheus is a real one that scrapes a cluster by the files of
+// prometheus is a real Prometheus that scrapes a cluster by the files in
 // deploy/observability.
 type prometheus struct {
 	t   *testing.T
 	url string
 }
 
-// TestPrometheus has a Prometheus scrape a cluster with a certificate of its own:
-// it is kept out until rbac.yaml lets it in, no panel of the board is empty, and
-// alerts come with their faults and go with them.
+// TestPrometheus has a Prometheus scrape a cluster with a certificate of its
+// own. It is refused until rbac.yaml is applied, no panel of the dashboard is
+// empty, and alerts come and go with their faults.
 func TestPrometheus(t *testing.T) {
 	harness.NeedLong(t, "it needs Debian's prometheus")
 	m := newMembers(t, 1)
@@ -60,7 +60,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	p := startPrometheus(t, c, targets)
 
-	for _, job := range []string{"apiserver", "kubelet"} { // the scheduler tells its figures to every certificate of the cluster
+	for _, job := range []string{"apiserver", "kubelet"} { // the scheduler shows its metrics to every certificate of the cluster
 		p.target(job, "down", "403 Forbidden")
 	}
 	c.Kctl("apply", "-f", filepath.Join(harness.Root(), "deploy", "observability", "rbac.yaml"))
@@ -92,15 +92,15 @@ func TestPrometheus(t *testing.T) {
 		c.Kill("apiserver")
 		p.firing(`ProgramDown{job="apiserver"}`, `NoApiserver`, `ServerOutOfBalance`)
 		c.Up()
-		p.quiet("ApiserverErrors") // those of its start are told for as long as five minutes
+		p.quiet("ApiserverErrors") // errors at the start count for up to five minutes
 	})
 }
 
-// waiting is how long a rule waits before it alerts. Tests don't.
+// waiting is how long a rule waits before it fires. Tests don't wait.
 var waiting = regexp.MustCompile(`(?m)^( +for:) .*$`)
 
-// startPrometheus starts it by prometheus.yml, with other addresses, files and
-// intervals.
+// startPrometheus starts a Prometheus with prometheus.yml, but with other
+// addresses, files and intervals.
 func startPrometheus(t *testing.T, c *harness.Cluster, targets map[string]string) *prometheus {
 	t.Helper()
 	var config map[string]any
@@ -116,7 +116,7 @@ func startPrometheus(t *testing.T, c *harness.Cluster, targets map[string]string
 		if _, tls := job["tls_config"]; tls {
 			job["tls_config"] = map[string]any{"ca_file": files[1], "cert_file": files[3], "key_file": files[5]}
 		}
-		if name == "etcd" { // this one serves without certificates
+		if name == "etcd" { // etcd serves without certificates here
 			job["scheme"] = "http"
 			delete(job, "tls_config")
 		}
@@ -152,7 +152,7 @@ func (p *prometheus) in(t *testing.T, name string, part func(*prometheus)) {
 	t.Run(name, func(t *testing.T) { part(&prometheus{t: t, url: p.url}) })
 }
 
-// ask asks Prometheus' API.
+// ask sends a query to Prometheus' API.
 func (p *prometheus) ask(path string, data any) error {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()
@@ -175,7 +175,7 @@ func (p *prometheus) ask(path string, data any) error {
 	return nil
 }
 
-// target waits until a job's target is so.
+// target waits until a job's target has this health and this error.
 func (p *prometheus) target(job, health, says string) {
 	p.t.Helper()
 	harness.Eventually(p.t, 2*time.Minute, func() error {
@@ -196,8 +196,8 @@ func (p *prometheus) target(job, health, says string) {
 	})
 }
 
-// panels runs pods until every query of the rules and the board has an answer
-// that is a number; alerts have one when something is wrong.
+// panels runs pods until every query of the rules and the dashboard returns
+// numbers; an alert returns some only when something is wrong.
 func (p *prometheus) panels(c *harness.Cluster) {
 	p.t.Helper()
 	all, _ := expressions(p.t)
@@ -223,7 +223,7 @@ func (p *prometheus) panels(c *harness.Cluster) {
 	p.t.Logf("%d queries have answers after %d pods", len(all), runs)
 }
 
-// numbers is how many series a query has, those that are not a number left out.
+// numbers is how many of a query's series have a number as value.
 func (p *prometheus) numbers(query string) (count int, err error) {
 	var answer struct {
 		Result []struct {
@@ -242,8 +242,8 @@ func (p *prometheus) numbers(query string) (count int, err error) {
 	return count, nil
 }
 
-// alerts are those that fire, as NAME{job="…"} where they are about a job, with
-// their summaries.
+// alerts are the firing alerts with their summaries, as NAME{job="…"} if they
+// are about a job.
 func (p *prometheus) alerts() (map[string]string, error) {
 	var answer struct {
 		Alerts []struct {
@@ -267,7 +267,8 @@ func (p *prometheus) alerts() (map[string]string, error) {
 	return firing, nil
 }
 
-// firing waits until alerts fire, each with a summary that its template made.
+// firing waits until these alerts fire, each with a summary made from its
+// template.
 func (p *prometheus) firing(names ...string) {
 	p.t.Helper()
 	harness.Eventually(p.t, 4*time.Minute, func() error {
@@ -284,10 +285,10 @@ func (p *prometheus) firing(names ...string) {
 	})
 }
 
-// quiet waits until no alert fires, but those that may.
+// quiet waits until no other alerts fire than those in but.
 func (p *prometheus) quiet(but ...string) {
 	p.t.Helper()
-	// A rate over five minutes remembers for as long.
+	// A rate over five minutes remembers that long.
 	harness.Eventually(p.t, 7*time.Minute, func() error {
 		alerts, err := p.alerts()
 		if err != nil {

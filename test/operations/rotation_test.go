@@ -12,7 +12,7 @@ import (
 	"kctl/test/harness"
 )
 
-// encryption is a configuration with keys of these names, in this order.
+// encryption writes an encryption configuration with these keys, in this order.
 func encryption(t *testing.T, file string, keys ...string) {
 	t.Helper()
 	var list []string
@@ -52,7 +52,7 @@ func TestEncryptionKeyRotation(t *testing.T) {
 		s.Stop()
 		s.Start()
 	}
-	use("key1", "key2") // all servers can read what the new key will seal
+	use("key1", "key2") // every server can read what the new key will encrypt
 	use("key2", "key1")
 	s.MustShell(harness.OpenPage(t, "docs/operations.md").Take(t, "Rotating an encryption key"))
 	if old, now := sealed("key1"), sealed("key2"); old != 0 || now < secrets {

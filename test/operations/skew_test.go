@@ -13,13 +13,13 @@ import (
 	"kctl/test/harness"
 )
 
-// before is what is held against what is built now: the last release, or,
-// while there is none, a state of the source that people have run.
+// before is the version from which the test upgrades: the last release, or,
+// until there is one, a commit that people have run.
 const before = "91e8649016ef6a1b2b4024519547da13c8dce266"
 
-// TestSkew upgrades a cluster one program at a time, and takes it back the same
-// way: at each step programs of the two releases meet, old kctl and new are
-// asked, and the pod that was there runs on.
+// TestSkew upgrades a cluster one program at a time, and goes back the same
+// way. At each step, programs of both versions work together, kctl of both
+// versions is run, and the pod that was there keeps running.
 func TestSkew(t *testing.T) {
 	harness.NeedLong(t, "it builds the programs of an older state of the source")
 	old, now := oldPrograms(t), harness.Bin(t)
@@ -61,15 +61,15 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// skewed is a cluster of two releases.
+// skewed is a cluster whose programs are of two versions.
 type skewed struct {
 	t        *testing.T
 	c        *harness.Cluster
-	old, now string // folders of programs
+	old, now string // folders of the programs
 }
 
-// start starts a program of a release, by the flags that the old one's kctl gives:
-// an upgrade leaves settings as they are.
+// start starts a program of one version, with the flags that the old version's
+// kctl gives: an upgrade keeps settings as they are.
 func (s *skewed) start(program, bin string) {
 	others := map[string]string{"apiserver": "scheduler,kubelet", "scheduler": "apiserver,kubelet", "kubelet": "apiserver,scheduler"}
 	args := []string{"up", "--dir", s.c.Dir, "--port", strconv.Itoa(s.c.Port), "--node-name", s.c.Node, "--bin-dir", bin, "--without", others[program] + ",registry,containerd"}
@@ -88,13 +88,13 @@ func (s *skewed) must(name string, args ...string) string {
 	return r.Stdout
 }
 
-// container is that of the pod that stays.
+// container is the container of the pod that stays.
 func (s *skewed) container() string {
 	s.t.Helper()
 	return s.c.Kctl("get", "pod", "stays", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}")
 }
 
-// works runs a pod by a kctl, and asks for everything that goes through several
+// works runs a pod with a kctl, and tries everything that goes through several
 // programs.
 func (s *skewed) works(kctl, name string) {
 	s.must(kctl, "run", name, "--image="+harness.Demo)
@@ -109,7 +109,8 @@ func (s *skewed) works(kctl, name string) {
 	s.must(kctl, "delete", "pod", name, "--timeout=90s")
 }
 
-// oldPrograms builds those of the older state, or finds them built.
+// oldPrograms builds the old version's programs unless they are built already,
+// and returns their folder.
 func oldPrograms(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(harness.Root(), "build", "tools", "kctl-"+before[:12])

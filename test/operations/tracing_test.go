@@ -13,8 +13,9 @@ import (
 	"kctl/test/harness"
 )
 
-// A collector is told of a pod's create with all that the API server did for it, and of
-// its sync with what the kubelet asked of the runtime and of the API server.
+// A trace collector receives spans for a pod's create, with all that the API
+// server did for it, and for its sync, with the kubelet's calls to the runtime
+// and to the API server.
 func TestAPodsWayInSpans(t *testing.T) {
 	collector := tracingtest.Start(t)
 	dir := t.TempDir()
@@ -48,7 +49,7 @@ func TestAPodsWayInSpans(t *testing.T) {
 	for _, step := range []string{"volumes", "runtime.v1.RuntimeService/CreateContainer", "runtime.v1.RuntimeService/StartContainer"} {
 		span("kubelet", step, func(s tracingtest.Span) bool { return slices.Equal(s.TraceId, sandbox.TraceId) })
 	}
-	// Whose work it is a part of, the API server knows; its trace is its own.
+	// The API server only links to the caller's trace, and starts one of its own.
 	span("apiserver", "POST /api/v1/namespaces/{:namespace}/serviceaccounts/{:name}/token", func(s tracingtest.Span) bool {
 		return len(s.Links) == 1 && slices.Equal(s.Links[0].TraceId, sandbox.TraceId) && !slices.Equal(s.TraceId, sandbox.TraceId)
 	})

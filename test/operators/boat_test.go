@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Boat is what the operator looks after: each gets a config map that names its
-// crew.
+// Boat is the operator's custom resource: each boat gets a config map with the
+// names of its crew.
 type Boat struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -91,8 +91,8 @@ type boats struct{ client.Client }
 
 const mooring = "harbour.test/mooring"
 
-// Reconcile moors a boat, says who its crew are, and how many seats it has. A
-// boat that goes is let go last of all.
+// Reconcile adds the finalizer, writes the crew's names, and counts the seats.
+// The finalizer of a deleted boat is removed last.
 func (r *boats) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	boat := &Boat{}
 	if err := r.Get(ctx, request.NamespacedName, boat); err != nil {
@@ -122,7 +122,8 @@ func (r *boats) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, r.Status().Patch(ctx, boat, client.MergeFrom(before))
 }
 
-// Default implements admission.Defaulter: who says nothing of oars gets two.
+// Default implements admission.Defaulter: two oars, if the boat says nothing of
+// oars.
 func (r *boats) Default(_ context.Context, boat *Boat) error {
 	if boat.Spec.Oars == 0 {
 		boat.Spec.Oars = 2
@@ -154,7 +155,7 @@ func (r *boats) ValidateUpdate(_ context.Context, _, boat *Boat) (admission.Warn
 // ValidateDelete implements admission.Validator.
 func (r *boats) ValidateDelete(context.Context, *Boat) (admission.Warnings, error) { return nil, nil }
 
-// crewOf is who is on a boat's list, nobody where there is none.
+// crewOf are the people on a boat's list, nobody if there is no list.
 func crewOf(ctx context.Context, c client.Reader, name string) (map[string]string, error) {
 	list := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, list)

@@ -34,13 +34,13 @@ import (
 	"kctl/test/harness"
 )
 
-// patience bounds a failing test, and no other.
+// patience only bounds failing tests.
 const patience = time.Minute
 
-// page is what docs/operators.md has people type.
+// page has the commands that people type.
 const page = "docs/operators.md"
 
-// assets is the folder that the commands of the page make of built programs.
+// assets is the folder that the page's commands make from built programs.
 func assets(t *testing.T) string {
 	t.Helper()
 	commands := harness.OpenPage(t, page).Take(t, "Testing operators")
@@ -57,8 +57,8 @@ func assets(t *testing.T) string {
 	return string(out)
 }
 
-// hook is what both kinds of webhooks say of themselves; the environment fills
-// in where they are.
+// hook is the client configuration and rules that both kinds of webhooks share;
+// the environment fills in the address.
 func hook(path string) (admissionregistrationv1.WebhookClientConfig, []admissionregistrationv1.RuleWithOperations) {
 	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Name: "boats", Namespace: "default", Path: ptr.To(path)}},
 		[]admissionregistrationv1.RuleWithOperations{{
@@ -85,7 +85,7 @@ func webhooks() envtest.WebhookInstallOptions {
 	}
 }
 
-// bench is a running environment, with the operator at work in it.
+// bench is a running test environment, with the operator running in it.
 type bench struct {
 	*testing.T
 	environment *envtest.Environment
@@ -121,7 +121,7 @@ func (b *bench) operate() {
 	where := b.environment.WebhookInstallOptions
 	manager, err := ctrl.NewManager(b.environment.Config, ctrl.Options{
 		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"},
-		Controller:     managerconfig.Controller{SkipNameValidation: ptr.To(true)}, // one process may run the test twice
+		Controller:     managerconfig.Controller{SkipNameValidation: ptr.To(true)}, // a process may run the test twice
 		LeaderElection: true, LeaderElectionID: "boats", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
 		WebhookServer: webhook.NewServer(webhook.Options{Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir}),
 	})
@@ -158,7 +158,7 @@ func boat(name string, oars int) *Boat {
 	return &Boat{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: BoatSpec{Oars: oars}}
 }
 
-// crewed waits until as many people are on a boat's list as it has seats.
+// crewed waits until a boat's list has as many people as the boat has seats.
 func (b *bench) crewed(name string, want int) {
 	b.Helper()
 	harness.Eventually(b, patience, func() error {
@@ -182,7 +182,7 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// life has a boat go through all that operators do.
+// life takes a boat through everything that operators do.
 func life(b *bench) {
 	ctx := b.Context()
 	made := boat("skiff", 0)
@@ -209,7 +209,7 @@ func life(b *bench) {
 		if err := b.Get(ctx, client.ObjectKeyFromObject(made), &Boat{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the boat is still there: %v", err)
 		}
-		// kube-controller-manager does this elsewhere; here it is part of the server.
+		// Elsewhere kube-controller-manager does this; here it is part of the server.
 		crew, err := crewOf(ctx, b, "skiff")
 		if err != nil || len(crew) > 0 {
 			return fmt.Errorf("its crew still waits: %v %v", crew, err)
@@ -218,8 +218,8 @@ func life(b *bench) {
 	})
 }
 
-// users: the environment makes users, who have the rights that they are given,
-// and a kubectl.
+// users: the environment makes users with the rights that they are given, and a
+// kubectl.
 func users(b *bench) {
 	ctx := b.Context()
 	user, err := b.environment.AddUser(envtest.User{Name: "jane", Groups: []string{"rowers"}}, nil)

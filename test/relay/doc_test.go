@@ -1,3 +1,3 @@
-// Package relay_test follows pods on their way through a whole cluster of the
-// built programs on a real containerd, as a user of kctl sees it.
+// Package relay_test follows pods through a whole cluster of the built
+// programs, on a real containerd, as a user of kctl sees it.
 package relay_test

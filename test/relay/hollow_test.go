@@ -12,7 +12,7 @@ import (
 )
 
 // A hundred hollow nodes are nodes like any other: they register and heartbeat,
-// pods are placed on them, run, and go.
+// and pods are bound to them, run and go.
 func TestHollowNodes(t *testing.T) {
 	const nodes, pods = 100, 200
 	c := harness.Start(t, harness.Options{Without: []string{"kubelet", "containerd", "registry"}})

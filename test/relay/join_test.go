@@ -13,8 +13,8 @@ import (
 	"kctl/test/harness"
 )
 
-// bootstrapRights are what upstream's documentation gives nodes that join with
-// a token ("TLS bootstrapping"), with a token.
+// bootstrapRights are the rights that upstream's documentation ("TLS
+// bootstrapping") gives nodes that join with a token, and a token.
 const bootstrapRights = `
 apiVersion: v1
 kind: Secret
@@ -35,7 +35,8 @@ subjects: [{kind: Group, name: system:bootstrappers, apiGroup: rbac.authorizatio
 roleRef: {kind: ClusterRole, name: system:certificates.k8s.io:certificatesigningrequests:nodeclient, apiGroup: rbac.authorization.k8s.io}
 `
 
-// A kubelet that has nothing but a token gets a certificate, and with it a node.
+// A kubelet that has nothing but a token gets a certificate, and with it a
+// node.
 func TestANodeJoinsWithAToken(t *testing.T) {
 	c := harness.Start(t, harness.Options{Without: []string{"kubelet"}})
 	c.KctlInput(bootstrapRights, "apply", "-f", "-")
@@ -59,8 +60,8 @@ func TestANodeJoinsWithAToken(t *testing.T) {
 	if phase := c.Kctl("get", "pod", "joined", "-o", "jsonpath={.status.phase}"); phase != "Running" {
 		t.Errorf("the pod on the joined node is %s", phase)
 	}
-	// What it serves with somebody has to approve. Until then the API server does
-	// not believe that it is the kubelet.
+	// Somebody has to approve its serving certificate. Until then the API server
+	// does not trust it as the kubelet.
 	if told := c.KctlFails("logs", "joined"); !strings.Contains(told, "x509") {
 		t.Errorf("logs over a connection that nobody vouches for: %s", told)
 	}

@@ -17,7 +17,7 @@ import (
 	"kctl/test/harness"
 )
 
-// One cluster serves all of them: each has its own pods.
+// One cluster serves all subtests; each has its own pods.
 func TestLifecycle(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
 	shell := c.Shell()
@@ -150,7 +150,7 @@ func logs(t *testing.T, c *harness.Cluster, shell string) {
 	c.Create(script("talks", shell, "echo one; echo two >&2; echo three; sleep 3600"))
 	pod := c.AwaitRunning("talks")
 	harness.Eventually(t, 30*time.Second, func() error {
-		// Two streams: each keeps its order, the two together have none.
+		// Each stream keeps its order; there is none between the two.
 		got := strings.Fields(c.Kctl("logs", "talks"))
 		if len(got) != 3 || !slices.Contains(got, "two") || slices.Index(got, "one") > slices.Index(got, "three") {
 			return &unexpected{fmt.Sprint(got)}
@@ -257,7 +257,7 @@ func unschedulable(t *testing.T, c *harness.Cluster, shell string) {
 		return nil
 	})
 	c.Kctl("delete", "pod", "huge")
-	// A taint keeps pods off until it is taken away: that is relevant, and the pod is tried again.
+	// Removing a taint can make the pod fit, so the pod is tried again.
 	c.Kctl("cordon", c.Node)
 	c.Create(harness.Pod("cordoned", shell, "sleep", "3600"))
 	c.Await("default", "cordoned", "found unschedulable", func(p *corev1.Pod) bool {
@@ -277,7 +277,7 @@ func kubeletRestart(t *testing.T, c *harness.Cluster, shell string) {
 	c.Kctl("delete", "pod", "deleted-meanwhile", "--wait=false")
 	c.Up()
 	c.AwaitGone("deleted-meanwhile")
-	c.Create(harness.Pod("after", shell, "sleep", "3600")) // the kubelet works again
+	c.Create(harness.Pod("after", shell, "sleep", "3600")) // shows that the kubelet still works
 	c.AwaitRunning("after")
 	after := c.AwaitRunning("survives").Status.ContainerStatuses[0]
 	if after.ContainerID != before.ContainerID || after.RestartCount != before.RestartCount {

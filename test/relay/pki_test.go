@@ -18,18 +18,18 @@ import (
 	"kctl/test/harness"
 )
 
-// byHand is a cluster that nobody brings up but the test: each program is
-// started by its flags, from the files that `kctl pki init` and `kctl join`
-// make. Its containerd is the harness's.
+// byHand is a cluster that the test brings up itself: each program is started
+// with its flags, and with the files that `kctl pki init` and `kctl join` make.
+// Only its containerd is the harness's.
 type byHand struct {
 	t    *testing.T
 	c    *harness.Cluster
 	dir  string // in place of /etc/kctl
-	port int    // the API server's
+	port int    // of the API server
 }
 
 // A cluster is set up by the documented steps, a node joins, a pod runs, and
-// certificates are renewed while all of that runs.
+// the certificates are renewed while all of it runs.
 func TestAClusterFromPKIAndJoin(t *testing.T) {
 	c := harness.Start(t, harness.Options{Without: []string{"apiserver", "scheduler", "kubelet"}})
 	b := &byHand{t: t, c: c, dir: filepath.Join(c.Dir, "log", "etc"), port: harness.FreePort(t)}
@@ -52,13 +52,13 @@ func TestAClusterFromPKIAndJoin(t *testing.T) {
 
 func (b *byHand) file(name string) string { return filepath.Join(b.dir, name) }
 
-// kctl runs it as the admin of this cluster.
+// kctl runs kctl as this cluster's admin.
 func (b *byHand) kctl(args ...string) string {
 	b.t.Helper()
 	return b.c.Kctl(append([]string{"--kubeconfig", b.file("admin.kubeconfig")}, args...)...)
 }
 
-// start starts a program and has it ended when the test ends.
+// start starts a program, and ends it when the test ends.
 func (b *byHand) start(name string, args ...string) {
 	b.t.Helper()
 	path := b.c.Bin(name)
@@ -83,7 +83,7 @@ func (b *byHand) start(name string, args ...string) {
 	})
 }
 
-// etcd returns its address.
+// etcd starts an etcd and returns its address.
 func (b *byHand) etcd() string {
 	address := "127.0.0.1:" + strconv.Itoa(harness.FreePort(b.t))
 	url, peer := "https://"+address, "https://127.0.0.1:"+strconv.Itoa(harness.FreePort(b.t))
@@ -127,8 +127,8 @@ func (b *byHand) eventually(args ...string) (out string) {
 	return out
 }
 
-// join has the printed command line make the node's files, in a directory of
-// the node's own, and starts its kubelet by what that prints.
+// join runs the printed join command, in a directory of the node's own, and
+// starts the kubelet with the command that it prints.
 func (b *byHand) join() {
 	b.t.Helper()
 	line := strings.Fields(b.kctl("token", "create", "--print-join-command"))
@@ -136,7 +136,7 @@ func (b *byHand) join() {
 	args := append(line[1:], "--dir", node, "--start=none", "--node-name", b.c.Node, "--node-ip=127.0.0.1",
 		"--root-dir", filepath.Join(b.c.Dir, "kubelet"), "--cri-socket", "unix://"+filepath.Join(b.c.Dir, "run", "containerd.sock"),
 		"--kubelet-port", port,
-		// What this machine's kernel has, and its disk, are not the test's.
+		// This machine's kernel settings and disk are not under test.
 		"--ignore-preflight-errors=ip-forward,disk")
 	wrong := strings.Join(args, " ")
 	hash := line[len(line)-1]
@@ -166,7 +166,7 @@ func (b *byHand) join() {
 	b.portIsTaken(port)
 }
 
-// portIsTaken starts one more kubelet on the port of the one that runs.
+// portIsTaken starts a second kubelet on the port of the running one.
 func (b *byHand) portIsTaken(port string) {
 	b.t.Helper()
 	second := b.c.Run("", b.c.Bin("kubelet"), "--port="+port, "--address=127.0.0.1", "--healthz-port=0", "--pod-manifest-path="+b.t.TempDir(),
@@ -180,8 +180,8 @@ func (b *byHand) portIsTaken(port string) {
 	}
 }
 
-// renew gives every certificate a new validity; the servers that run show the
-// new ones, and what runs goes on.
+// renew renews every certificate; the running servers use the new ones, and the
+// pod runs on.
 func (b *byHand) renew(etcd string) {
 	b.t.Helper()
 	apiserver := "127.0.0.1:" + strconv.Itoa(b.port)
@@ -199,7 +199,7 @@ func (b *byHand) renew(etcd string) {
 	b.c.Kctl("pki", "check", "--dir", b.dir)
 }
 
-// serial is that of the certificate that a server shows.
+// serial is the serial number of a server's certificate.
 func (b *byHand) serial(address string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)

@@ -11,8 +11,8 @@ import (
 	"kctl/test/harness"
 )
 
-// preemption: an important pod gets the room of one that is not, which is told
-// why it has to go.
+// preemption: an important pod takes the place of a less important one, which
+// is told why it has to go.
 func preemption(t *testing.T, c *harness.Cluster, _ string) {
 	nodes, err := c.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(nodes.Items) != 1 {
@@ -40,8 +40,8 @@ func preemption(t *testing.T, c *harness.Cluster, _ string) {
 	}
 	defer watch.Stop()
 	c.Create(greedy("high", class.Name))
-	// The end of one is told before the other's binding, which takes the promise
-	// out of its status.
+	// The victim's end is seen before the other pod's binding, which removes
+	// nominatedNodeName from that pod's status.
 	told, nominated := false, ""
 	for event := range watch.ResultChan() {
 		pod, ok := event.Object.(*corev1.Pod)

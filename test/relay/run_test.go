@@ -67,8 +67,7 @@ func TestRunToRunning(t *testing.T) {
 	}
 }
 
-// traceIsWhole checks that every program stamped its legs, in an order that
-// can be.
+// traceIsWhole checks that every program stamped its legs, in a possible order.
 func traceIsWhole(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	text := c.Kctl("trace", "pod/hello")
@@ -88,7 +87,7 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 	for _, s := range trace.Moments {
 		at[s.Hop] = s.At
 	}
-	// etcd tells its watchers of a write and answers the writer at once: the
+	// etcd notifies watchers and answers the writer at the same time: the
 	// scheduler may have a pod before the API server knows that it is stored.
 	for _, order := range [][]relay.Hop{
 		{relay.ClientStarted, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted, relay.ServerStored},
@@ -152,7 +151,7 @@ func TestWithoutLeavesRoomForSomebodyElses(t *testing.T) {
 	if !strings.Contains(pods, "Pending") {
 		t.Errorf("without a scheduler:\n%s", pods)
 	}
-	// A binding by hand is what any scheduler does.
+	// A Binding created by hand is what any scheduler creates.
 	c.KctlInput(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":"waits"},"target":{"apiVersion":"v1","kind":"Node","name":"`+c.Node+`"}}`,
 		"create", "-f", "-")
 	c.AwaitRunning("waits")

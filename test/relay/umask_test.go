@@ -32,8 +32,9 @@ spec:
   - {name: about, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}
 `
 
-// TestUmask: a pod that is not root's reads what it is given, also where kctl up is
-// run by a shell that keeps its files to itself, as hardened machines' do.
+// TestUmask: a pod that does not run as root can read what it is given, even if
+// kctl up was run with a umask that keeps files private, as on hardened
+// machines.
 func TestUmask(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)

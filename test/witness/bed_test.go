@@ -16,7 +16,7 @@ import (
 )
 
 // bed is an API server without nodes, on an etcd that can be compacted, and a
-// namespace in it that a test has to itself.
+// namespace of the test's own.
 type bed struct {
 	*testing.T
 	c         *harness.Cluster
@@ -25,7 +25,7 @@ type bed struct {
 	namespace string
 }
 
-// TestServer has client-go's machinery work on the API server alone.
+// TestServer runs client-go's machinery against the API server alone.
 func TestServer(t *testing.T) {
 	etcd := harness.StartEtcd(t)
 	c := harness.Start(t, harness.Options{
@@ -39,7 +39,7 @@ func TestServer(t *testing.T) {
 		{"watch-list", watchList}, {"finalizers", finalizers}, {"owners", owners}, {"apply", serverSideApply},
 		{"merge", strategicMerge}, {"election", election}, {"discovery", discovers}, {"custom", custom},
 		{"metadata", metadataOnly}, {"scale", scales},
-		// These take the server away for a moment.
+		// These stop the server for a moment.
 		{"restart", restarted}, {"resume", resumed}, {"expiry", expired},
 	} {
 		t.Run(part.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func (b bed) must(err error) {
 	}
 }
 
-// made makes a config map of one value.
+// made creates a config map with one value.
 func (b bed) made(name, value string, change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	b.Helper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": value}}

@@ -135,7 +135,7 @@ func conflict(t *testing.T, c *harness.Cluster) {
 	if _, err := maps.Create(t.Context(), again, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("created twice: %v", err)
 	}
-	// Many writers, each of which tries again after a conflict: none is lost.
+	// Many writers, each of which retries after a conflict: no update is lost.
 	const writers = 64
 	var wg sync.WaitGroup
 	for i := range writers {

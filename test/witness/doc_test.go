@@ -1,9 +1,9 @@
-// Package witness_test has upstream's own clients judge a cluster: client-go's
-// informers, clientset and election, and kubectl, the oldest and the newest at
-// hand, and helm, with no more than a kubeconfig.
+// Package witness_test has upstream's own clients judge a cluster, with no more
+// than a kubeconfig: client-go's informers, clientset and leader election,
+// helm, and the oldest and the newest kubectl at hand.
 package witness_test
 
 import "time"
 
-// patience bounds a failing test, and no other.
+// patience only bounds failing tests.
 const patience = time.Minute

@@ -26,7 +26,7 @@ import (
 
 var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// boats defines a kind of the namespace's own and returns where its objects are.
+// boats defines a custom resource for the namespace and returns it.
 func (b bed) boats() schema.GroupVersionResource {
 	b.Helper()
 	crd := b.unstructured(fmt.Sprintf(definition, b.namespace))
@@ -56,7 +56,7 @@ func (b bed) boat(name string, oars int64) *unstructured.Unstructured {
 	}}
 }
 
-// custom: the dynamic client and its informer on a kind that users define.
+// custom: the dynamic client and its informer on a custom resource.
 func custom(b bed) {
 	resource := b.boats()
 	boats := b.dynamic().Resource(resource).Namespace(b.namespace)
@@ -101,7 +101,7 @@ func custom(b bed) {
 	b.must(b.dynamic().Resource(definitionsResource).Delete(b.Context(), resource.GroupResource().String(), metav1.DeleteOptions{}))
 }
 
-// metadataOnly: clients that look at names and labels only.
+// metadataOnly: clients that read names and labels only.
 func metadataOnly(b bed) {
 	client, err := metadata.NewForConfig(b.c.Config("admin"))
 	b.must(err)
@@ -127,7 +127,8 @@ func metadataOnly(b bed) {
 	}
 }
 
-// discovers: what is served is found at once, also what was defined meanwhile.
+// discovers: everything served is found at once, including resources defined
+// meanwhile.
 func discovers(b bed) {
 	direct := b.client.Discovery()
 	groups, lists, err := direct.ServerGroupsAndResources()
@@ -159,7 +160,7 @@ func discovers(b bed) {
 	b.must(b.dynamic().Resource(definitionsResource).Delete(b.Context(), resource.GroupResource().String(), metav1.DeleteOptions{}))
 }
 
-// scales: one client for whatever has replicas.
+// scales: one client for all kinds that have replicas.
 func scales(b bed) {
 	labels := map[string]string{"app": "web"}
 	_, err := b.client.AppsV1().Deployments(b.namespace).Create(b.Context(), &appsv1.Deployment{
@@ -183,7 +184,7 @@ func scales(b bed) {
 		s.Spec.Replicas = 3
 		_, err = client.Scales(b.namespace).Update(b.Context(), group, s, metav1.UpdateOptions{})
 		b.must(err)
-		s.Spec.Replicas = 4 // of a revision that has passed
+		s.Spec.Replicas = 4 // at an old resource version
 		if _, err = client.Scales(b.namespace).Update(b.Context(), group, s, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 			b.Errorf("%s: a stale scale: %v", group, err)
 		}

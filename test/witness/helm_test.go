@@ -8,8 +8,8 @@ import (
 	"kctl/test/harness"
 )
 
-// TestHelm has a chart installed, tested, upgraded, rolled back and taken away,
-// with what charts are made of: a kind of its own, hooks, and pods to wait for.
+// TestHelm installs, tests, upgrades, rolls back and uninstalls a chart with
+// what charts are made of: a custom resource, hooks, and pods to wait for.
 func TestHelm(t *testing.T) {
 	harness.NeedLong(t, "it builds helm")
 	binary := harness.Helm.Build(t)

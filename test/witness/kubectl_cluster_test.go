@@ -26,12 +26,12 @@ func watching(u user, _ string) {
 		u.Fatal(err)
 	}
 	u.run("delete", "configmap", "seen")
-	if err := wait.Wait(); err != nil && u.minor >= 24 { // older ones call it a mistake where it is gone already
+	if err := wait.Wait(); err != nil && u.minor >= 24 { // older kubectls fail if it is already gone
 		u.Errorf("wait for the end: %v", err)
 	}
 }
 
-// rights: who may what.
+// rights: who may do what.
 func rights(u user, _ string) {
 	robot := "--as=system:serviceaccount:" + u.namespace + ":reader"
 	u.run("create", "serviceaccount", "reader")
@@ -58,8 +58,8 @@ func rights(u user, _ string) {
 	u.run("delete", "role,rolebinding,serviceaccount", "--all")
 }
 
-// workloads are served here and kept by others: what kubectl does with them is
-// to change and to read them.
+// workloads are served here, but their controllers are upstream's: kubectl can
+// change and read them.
 func workloads(u user, _ string) {
 	u.is(u.run("create", "deployment", "web", "--image=registry.test/web:1"), "deployment.apps/web created")
 	u.says(u.run("get", "deployments", "-o", "wide"), "UP-TO-DATE", "AVAILABLE", "web", "0/1", "registry.test/web:1", "app=web")
@@ -82,7 +82,7 @@ func workloads(u user, _ string) {
 	u.says(u.run("delete", "deployment/web", "hpa/web", "service/web", "--cascade=orphan"), `deployment.apps "web" deleted`)
 }
 
-// definition is of a kind that each user has for itself.
+// definition is the custom resource; each user has one of its own.
 const definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boats.%[1]s.example}
@@ -107,7 +107,7 @@ spec:
           status: {type: object, properties: {oars: {type: integer}}}
 `
 
-// definitions: custom resources are like any other.
+// definitions: custom resources work like built-in ones.
 func definitions(u user, _ string) {
 	group := u.namespace + ".example"
 	boat := fmt.Sprintf("apiVersion: %s/v1\nkind: Boat\nmetadata: {name: skiff}\nspec: {oars: 2}\n", group)

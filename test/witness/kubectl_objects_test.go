@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// aboutTheServer: what there is, and what it looks like.
+// aboutTheServer: which resources there are, and their fields.
 func aboutTheServer(u user, _ string) {
 	u.says(u.run("version", "-o", "json"), `"serverVersion"`, `"minor": "37"`)
 	u.says(u.run("api-versions"), "v1\n", "apps/v1", "coordination.k8s.io/v1", "apiextensions.k8s.io/v1")
@@ -64,12 +64,12 @@ func objects(u user, _ string) {
 	u.run("delete", "service,ingress,job,quota,serviceaccount", "--all")
 }
 
-// manifest is a config map's.
+// manifest is a config map's manifest.
 func manifest(name, value string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  labels: {app: %s}\ndata:\n  a: %s\n", name, name, value)
 }
 
-// printing is what -o and its like show.
+// printing: -o and the other output flags.
 func printing(u user, _ string) {
 	for _, name := range []string{"p2", "p1", "p3"} {
 		u.run("create", "configmap", name, "--from-literal=name="+name)
@@ -89,12 +89,12 @@ func printing(u user, _ string) {
 	u.is(get("-o", "custom-columns=N:.data.name", "--no-headers", "--sort-by=.data.name", "--chunk-size=1"), "p1\np2\np3")
 	u.is(get("--field-selector", "metadata.name!=p2", "-o", "name"), "configmap/p1\nconfigmap/p3")
 	u.says(u.run("get", "all,cm", "-o", "name"), "configmap/p1")
-	u.says(u.run("get", "events"), "") // whatever there is
+	u.says(u.run("get", "events"), "") // whatever events there are
 	u.run("delete", "configmaps", "-l", "printed")
 	u.is(get("-o", "name"), "")
 }
 
-// patching in three formats.
+// patching in the three formats.
 func patching(u user, _ string) {
 	u.given(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"patched"},"spec":{"ports":[{"name":"a","port":80},{"name":"b","port":81}]}}`, "create", "-f", "-")
 	ports := func() string {
@@ -111,7 +111,7 @@ func patching(u user, _ string) {
 	u.run("delete", "service", "patched")
 }
 
-// applying from here and there: by kubectl itself, and by the server.
+// applying on the client's side and on the server's.
 func applying(u user, _ string) {
 	u.is(u.given(manifest("applied", "one"), "apply", "-f", "-"), "configmap/applied created")
 	u.is(u.given(manifest("applied", "one"), "apply", "-f", "-"), "configmap/applied unchanged")
@@ -140,7 +140,7 @@ func applying(u user, _ string) {
 	}
 	u.says(u.run(shown...), "manager: second", "operation: Apply")
 
-	// What is no longer in a directory is pruned.
+	// What is no longer in the directory is pruned.
 	dir := u.TempDir()
 	for _, name := range []string{"keep", "drop"} {
 		text := strings.Replace(manifest(name, "x"), "{app: "+name+"}", "{set: pruned}", 1)
@@ -162,7 +162,7 @@ func applying(u user, _ string) {
 	u.run("delete", "configmap", "applied", "shared", "keep")
 }
 
-// editing, by an editor that needs nobody.
+// editing, with an editor that needs nobody.
 func editing(u user, _ string) {
 	u.run("create", "configmap", "edited", "--from-literal=colour=blue")
 	edit := func(script string) (string, int) {
@@ -176,7 +176,8 @@ func editing(u user, _ string) {
 	if out, code := edit("s/nothing/at-all/"); code != 0 || !strings.Contains(out, "no changes made") {
 		u.Errorf("edit that changes nothing: %d %s", code, out)
 	}
-	// What the server refuses is shown to the editor again, which changes nothing.
+	// A change that the server refuses is opened in the editor again, which leaves
+	// it as it is.
 	if out, code := edit("'s/^data:/immutable: 7\\ndata:/'"); code == 0 || !strings.Contains(out, "A copy of your changes has been stored") {
 		u.Errorf("edit to what is refused: %d %s", code, out)
 	}

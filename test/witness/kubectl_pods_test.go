@@ -48,7 +48,7 @@ func pods(u user, _ string) {
 	u.says(u.run("delete", "pod", "started", "--grace-period=1"), `pod "started" deleted`)
 }
 
-// streams: what goes into a container and comes out of it.
+// streams: what goes into a container and what comes out.
 func streams(u user, shell string) {
 	u.is(u.run("run", "shell", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "--command", "--", "sleep", "1000"), "pod/shell created")
 	u.run("wait", "pod/shell", "--for=condition=Ready", "--timeout=60s")
@@ -56,7 +56,7 @@ func streams(u user, shell string) {
 
 	dir := u.TempDir()
 	there := filepath.Join(dir, "there")
-	large := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB: many messages of any protocol
+	large := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB: many messages in any protocol
 	if err := os.WriteFile(there, []byte(large), 0o600); err != nil {
 		u.Fatal(err)
 	}
@@ -66,9 +66,9 @@ func streams(u user, shell string) {
 		u.Errorf("copied there and back: %d bytes of %d, %v", len(back), len(large), err)
 	}
 
-	// Attached from the start: what is typed is read, what is written is shown. The
-	// runtime passes input on before it listens to the output, so that what is said
-	// at once may be in the log alone.
+	// Attached from the start: what is typed is read, and what is written is
+	// shown. The runtime passes input on before it listens for output, so an
+	// immediate answer may be in the log only.
 	out := u.given("kubectl\n", "run", "attached", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "-i", "--rm", "--quiet",
 		"--command", "--", "sh", "-c", "read line; sleep 1; echo heard $line")
 	u.says(out, "heard kubectl")
@@ -83,14 +83,14 @@ func streams(u user, shell string) {
 
 var forwarded = regexp.MustCompile(`(?:Forwarding from|Starting to serve on) (127\.0\.0\.1:\d+)`)
 
-// forwarding: the ways from this machine to what pods serve.
+// forwarding: the ways from this machine to the ports of pods.
 func forwarding(u user, _ string) {
 	u.serves([]string{"port-forward", "pod/web", ":8080"}, "/", "hello from pod web")
 	u.serves([]string{"port-forward", "service/web", ":80"}, "/", "hello from pod web")
 	u.serves([]string{"proxy", "--port=0"}, "/api/v1/namespaces/"+u.namespace+"/pods/web:8080/proxy/", "hello from pod web")
 }
 
-// serves runs a kubectl that serves on a port of this machine, and asks it.
+// serves runs a kubectl that serves on a local port, and sends it a request.
 func (u user) serves(args []string, path, want string) {
 	u.Helper()
 	lines, stop := u.speaks(args...)
@@ -101,7 +101,7 @@ func (u user) serves(args []string, path, want string) {
 		u.Fatalf("kubectl %s says %q, %v", strings.Join(args, " "), lines.Text(), lines.Err())
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for range 3 { // each has a connection of its own
+	for range 3 { // each makes a connection of its own
 		answer, err := client.Get("http://" + address[1] + path)
 		if err != nil {
 			u.Fatal(err)
@@ -116,7 +116,7 @@ func (u user) serves(args []string, path, want string) {
 
 // debugging: a container beside those of a pod, a copy of a pod, a pod on a node.
 func debugging(u user, shell string) {
-	if u.minor >= 25 { // the part of a pod that older ones write to has gone from the API
+	if u.minor >= 25 { // older kubectls write to an API that has been removed
 		u.says(u.given("", "debug", "web", "--image="+shell, "--image-pull-policy=IfNotPresent", "--container=beside", "--target=c", "--attach=false", "--", "echo", "from beside"), "")
 		harness.Eventually(u, patience, func() error { return u.logged("from beside", "web", "-c", "beside") })
 	}

@@ -16,7 +16,7 @@ import (
 	"kctl/test/harness"
 )
 
-// user is somebody at a keyboard: one kubectl, and a namespace to work in.
+// user is a kubectl and a namespace to work in.
 type user struct {
 	*testing.T
 	c               *harness.Cluster
@@ -24,8 +24,8 @@ type user struct {
 	minor           int // 20 is kubectl 1.20
 }
 
-// users are one for each kubectl at hand: the one that `make test-deps`
-// unpacks, which is 1.20, and the machine's, if it has another.
+// users has one user for each kubectl at hand: 1.20, which `make test-deps`
+// unpacks, and the machine's, if it is another.
 func users(t *testing.T, c *harness.Cluster) []user {
 	t.Helper()
 	oldest := filepath.Join(harness.Root(), "build/kubernetes-client/usr/bin/kubectl")
@@ -61,8 +61,8 @@ func users(t *testing.T, c *harness.Cluster) []user {
 	return out
 }
 
-// TestKubectl goes through kubectl's verbs, by the oldest kubectl that is at
-// hand and by a new one, side by side.
+// TestKubectl goes through kubectl's verbs, with the oldest and the newest
+// kubectl at hand, side by side.
 func TestKubectl(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
 	shell := c.Shell()
@@ -91,8 +91,8 @@ func (u user) in(t *testing.T) user {
 	return u
 }
 
-// command is a kubectl in the user's namespace, with words before it: "env",
-// "A=b".
+// command is a kubectl command line in the user's namespace, after the words in
+// before: "env", "A=b".
 func (u user) command(before []string, args []string) (string, []string) {
 	line := append(append([]string{}, before...), u.path)
 	if u.namespace != "" {
@@ -102,8 +102,8 @@ func (u user) command(before []string, args []string) (string, []string) {
 	return line[0], line[1:]
 }
 
-// speaks starts a kubectl that goes on by itself, and returns the lines that it says,
-// until stop is called.
+// speaks starts a kubectl that runs until stop is called, and returns its
+// output line by line.
 func (u user) speaks(args ...string) (lines *bufio.Scanner, stop func()) {
 	u.Helper()
 	name, line := u.command(nil, args)
@@ -134,7 +134,7 @@ func (u user) run(args ...string) string {
 	return u.given("", args...)
 }
 
-// given is run with something on the standard input.
+// given is run with a standard input.
 func (u user) given(input string, args ...string) string {
 	u.Helper()
 	r := u.try(input, nil, args...)
@@ -144,7 +144,7 @@ func (u user) given(input string, args ...string) string {
 	return r.Stdout
 }
 
-// fails runs kubectl, which must not succeed, and returns what it complains of.
+// fails runs kubectl, which must fail, and returns its standard error.
 func (u user) fails(input string, args ...string) string {
 	u.Helper()
 	r := u.try(input, nil, args...)
@@ -154,7 +154,7 @@ func (u user) fails(input string, args ...string) string {
 	return r.Stderr
 }
 
-// says checks that a text has all of the words in it.
+// says checks that a text contains all of wants.
 func (u user) says(text string, wants ...string) {
 	u.Helper()
 	for _, want := range wants {
@@ -172,7 +172,7 @@ func (u user) is(text, want string) {
 	}
 }
 
-// serviceAccount waits until pods can be made in the namespace.
+// serviceAccount waits until pods can be created in the namespace.
 func (u user) serviceAccount() {
 	u.Helper()
 	harness.Eventually(u, patience, func() error {
@@ -181,7 +181,7 @@ func (u user) serviceAccount() {
 	})
 }
 
-// eventually runs a kubectl again until it succeeds.
+// eventually runs kubectl until it succeeds.
 func (u user) eventually(what string, args ...string) {
 	u.Helper()
 	harness.Eventually(u, patience, func() error {
@@ -192,7 +192,7 @@ func (u user) eventually(what string, args ...string) {
 	})
 }
 
-// logged tells whether a container's log has a text in it.
+// logged returns an error unless a container's log contains the text.
 func (u user) logged(text string, args ...string) error {
 	u.Helper()
 	r := u.try("", nil, append([]string{"logs"}, args...)...)

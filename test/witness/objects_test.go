@@ -16,7 +16,7 @@ import (
 	"kctl/test/harness"
 )
 
-// finalizers keep what is deleted until the last of them is gone.
+// finalizers keep a deleted object until the last of them is removed.
 func finalizers(b bed) {
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
 	held := b.made("held", "x", func(m *corev1.ConfigMap) { m.Finalizers = []string{"example.org/one", "example.org/two"} })
@@ -57,7 +57,7 @@ func finalizers(b bed) {
 	}
 }
 
-// owners take what they own along, wait for it, or leave it.
+// owners are deleted with their dependents, after them, or without them.
 func owners(b bed) {
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
 	gone := func(name string) func() error {
@@ -88,7 +88,8 @@ func owners(b bed) {
 	}
 }
 
-// serverSideApply by two managers who want the same field, and one who lets go.
+// serverSideApply by two managers that want the same field, of which one gives
+// it up.
 func serverSideApply(b bed) {
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
 	apply := func(manager string, force bool, data map[string]string) (*corev1.ConfigMap, error) {
@@ -109,7 +110,8 @@ func serverSideApply(b bed) {
 	if len(first.Data) != 1 || first.Data["a"] != "1" {
 		b.Errorf("the first manager still has %v", first.Data)
 	}
-	// What nobody names any more goes; what somebody else has stays.
+	// A field that no manager applies any more is removed; one that another still
+	// owns stays.
 	m, err = apply("first", false, nil)
 	b.must(err)
 	if text, _ := json.Marshal(m.Data); string(text) != `{"b":"2","c":"2"}` {
@@ -122,7 +124,7 @@ func serverSideApply(b bed) {
 	}
 }
 
-// strategicMerge knows the lists of a pod by their keys.
+// strategicMerge merges a pod's lists by their keys.
 func strategicMerge(b bed) {
 	templates := b.client.CoreV1().PodTemplates(b.namespace)
 	_, err := templates.Create(b.Context(), &corev1.PodTemplate{

@@ -20,16 +20,16 @@ import (
 	"kctl/test/harness"
 )
 
-// The command lines of testdata/same are run by kubectl and by kctl, side by
-// side against one server: what they print on standard output is the same, but
-// for ages, revisions and identities, and so are the exit codes.
+// The command lines in testdata/same are run by kubectl and by kctl, side by
+// side on one server. Their exit codes and what they print on standard output
+// must be the same, but for ages, resource versions and identities.
 //
-// Each side works in a namespace of its own, $NS, so that both find what their
-// own earlier lines left; a file is a scenario. A line that begins with "?" is
-// one of which only the exit code is the same: the comment above it says why,
-// and docs/kctl.md lists it. One that begins with "@" and a number is for
-// kubectls of that minor version or newer. Files beside the scenarios are at hand as they
-// are, $NS put in.
+// Each side works in a namespace of its own, $NS, where it finds what its own
+// earlier lines left. A file is a scenario. For a line that begins with "?",
+// only the exit code must be the same: the comment above it says why, and
+// docs/kctl.md lists it. A line that begins with "@" and a number is for
+// kubectls of that minor version or newer. The other files in the folder can be
+// used by the scenarios; $NS is replaced in them.
 func TestSameAsKubectl(t *testing.T) {
 	path, minor := newKubectl(t)
 	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}})
@@ -48,11 +48,11 @@ func TestSameAsKubectl(t *testing.T) {
 	t.Logf("%d command lines", lines)
 }
 
-// oldest is the first kubectl that kctl is held against.
+// oldest is the minor version of the oldest kubectl that kctl is compared with.
 const oldest = 30
 
 // newKubectl finds the machine's kubectl, which must be no older than that, and
-// tells its minor version.
+// returns its minor version.
 func newKubectl(t *testing.T) (path string, minor int) {
 	t.Helper()
 	path, err := exec.LookPath("kubectl")
@@ -80,14 +80,14 @@ func newKubectl(t *testing.T) (path string, minor int) {
 type side struct {
 	program, namespace, dir string
 	env                     []string
-	kubectl                 int // the minor version of the one that is compared with
+	kubectl                 int // the minor version of the kubectl to compare with
 }
 
 func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side {
 	t.Helper()
 	s := &side{program: program, namespace: namespace, dir: t.TempDir()}
 	c.Kctl("create", "namespace", namespace)
-	// What every namespace is given some time after it was made.
+	// Every namespace gets these a moment after it is created.
 	c.Kctl("wait", "--namespace", namespace, "--for=create", "configmap/kube-root-ca.crt", "serviceaccount/default", "--timeout=2m")
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig("admin"))
 	if err != nil {
@@ -103,7 +103,7 @@ func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side 
 	return s
 }
 
-// copyFiles puts what the scenarios name into the side's directory.
+// copyFiles copies the files that scenarios use to the side's directory.
 func (s *side) copyFiles(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/same/files/*")
@@ -122,7 +122,7 @@ func (s *side) copyFiles(t *testing.T) {
 	}
 }
 
-// run runs a command line, words quoted as for a shell.
+// run runs a command line, quoted as for a shell.
 func (s *side) run(t *testing.T, line string) harness.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -139,7 +139,7 @@ func (s *side) run(t *testing.T, line string) harness.Result {
 	return harness.Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
-// compare runs a scenario and returns how many lines it has.
+// compare runs a scenario and returns the number of its lines.
 func compare(t *testing.T, scenario string, minor int, theirs, ours *side) int {
 	file, err := os.Open(scenario)
 	if err != nil {
@@ -171,7 +171,7 @@ func compare(t *testing.T, scenario string, minor int, theirs, ours *side) int {
 	return lines
 }
 
-// lineDiff shows the lines that only one of two texts has.
+// lineDiff shows the lines that only one of the texts has.
 func lineDiff(theirs, ours string) string {
 	var out strings.Builder
 	for _, side := range []struct{ mark, text, other string }{{"-", theirs, ours}, {"+", ours, theirs}} {
@@ -191,20 +191,20 @@ func lineDiff(theirs, ours string) string {
 	return out.String()
 }
 
-// What differs from run to run, and the word that stands for it.
+// varying is what differs from run to run, and what it is replaced by.
 var varying = []struct {
 	what *regexp.Regexp
 	as   string
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`applyset-[\w-]{43}-v1`), "SET"},
-	{regexp.MustCompile(`\(y/[nN]\)`), "(y/N)"}, // older kubectls do not say what is meant by no answer
+	{regexp.MustCompile(`\(y/[nN]\)`), "(y/N)"}, // older kubectls don't mark the default answer
 	{regexp.MustCompile(`"?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"?`), "TIME"},
 	{regexp.MustCompile(`(?m)^CreationTimestamp: .*$`), "CreationTimestamp: TIME"},
 	{regexp.MustCompile(`(?m)^\s*creationTimestamp: null\n`), ""},     // written by kubectl before 1.34
 	{regexp.MustCompile(`(?m)^\s*"creationTimestamp": null,?\n`), ""}, // the same
 	{regexp.MustCompile(`"creationTimestamp":null,?`), ""},            // the same
-	{regexp.MustCompile(`(resourceVersion"?: )"\d+"`), `${1}"N"`},     //
+	{regexp.MustCompile(`(resourceVersion"?: )"\d+"`), `${1}"N"`},
 	{regexp.MustCompile(`Resource Version:(\s+)\d+`), "Resource Version:${1}N"},
 	{regexp.MustCompile(`\b\d+(s|ms|m|h|d)(\d+s)?\b`), "AGE"},
 	{regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`), "IP"},
@@ -219,12 +219,12 @@ var varying = []struct {
 	{regexp.MustCompile(`kube-api-access-\w{5}`), "VOLUME"},
 	{regexp.MustCompile(`kubectl`), "kctl"},
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
-	{regexp.MustCompile(`[ \t]{2,}`), "  "}, // columns are as wide as ages are long
+	{regexp.MustCompile(`[ \t]{2,}`), "  "}, // column widths depend on the ages
 	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w+ .*`), "TIME"},
 }
 
-// What kubectl 1.37 says otherwise than those before it: only these are the
-// same where it is left out, or put into the new words.
+// newWords is what kubectl 1.37 prints differently from earlier versions. When
+// kctl is compared with those, it is removed or put into the new words.
 var newWords = []struct {
 	what *regexp.Regexp
 	as   string

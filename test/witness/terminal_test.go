@@ -18,22 +18,22 @@ import (
 	"kctl/test/harness"
 )
 
-// terminal is a pseudo-terminal, and kctl on it as a person would have it.
+// terminal is a pseudo-terminal, with kctl running on it as for a person.
 type terminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	master *os.File
-	slave  *os.File // kept open: its settings are looked at when kctl has ended
+	slave  *os.File // kept open to read its settings after kctl has ended
 
 	mu     sync.Mutex
 	screen strings.Builder
-	read   chan struct{} // closed when there is no more to read
+	read   chan struct{} // closed when there is nothing more to read
 }
 
-// muchTime is what a step may take on a machine that has much else to do.
+// muchTime is what a step may take on a busy machine.
 const muchTime = 2 * time.Minute
 
-// onTerminal starts kctl on a terminal of its own.
+// onTerminal starts kctl on a new pseudo-terminal.
 func onTerminal(t *testing.T, c *harness.Cluster, env []string, args ...string) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -60,7 +60,7 @@ func onTerminal(t *testing.T, c *harness.Cluster, env []string, args ...string) 
 	}
 	go x.follow()
 	t.Cleanup(func() {
-		_ = x.cmd.Process.Kill() // has ended long since, where all went well
+		_ = x.cmd.Process.Kill() // has ended long ago unless the test failed
 		slave.Close()
 		master.Close()
 		<-x.read
@@ -68,7 +68,7 @@ func onTerminal(t *testing.T, c *harness.Cluster, env []string, args ...string) 
 	return x
 }
 
-// follow reads what is written to the terminal until that is closed.
+// follow collects what is written to the terminal until it is closed.
 func (x *terminal) follow() {
 	defer close(x.read)
 	buffer := make([]byte, 4096)
@@ -100,7 +100,7 @@ func (x *terminal) shows(text string) {
 	})
 }
 
-// types presses keys.
+// types sends keys.
 func (x *terminal) types(keys string) {
 	x.t.Helper()
 	if _, err := io.WriteString(x.master, keys); err != nil {
@@ -108,8 +108,8 @@ func (x *terminal) types(keys string) {
 	}
 }
 
-// ends waits for the end of kctl, which must have the exit code, and leave the
-// terminal as it was: lines are edited, and what is typed is shown.
+// ends waits for kctl to end with the exit code. The terminal must be as
+// before: in line mode, with echo.
 func (x *terminal) ends(code int) {
 	x.t.Helper()
 	ended := make(chan error, 1)
@@ -137,8 +137,8 @@ func (x *terminal) ends(code int) {
 
 const interrupt = "\x03"
 
-// TestTerminal drives kctl's interactive verbs as a person does: through a
-// terminal.
+// TestTerminal uses kctl's interactive verbs through a terminal, as a person
+// does.
 func TestTerminal(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
 	shell := c.Shell()
@@ -168,8 +168,8 @@ func runInteractively(t *testing.T, c *harness.Cluster, shell string) {
 	}
 }
 
-// runBriefly: what a container says that ends at once is shown, whether or not
-// somebody could attach to it in time; --force and --grace-period are --rm's.
+// runBriefly: the output of a container that ends at once is shown, whether or
+// not kctl could attach in time. --force and --grace-period belong to --rm.
 func runBriefly(t *testing.T, c *harness.Cluster, shell string) {
 	for i := range 6 {
 		if said := c.Kctl("run", fmt.Sprintf("brief-%d", i), "-i", "--rm", "--quiet", "--force", "--grace-period=0", "--restart=Never",
@@ -180,7 +180,7 @@ func runBriefly(t *testing.T, c *harness.Cluster, shell string) {
 }
 
 func execInteractively(t *testing.T, c *harness.Cluster, _ string) {
-	// A file names the pod as well as an argument does.
+	// The pod may be named by a file as well as by an argument.
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Pod, metadata: {name: stays}}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func execInteractively(t *testing.T, c *harness.Cluster, _ string) {
 	x := onTerminal(t, c, nil, "exec", "-it", "stays", "--", "sh")
 	x.types("echo $((20+3))-is-here\n")
 	x.shows("23-is-here")
-	// Ctrl-C is the container's: it ends the sleep there, and not kctl.
+	// Ctrl-C goes to the container: it ends the sleep there, and not kctl.
 	x.types("echo sleeping-$((1+1)); sleep 1000\n")
 	x.shows("sleeping-2")
 	x.types(interrupt)
@@ -209,7 +209,7 @@ func attachInteractively(t *testing.T, c *harness.Cluster, _ string) {
 	x.shows("try pressing enter")
 	x.types("hello\n")
 	x.shows("heard hello")
-	x.types("\x04") // the end of what is typed, and so of the container
+	x.types("\x04") // end of input, and so of the container
 	x.ends(0)
 }
 
@@ -228,8 +228,8 @@ func editInteractively(t *testing.T, c *harness.Cluster, _ string) {
 	if got := c.Kctl("get", "configmap", "edited", "-o", "jsonpath={.data.a}"); got != "typed" {
 		t.Errorf("the config map says %q", got)
 	}
-	// What the server refuses is opened again, with the reason in it; giving up
-	// keeps the file.
+	// A refused change is opened again, with the reason in it. Giving up keeps the
+	// file.
 	x = onTerminal(t, c, []string{"KUBE_EDITOR=" + editor, "TMPDIR=" + t.TempDir()}, "edit", "configmap", "edited")
 	x.shows("what shall it be")
 	x.types("[1\n")
@@ -251,7 +251,7 @@ func debugInteractively(t *testing.T, c *harness.Cluster, shell string) {
 }
 
 func interruptRun(t *testing.T, c *harness.Cluster, shell string) {
-	// While it waits for an image that there is not.
+	// Interrupted while it waits for an image that does not exist.
 	x := onTerminal(t, c, nil, "run", "never", "--image="+shell+"-not", "--restart=Never")
 	x.shows("never")
 	x.shows("ErrImagePull")
@@ -259,7 +259,7 @@ func interruptRun(t *testing.T, c *harness.Cluster, shell string) {
 	x.ends(130)
 	x.shows(`Pod "never" is still there`)
 	c.Kctl("delete", "pod", "never", "--grace-period=1")
-	// While it waits to attach: the pod was to be removed, and is.
+	// Interrupted while it waits to attach: --rm removes the pod.
 	x = onTerminal(t, c, nil, "run", "gone", "-it", "--rm", "--image="+shell+"-not", "--restart=Never")
 	x.shows("ErrImagePull")
 	x.types(interrupt)
@@ -271,7 +271,7 @@ func copies(t *testing.T, c *harness.Cluster, shell string) {
 	c.Kctl("run", "has", "--image="+shell, "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "1000")
 	dir := t.TempDir()
 	there := filepath.Join(dir, "there")
-	large := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB: many messages of any protocol
+	large := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB: many messages in any protocol
 	if err := os.WriteFile(there, []byte(large), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 
 func asStatus(err error, into *apierrors.APIStatus) bool { return errors.As(err, into) }
 
-// journal is what a handler was told, in order.
+// journal is what an event handler was called with, in order.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -44,8 +44,8 @@ func (j *journal) read() []string {
 	return slices.Clone(j.lines)
 }
 
-// becomes waits until just these lines are there, in whatever order: what an
-// informer finds at its start comes in none.
+// becomes waits until there are just these lines, in any order: an informer's
+// initial list has none.
 func (j *journal) becomes(b bed, want ...string) {
 	b.Helper()
 	harness.Eventually(b, patience, func() error {
@@ -56,7 +56,7 @@ func (j *journal) becomes(b bed, want ...string) {
 	})
 }
 
-// watchList: a list that comes as a watch, with a bookmark where it ends.
+// watchList: a list sent as a watch, with a bookmark at its end.
 func watchList(b bed) {
 	b.made("one", "1")
 	last := b.made("two", "2")
@@ -86,7 +86,7 @@ func watchList(b bed) {
 	}
 }
 
-// follow has an informer note what it is told of the namespace's config maps.
+// follow has an informer write a journal of the namespace's config maps.
 func (b bed) follow(ctx context.Context) *journal {
 	b.Helper()
 	j := &journal{}
@@ -119,8 +119,8 @@ func (b bed) follow(ctx context.Context) *journal {
 	return j
 }
 
-// restarted: an informer outlives the server, and misses nothing; nor does a watch
-// from long before, which ends for good on 410.
+// restarted: an informer survives a restart of the server and misses nothing. A
+// watch from a revision before the restart gets every event since.
 func restarted(b bed) {
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
 	kept := b.made("kept", "1")
@@ -152,8 +152,8 @@ func restarted(b bed) {
 	}
 }
 
-// resumed: watches that the server ends go on at their revision, with every
-// change in its place and none twice.
+// resumed: watches that the server ends are resumed at their revision, with
+// every change in order and none twice.
 func resumed(b bed) {
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
 	first := b.made("m0", "x")
@@ -182,7 +182,8 @@ func resumed(b bed) {
 	}
 }
 
-// expired: what etcd has forgotten is 410, and clients know how to go on.
+// expired: a revision that etcd has compacted is answered with 410, and clients
+// start over.
 func expired(b bed) {
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
 	for i := range 6 {
@@ -192,7 +193,7 @@ func expired(b bed) {
 	forget := func() {
 		b.made(fmt.Sprintf("late-%s", time.Now().Format("150405.000000")), "x")
 		b.etcd.Compact(b)
-		b.c.Restart("apiserver") // it remembers more than etcd does
+		b.c.Restart("apiserver") // its watch cache remembers more than etcd
 	}
 	page, err := maps.List(b.Context(), metav1.ListOptions{Limit: 2})
 	b.must(err)
@@ -219,7 +220,7 @@ func expired(b bed) {
 	lister.PageSize = 2
 	all, _, err := lister.List(b.Context(), named)
 	b.must(err)
-	if got := len(all.(*corev1.ConfigMapList).Items); got != 8 || pages != 3 { // 6, and those of forget
+	if got := len(all.(*corev1.ConfigMapList).Items); got != 8 || pages != 3 { // 6, and 2 made by forget
 		b.Errorf("the pager found %d, by %d requests", got, pages)
 	}
 
@@ -233,7 +234,7 @@ func expired(b bed) {
 	}
 }
 
-// election: one leads, and another when it lets go.
+// election: one candidate leads, and another when it releases the lease.
 func election(b bed) {
 	j := &journal{}
 	run := func(ctx context.Context, name string) func() {

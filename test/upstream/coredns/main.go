@@ -1,6 +1,6 @@
 // Command coredns is CoreDNS with the plugins that a cluster's DNS server needs
-// (deploy/addons/coredns.yaml), without those for clouds, which take most of the
-// time to compile.
+// (deploy/addons/coredns.yaml). It leaves out those for clouds, which take most
+// of the time to compile.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	// In the order in which queries go through them.
+	// Queries go through the plugins in this order.
 	dnsserver.Directives = []string{"reload", "ready", "health", "errors", "cache", "kubernetes", "loop", "forward"}
 	coremain.Run()
 }
