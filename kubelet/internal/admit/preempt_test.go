@@ -57,7 +57,7 @@ func TestVictims(t *testing.T) {
 	}
 }
 
-// Only want of room is said to be so.
+// Only a lack of resources counts as one.
 func TestNoRoom(t *testing.T) {
 	big := pod("p", func(s *core.PodSpec) {
 		s.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("2Gi")

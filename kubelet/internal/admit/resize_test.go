@@ -11,8 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// wish is a pod with 500m of the node's 2 cores that wants more, and waits since
-// some second; never told the API of it, where that is 0.
+// wish is the wish of a pod, which has 500m of the node's 2 cores, for more.
+// since is the second from which it waits, as the API was told; 0 if it was not
+// told.
 func wish(name, wants string, priority int32, class corev1.PodQOSClass, since int64) Wish {
 	made := func(cpu string) *core.Pod {
 		p := pod(name, func(s *core.PodSpec) {
@@ -32,7 +33,7 @@ func wish(name, wants string, priority int32, class corev1.PodQOSClass, since in
 	return Wish{has, made(wants)}
 }
 
-// Where there is no room for all that wait, those that come first are given theirs.
+// If there is not enough for all waiting pods, the first in order get theirs.
 func TestResizesByPriority(t *testing.T) {
 	const burstable, guaranteed = corev1.PodQOSBurstable, corev1.PodQOSGuaranteed
 	mine := wish("mine", "1", 5, burstable, 20)
@@ -40,7 +41,7 @@ func TestResizesByPriority(t *testing.T) {
 		name   string
 		pod    Wish
 		others []Wish
-		want   string // the reason against it
+		want   string // why it is not granted
 	}{
 		{"nobody else waits", mine, []Wish{wish("a", "", 9, guaranteed, 0), wish("b", "", 9, guaranteed, 0)}, ""},
 		{"too large for the node", wish("mine", "3", 5, burstable, 20), nil, corev1.PodReasonInfeasible},

@@ -61,8 +61,8 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestGrantAfterRestart: a kubelet that comes while a change is under way
-// learns from the pod's status what there is.
+// TestGrantAfterRestart: a kubelet that starts in the middle of a resize learns
+// from the pod's status what the containers have.
 func TestGrantAfterRestart(t *testing.T) {
 	m := New()
 	pod := asking("", "2")
@@ -73,8 +73,8 @@ func TestGrantAfterRestart(t *testing.T) {
 	}
 }
 
-// TestPodsAsAWhole: what a pod has as a whole is granted with what its containers
-// have (KEP-5419), and bounds those that have no limits of their own.
+// TestPodsAsAWhole: pod-level resources are granted together with the
+// containers', and bound those containers that have no limits (KEP-5419).
 func TestPodsAsAWhole(t *testing.T) {
 	m := New()
 	sized := func(cpu string) *core.Pod {
@@ -110,14 +110,14 @@ func TestPodsAsAWhole(t *testing.T) {
 		t.Errorf("in the end it has %v", actual)
 	}
 
-	after := New() // a kubelet that comes amid the change
+	after := New() // a kubelet that starts in the middle of the resize
 	pod = sized("3")
 	pod.Status.Resources = sized("2").Spec.Resources
 	if got := after.Grant(pod, always); limit(*got.Spec.Resources) != "3" || limit(*after.Before(pod).Spec.Resources) != "2" {
 		t.Errorf("it was granted %v, and has %v", got.Spec.Resources, after.Before(pod).Spec.Resources)
 	}
 
-	bare := New() // to one that had nothing as a whole, it comes
+	bare := New() // the pod had no pod-level resources before
 	bare.Grant(asking("", "1"), always)
 	if got := bare.Grant(sized("3"), always); limit(*got.Spec.Resources) != "3" || bare.Before(got).Spec.Resources != nil {
 		t.Errorf("it was granted %v, and had %v", got.Spec.Resources, bare.Before(got).Spec.Resources)

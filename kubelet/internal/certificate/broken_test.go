@@ -17,7 +17,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// torn are files as a power cut leaves them.
+// torn are versions of a file such as a power failure leaves.
 func torn(t *testing.T, whole []byte) map[string][]byte {
 	t.Helper()
 	return map[string][]byte{
@@ -26,8 +26,8 @@ func torn(t *testing.T, whole []byte) map[string][]byte {
 	}
 }
 
-// A kubelet whose client certificate is broken gets another where it can, and
-// says what to do where it can't. Either way nothing is lost.
+// A kubelet whose client certificate is broken gets a new one if it can, and
+// otherwise says what to do. Either way nothing is lost.
 func TestABrokenClientCertificateIsReplaced(t *testing.T) {
 	s, o := newSigner(t), options(t)
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestABrokenClientCertificateIsReplaced(t *testing.T) {
 			}
 		})
 	}
-	put(t, path, nil) // the kubeconfig itself was never written to its end
+	put(t, path, nil) // the kubeconfig itself is empty
 	if err := Bootstrap(t.Context(), path, bootstrap, o); err != nil {
 		t.Error(err)
 	}
@@ -93,8 +93,8 @@ func TestABrokenServingCertificateIsReplaced(t *testing.T) {
 	}
 }
 
-// By a clock that is a day behind, a new certificate is of tomorrow. It is used
-// all the same, and the log says what is wrong.
+// To a clock that is a day behind, a new certificate is not valid yet. It is
+// used all the same, and the log says what is wrong.
 func TestACertificateOfTomorrowIsUsed(t *testing.T) {
 	s, o := newSigner(t), options(t)
 	logs, seen := observer.New(zap.WarnLevel)
@@ -103,7 +103,7 @@ func TestACertificateOfTomorrowIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubeconfig")
 	s.kubeconfig(filepath.Join(dir, "bootstrap"))
-	for range 2 { // the second time it is there
+	for range 2 { // the second time it exists already
 		if err := Bootstrap(t.Context(), path, filepath.Join(dir, "bootstrap"), o); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestACertificateOfTomorrowIsUsed(t *testing.T) {
 }
 
 // On a full disk the old certificate stays as it is, and nothing of the new one
-// is left; when there is room, it is written.
+// is left behind; when there is room, it is written.
 func TestAFullDiskLeavesTheOldCertificate(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: needs root, to mount a small disk")

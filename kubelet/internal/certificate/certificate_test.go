@@ -32,9 +32,9 @@ import (
 	"kctl/proto/rest"
 )
 
-// signer is an API server as far as certificate requests go: it decides about
-// them while they are watched. Whether a real one signs them is for the
-// whole-system tests.
+// signer is the part of an API server that handles certificate requests: it
+// decides about them while they are watched. The whole-system tests show that a
+// real one signs them.
 type signer struct {
 	*httptest.Server
 	t     *testing.T
@@ -43,8 +43,8 @@ type signer struct {
 
 	mu       sync.Mutex
 	requests []*certificatesv1.CertificateSigningRequest
-	callers  []string                                                 // common names of those who asked, "" without a certificate
-	decide   func(r *certificatesv1.CertificateSigningRequest, n int) // nil to sign
+	callers  []string                                                 // common names of the clients that sent them, "" without a certificate
+	decide   func(r *certificatesv1.CertificateSigningRequest, n int) // nil signs all
 	lasts    time.Duration
 }
 
@@ -73,7 +73,7 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.create(w, r)
 	case r.URL.Query().Get("watch") != "":
 		w.(http.Flusher).Flush()
-		<-r.Context().Done() // everything was decided with the list
+		<-r.Context().Done() // the list has the decision already
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *signer) sign(request []byte, serial int64) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// kubeconfig writes one with a token, as bootstrap ones are.
+// kubeconfig writes a kubeconfig with a token, as for bootstrap.
 func (s *signer) kubeconfig(path string) {
 	s.t.Helper()
 	ca := filepath.Join(filepath.Dir(path), "ca.crt")
@@ -177,7 +177,7 @@ func TestBootstrap(t *testing.T) {
 	if wish.SignerName != "kubernetes.io/kube-apiserver-client-kubelet" || len(wish.Usages) != 2 {
 		t.Errorf("%+v", wish)
 	}
-	// Started again it has what it needs; once that has expired, it has not.
+	// A second start has what it needs, unless that has expired.
 	if err := Bootstrap(t.Context(), path, bootstrap, o); err != nil || len(s.requests) != 1 {
 		t.Errorf("%v; %d requests", err, len(s.requests))
 	}
@@ -279,13 +279,14 @@ func TestRotation(t *testing.T) {
 	if failures := value(t, registry, "kubelet_certificate_manager_client_expiration_renew_errors"); failures != 1 {
 		t.Errorf("%v failures", failures)
 	}
-	// Each asks with what the one before it got, on a connection of its own.
+	// Each request uses the certificate from the one before it, on a new
+	// connection.
 	if got := strings.Join(seen()[:4], " "); got != " 1 1 3" {
 		t.Errorf("callers %q", got)
 	}
 }
 
-// value is what a metric says.
+// value is the value of a metric.
 func value(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := registry.Gather()

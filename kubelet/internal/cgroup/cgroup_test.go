@@ -32,7 +32,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// list is cpu and memory; "" leaves one out.
+// list has cpu and memory, without those that are "".
 func list(cpu, memory string) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	if cpu != "" {
@@ -53,7 +53,7 @@ func podOf(uid string, containers ...corev1.ResourceRequirements) *core.Pod {
 	return pod
 }
 
-// What a RuntimeClass says that its pods cost besides is part of their limits.
+// A RuntimeClass's overhead is part of its pods' limits.
 func TestOverheadCounts(t *testing.T) {
 	pod := podOf("", corev1.ResourceRequirements{Requests: list("1", "1Gi"), Limits: list("2", "2Gi")})
 	pod.Spec.Overhead = list("250m", "64Mi")
@@ -107,7 +107,7 @@ func TestWithoutGroups(t *testing.T) {
 	}
 }
 
-// newManager works in a group of the test's own, which it removes.
+// newManager uses a group of the test's own, and removes it.
 func newManager(t *testing.T, o Options) *Manager {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -130,7 +130,7 @@ func newManager(t *testing.T, o Options) *Manager {
 	return m
 }
 
-// dirs are the places of a group, one for each hierarchy on cgroup v1.
+// dirs are a group's directories, one per hierarchy in cgroup v1.
 func dirs(group string) []string {
 	found, _ := filepath.Glob("/sys/fs/cgroup/*" + group)
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -139,8 +139,7 @@ func dirs(group string) []string {
 	return found
 }
 
-// value reads the file that both versions of control groups have for the same,
-// each by its name.
+// value reads a file of a group under its cgroup v1 or v2 name.
 func value(t *testing.T, group, v1, v2 string) string {
 	t.Helper()
 	path := filepath.Join("/sys/fs/cgroup", filepath.Dir(v1), group, filepath.Base(v1))
@@ -159,7 +158,7 @@ func TestPodGroups(t *testing.T) {
 	small := corev1.ResourceRequirements{Requests: list("250m", "32Mi"), Limits: list("500m", "64Mi")}
 	pods := map[string]*core.Pod{
 		"/kubepods/burstable/podb":  podOf("b", small, small),
-		"/kubepods/burstable/podh":  podOf("h", small, corev1.ResourceRequirements{}), // no limit as a whole
+		"/kubepods/burstable/podh":  podOf("h", small, corev1.ResourceRequirements{}), // no pod-level limit
 		"/kubepods/besteffort/pode": podOf("e", corev1.ResourceRequirements{}),
 		"/kubepods/podg":            podOf("g", corev1.ResourceRequirements{Limits: list("1", "64Mi")}),
 	}
@@ -170,7 +169,7 @@ func TestPodGroups(t *testing.T) {
 		if m.Exists(pod) {
 			t.Errorf("%s is there before it is made", group)
 		}
-		for range 2 { // the second time it is there
+		for range 2 { // the second time it exists already
 			if err := m.Create(pod); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +218,7 @@ func TestPodGroups(t *testing.T) {
 	}
 }
 
-// A node may leave its pods without bounds, also those that they had.
+// A node may leave its pods without a bound, even if they had one.
 func TestPodsMayBeUnbounded(t *testing.T) {
 	m := newManager(t, Options{Processes: 7777, Allocatable: list("1", "1Gi")})
 	m, err := New(Options{Root: m.Root, PerQOS: true, Processes: 7777, Allocatable: list("1", "1Gi"), Unbounded: true, NoQuota: true})
@@ -248,8 +247,9 @@ func TestPodsMayBeUnbounded(t *testing.T) {
 	}
 }
 
-// A pod as a whole, or what its containers have together, changes while it runs: the
-// group is never smaller than what is in it, and memory that is used is not taken.
+// A running pod is resized, by pod-level resources or those of its containers:
+// the group is never smaller than what is in it, and memory in use is not taken
+// away.
 func TestGroupsAreResized(t *testing.T) {
 	m := newManager(t, Options{})
 	sized := func(memory string) *core.Pod {
@@ -306,7 +306,7 @@ func TestGroupsAreResized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for used := (Usage{}); used.WorkingSet < 32<<20 && t.Context().Err() == nil; { // tail keeps a line until it has seen its end
+	for used := (Usage{}); used.WorkingSet < 32<<20 && t.Context().Err() == nil; { // tail keeps a line in memory until it has seen its end
 		if used, err = m.Usage(large); err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// Burstable pods together have the share of what they request.
+// The burstable QoS class has the CPU shares that its pods request together.
 func TestBurstablePodsShare(t *testing.T) {
 	m := newManager(t, Options{})
 	pods := []*core.Pod{
@@ -412,7 +412,7 @@ func TestBurstablePodsShare(t *testing.T) {
 	}
 	want(2500, "one resized")
 	for i, left := range []int64{1500, 0, 0, 0} {
-		for range 2 { // the second finds nothing
+		for range 2 { // the second call finds nothing
 			if err := m.Destroy(pods[i].UID, QOSClass(pods[i])); err != nil {
 				t.Fatal(err)
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/opencontainers/cgroups"
 )
 
-// A container that is held to a hundredth of a core, in the group that a runtime made
-// for it.
+// A container that is limited to a hundredth of a core, in the group that a
+// runtime made for it.
 func TestWhatAContainersGroupTells(t *testing.T) {
 	m := newManager(t, Options{})
 	pod := podOf("throttled")
@@ -19,7 +19,7 @@ func TestWhatAContainersGroupTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := exec.Command("sh", "-c", `read go; exec sh -c "while :; do :; done"`) // what it has once it is in the group counts
+	process := exec.Command("sh", "-c", `read go; exec sh -c "while :; do :; done"`) // memory counts for the group that a process is in when it is allocated
 	in, err := process.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

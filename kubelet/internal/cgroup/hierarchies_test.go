@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Groups are where they are without knowing the hierarchies beforehand.
+// Groups are found without knowing the hierarchies beforehand.
 func TestGroupsAreWhereTheyAreFound(t *testing.T) {
 	m := newManager(t, Options{})
 	for _, name := range []string{podsGroup, "kubepods/burstable/podx"} {
@@ -31,8 +31,8 @@ func TestGroupsAreWhereTheyAreFound(t *testing.T) {
 	}
 }
 
-// What is left in any hierarchy is found when a kubelet starts; what this one
-// could not finish, later.
+// A kubelet that starts finds leftovers in any hierarchy; what it could not
+// remove itself, it finds later.
 func TestPodsInSomeHierarchiesAreFound(t *testing.T) {
 	m := newManager(t, Options{})
 	above := dirs(m.Root + "/" + podsGroup)

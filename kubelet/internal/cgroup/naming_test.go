@@ -59,7 +59,7 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// TestPodOfGroup finds back the pods from the names of their groups.
+// TestPodOfGroup gets the pods back from the names of their groups.
 func TestPodOfGroup(t *testing.T) {
 	slices, err := systemdNaming("/my-node")
 	if err != nil {

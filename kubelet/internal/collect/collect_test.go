@@ -81,7 +81,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// world is all that a node has of its pods.
+// world is everything that a node has of its pods.
 type world struct {
 	pods    []*runtimestate.RunningPod
 	removed []string
@@ -182,7 +182,7 @@ func TestCollect(t *testing.T) {
 func TestRunGoesRoundOnTimeAndSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &world{fail: errors.New("the runtime is away")} // which ends no loop
+		w := &world{fail: errors.New("the runtime is away")} // an error does not end the loop
 		var rounds atomic.Int32
 		c := newCollector(w, t.TempDir(), true)
 		c.Ready = func() bool { rounds.Add(1); return true }
@@ -197,7 +197,7 @@ func TestRunGoesRoundOnTimeAndSoon(t *testing.T) {
 		if rounds.Load() != 1 {
 			t.Errorf("%d rounds after Soon, want 1", rounds.Load())
 		}
-		<-time.After(2*interval + time.Second) // of the bubble's own time
+		<-time.After(2*interval + time.Second) // the bubble's clock
 		synctest.Wait()
 		if rounds.Load() != 3 {
 			t.Errorf("%d rounds after two intervals, want 3", rounds.Load())

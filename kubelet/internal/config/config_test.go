@@ -135,8 +135,8 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// What labels and taints of a node upstream's kubelet takes.
-// Lists that are given in pieces are one list, which stands in the default's place.
+// The node labels and taints that upstream's kubelet accepts. A list flag that
+// is given several times is one list, which replaces the default.
 func TestListsInPieces(t *testing.T) {
 	c, err := load(t, "", "--kubeconfig=/k", "--eviction-hard=memory.available<1Gi", "--eviction-hard=nodefs.available<1%",
 		"--eviction-soft=memory.available<2Gi", "--eviction-soft=nodefs.available<2%", "--eviction-soft-grace-period=memory.available=1m", "--eviction-soft-grace-period=nodefs.available=2m")
@@ -167,7 +167,8 @@ func TestLabelsAndTaintsThatAreTaken(t *testing.T) {
 	}
 }
 
-// What a kubelet shows is what another could be started with.
+// What one kubelet shows as its configuration is a valid configuration for
+// another.
 func TestDocumentIsAConfiguration(t *testing.T) {
 	c := New()
 	c.ManifestPath, c.ManifestHeader = "/etc/manifests", http.Header{"Authorization": {"Bearer secret"}}

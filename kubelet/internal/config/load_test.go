@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// dropIns writes files into a directory; a name may have a folder in it.
+// dropIns writes files into a directory; a name may include a folder.
 func dropIns(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {
 	if c.SyncEvery.Minutes() != 9 {
 		t.Errorf("a flag does not win: %s", c.SyncEvery)
 	}
-	// Without a file, and with nothing at all.
+	// Without a file, and with no drop-ins at all.
 	if c, err = load(t, "", "--kubeconfig=/k", "--config-dir="+dir); err != nil || c.MaxPods != 22 {
 		t.Errorf("%+v, %v", c, err)
 	}

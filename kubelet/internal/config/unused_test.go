@@ -11,7 +11,8 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// What kubeadm writes for a kubelet, and the flags that it and installers give.
+// What kubeadm writes for a kubelet, and the flags that kubeadm and other
+// installers set.
 const kubeadmFile = header + `
 authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 0s, enabled: true}, x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}}
 authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 0s, cacheUnauthorizedTTL: 0s}}
@@ -66,7 +67,8 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	}
 }
 
-// What upstream's kubelet 1.37 shows at /configz where nothing but a kubeconfig was given.
+// What upstream's kubelet 1.37 shows at /configz when it was given only a
+// kubeconfig.
 const upstreamsDefaults = header + `
 address: 0.0.0.0
 authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 2m0s, enabled: true}, x509: {}}
@@ -147,8 +149,8 @@ volumePluginDir: /usr/libexec/kubernetes/kubelet-plugins/volume/exec/
 volumeStatsAggPeriod: 1m0s
 `
 
-// What else installers and hardening guides write: those of EKS, GKE, kind, k3s,
-// kubespray and CIS, and the lists that a program leaves empty.
+// What other installers and hardening guides write (EKS, GKE, kind, k3s,
+// kubespray, CIS), and lists that a program leaves empty.
 const installersFields = header + `
 cgroupRoot: /kubelet
 contentType: application/json
@@ -242,8 +244,8 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 	}
 }
 
-// Every one of upstream's flags is known: taken, or refused by name. The list is
-// that of kubelet 1.37's help.
+// Every flag of upstream's is known: accepted, or refused by name. The list is
+// from kubelet 1.37's help.
 func TestUpstreamsFlagsAreKnown(t *testing.T) {
 	fs := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	New().AddFlags(fs)

@@ -25,8 +25,8 @@ import (
 
 const config = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 
-// bed is a node with one plugin, a script: it notes what it was asked, and answers
-// with what is in the file answer.
+// bed is a node with one plugin, a script that records its requests and answers
+// with the content of the file answer.
 type bed struct {
 	t     *testing.T
 	dir   string
@@ -95,7 +95,7 @@ func (b *bed) answer(kind pluginv1.PluginCacheKeyType, lasts string, auth map[st
 	b.write("answer", string(data), 0o600)
 }
 
-// asked returns what the plugin was asked since the last time, a line each.
+// asked returns the requests to the plugin since the last call, one per line.
 func (b *bed) asked() []string {
 	data, _ := os.ReadFile(filepath.Join(b.dir, "asked"))
 	_ = os.Remove(filepath.Join(b.dir, "asked"))
@@ -135,7 +135,7 @@ func TestPluginIsAsked(t *testing.T) {
 	}
 	for image, runs := range map[string]int{
 		"busybox": 0, "cloud.test/x": 0, "a.b.cloud.test/x": 0, "hub.test/team/x": 0, "hub.test:5000/other": 0,
-		"hub.test:5000/teamwork": 1, "z.cloud.test": 0, "z.cloud.test/x@sha256:" + strings.Repeat("0", 64): 1, // z.cloud.test alone is an image of Docker's hub
+		"hub.test:5000/teamwork": 1, "z.cloud.test": 0, "z.cloud.test/x@sha256:" + strings.Repeat("0", 64): 1, // z.cloud.test alone is an image on Docker Hub
 	} {
 		b.of(image)
 		if got := len(b.asked()) / 2; got != runs {
@@ -145,7 +145,7 @@ func TestPluginIsAsked(t *testing.T) {
 }
 
 func TestAnswersAreKept(t *testing.T) {
-	for kind, asks := range map[pluginv1.PluginCacheKeyType][4]int{ // of the same image, another tag, another image, another registry
+	for kind, asks := range map[pluginv1.PluginCacheKeyType][4]int{ // requests for the same image, another tag, another image, another registry
 		pluginv1.ImagePluginCacheKeyType: {0, 0, 1, 1}, pluginv1.RegistryPluginCacheKeyType: {0, 0, 0, 1}, pluginv1.GlobalPluginCacheKeyType: {0, 0, 0, 0},
 	} {
 		b := newBed(t, "", nil)
@@ -168,7 +168,7 @@ func TestAnswersAreKept(t *testing.T) {
 			t.Errorf("%s: %d answers are kept, the old ones too", kind, n)
 		}
 	}
-	for lasts, kept := range map[string]bool{"0s": false, "": true} { // without, as configured: 10m
+	for lasts, kept := range map[string]bool{"0s": false, "": true} { // if empty, the configured 10m
 		b := newBed(t, "", nil)
 		b.answer(pluginv1.GlobalPluginCacheKeyType, lasts, nil)
 		b.of("a.cloud.test/x")
@@ -197,8 +197,8 @@ func TestManyPullsAskOnce(t *testing.T) {
 	}
 }
 
-// What a plugin does wrong is told, with its name, keeps nobody from trying other
-// credentials, and is not kept.
+// A plugin's failure is reported with its name, does not prevent other
+// credentials from being tried, and is not cached.
 func TestPluginsThatFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, content string
@@ -261,7 +261,7 @@ func TestTokensOfServiceAccounts(t *testing.T) {
 	for name, test := range map[string]struct {
 		attributes string
 		pods       []*core.Pod
-		asked      []string // what the requests have besides
+		asked      []string // what the requests have in addition
 		err        string
 	}{
 		"one of an account for its pods": {"cacheType: ServiceAccount, requireServiceAccount: true, requiredServiceAccountAnnotationKeys: [cloud/role], optionalServiceAccountAnnotationKeys: [cloud/hint, cloud/none]",

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A plugin runs as long as somebody waits for what it says.
+// A plugin runs as long as somebody waits for its answer.
 func TestWhoeverGivesUpDoesNotWait(t *testing.T) {
 	b := newBed(t, "", nil)
 	b.write("hangs", "", 0o600)

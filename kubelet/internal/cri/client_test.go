@@ -37,8 +37,8 @@ func TestAbsentRuntimeIsUnavailable(t *testing.T) {
 	}
 }
 
-// A runtime that takes connections and never answers must not hold a call
-// longer than its deadline.
+// A runtime that accepts connections and never answers must not hold a call
+// beyond its deadline.
 func TestSilentRuntimeMeetsDeadline(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "silent.sock")
 	l, err := net.Listen("unix", socket)

@@ -14,8 +14,8 @@ import (
 	"kctl/kubelet/internal/cri"
 )
 
-// told is a runtime that answers with what it has; without an answer it does not
-// know the call.
+// told is a runtime that gives this answer; without one, it does not know the
+// call.
 type told struct {
 	grpc.ClientConnInterface
 	config *runtimeapi.RuntimeConfigResponse

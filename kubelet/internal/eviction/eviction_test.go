@@ -63,7 +63,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// newPod requests and may use memory and disk as given, "" for none.
+// newPod has a memory request and a disk limit, "" for none.
 func newPod(name string, priority int32, memoryRequest, diskLimit string) *core.Pod {
 	c := core.Container{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}}
 	if memoryRequest != "" {
@@ -106,7 +106,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// What people read of an eviction, and what programs do.
+// The event and the status of an eviction.
 func TestBlame(t *testing.T) {
 	short := Observation{Available: 50<<20 + 1}
 	less := Threshold{Signal: MemoryAvailable, Least: Amount{Quantity: 100 << 20}}
@@ -133,7 +133,7 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// node is one that a test makes short.
+// node is a node that runs short of what the test wants.
 type node struct {
 	*Manager
 	clock     *clocktesting.FakeClock
@@ -176,7 +176,7 @@ func (n *node) add(pod *core.Pod, usage *Usage) {
 	n.usages[pod.UID] = usage
 }
 
-// step lets time pass, looks at the node once, and returns who was ended.
+// step lets time pass, checks the node once, and returns who was evicted.
 func (n *node) step(t *testing.T, after time.Duration) string {
 	t.Helper()
 	n.clock.Step(after)
@@ -212,7 +212,7 @@ func TestShortOfMemory(t *testing.T) {
 		}
 	}
 	look(1000, 0, "", false)
-	look(150, 10*time.Second, "", true) // short, but not for long
+	look(150, 10*time.Second, "", true) // short, but not for long enough
 	look(150, 50*time.Second, "", true)
 	look(150, 10*time.Second, "b", true)
 	if want := []string{"EvictionThresholdMet: Attempting to reclaim memory"}; !slices.Equal(n.warned, want) {
@@ -223,11 +223,11 @@ func TestShortOfMemory(t *testing.T) {
 	}
 	look(249, 10*time.Second, "a", true) // not enough was reclaimed yet
 	look(250, 10*time.Second, "", true)
-	look(99, time.Minute, "c", true) // at once
+	look(99, time.Minute, "c", true) // a hard threshold acts at once
 	if v := n.verdicts[2]; v.Grace != 1 {
 		t.Errorf("verdict %+v", v)
 	}
-	look(99, 10*time.Second, "", true) // nobody is left who may be ended
+	look(99, 10*time.Second, "", true) // nobody is left to evict
 	look(300, 4*time.Minute, "", true)
 	look(300, time.Minute, "", false)
 	if n.reclaimed != 0 || n.changed != 2 {
@@ -249,7 +249,7 @@ func TestShortOfDisk(t *testing.T) {
 	if got := n.step(t, 10*time.Second); got != "b" {
 		t.Errorf("%q was ended, want b", got)
 	}
-	delete(n.seen, NodeFSAvailable) // not known now: as it was
+	delete(n.seen, NodeFSAvailable) // a missing measurement changes nothing
 	if got := n.step(t, 10*time.Second); got != "a" {
 		t.Errorf("%q was ended, want a", got)
 	}
@@ -278,7 +278,7 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	over := map[string]Share{"first": {Disk: 1<<20 + 1}}
 	n.add(withInit("sidecar", &always), &Usage{Disk: 1, Containers: over})
-	n.add(withInit("init", nil), &Usage{Disk: 1 << 20, Containers: over}) // only the pod's limit is its
+	n.add(withInit("init", nil), &Usage{Disk: 1 << 20, Containers: over}) // only the pod's limit counts
 	n.add(withInit("initialized", nil), &Usage{Disk: 1<<20 + 1})
 	if got := n.step(t, 0); got != "volume pod container sidecar initialized" {
 		t.Errorf("ended: %s", got)
@@ -382,7 +382,7 @@ func TestMeter(t *testing.T) {
 				return ""
 			}
 			if volume.PersistentVolumeClaim != nil {
-				return "/proc/self" // a file system of which nothing is ever used
+				return "/proc/self" // a file system that is always empty
 			}
 			return filepath.Join(dir, string(pod.UID), volume.Name)
 		},
@@ -405,7 +405,7 @@ func TestMeter(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := usages["p"]
-	// Directories take a few blocks of their own, as many as the file system likes.
+	// Directories take a few blocks, depending on the file system.
 	if scratch := u.Volumes["scratch"]; u.Memory != 7 || u.Processes != 3 || scratch.Bytes < 1<<20 || scratch.Bytes > 1<<20+256<<10 || scratch.Inodes != 2 {
 		t.Errorf("%+v", u)
 	}
@@ -418,7 +418,7 @@ func TestMeter(t *testing.T) {
 	if main := u.Containers["main"]; main.Memory != 7 || main.Disk < 6<<20+64<<10 || main.Disk > 6<<20+512<<10 {
 		t.Errorf("%+v", main)
 	}
-	if u.Disk < 16<<20+64<<10 || u.Disk > 17<<20 || u.Inodes < 9 { // what is in memory is not on the disk
+	if u.Disk < 16<<20+64<<10 || u.Disk > 17<<20 || u.Inodes < 9 { // what is in memory does not count as disk
 		t.Errorf("%+v", u)
 	}
 }
@@ -439,7 +439,7 @@ func TestMachine(t *testing.T) {
 	for _, signal := range signals {
 		o, ok := seen[signal]
 		if !ok && strings.Contains(string(signal), "inodes") {
-			continue // the file system does not count them
+			continue // the file system does not count inodes
 		}
 		if o.Available <= 0 || o.Available > o.Capacity {
 			t.Errorf("%s: %+v", signal, o)

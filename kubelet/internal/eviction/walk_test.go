@@ -16,14 +16,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A pod hides nothing by nesting directories deeper than a path can name, or
-// than files can be open.
+// A pod can't hide anything by nesting directories deeper than a path can name,
+// or than files can be open.
 func TestWhatIsNestedDeepIsMeasured(t *testing.T) {
 	root := t.TempDir()
 	const depth = 200
 	here, err := os.OpenRoot(root)
 	must(t, err)
-	for range depth { // 50,000 bytes of path
+	for range depth { // a path of 50,000 bytes
 		must(t, here.WriteFile("file", make([]byte, 5000), 0o600))
 		must(t, here.Mkdir("empty", 0o700))
 		name := strings.Repeat("d", 250)
@@ -44,7 +44,7 @@ func TestWhatIsNestedDeepIsMeasured(t *testing.T) {
 	}
 }
 
-// A walk counts what du counts, and stays where it began.
+// A walk counts what du counts, and stays within its directory.
 func TestWalk(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "large"), make([]byte, 1<<20), 0o600))
@@ -65,8 +65,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// A directory that is moved away while it is walked through does not lead the
-// walk to where it came from.
+// A directory that is moved while it is walked does not lead the walk out of
+// its root.
 func TestADirectoryThatIsMoved(t *testing.T) {
 	root := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(root, "a", "b"), 0o700))

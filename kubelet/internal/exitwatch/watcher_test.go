@@ -28,10 +28,10 @@ func (p processes) ContainerStatus(context.Context, string) (*runtimeapi.Contain
 	return &runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_EXITED}, nil
 }
 
-// slow is a runtime that takes a while to know of an end.
+// slow is a runtime that takes a while to notice an end.
 type slow struct {
 	processes
-	left atomic.Int32 // so many times it will say that the container still runs
+	left atomic.Int32 // how often it still says that the container runs
 }
 
 func (s *slow) ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
@@ -60,7 +60,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// start returns a Watcher of the processes, and where it tells of ends.
+// start returns a Watcher for the processes, and the channel of reported ends.
 func start(t *testing.T, r Runtime) (*Watcher, context.Context, <-chan string) {
 	ends := make(chan string, 10)
 	w := New(r, func(container string) { ends <- container }, clock.RealClock{}, zap.NewNop())
@@ -127,7 +127,7 @@ func TestWhatIsNotNamedAnyMoreIsNotWaitedFor(t *testing.T) {
 	if len(ends) > 0 {
 		t.Error("the end of a process that lives was told")
 	}
-	if after := descriptors(t); after > before+1 { // the poller's own
+	if after := descriptors(t); after > before+1 { // one for the poller itself
 		t.Errorf("%d descriptors are open, %d were before", after, before)
 	}
 }
@@ -141,7 +141,7 @@ func TestWhatCanNotBeWatchedIsLeft(t *testing.T) {
 	}
 }
 
-// busy is a runtime that does not answer the first question.
+// busy is a runtime that does not answer the first call.
 type busy struct {
 	processes
 	asked atomic.Int32

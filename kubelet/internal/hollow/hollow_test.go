@@ -29,7 +29,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The last node has addresses of its own, as all before it.
+// The last node has an address of its own, like all before it.
 func TestAddresses(t *testing.T) {
 	if last := plus(nodeAddresses, maxNodes-1); last.String() != "10.32.64.0" {
 		t.Errorf("address %s", last)

@@ -11,8 +11,8 @@ import (
 	"kctl/proto/core"
 )
 
-// A container can make its hosts file as large as it likes: it is written anew,
-// and not read.
+// A container can make its hosts file as large as it likes: the file is
+// rewritten without being read.
 func TestHostsFileThatAContainerMadeLarge(t *testing.T) {
 	dir := t.TempDir()
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}}

@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// A private image that a pod has brought to the node is there for those only who
-// could pull it themselves, and for others it is as if it were not.
+// A private image that one pod has pulled can be used only by pods that could
+// pull it themselves; for others it does not exist.
 func TestAPrivateImageIsNotEverybodys(t *testing.T) {
 	m, r, _, clock := setUp(0)
 	private := func(_ context.Context, _ string, auth *runtimeapi.AuthConfig) error {
@@ -51,7 +51,7 @@ func TestAPrivateImageIsNotEverybodys(t *testing.T) {
 			t.Errorf("%s: %v, pulls %q", c.request.Policy, err, r.attempts)
 		}
 	}
-	// It has become a public one.
+	// The image has become public.
 	r.pull, r.attempts = nil, nil
 	m.failures.Reset(pullKey{"u", "r.test/x:1"})
 	for range 2 {
@@ -72,8 +72,8 @@ func (n *countingNode) Of(context.Context, *core.Pod, string) ([]credential.Pass
 	return []credential.Pass{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, nil
 }
 
-// A pod that may not have what is there pulls it with the credentials that were asked
-// for when it was looked whether it may.
+// A pod that may not use the existing image pulls it with the credentials that
+// were fetched for the check.
 func TestCredentialsAreAskedForOnceARequest(t *testing.T) {
 	m, _, _, clock := setUp(0)
 	var err error

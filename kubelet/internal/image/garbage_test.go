@@ -13,13 +13,14 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// store is a runtime with images of ten bytes each, on a disk of a hundred.
+// store is a runtime with images of ten bytes each on a disk of a hundred
+// bytes.
 type store struct {
 	Store
 	images     []*runtimeapi.Image
-	containers []string // the images they are made of
-	other      uint64   // bytes of the disk that something else takes
-	volumes    []string // images that pods mount
+	containers []string // their images
+	other      uint64   // bytes of the disk that others use
+	volumes    []string // images mounted as volumes
 	complaints []string
 }
 
@@ -74,7 +75,7 @@ func collector(thresholds Thresholds, images ...string) (*Collector, *store, *te
 func TestAFullDisk(t *testing.T) {
 	c, s, clock := collector(Thresholds{High: 80, Low: 60, MinAge: time.Minute}, "a", "b", "pinned", "running")
 	s.containers = []string{"running"}
-	short := false // of what could go
+	short := false // of what could be removed
 	collect := func(want ...string) {
 		t.Helper()
 		if err := c.Collect(t.Context()); (err != nil) != short {
@@ -85,26 +86,27 @@ func TestAFullDisk(t *testing.T) {
 		}
 	}
 	collect("pause", "a", "b", "pinned", "running") // half full
-	s.other, short = 35, true                       // from here on more is wanted than can go
+	s.other, short = 35, true                       // from here on, more is needed than can be removed
 	collect("pause", "a", "b", "pinned", "running") // full, but all are young
 	if !slices.Equal(s.complaints, []string{"FreeDiskSpaceFailed: Insufficient free disk space on the node's image filesystem (85% of 100 B used). " +
 		"Failed to free sufficient space by deleting unused images (freed 0 bytes). Investigate disk usage, as it could be used by active images, logs, volumes, or other data."}) {
 		t.Errorf("complaints %v", s.complaints)
 	}
 	clock.Step(2 * time.Minute)
-	c.Use("a") // a container is about to be made of it
+	c.Use("a") // a container is about to be created from it
 	collect("pause", "a", "pinned", "running")
 	clock.Step(2 * time.Minute)
 	s.other = 45
 	collect("pause", "pinned", "running")
 	s.other, s.complaints = 70, nil
-	collect("pause", "pinned", "running") // nothing that can go
+	collect("pause", "pinned", "running") // nothing can be removed
 	if len(s.complaints) != 1 {
 		t.Errorf("complaints %v", s.complaints)
 	}
 }
 
-// A disk of no size is told of, and that nothing works only when it goes on.
+// A disk of size zero is reported. A collection that fails is reported only
+// when it fails again.
 func TestCollectionsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s, _ := collector(Thresholds{High: 80, Low: 60})

@@ -21,12 +21,12 @@ import (
 	"kctl/proto/core"
 )
 
-// registry is a runtime whose pulls go as its user says.
+// registry is a runtime whose pulls succeed or fail by the user.
 type registry struct {
 	mu       sync.Mutex
 	images   map[string]*runtimeapi.Image
 	pull     func(ctx context.Context, name string, auth *runtimeapi.AuthConfig) error
-	attempts []string // image and user of each pull
+	attempts []string // the image and user of each pull
 	inspect  error
 }
 
@@ -247,15 +247,16 @@ func secret(name, content string) *core.Secret {
 	}
 }
 
-// node knows one user, and fails at more.
+// node knows one user, and fails if asked for more.
 type node struct{}
 
 func (node) Of(context.Context, *core.Pod, string) ([]credential.Pass, error) {
 	return []credential.Pass{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, errors.New("credential provider x: no way")
 }
 
-// TestTheNodesCredentialsComeLast: after those of the pod; what could not be had is
-// told where it may be why.
+// TestTheNodesCredentialsComeLast: the node's credentials are tried after the
+// pod's. Those that could not be had are named if they may be the reason for a
+// failure.
 func TestTheNodesCredentialsComeLast(t *testing.T) {
 	m, r, events, _ := setUp(0)
 	m.Node = node{}

@@ -26,9 +26,9 @@ import (
 	"kctl/proto/relay"
 )
 
-// testAPI is as much of an API server as a kubelet needs, in memory: it lists,
-// watches, creates, updates, patches and deletes (pods gracefully). It can be
-// made to fail, which a real one can't at will.
+// testAPI is the part of an API server that a kubelet needs, in memory: it
+// lists, watches, creates, updates, patches and deletes (pods gracefully).
+// Unlike a real one, it can be made to fail.
 type testAPI struct {
 	t      testing.TB
 	server *httptest.Server
@@ -39,9 +39,9 @@ type testAPI struct {
 	history  []change
 	changed  chan struct{} // closed at the next change
 	away     bool
-	refuses  func(r *http.Request, body []byte) bool // writes that fail; nil for none
-	read     map[string]bool                         // paths of what was got
-	answered int                                     // requests since it was away last
+	refuses  func(r *http.Request, body []byte) bool // which writes fail; nil for none
+	read     map[string]bool                         // paths that were read
+	answered int                                     // requests since it was last away
 	stamps   []relay.Stamp
 }
 
@@ -62,7 +62,7 @@ func newTestAPI(t testing.TB) *testAPI {
 	return a
 }
 
-// kubeconfig writes a file that leads to the API.
+// kubeconfig writes a kubeconfig for the API.
 func (a *testAPI) kubeconfig() string {
 	path := filepath.Join(a.t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
@@ -83,7 +83,7 @@ func (a *testAPI) setAway(away bool) {
 	}
 }
 
-// sinceAway is how many requests came since the API was away last.
+// sinceAway is how many requests came since the API was last away.
 func (a *testAPI) sinceAway() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,8 +117,8 @@ func (a *testAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// collectionPath says whether path is a collection's: those of one object have
-// its name after the resource.
+// collectionPath says whether path is that of a collection; an object's path
+// also has the object's name.
 func collectionPath(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	i := slices.Index(parts, "namespaces")
@@ -132,8 +132,8 @@ func collectionPath(path string) bool {
 	return len(rest) == 1
 }
 
-// within says whether an object at path is in a collection, which may be that
-// of all namespaces.
+// within says whether the object at path belongs to a collection, which may
+// span all namespaces.
 func within(path, collection string) bool {
 	dir, resource := filepath.Dir(path), filepath.Base(collection)
 	return dir == collection || filepath.Base(dir) == resource && !strings.Contains(collection, "/namespaces/")
@@ -300,7 +300,8 @@ func patched(contentType, path string, before, patch []byte) ([]byte, error) {
 	return strategicpatch.StrategicMergePatch(before, patch, corev1.Pod{})
 }
 
-// remove deletes at once, or asks a pod's kubelet to end it first.
+// remove deletes an object at once, or marks a pod as deleted until its kubelet
+// has ended it.
 func (a *testAPI) remove(w http.ResponseWriter, path string, object map[string]any, body []byte) {
 	var options metav1.DeleteOptions
 	_ = json.Unmarshal(body, &options)
@@ -338,7 +339,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason})
 }
 
-// object reads what is at path; ok is false if nothing is.
+// object reads the object at path; ok is false if there is none.
 func (a *testAPI) object(path string, into any) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -359,7 +360,7 @@ func (a *testAPI) decode(object map[string]any, into any) {
 	}
 }
 
-// deleted waits for the pod's object to go, and returns it as it was then.
+// deleted waits until the pod's object is deleted, and returns its last state.
 func (a *testAPI) deleted(name string) *core.Pod {
 	a.t.Helper()
 	a.wait(name+" gone", func() bool { return a.pod(name) == nil })
@@ -382,7 +383,7 @@ func (a *testAPI) pod(name string) *core.Pod {
 	return pod
 }
 
-// wait returns once condition holds; it looks again at each change.
+// wait returns once condition holds; it checks at each change.
 func (a *testAPI) wait(what string, condition func() bool) {
 	a.t.Helper()
 	deadline := time.After(patience)

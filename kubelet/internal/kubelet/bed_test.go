@@ -20,22 +20,22 @@ import (
 	"kctl/proto/rest"
 )
 
-// bed is a kubelet on a containerd of its own, beside an API in memory.
+// bed is a kubelet on a containerd of its own, with an API in memory.
 type bed struct {
 	t          testing.TB
 	containerd *critest.Containerd
 	api        *testAPI
 	client     *rest.Client
 	config     *config.Config
-	kubelet    *Kubelet // that runs, or ran last
+	kubelet    *Kubelet // the one that runs, or ran last
 	stop       func()
 	running    bool
 }
 
-// newBed starts a kubelet; configure may change what it is told.
+// newBed starts a kubelet; configure may change its configuration.
 func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	b := &bed{t: t, containerd: critest.Start(t), api: newTestAPI(t)}
-	dir := b.containerd.Dir // what is mounted there is taken away even where the test is killed
+	dir := b.containerd.Dir // its mounts are removed even if the test is killed
 	b.config = config.New()
 	b.config.Kubeconfig = b.api.kubeconfig()
 	b.config.NodeName, b.config.NodeIP = "node-1", "127.0.0.1"
@@ -43,7 +43,7 @@ func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	b.config.RuntimeEndpoint = b.containerd.Endpoint
 	b.config.Address, b.config.Port, b.config.HealthzPort = "127.0.0.1", 0, 0
 	b.config.CgroupRoot = "/kctl-test-" + filepath.Base(b.containerd.Dir)
-	b.config.Eviction.Hard, b.config.Images.High = nil, 100 // the machine's disk may be full for all we care
+	b.config.Eviction.Hard, b.config.Images.High = nil, 100 // the tests must not depend on how full the machine's disk is
 	b.config.ManifestPath = filepath.Join(dir, "manifests")
 	if err := os.Mkdir(b.config.ManifestPath, 0o700); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func (b *bed) run(k *Kubelet, ctx context.Context, cancel func()) {
 	}
 }
 
-// removeGroups takes away the control groups that outlive a kubelet.
+// removeGroups removes the control groups, which outlive a kubelet.
 func (b *bed) removeGroups() {
 	dirs, _ := filepath.Glob("/sys/fs/cgroup/*" + b.config.CgroupRoot)
 	for _, root := range append(dirs, "/sys/fs/cgroup"+b.config.CgroupRoot) {
@@ -162,7 +162,7 @@ func shellPod(name, script string) *core.Pod {
 
 const forever = "while :; do sleep 1000 & wait; done"
 
-// eventually is for what no watch tells of.
+// eventually polls for what no watch reports.
 func (b *bed) eventually(what string, condition func() bool) {
 	b.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

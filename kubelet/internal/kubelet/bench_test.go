@@ -14,9 +14,9 @@ import (
 	"kctl/kubelet/internal/cri/critest"
 )
 
-// BenchmarkCreateToRunning measures from the pod's creation in the API to the
-// patch that says Running, beside the three calls of the runtime that nobody
-// can do without, by turns.
+// BenchmarkCreateToRunning measures the time from the pod's creation in the API
+// to the patch that says Running, and in turns with it the three runtime calls
+// that nobody can do without.
 func BenchmarkCreateToRunning(b *testing.B) {
 	bed := newBed(b)
 	var pods, floor []time.Duration
@@ -38,7 +38,8 @@ func BenchmarkCreateToRunning(b *testing.B) {
 	b.ReportMetric(median(pods)/median(floor), "ratio")
 }
 
-// raw makes the calls, and returns how long they took and what undoes them.
+// raw makes the calls, and returns how long they took, and a function that
+// undoes them.
 func (b *bed) raw(t testing.TB, i int) (took time.Duration, remove func()) {
 	ctx, client := context.Background(), b.containerd.Client()
 	sandbox := &runtimeapi.PodSandboxConfig{
@@ -69,8 +70,8 @@ func (b *bed) raw(t testing.TB, i int) (took time.Duration, remove func()) {
 	}
 }
 
-// BenchmarkThirtyAtOnce measures until the last of thirty pods runs, beside the
-// same calls of the runtime, as many at once.
+// BenchmarkThirtyAtOnce measures until the last of thirty pods runs, and beside
+// it the same runtime calls, as many at a time.
 func BenchmarkThirtyAtOnce(b *testing.B) {
 	const many = 30
 	bed := newBed(b)

@@ -17,15 +17,15 @@ import (
 	"kctl/proto/core"
 )
 
-// long says that tests may take minutes.
+// long says whether tests may take minutes.
 func long() bool { return os.Getenv("KCTL_LONG") != "" }
 
-// Pods, fifty at a time at most, come, crash, end and go in random order. In the end
-// nothing is left of any.
+// Pods start, crash, end and are deleted in random order, fifty at a time at
+// most. In the end nothing is left of any.
 func TestChurn(t *testing.T) {
 	rounds := 40
 	if long() {
-		rounds = 1200 // a minute and more
+		rounds = 1200 // takes more than a minute
 	}
 	b, _ := newHollowBed(t, nil)
 	churn(b, rounds, func(name string) *core.Pod {
@@ -44,7 +44,7 @@ func TestChurn(t *testing.T) {
 	b.waitEmpty()
 }
 
-// The same on containers that are real.
+// The same with real containers.
 func TestChurnOnContainerd(t *testing.T) {
 	if !long() {
 		t.Skip("skipped: takes minutes; set KCTL_LONG=1")
@@ -55,7 +55,8 @@ func TestChurnOnContainerd(t *testing.T) {
 	b.waitEmpty()
 }
 
-// churn makes and deletes pods, fifty at a time at most, and sees all of them off.
+// churn creates and deletes pods, fifty at a time at most, and waits for the
+// end of all of them.
 func churn(b *bed, rounds int, newPod func(name string) *core.Pod) {
 	const most = 50
 	restarts := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
@@ -64,7 +65,7 @@ func churn(b *bed, rounds int, newPod func(name string) *core.Pod) {
 		name := there[at]
 		there = append(there[:at], there[at+1:]...)
 		b.deleteWithin(name, 1)
-		if rand.IntN(2) == 0 { // the next of this name has to wait for its end
+		if rand.IntN(2) == 0 { // the next pod with this name has to wait for this one's end
 			b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 		}
 	}
@@ -87,7 +88,7 @@ func churn(b *bed, rounds int, newPod func(name string) *core.Pod) {
 	}
 }
 
-// deleteWithin gives the pod so many seconds to end.
+// deleteWithin deletes the pod with a grace period in seconds.
 func (b *bed) deleteWithin(name string, grace int64) {
 	b.t.Helper()
 	if err := b.client.Resource(core.Pods, "default").Delete(b.t.Context(), name, &metav1.DeleteOptions{GracePeriodSeconds: &grace}, nil); err != nil {
@@ -95,7 +96,7 @@ func (b *bed) deleteWithin(name string, grace int64) {
 	}
 }
 
-// Three hundred pods on one node run beside each other, and go.
+// Three hundred pods on one node run side by side, and end.
 func TestThreeHundredPods(t *testing.T) {
 	if !long() {
 		t.Skip("skipped: takes a minute on a machine that has other things to do; set KCTL_LONG=1")
@@ -134,8 +135,8 @@ func TestThreeHundredPods(t *testing.T) {
 	b.waitEmpty()
 }
 
-// timeEnds prints how long it takes until the API hears of a container's end, one
-// after the other, beside all others that run.
+// timeEnds prints how long it takes until the API sees the end of a container,
+// one after the other, while all other pods run.
 func (b *bed) timeEnds(pods int) {
 	b.t.Helper()
 	var took []time.Duration

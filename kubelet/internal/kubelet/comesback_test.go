@@ -17,9 +17,10 @@ import (
 )
 
 // A static pod whose manifest is moved away and put back, which is how people
-// restart one, begins anew once it has ended, however soon that was: under the same
-// UID, with nothing of what it was before. So does one that has got another
-// name, but not its own uid. The API may be told how it ended, or not in time.
+// restart one, starts over once the old one has ended, however soon the file
+// comes back: under the same UID, with nothing left of the old one. So does a
+// pod with another name and the same UID. The API may be told of the old one's
+// end in time, or not.
 func TestAManifestThatComesBack(t *testing.T) {
 	t.Run("ended", func(t *testing.T) { manifestComesBack(t, nil) })
 	t.Run("not told", func(t *testing.T) {

@@ -15,21 +15,22 @@ import (
 	"kctl/proto/core"
 )
 
-// plugin is an image credential provider: what it does is in the file "does"
-// beside it, a line of shell.
+// plugin is an image credential provider that runs a line of shell from the
+// file "does" beside it.
 const plugin = `#!/bin/sh
 cat > /dev/null
 . "${0%/*}/does"
 `
 
-// pluginSays is a line that answers with a password.
+// pluginSays is a line of shell that answers with a password.
 func pluginSays(registry, user, password string) string {
 	return fmt.Sprintf(`echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image",`+
 		`"cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}'`, registry, user, password)
 }
 
-// An image whose password only a plugin knows is pulled; and whatever the plugin
-// does instead of telling it, the pod says so, and nothing is left.
+// An image whose password only a plugin knows can be pulled. Whatever the
+// plugin does instead of answering, the pod says so, and nothing is left
+// behind.
 func TestAPluginKnowsThePassword(t *testing.T) {
 	registry := critest.NewRegistry(t)
 	registry.User, registry.Password = "robot", "s3cret"
@@ -55,7 +56,7 @@ func TestAPluginKnowsThePassword(t *testing.T) {
 	}
 	for i, c := range []struct {
 		does string
-		says []string // all in the message of ErrImagePull
+		says []string // all of them, in the message of ErrImagePull
 	}{
 		{pluginSays(host, "robot", "wrong"), []string{"private/app:1", "401 Unauthorized"}},
 		{"echo no luck >&2; exit 3", []string{"credential provider cloud", "exit status 3", "no luck"}},
@@ -85,7 +86,7 @@ func TestAPluginKnowsThePassword(t *testing.T) {
 		}
 	}
 
-	// One that hangs holds up its pod alone, and ends with it.
+	// A plugin that hangs holds up only its pod, and ends with it.
 	write("does", "echo > \"${0%/*}/hangs\"; exec sleep 4711", 0o600)
 	b.create(private("hanging"))
 	b.eventually("the plugin to hang", func() bool { _, err := os.Stat(filepath.Join(dir, "hangs")); return err == nil })
@@ -103,7 +104,7 @@ func TestAPluginKnowsThePassword(t *testing.T) {
 	}
 }
 
-// runs tells whether there is a process of that command line.
+// runs says whether a process has this command line.
 func runs(t *testing.T, commandLine string) bool {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -111,7 +112,7 @@ func runs(t *testing.T, commandLine string) bool {
 		t.Fatal(err)
 	}
 	return slices.ContainsFunc(files, func(file string) bool {
-		found, _ := os.ReadFile(file) // those that go meanwhile have none
+		found, _ := os.ReadFile(file) // processes that end meanwhile have none
 		return string(found) == commandLine
 	})
 }

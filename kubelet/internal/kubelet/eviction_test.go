@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// waitEvicted has the node looked at until the pod has failed.
+// waitEvicted has the node checked until the pod has failed.
 func (b *bed) waitEvicted(name string) *core.Pod {
 	b.t.Helper()
 	deadline := time.After(time.Minute)
@@ -31,8 +31,8 @@ func (b *bed) waitEvicted(name string) *core.Pod {
 	return b.api.pod(name)
 }
 
-// checkEvicted says whether the pod tells that the node ended it: a pod that went
-// past a limit of its own has not been disrupted.
+// checkEvicted checks what the status says of an eviction. A pod that exceeded
+// a limit of its own has no DisruptionTarget.
 func checkEvicted(t *testing.T, pod *core.Pod, message string, disrupted bool) {
 	t.Helper()
 	var target *corev1.PodCondition
@@ -74,7 +74,7 @@ func TestPodsAreEvicted(t *testing.T) {
 	}
 
 	b.stop()
-	b.config.Eviction.Soft = map[string]string{"memory.available": "1Pi"} // whatever machine this is, it is short
+	b.config.Eviction.Soft = map[string]string{"memory.available": "1Pi"} // any machine is short of that
 	b.config.Eviction.SoftGrace = map[string]string{"memory.available": "1ms"}
 	b.start()
 	checkEvicted(t, b.waitEvicted("quiet"), "The node was low on resource: memory. Threshold quantity: 1Pi, available: ", true)

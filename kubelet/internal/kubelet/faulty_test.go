@@ -22,11 +22,12 @@ import (
 	"kctl/proto/core"
 )
 
-// faults are what a runtime does about every other call while there is trouble.
+// faults are what a runtime does wrong in about every other call while there is
+// trouble.
 type faults struct {
 	trouble atomic.Bool
-	done    [4]atomic.Int64 // of each kind
-	told    atomic.Bool     // a sandbox was refused, of which there is an event
+	done    [4]atomic.Int64 // how often, by kind
+	told    atomic.Bool     // a sandbox was refused, so there must be an event
 }
 
 func (f *faults) call(ctx context.Context, method string, call func() error) error {
@@ -41,31 +42,31 @@ func (f *faults) call(ctx context.Context, method string, call func() error) err
 	switch kind {
 	case 0:
 		return status.Error(codes.Unknown, "the runtime is confused")
-	case 1: // it is done, and nobody hears of it
+	case 1: // done, but not answered
 		if err := call(); err != nil {
 			return err
 		}
 		return status.Error(codes.Unavailable, "the answer was lost")
-	case 2: // it takes its time
+	case 2: // slow
 		select {
 		case <-time.After(100 * time.Millisecond):
 			return call()
 		case <-ctx.Done():
 		}
-	default: // it says nothing at all
+	default: // never answered
 		<-ctx.Done()
 	}
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// had tells whether there was enough of each.
+// had says whether each kind happened often enough.
 func (f *faults) had(least int64) bool {
 	return !slices.ContainsFunc([]int{0, 1, 2, 3}, func(kind int) bool { return f.done[kind].Load() < least })
 }
 
-// A runtime that fails, forgets to answer, is slow or silent is told of in events,
-// and costs nothing else: once it is well pods run as they should, each in one
-// sandbox, and those that were deleted meanwhile are gone without a trace.
+// A runtime that fails, forgets to answer, is slow or silent is reported in
+// events, and does no other harm: when it works again, pods run as they should,
+// each in one sandbox, and those deleted meanwhile are gone without a trace.
 func TestAFaultyRuntime(t *testing.T) {
 	if !long() {
 		t.Skip("skipped: waits for the kubelet's back-offs; set KCTL_LONG=1")
@@ -76,7 +77,7 @@ func TestAFaultyRuntime(t *testing.T) {
 	const pods = 8
 	name := func(i int) string { return fmt.Sprintf("pod-%d", i) }
 	b.eventually("somebody to listen to the runtime", func() bool { return runtime.Listeners() == 1 })
-	for i := range pods / 2 { // some run before
+	for i := range pods / 2 { // some run already
 		b.create(hollowPod(name(i), nil))
 		b.waitPhase(name(i), corev1.PodRunning)
 	}
@@ -123,8 +124,8 @@ func TestAFaultyRuntime(t *testing.T) {
 	}
 }
 
-// A pod that can't be ended, because its network can't be taken away or the runtime
-// has lost track of a container, says why, and ends once it can.
+// A pod that can't be ended, because its network can't be removed or the
+// runtime has lost track of a container, says why, and ends when it can.
 func TestAPodThatCantBeEnded(t *testing.T) {
 	for method, problem := range map[string]string{
 		"StopPodSandbox": "failed to destroy network", "RemoveContainer": "cannot delete running task", "RemovePodSandbox": "sandbox not found in store",
@@ -155,7 +156,8 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 				gone()
 				return
 			}
-			// Nothing of it runs any more: its object does not wait for the runtime to forget it.
+			// Nothing of it runs any more: its object need not wait until the runtime
+			// forgets it.
 			gone()
 			if _, err := os.Stat(logs); !os.IsNotExist(err) {
 				t.Errorf("its logs stay: %v", err)
@@ -196,7 +198,7 @@ func TestRoomIsMadeOfWhatThereIs(t *testing.T) {
 	}
 }
 
-// sandboxes are how many that are ready each pod of the runtime has.
+// sandboxes are the numbers of ready sandboxes, by pod.
 func (b *bed) sandboxes() []int {
 	all, err := b.kubelet.cri.ListPodSandbox(b.t.Context(), nil)
 	if err != nil {

@@ -20,8 +20,8 @@ func TestProcessesOfPods(t *testing.T) {
 	}
 }
 
-// What is for pods but has to be left, by eviction thresholds, is within their bound:
-// the kernel would end them before they were evicted.
+// The bound on all pods excludes what eviction thresholds keep free; otherwise
+// the kernel would kill processes before pods are evicted.
 func TestBoundOfPods(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}

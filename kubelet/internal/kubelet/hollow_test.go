@@ -22,7 +22,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// newHollowBed is a hollow kubelet beside an API in memory; configure may be nil.
+// newHollowBed is a hollow kubelet with an API in memory; configure may be nil.
 func newHollowBed(t *testing.T, configure func(*config.Config), change ...func(*simulated.Options)) (*bed, *simulated.Runtime) {
 	b := &bed{t: t, api: newTestAPI(t)}
 	dir := t.TempDir()
@@ -58,7 +58,8 @@ func newHollowBed(t *testing.T, configure func(*config.Config), change ...func(*
 	return b, runtime
 }
 
-// value is a counter's or gauge's, or a histogram's number of observations.
+// value is the value of a counter or gauge, or a histogram's number of
+// observations.
 func (b *bed) value(name string) float64 {
 	b.t.Helper()
 	families, err := b.kubelet.registry.Gather()
@@ -87,8 +88,8 @@ func hollowPod(name string, annotations map[string]string) *core.Pod {
 	return pod
 }
 
-// A hollow kubelet takes pods through their phases, by the events of its
-// runtime, and leaves nothing on the machine.
+// A hollow kubelet takes pods through their phases, driven by its runtime's
+// events, and leaves nothing on the machine.
 func TestHollowPods(t *testing.T) {
 	b, runtime := newHollowBed(t, nil)
 	b.api.wait("the node", func() bool {
@@ -129,8 +130,8 @@ func TestHollowPods(t *testing.T) {
 	})
 }
 
-// Whoever changes a pod and its status in the API in one go finds the status set
-// right as one who changes it alone; a static pod's is that of its mirror.
+// If somebody overwrites a pod's status in the API, with or without changing
+// the pod, the status is corrected; a static pod's is that of its mirror.
 func TestAStatusThatIsOverwritten(t *testing.T) {
 	b, _ := newHollowBed(t, func(c *config.Config) {
 		c.ManifestPath = t.TempDir()

@@ -53,8 +53,7 @@ func TestPodsLiveAndEnd(t *testing.T) {
 	b.waitEmpty()
 }
 
-// patience is how long a test waits for what is to come on a machine that has
-// other things to do.
+// patience is how long a test waits on a busy machine.
 const patience = 3 * time.Minute
 
 func TestCrashingContainerBacksOff(t *testing.T) {
@@ -80,8 +79,8 @@ func TestCrashingContainerBacksOff(t *testing.T) {
 	t.Run("all containers anew", b.beginsAnew)
 }
 
-// lastEndIsTold ends a pod that waits to be started again: how it ended before is told
-// to the last, whatever was tidied up meanwhile.
+// lastEndIsTold ends a pod that waits for a restart: its last termination state
+// stays to the end, whatever was cleaned up meanwhile.
 func (b *bed) lastEndIsTold(name string) {
 	b.t.Helper()
 	if err := b.kubelet.collector.Collect(b.t.Context()); err != nil {
@@ -141,8 +140,8 @@ func TestAKubeletThatComesBackTakesOver(t *testing.T) {
 	}
 }
 
-// A kubelet that ends while pods are being made leaves them half made. The next
-// one finishes them, and makes none twice.
+// A kubelet that stops while pods are being created leaves them half done. The
+// next one finishes them, and creates none twice.
 func TestAKubeletEndsInTheMiddle(t *testing.T) {
 	b := newBed(t)
 	names := []string{"a", "b", "c", "d", "e", "f"}
@@ -202,7 +201,7 @@ func TestTheRuntimeAndTheAPIMayGoAway(t *testing.T) {
 	b.api.setAway(false)
 	job := shellPod("job", "exit 0")
 	job.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-	b.api.add(job) // a client's connection may still be one of those that were closed
+	b.api.add(job) // a client may still use a connection that was closed
 	b.waitPhase("job", corev1.PodSucceeded)
 	if after := b.api.pod("web"); after.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID {
 		t.Error("the pod did not survive")
@@ -222,7 +221,7 @@ func TestStaticPodsHaveMirrors(t *testing.T) {
 	if mirror.Annotations[core.ConfigMirrorAnnotation] == "" || len(mirror.OwnerReferences) != 1 {
 		t.Errorf("metadata %+v", mirror.ObjectMeta)
 	}
-	// Deleting the mirror does not end the pod: it comes back.
+	// Deleting the mirror does not end the pod: the mirror is created again.
 	b.delete("static-node-1")
 	b.api.wait("a new mirror", func() bool {
 		pod := b.api.pod("static-node-1")

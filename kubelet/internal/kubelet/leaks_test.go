@@ -17,13 +17,13 @@ import (
 	"kctl/proto/core"
 )
 
-// finish sees all pods off and ends the kubelet. A test of a whole kubelet that
-// leaves a sandbox, a mount, a control group, a network namespace, a file or a
-// goroutine behind has failed, whatever else it was about.
+// finish waits for the end of all pods and stops the kubelet. If it leaves a
+// sandbox, a mount, a control group, a network namespace, a file or a goroutine
+// behind, the test fails, whatever else it tests.
 func (b *bed) finish() {
 	if b.t.Failed() {
 		b.stop()
-		return // what is left is of no interest now; others take it away
+		return // the test has failed already; others clean up
 	}
 	b.api.setAway(false)
 	if !b.running {
@@ -36,8 +36,8 @@ func (b *bed) finish() {
 	b.waitGoroutines()
 }
 
-// removeManifests ends the static pods. Hollow kubelets have no directory of
-// them, and an empty path would be the test's own.
+// removeManifests ends the static pods. Hollow kubelets have no manifest
+// directory, and an empty path would be the test's own.
 func (b *bed) removeManifests() {
 	if b.config.ManifestPath == "" {
 		return
@@ -53,9 +53,9 @@ func (b *bed) removeManifests() {
 	}
 }
 
-// deleteAll deletes the pods that there are, and waits for their end.
+// deleteAll deletes all pods, and waits for their end.
 func (b *bed) deleteAll() {
-	ctx := context.Background() // the test's own has ended
+	ctx := context.Background() // the test's own context has ended
 	pods := b.client.Resource(core.Pods, "default")
 	var list corev1.PodList
 	if err := pods.List(ctx, &list); err != nil {
@@ -67,7 +67,7 @@ func (b *bed) deleteAll() {
 			grace = ptr.To[int64](0)
 		}
 		if err := pods.Delete(ctx, name, &metav1.DeleteOptions{GracePeriodSeconds: grace}, nil); err != nil {
-			b.t.Logf("deleting pod %s: %v", name, err) // it went by itself
+			b.t.Logf("deleting pod %s: %v", name, err) // it was gone already
 		}
 	}
 	for i := range list.Items {
@@ -76,7 +76,7 @@ func (b *bed) deleteAll() {
 	}
 }
 
-// waitEmpty waits until nothing of any pod is on the node.
+// waitEmpty waits until nothing of any pod is left on the node.
 func (b *bed) waitEmpty() {
 	b.t.Helper()
 	var left []string
@@ -91,7 +91,7 @@ func (b *bed) waitEmpty() {
 	})
 }
 
-// left is all that is on the node of any pod.
+// left is everything on the node that belongs to a pod.
 func (b *bed) left() []string {
 	var left []string
 	note := func(err error) {
@@ -109,7 +109,7 @@ func (b *bed) left() []string {
 	left = append(left, slices.DeleteFunc(mounts, func(point string) bool { return point == b.config.RootDir })...)
 	patterns := []string{filepath.Join(b.config.RootDir, "pods", "*"), filepath.Join(b.config.PodLogsDir, "*")}
 	if b.containerd != nil {
-		for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} { // of version 2 and 1
+		for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} { // in cgroup v2 and v1
 			patterns = append(patterns, root+b.config.CgroupRoot+"/kubepods/pod*", root+b.config.CgroupRoot+"/kubepods/*/pod*")
 		}
 		patterns = append(patterns, filepath.Join(b.containerd.Dir, "state", "io.containerd.grpc.v1.cri", "netns", "*"))
@@ -122,8 +122,8 @@ func (b *bed) left() []string {
 	return left
 }
 
-// waitGoroutines waits until none runs the kubelet's code. Those of a test's
-// own don't count.
+// waitGoroutines waits until no goroutine runs the kubelet's code. A test's own
+// don't count.
 func (b *bed) waitGoroutines() {
 	var running []string
 	defer func() {

@@ -17,8 +17,8 @@ import (
 	"kctl/kubelet/internal/loglinks"
 )
 
-// TestLogsAreRotated has a container write more than its log may have, and
-// sees that the runtime goes on in a new one.
+// TestLogsAreRotated has a container write more than its log may hold, and
+// checks that the runtime goes on in a new file.
 func TestLogsAreRotated(t *testing.T) {
 	b := newBed(t)
 	b.stop()
@@ -51,8 +51,8 @@ func TestLogsAreRotated(t *testing.T) {
 	}
 }
 
-// Log shippers find each container's log by a link whose name tells whose it is, as long
-// as the log is there.
+// Log shippers find each container's log by a link whose name says whose it is;
+// the link exists as long as the log.
 func TestLogsAreLinked(t *testing.T) {
 	b := newBed(t)
 	b.create(shellPod("talker", "echo told; sleep 1000"))

@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// told are the figures of a registry, one a line: name{label="value",…} value;
-// of histograms how often something was observed.
+// told are the metrics in a registry, one per line: name{label="value",…}
+// value; for histograms, the number of observations.
 func told(t *testing.T, from prometheus.Gatherer) []string {
 	t.Helper()
 	families, err := from.Gather()
@@ -36,8 +36,8 @@ func told(t *testing.T, from prometheus.Gatherer) []string {
 	return lines
 }
 
-// What is measured of pods is what happened to them, under the names by which
-// boards and alerts know it.
+// Metrics of pods say what happened to them, under the names that dashboards
+// and alerts use.
 func TestMetricsTellOfPods(t *testing.T) {
 	b := newBed(t)
 	static := "apiVersion: v1\nkind: Pod\nmetadata: {name: still, namespace: default}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n" +

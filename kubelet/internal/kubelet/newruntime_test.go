@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// usersOf are the ids that a pod has of the host, as its file says.
+// usersOf are a pod's host ids, as recorded in its file.
 func (b *bed) usersOf(pod *core.Pod) string {
 	b.t.Helper()
 	content, err := os.ReadFile(filepath.Join(b.config.RootDir, "pods", string(pod.UID), "userns"))
@@ -31,8 +31,8 @@ func withUsersOfItsOwn(name, script string) *core.Pod {
 	return pod
 }
 
-// Every kind of volume belongs in the pod to whom it belongs without a user
-// namespace, and the pod's users are its own for as long as it lives.
+// Files in every kind of volume have the same owners in the pod as without a
+// user namespace, and the pod's ids belong to it alone as long as it lives.
 func TestUserNamespaces(t *testing.T) {
 	b := newBed(t)
 	b.containerd.Only(t, 2, 0)
@@ -96,8 +96,8 @@ func TestUserNamespaces(t *testing.T) {
 	}
 }
 
-// A runtime that can mount images does so; with one that can't the pod ends at
-// once, and says which it is.
+// A runtime that can mount images does so; with one that can't, the pod fails
+// at once, and the message names the runtime.
 func TestImageVolumes(t *testing.T) {
 	b := newBed(t)
 	registry := critest.NewRegistry(t)

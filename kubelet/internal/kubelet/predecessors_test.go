@@ -7,9 +7,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// replacesStaticPod changes a manifest while neither the kubelet nor the API is
-// there. The kubelet that comes then has the new pod begin after the old one's
-// end, though it can't ask the API who else is wanted.
+// replacesStaticPod changes a manifest while neither the kubelet nor the API
+// runs. The next kubelet starts the new pod after the old one's end, even
+// though it can't ask the API for its other pods.
 func (b *bed) replacesStaticPod(path string) {
 	b.t.Helper()
 	running := func() (ids []string) {

@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// A critical pod that finds the node full ends others; the next one, as critical,
-// does not.
+// A critical pod that finds the node full preempts others; the next one,
+// equally critical, does not preempt it.
 func TestCriticalPodsMakeRoom(t *testing.T) {
 	b, _ := newHollowBed(t, nil)
 	sized := func(name, cpu string, priority int32) *core.Pod {
@@ -53,7 +53,7 @@ func TestCriticalPodsMakeRoom(t *testing.T) {
 	}
 }
 
-// checkPreempted says whether the pod tells that it had to go.
+// checkPreempted checks that the pod's status says that it was preempted.
 func (b *bed) checkPreempted(name string) {
 	b.t.Helper()
 	status := b.api.pod(name).Status
@@ -62,8 +62,8 @@ func (b *bed) checkPreempted(name string) {
 	}
 }
 
-// Whoever has to make room has its grace period for that, and the critical pod, which
-// would be one too many until then, waits for its end.
+// A preempted pod has its grace period, and the critical pod, which does not
+// fit until then, waits for its end.
 func TestCriticalPodsWaitForTheirRoom(t *testing.T) {
 	b, _ := newHollowBed(t, nil)
 	sized := func(name string, annotations map[string]string) *core.Pod {

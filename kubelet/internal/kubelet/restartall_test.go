@@ -11,9 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// A container whose rule says so has its whole pod begin anew where it is: init
-// containers come first again, those that ended well or never run twice are
-// started too, and no hook or grace period holds that up (KEP-5532).
+// A container whose rule says so has its whole pod start over in place: init
+// containers run first, containers that succeeded or are never restarted are
+// started, too, and no hook or grace period delays it (KEP-5532).
 func (b *bed) beginsAnew(t *testing.T) {
 	pod := shellPod("anew", `test $(wc -l < /scratch/first) -gt 1 || { until test -f /scratch/beside; do sleep 0.05; done; exit 42; }; `+forever)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever

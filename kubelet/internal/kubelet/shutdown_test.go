@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// The machine is shut down: pods end in order, new ones are refused, and the
-// node says why. The shutdown is called off: the node is as before.
+// When the machine is shut down, pods end in order, new ones are refused, and
+// the node says why. When the shutdown is called off, the node is as before.
 func TestPodsEndBeforeTheMachineDoes(t *testing.T) {
 	address, _ := shutdowntest.StartBus(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
@@ -47,7 +47,7 @@ func TestPodsEndBeforeTheMachineDoes(t *testing.T) {
 	logind.Announce(true)
 	logind.Await("the lock to be given back", false)
 	for _, name := range []string{"web", "stubborn", "critical"} {
-		status := b.api.pod(name).Status // the machine is down now: nothing is told later
+		status := b.api.pod(name).Status // the machine is off now: nothing is reported later
 		if status.Phase != corev1.PodFailed || status.Reason != "Terminated" || status.Message != "Pod was terminated in response to imminent node shutdown." {
 			t.Errorf("%s: %s, %s, %s", name, status.Phase, status.Reason, status.Message)
 		}

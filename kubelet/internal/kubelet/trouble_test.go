@@ -34,7 +34,7 @@ func (b *bed) waitEvent(pod, reason, text string) {
 	})
 }
 
-// restarts is the first container's count.
+// restarts is the first container's restart count.
 func restarts(s *core.PodStatus) int32 {
 	if len(s.ContainerStatuses) == 0 {
 		return 0
@@ -42,8 +42,8 @@ func restarts(s *core.PodStatus) int32 {
 	return s.ContainerStatuses[0].RestartCount
 }
 
-// A fork bomb meets the limit of its pod: the pod tells of it, others don't
-// notice, and deleting it ends all of it.
+// A fork bomb meets its pod's process limit: the pod reports it, other pods
+// don't notice, and deleting the pod ends all of it.
 func TestAForkBombStaysInItsPod(t *testing.T) {
 	b := newBed(t, func(c *config.Config) { c.PodPidsLimit = 40 })
 	bomb := shellPod("bomb", `while :; do sleep 1000 & done`)
@@ -57,7 +57,7 @@ func TestAForkBombStaysInItsPod(t *testing.T) {
 		ended := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated
 		return ended != nil && ended.ExitCode != 0 && strings.Contains(ended.Message, "can't fork")
 	})
-	// One that does not end by itself, and whose processes ignore SIGTERM.
+	// Its processes ignore SIGTERM, so it does not end by itself.
 	b.create(shellPod("stubborn", `trap '' TERM; while :; do (trap '' TERM; sleep 1000) & sleep 0.01 || wait; done`))
 	b.waitPhase("stubborn", corev1.PodRunning)
 	b.create(shellPod("neighbour", forever))
@@ -69,7 +69,7 @@ func TestAForkBombStaysInItsPod(t *testing.T) {
 	}
 }
 
-// fill takes all room that write finds.
+// fill calls write until there is no room left.
 func fill(t *testing.T, write func(i int) error) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -81,8 +81,8 @@ func fill(t *testing.T, write func(i int) error) {
 	}
 }
 
-// On a full disk pods wait and say why, what runs keeps what it has, whole, and
-// all goes on by itself when there is room.
+// On a full disk, new pods wait and say why, running ones keep complete files,
+// and everything goes on by itself when there is room.
 func TestAFullDisk(t *testing.T) {
 	if !long() {
 		t.Skip("skipped: waits for the kubelet's back-offs; set KCTL_LONG=1")
@@ -122,7 +122,7 @@ func TestAFullDisk(t *testing.T) {
 
 	b.create(withInfo("later"))
 	b.waitEvent("later", "FailedMount", "no space left on device")
-	b.create(shellPod("plain", forever)) // its hosts file finds no room
+	b.create(shellPod("plain", forever)) // there is no room for its hosts file
 	b.api.wait("plain to say why it does not run", func() bool {
 		pod := b.api.pod("plain")
 		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
@@ -155,7 +155,7 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("the pod from before is %s, restarted %d times", after.Status.Phase, restarts(&after.Status))
 	}
 
-	// No file can be made any more: not even a directory.
+	// Not even a directory can be created any more.
 	if err := os.Mkdir(stuff, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +166,9 @@ func TestAFullDisk(t *testing.T) {
 	b.waitPhase("last", corev1.PodRunning)
 }
 
-// After a reboot sandboxes, control groups and mounts are gone. Pods come back
-// by their policy, in a new sandbox, and those that had ended stay ended.
+// After a reboot, sandboxes, control groups and mounts are gone. Pods are
+// restarted by their policy, in a new sandbox, and those that had ended stay
+// ended.
 func TestAReboot(t *testing.T) {
 	b := newBed(t)
 	for name, policy := range map[string]corev1.RestartPolicy{
@@ -208,8 +209,7 @@ func TestAReboot(t *testing.T) {
 	b.checkSandboxes(map[string]uint32{"always": 1, "failing": 1})
 }
 
-// checkSandboxes holds the sandboxes that are ready against the attempts that
-// they should be.
+// checkSandboxes compares the ready sandboxes with the expected attempts.
 func (b *bed) checkSandboxes(want map[string]uint32) {
 	b.t.Helper()
 	sandboxes, err := b.containerd.Client().ListPodSandbox(b.t.Context(), nil)
@@ -232,8 +232,8 @@ func (b *bed) checkSandboxes(want map[string]uint32) {
 	}
 }
 
-// While the API server is away pods go on, crashed containers are started
-// again, and probes act; afterwards the API hears of it.
+// While the API server is away, pods go on, crashed containers are restarted,
+// and probes act; afterwards the API is told.
 func TestTheAPIIsAwayForLong(t *testing.T) {
 	b := newBed(t, func(c *config.Config) { c.MaxBackOff = time.Second })
 	sick := shellPod("sick", forever)
@@ -278,8 +278,8 @@ func TestTheAPIIsAwayForLong(t *testing.T) {
 	}
 }
 
-// An API server that comes back is not overrun: what became of its pods
-// meanwhile costs it a few requests each.
+// An API server that comes back is not overrun: reporting what happened
+// meanwhile takes a few requests per pod.
 func TestAnAPIThatComesBackIsNotOverrun(t *testing.T) {
 	b, _ := newHollowBed(t, nil)
 	const pods = 20

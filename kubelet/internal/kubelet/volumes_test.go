@@ -16,7 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-// says tells whether a line of the pod's log is text.
+// says tells whether a line of the pod's log equals text.
 func (b *bed) says(pod, text string) bool {
 	files, _ := filepath.Glob(filepath.Join(b.config.PodLogsDir, "default_"+pod+"_*", "main", "*.log"))
 	for _, file := range files {
@@ -30,8 +30,9 @@ func (b *bed) says(pod, text string) bool {
 	return false
 }
 
-// A pod waits for the config map that it mounts, starts when it comes, and sees
-// its own labels change while it runs, by whichever kubelet.
+// A pod waits for the config map that it mounts, starts when it exists, and
+// sees changes of its own labels while it runs, even after a restart of the
+// kubelet.
 func TestVolumesFollowTheAPI(t *testing.T) {
 	b := newBed(t)
 	pod := shellPod("mounts", `echo "config is $(cat /config/k)"; until grep -q db /info/labels; do sleep 0.1; done; echo "label is new"; until grep -q cache /info/labels; do sleep 0.1; done; echo "label is newer"; `+forever)
@@ -69,7 +70,7 @@ func TestVolumesFollowTheAPI(t *testing.T) {
 	}
 	label("db")
 	b.eventually("the pod's new label in its volume", func() bool { return b.says("mounts", "label is new") })
-	// A kubelet that comes back must know the volumes of what runs.
+	// After a restart, the kubelet must know the volumes of running pods.
 	b.stop()
 	b.start()
 	label("cache")
@@ -79,11 +80,11 @@ func TestVolumesFollowTheAPI(t *testing.T) {
 	b.waitEmpty()
 }
 
-// A pod waits until its claim has a volume, writes there what the next one reads, and
-// shows how full it is.
+// A pod waits until its claim has a volume, writes what the next pod reads, and
+// its usage is reported.
 func TestClaimedVolumes(t *testing.T) {
 	b := newBed(t)
-	source := filepath.Join(b.containerd.Dir, "volume") // which outlives its pods
+	source := filepath.Join(b.containerd.Dir, "volume") // outlives its pods
 	if err := os.Mkdir(source, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestClaimedVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.waitPhase("writes", corev1.PodRunning)
-	b.stop() // the next one has to find what is mounted
+	b.stop() // the next kubelet has to find the mounts
 	b.start()
 	for _, want := range []string{
 		`kubelet_volume_stats_capacity_bytes{namespace="default",persistentvolumeclaim="data"} `,
@@ -135,7 +136,8 @@ func TestClaimedVolumes(t *testing.T) {
 	}
 }
 
-// What an init container wrote becomes a variable of the next ones.
+// What an init container wrote becomes an environment variable of later
+// containers.
 func TestVariablesComeFromFiles(t *testing.T) {
 	b := newBed(t)
 	pod := shellPod("reads", `echo "it says $WORD"; `+forever)
@@ -168,7 +170,7 @@ func TestVariablesComeFromFiles(t *testing.T) {
 	b.waitEmpty()
 }
 
-// A pod whose volumes can't be removed says why, and is gone once they can be.
+// A pod whose volumes can't be removed says why, and is gone when they can be.
 func TestVolumesThatCantBeRemoved(t *testing.T) {
 	b := newBed(t)
 	pod := shellPod("writes", "echo hello > /scratch/file; "+forever)

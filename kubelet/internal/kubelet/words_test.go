@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// messages are what was told of the pod for that reason.
+// messages are the pod's events with that reason.
 func (b *bed) messages(pod, reason string) (all []string) {
 	b.t.Helper()
 	var events corev1.EventList
@@ -32,7 +32,7 @@ func (b *bed) messages(pod, reason string) (all []string) {
 	return all
 }
 
-// A pod that is refused says since when, and that it was refused; its event says why.
+// A refused pod's status says when it was refused, and its event says why.
 func TestWhatIsToldOfARefusedPod(t *testing.T) {
 	b, _ := newHollowBed(t, nil)
 	big := hollowPod("big", nil)
@@ -47,8 +47,8 @@ func TestWhatIsToldOfARefusedPod(t *testing.T) {
 	}
 }
 
-// TestAPodThatMayRunNoMore: what a kubelet that comes back refuses has failed, though
-// it ran before, and is ended.
+// TestAPodThatMayRunNoMore: a pod that a restarted kubelet refuses fails and is
+// ended, although it ran before.
 func TestAPodThatMayRunNoMore(t *testing.T) {
 	b := newBed(t)
 	b.create(shellPod("web", forever))
@@ -68,8 +68,8 @@ func TestAPodThatMayRunNoMore(t *testing.T) {
 	})
 }
 
-// Of a pull secret that is not there users hear where that may be why there is no
-// image, and in the words of the runtime what else may be.
+// A missing pull secret is reported if it may be why an image could not be
+// pulled, together with the runtime's error, which may name another reason.
 func TestMissingPullSecretsAreToldWithAPullThatFails(t *testing.T) {
 	b, _ := newHollowBed(t, nil, func(o *simulated.Options) {
 		o.Fault = func(ctx context.Context, method string, call func() error) error {
@@ -86,7 +86,8 @@ func TestMissingPullSecretsAreToldWithAPullThatFails(t *testing.T) {
 	b.waitEvent("web", "Failed", "rpc error: code = NotFound desc = no such image")
 }
 
-// Pull secrets, which the node may have to wait for, hold up no pod whose images are there.
+// Pull secrets, which may take time to fetch, don't hold up pods whose images
+// are on the node.
 func TestPullSecretsWaitForAPull(t *testing.T) {
 	b, _ := newHollowBed(t, nil)
 	b.create(hollowPod("first", nil))
@@ -103,7 +104,7 @@ func TestPullSecretsWaitForAPull(t *testing.T) {
 	}
 }
 
-// Memory that is used is not taken away, and all limits that it would be are named.
+// Memory in use is not taken away, and every limit below the usage is named.
 func TestEveryLimitThatIsInUseIsNamed(t *testing.T) {
 	b, _ := newHollowBed(t, nil) // every container uses 16Mi
 	pod := hollowPod("web", nil)

@@ -20,10 +20,10 @@ import (
 	"kctl/proto/rest"
 )
 
-// Pull secrets are asked for side by side, keep their order, and are asked for once
-// by all who need them.
+// Pull secrets are fetched in parallel, keep their order, and are fetched once
+// for all who need them.
 func TestPullSecretsAreAskedForTogether(t *testing.T) {
-	var together sync.WaitGroup // of all that are asked for: nobody is answered before
+	var together sync.WaitGroup // a request is answered only when all have arrived
 	together.Add(3)
 	asked := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ func TestLogLinksGoWithTheirLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(RemoveAll(logs)) // there are none yet
+	must(RemoveAll(logs)) // none exist yet
 	must(os.MkdirAll(logs, 0o755))
 	must(os.MkdirAll(links, 0o755))
 	must(os.WriteFile(filepath.Join(logs, "0.log"), nil, 0o600))

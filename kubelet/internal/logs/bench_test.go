@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// BenchmarkRead reads a whole log of 16 MiB beside a mere copy of the file,
+// BenchmarkRead reads a whole log of 16 MiB, and beside it copies the file,
 // which is the floor.
 func BenchmarkRead(b *testing.B) {
 	var content bytes.Buffer
@@ -51,7 +51,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 }
 
-// plainWriter has no ReadFrom by which a copy could get around its buffer.
+// plainWriter has no ReadFrom, with which a copy could bypass its buffer.
 type plainWriter struct{}
 
 func (plainWriter) Write(p []byte) (int, error) { return len(p), nil }

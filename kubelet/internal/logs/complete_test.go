@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// openForWriting is a log that the runtime has not let go of.
+// openForWriting is a log that the runtime still has open.
 func openForWriting(t *testing.T) (path string, runtime *os.File) {
 	t.Helper()
 	path = logFile(t, "2026-11-21T09:00:00Z stdout F first\n")
@@ -26,7 +26,7 @@ func openForWriting(t *testing.T) (path string, runtime *os.File) {
 	return path, runtime
 }
 
-// reading reads the log of a container that has ended, or runs.
+// reading reads the log of a container that runs or has ended.
 func reading(t *testing.T, path string, clock *clocktesting.FakeClock, runs bool) <-chan string {
 	t.Helper()
 	log, err := Open(path)
@@ -46,7 +46,7 @@ func reading(t *testing.T, path string, clock *clocktesting.FakeClock, runs bool
 	return done
 }
 
-// awaitWaiter returns when the reader waits by the clock.
+// awaitWaiter returns when the reader waits for the clock.
 func awaitWaiter(clock *clocktesting.FakeClock) {
 	for !clock.HasWaiters() {
 		time.Sleep(time.Millisecond)
@@ -93,7 +93,7 @@ func TestWhoWantsOnlyTheFirstBytesWaitsForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // by the fake clock, a wait has no end
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // with the fake clock, a wait would never end
 	defer cancel()
 	var out bytes.Buffer
 	runs := func(context.Context) (bool, error) { return true, nil }
@@ -103,7 +103,7 @@ func TestWhoWantsOnlyTheFirstBytesWaitsForNobody(t *testing.T) {
 	}
 }
 
-// lookClock tells of whoever waits by it.
+// lookClock reports who waits for it.
 type lookClock struct {
 	clock.RealClock
 	looks chan struct{}
@@ -117,8 +117,8 @@ func (c lookClock) After(d time.Duration) <-chan time.Time {
 	return c.RealClock.After(d)
 }
 
-// A runtime begins the next file of a log that was moved aside before it has let
-// go of that one: what it still writes there comes first.
+// A runtime opens the new file of a rotated log before it closes the old one;
+// what it still writes to the old one comes first.
 func TestFollowWaitsForTheEndOfWhatWasMoved(t *testing.T) {
 	path, runtime := openForWriting(t)
 	log, err := Open(path)

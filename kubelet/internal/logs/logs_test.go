@@ -96,8 +96,8 @@ func TestReadWhatIsWanted(t *testing.T) {
 	}
 }
 
-// The last lines are those that one gets by reading everything, for any mix of
-// whole and partial lines, whatever block they end in.
+// The last lines are the same as when everything is read, for any mix of whole
+// and partial lines, whatever block they end in.
 func TestTailIsTheEndOfAll(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 30 {
@@ -153,7 +153,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	if got := read(t, link, Options{TailLines: number(1)}); got != "last\n" {
 		t.Errorf("by a symlink: %q", got)
 	}
-	// A pipe would hold whoever opens it until somebody writes.
+	// Opening a pipe would block until somebody writes.
 	pipe := filepath.Join(t.TempDir(), "pipe.log")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -163,13 +163,13 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A follower gets every line, once and in order, while the log is written,
-// moved away and begun anew again and again, and returns when the container
-// has ended.
+// A follower gets every line, once and in order, while the log is written and
+// rotated again and again, and returns when the container has ended.
 func TestFollowThroughRotations(t *testing.T) {
 	const count = 3000
 	path := logFile(t, "")
-	// Before the first rotation: what was moved away by then is not of this log.
+	// Before the first rotation, because earlier rotated files are not part of
+	// this log.
 	log, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestFollowThroughRotations(t *testing.T) {
 			return
 		}
 		for i := range count {
-			// In two writes, so that readers see half of lines.
+			// In two writes, so that readers see incomplete lines.
 			_, err1 := fmt.Fprintf(file, "2026-11-21T09:00:00Z stdout P %d", i)
 			_, err2 := fmt.Fprintf(file, " \n2026-11-21T09:00:00Z stdout F .\n")
 			if err := errors.Join(err1, err2); err != nil {
@@ -204,8 +204,8 @@ func TestFollowThroughRotations(t *testing.T) {
 					return
 				}
 				_ = file.Close()
-				// The reader gets to see each file: two moves within one look
-				// are more than a kubelet makes.
+				// The reader must see each file: a kubelet never rotates twice between two
+				// looks.
 				waitFor(t, func() bool { return opened(next.Name()) })
 				file = next
 			}
@@ -231,15 +231,15 @@ func TestFollowThroughRotations(t *testing.T) {
 	}
 }
 
-// A reader that takes nothing while its log is rotated again and again, and what was
-// rotated away is removed, has all of it in the end.
+// A reader that reads nothing while its log is rotated and old files are
+// removed still gets everything in the end.
 func TestASlowFollowerMissesNothing(t *testing.T) {
 	if got, want := followSlowly(t, 4, Options{}), "0\n1\n2\n3\n4\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// What can't be held for a reader any more is told.
+// What can no longer be kept for a reader is reported.
 func TestAFollowerThatIsTooSlowIsToldOfIt(t *testing.T) {
 	if got, want := followSlowly(t, heldFiles+2, Options{}), "0\n[kubelet: 2 file(s) of this log were rotated away before they were read]\n3\n4\n5\n6\n7\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -253,7 +253,8 @@ func TestAFollowerThatIsTooSlowIsToldOfIt(t *testing.T) {
 	}
 }
 
-// followSlowly is what a follower reads who stands still while the log is rotated.
+// followSlowly returns what a follower reads that pauses while the log is
+// rotated.
 func followSlowly(t *testing.T, rotations int, o Options) string {
 	t.Helper()
 	path := logFile(t, "2026-11-21T09:00:00Z stdout F 0\n")
@@ -272,7 +273,7 @@ func followSlowly(t *testing.T, rotations int, o Options) string {
 		done <- errors.Join(err, writer.Close())
 	}()
 	first := make([]byte, 1)
-	if _, err := io.ReadFull(reader, first); err != nil { // it follows, and waits for us
+	if _, err := io.ReadFull(reader, first); err != nil { // it follows, and waits for us to read
 		t.Fatal(err)
 	}
 	for i := 1; i <= rotations; i++ {
@@ -307,7 +308,7 @@ func firstDifference(got, want []string) string {
 	return "after the shorter's end"
 }
 
-// opened tells whether this process has at least two descriptors of the file:
+// opened says whether this process has at least two descriptors for the file:
 // the writer's and the reader's.
 func opened(path string) bool {
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -335,8 +336,8 @@ func waitFor(t *testing.T, condition func() bool) {
 	}
 }
 
-// What the container said last may come to the file after the follower looked,
-// and before it learns that the container has ended.
+// A container's last line may reach the file after the follower has looked, and
+// before it learns that the container has ended.
 func TestFollowHasTheLastWord(t *testing.T) {
 	path := logFile(t, sample)
 	log, err := Open(path)

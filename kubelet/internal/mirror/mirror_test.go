@@ -18,7 +18,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// away is an API server that cannot be reached, which takes a while to tell.
+// away is an API server that can't be reached, which takes a while to find out.
 type away struct{ asked atomic.Int32 }
 
 func (a *away) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -32,8 +32,8 @@ func (a *away) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("no route to host")
 }
 
-// While the API server is away, a mirror is asked for by one call at a time, and less
-// and less often.
+// While the API server is away, a mirror is requested by one call at a time,
+// and less and less often.
 func TestMirrorsOfAnAPIServerThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &away{}

@@ -132,8 +132,8 @@ func TestRuntimeFeaturesAreShown(t *testing.T) {
 	}
 }
 
-// A runtime that does not answer holds up nothing of what the node says, that it
-// is not ready above all.
+// A runtime that does not answer does not hold up the node's status, least of
+// all that it is not ready.
 func TestARuntimeThatIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
@@ -204,7 +204,7 @@ func TestMachineIsRead(t *testing.T) {
 }
 
 // nodeAPI keeps one node and one lease, without a network: round trips are
-// calls, so that a test's clock can stand still.
+// function calls, so a test's fake clock works.
 type nodeAPI struct {
 	mu      sync.Mutex
 	node    *core.Node
@@ -213,7 +213,8 @@ type nodeAPI struct {
 	patches int
 	renews  int
 	away    bool
-	// rival renews the lease before each of ours; conflicted: we know of it.
+	// rival renews the lease before each renewal of ours; conflicted says that we
+	// noticed.
 	rival, conflicted bool
 }
 
@@ -326,7 +327,7 @@ func TestRegistersReportsAndRenews(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		api.look(func() { api.away, api.node = false, nil })
-		m.lost() // the watch says that the node was deleted
+		m.lost() // the watch reports that the node was deleted
 		time.Sleep(10 * time.Second)
 		api.look(func() {
 			if api.creates != 2 {
@@ -336,8 +337,9 @@ func TestRegistersReportsAndRenews(t *testing.T) {
 	})
 }
 
-// A node that a cloud's controller completes is tainted until then, says what it was
-// told of itself, and leaves its addresses to the cloud once these are there.
+// A node that a cloud controller initializes is tainted until then, has the
+// provider ID that it was given, and keeps the addresses that the cloud has
+// written.
 func TestNodesOfACloud(t *testing.T) {
 	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
 	if err != nil {

@@ -25,7 +25,8 @@ func (e *toldEvents) Eventf(_ runtime.Object, eventType, reason, _ string, _ ...
 	e.told = append(e.told, eventType+" "+reason)
 }
 
-// Two kubelets with one name: people are told once, and again with the next one.
+// Two kubelets with the same node name: an event says so once, and once more
+// for another one.
 func TestTwoKubeletsOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, told := &nodeAPI{}, &toldEvents{}

@@ -23,8 +23,8 @@ func (a *slowAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.nodeAPI.RoundTrip(r)
 }
 
-// The legs of a machine's way to a ready node are told once, by the kubelet that made the
-// Node; one that finds it there tells nothing.
+// The phases from the machine's start to a ready node are reported once, by the
+// kubelet that created the Node; one that finds it there reports nothing.
 func TestStartupIsToldOnce(t *testing.T) {
 	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := clocktesting.NewFakeClock(started)
@@ -50,7 +50,7 @@ func TestStartupIsToldOnce(t *testing.T) {
 	look(m)
 	look(m, "down")
 	look(m)
-	// The Node is made with one request, and told of with one each time that it changed.
+	// The Node is created with one request, and updated with one for each change.
 	want := map[StartupLeg]time.Duration{
 		StartupPreKubelet: time.Minute, StartupPreRegistration: 10 * time.Second, StartupRegistration: time.Second,
 		StartupPostRegistration: 32 * time.Second, Startup: 103 * time.Second,

@@ -11,7 +11,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// What changes of the node's conditions is told in upstream's words, and nothing else.
+// Changes of the node's conditions are reported in upstream's words, and
+// nothing else is.
 func TestConditionsThatChangeAreTold(t *testing.T) {
 	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
 	if err != nil {
@@ -46,8 +47,8 @@ func TestConditionsThatChangeAreTold(t *testing.T) {
 	}
 }
 
-// What is told of a node when it is registered, when a kubelet takes it over, when its
-// machine was started anew, and when people take it out of use.
+// The events when a node is registered, taken over by a kubelet, rebooted, and
+// cordoned.
 func TestARegisteredNodeIsToldOf(t *testing.T) {
 	api, told := &nodeAPI{}, &toldEvents{}
 	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1", Transport: api})
@@ -73,7 +74,7 @@ func TestARegisteredNodeIsToldOf(t *testing.T) {
 			step.inAPI(api.node)
 		}
 		m := New(config)
-		for range 2 { // the second look has nothing to tell
+		for range 2 { // the second time there is nothing to report
 			if err := m.update(t.Context()); err != nil {
 				t.Fatal(err)
 			}

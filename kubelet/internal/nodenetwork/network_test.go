@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside runs f in a network namespace of its own, which has a link with the
-// address 192.0.2.1/24 and goes with its thread.
+// inside runs f in a new network namespace, which has a link with the address
+// 192.0.2.1/24 and disappears with its thread.
 func inside(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -54,7 +54,7 @@ func inside(t *testing.T, f func()) {
 	<-done
 }
 
-// shows fails the test unless a command prints every one of these, and none of
+// shows fails the test unless a command prints every one of want, and none of
 // those that begin with "!".
 func shows(t *testing.T, command string, want ...string) {
 	t.Helper()
@@ -71,12 +71,12 @@ func shows(t *testing.T, command string, want ...string) {
 	}
 }
 
-// connected brings the namespace to the plan for these nodes; node a is ours.
+// connected applies the plan for these nodes to the namespace; node a is ours.
 func connected(t *testing.T, mode Mode, peers ...peer) {
 	t.Helper()
 	n := &Network{options: Options{Mode: mode, Node: "a"}}
 	p, _ := makePlan(mode, "a", append(peers, member("a", "192.0.2.1", "10.0.0.0/24", "fd00::/64")))
-	for range 2 { // what is as it should be, stays
+	for range 2 { // what is right stays as it is
 		if _, err := n.connect(p); err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
@@ -90,10 +90,10 @@ func TestRoutesFollowTheNodes(t *testing.T) {
 		}
 		connected(t, Routes, member("b", "192.0.2.2", "10.0.1.0/24"), member("c", "192.0.2.3", "10.0.2.0/24"))
 		shows(t, "ip route", "10.0.1.0/24 via 192.0.2.2", "10.0.2.0/24 via 192.0.2.3", "198.51.100.0/24")
-		// One node has another address, the other is gone.
+		// One node has another address, the other was removed.
 		connected(t, Routes, member("b", "192.0.2.22", "10.0.1.0/24"))
 		shows(t, "ip route", "10.0.1.0/24 via 192.0.2.22", "!10.0.2.0", "198.51.100.0/24")
-		// No link leads to it: it is named, and the others have their routes.
+		// No link leads to it: it is named, and the others get their routes.
 		p, _ := makePlan(Routes, "a", []peer{member("a", "192.0.2.1", "10.0.0.0/24"), member("b", "203.0.113.1", "10.0.1.0/24"), member("c", "192.0.2.3", "10.0.2.0/24")})
 		err := setRoutes(p.routes, nil)
 		if err == nil || !strings.Contains(err.Error(), "10.0.1.0/24 by 203.0.113.1") || !strings.Contains(err.Error(), "vxlan") {
@@ -118,7 +118,7 @@ func TestVXLANFollowsTheNodes(t *testing.T) {
 		connected(t, VXLAN, member("b", "203.0.113.9", "10.0.1.0/24"))
 		shows(t, "bridge fdb show dev "+vxlanLink, "0a:58:cb:00:71:09 dst 203.0.113.9", "!203.0.113.2", "!203.0.113.3")
 		shows(t, "ip neigh", "!10.0.2.0", "!fd00:1::", "10.0.1.0 dev "+vxlanLink+" lladdr 0a:58:cb:00:71:09")
-		// Another way to connect nodes leaves nothing of it.
+		// Changing the mode leaves nothing of the old one.
 		connected(t, Routes, member("b", "192.0.2.2", "10.0.1.0/24"))
 		shows(t, "ip route", "10.0.1.0/24 via 192.0.2.2")
 		shows(t, "ip link", "!"+vxlanLink)
@@ -148,7 +148,7 @@ func TestRulesAreReplacedNotAdded(t *testing.T) {
 	})
 }
 
-// A machine that has the name of another one's node leaves its own network as
+// A machine with the name of another machine's node leaves its own network as
 // it is.
 func TestTheNodeIsAnotherMachine(t *testing.T) {
 	inside(t, func() {

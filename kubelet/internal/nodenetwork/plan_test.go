@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 		},
 		"a node without anything": {VXLAN, []peer{member("b", "")}, "", ""},
 		"a node without address":  {VXLAN, []peer{member("b", "", "10.0.1.0/24")}, "", "node b has no InternalIP of the family of this node's, 192.0.2.1"},
-		// What is ours must not be led away, whatever others claim.
+		// Our own range must not be routed away, whatever other nodes claim.
 		"our own range": {Routes, []peer{member("b", "192.0.2.2", "10.0.0.0/24")}, "", "nodes a and b both have the range 10.0.0.0/24"},
 		"all of it":     {Routes, []peer{member("b", "192.0.2.2", "10.0.0.0/8")}, "", ""},
 	} {
@@ -116,7 +116,7 @@ func TestConfigIsWrittenWholeAndOnce(t *testing.T) {
 			t.Errorf("%d: written %t %v", i, written, err)
 		}
 	}
-	// What power loss left half of is replaced.
+	// A file that a power failure cut short is replaced.
 	if err := os.WriteFile(filepath.Join(dir, configFile), text[:20], 0o600); err != nil {
 		t.Fatal(err)
 	}

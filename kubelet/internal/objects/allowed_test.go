@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// What a node authorizer forbids that has not heard of the pod yet is asked for
-// again, but not for ever.
+// A node authorizer that has not seen the pod yet refuses; such requests are
+// retried, but not for ever.
 func TestWhatIsForbiddenAtFirst(t *testing.T) {
 	one := pod("a")
 	for what, ask := range map[string]func(o *Objects) error{
@@ -33,8 +33,8 @@ func TestWhatIsForbiddenAtFirst(t *testing.T) {
 	}
 }
 
-// What was refused for long enough is asked for once from then on: until another pod
-// refers to it, of which the authorizer may not have heard yet.
+// After refusals for long enough, only one request is made, until another pod
+// refers to the object: the authorizer may not have seen that pod yet.
 func TestWhatStaysForbiddenIsBelieved(t *testing.T) {
 	a, o := newAPI(t)
 	a.forbid = 1000
@@ -69,7 +69,8 @@ func TestWhatStaysForbiddenIsBelieved(t *testing.T) {
 	}
 }
 
-// Who gives up has not been refused for long enough: the next waits as ever.
+// A caller that gives up does not count as refused for long enough: the next
+// one waits as usual.
 func TestWhoGivesUpBelievesNothing(t *testing.T) {
 	a, o := newAPI(t)
 	a.objects[mapPath] = &core.ConfigMap{Data: map[string]string{"k": "1"}}
@@ -92,7 +93,7 @@ func TestWhoGivesUpBelievesNothing(t *testing.T) {
 	}
 }
 
-// stepUntil lets time pass as soon as somebody waits for it, until something is done.
+// stepUntil steps the clock whenever somebody waits for it, until done.
 func (a *api) stepUntil(done <-chan error) error {
 	for {
 		select {

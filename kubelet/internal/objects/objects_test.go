@@ -25,7 +25,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// api is an API server that has what a test puts into it and counts requests.
+// api is an API server with the objects of the test. It counts requests.
 type api struct {
 	clock *testclock.FakeClock
 
@@ -34,8 +34,8 @@ type api struct {
 	requests map[string]int // by path
 	tokens   []authenticationv1.TokenRequest
 	refuse   bool
-	forbid   int           // so many requests
-	hold     chan struct{} // requests wait for it, if there is one
+	forbid   int           // how many requests are refused
+	hold     chan struct{} // requests wait for it, if set
 	arrived  chan string
 }
 
@@ -79,15 +79,15 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A token lasts as long as it was given for, also where the node's clock is not
-// the server's.
+// A token lasts as long as it was issued for, even if the node's clock differs
+// from the server's.
 func TestTokensLastWhereClocksDisagree(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	hour := int64(3600)
 	for _, c := range []struct {
 		name    string
 		seconds *int64
-		expires time.Duration // from now on, by our clock
+		expires time.Duration // from now, by our clock
 		want    time.Duration
 	}{
 		{"one clock", &hour, time.Hour, time.Hour},
@@ -230,7 +230,7 @@ func TestCallersShareOneRequest(t *testing.T) {
 		group.Go(func() { value(t, o) })
 	}
 	cancel()
-	<-a.arrived // one of the others asks in its place
+	<-a.arrived // one of the others repeats the request
 	close(a.hold)
 	group.Wait()
 	if n := a.count(mapPath); n != 2 {
@@ -238,7 +238,7 @@ func TestCallersShareOneRequest(t *testing.T) {
 	}
 }
 
-// An answer that was under way when a pod came may be older than the pod, and
+// An answer to a request made before a pod came may be older than the pod, and
 // must not be given to it.
 func TestAnswerUnderWayIsTooOldForANewPod(t *testing.T) {
 	a, o := newAPI(t)

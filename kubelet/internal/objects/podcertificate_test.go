@@ -22,7 +22,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// signer is an API server whose signer answers a request at the second look.
+// signer is an API server whose signer answers a request when it is read the
+// second time.
 type signer struct {
 	t     *testing.T
 	clock impatient
@@ -121,11 +122,12 @@ func TestPodCertificatesAreReplacedInTime(t *testing.T) {
 	if spec.PodUID != "a" || spec.NodeUID != "node-uid" || spec.ServiceAccountUID != "robot-uid" || spec.NodeName != "n1" || spec.UnverifiedUserAnnotations["example.com/a"] != "b" {
 		t.Errorf("asked was for %+v", spec)
 	}
-	// While the next is asked for, nobody waits for it.
+	// While the next certificate is requested, nobody waits for it.
 	s.clock.SetTime(s.clock.Now().Add(61 * time.Minute))
 	chain("chain 1")
 	chain("chain 2")
-	// A signer that refuses is left alone for a while; what is there lasts.
+	// After a refusal, the signer is not asked for a while; the old certificate is
+	// still used.
 	s.answers("Denied")
 	s.clock.SetTime(s.clock.Now().Add(61 * time.Minute))
 	for range 5 {
@@ -167,7 +169,7 @@ func TestPodCertificatesThatAreNotGiven(t *testing.T) {
 	}
 }
 
-// impatient is a clock whose timers are over at once.
+// impatient is a clock whose timers fire at once.
 type impatient struct{ *testclock.FakeClock }
 
 func (impatient) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }

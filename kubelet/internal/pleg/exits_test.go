@@ -15,7 +15,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// fakeExits keeps what is watched.
+// fakeExits records what is watched.
 type fakeExits struct {
 	mu      sync.Mutex
 	watched map[string]bool
@@ -36,8 +36,9 @@ func (e *fakeExits) watches(id string) bool {
 	return e.watched[id]
 }
 
-// TestEndsAreWatchedForBetweenRareRelists: what runs is watched when nothing has
-// happened for a while, and not before, since relists see it soon enough then.
+// TestEndsAreWatchedForBetweenRareRelists: running containers are watched when
+// nothing has happened for a while; before that, relists see their ends soon
+// enough.
 func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alive, dead := running("alive", runtimestate.StateRunning), running("dead", runtimestate.StateExited)
@@ -57,7 +58,7 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		if !exits.watches(id) || exits.watches(gone) {
 			t.Errorf("watched at rest: %v", exits.watched)
 		}
-		// It ends just after a relist.
+		// The container ends just after a relist.
 		before := time.Now()
 		r.set(func() { r.pods = []*runtimestate.RunningPod{running("alive", runtimestate.StateExited), dead} })
 		g.Ended(id)
@@ -67,7 +68,7 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		if status, err := g.cache.Get(alive.UID); err != nil || len(status.Running()) > 0 {
 			t.Errorf("in the cache: %v, %v", status, err)
 		}
-		// One that no list has shown yet is found by the next, soon.
+		// A container that no list has shown yet is found by the next one, soon.
 		before = time.Now()
 		r.set(func() { r.pods = append(r.pods, running("new", runtimestate.StateExited)) })
 		g.Ended("unknown")

@@ -7,8 +7,8 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// TestARuntimeThatTakesItsTimeIsGivenIt: the lists are rare where nothing happens,
-// and where they take long.
+// TestARuntimeThatTakesItsTimeIsGivenIt: lists are rare when nothing happens,
+// and when they take long.
 func TestARuntimeThatTakesItsTimeIsGivenIt(t *testing.T) {
 	p := newPace(testclock.NewFakeClock(time.Unix(1000, 0)))
 	for range 10 {

@@ -52,7 +52,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// fakeRuntime answers from what the test sets; it can fail.
+// fakeRuntime answers with what the test sets; it can fail.
 type fakeRuntime struct {
 	mu     sync.Mutex
 	pods   []*runtimestate.RunningPod
@@ -122,7 +122,7 @@ func TestRelistReportsAndFillsTheCache(t *testing.T) {
 		if s, _ := cache.Get("p"); s.Name != "" {
 			t.Errorf("cache still has %v", s)
 		}
-		// Somebody who asked before it was gone tells late.
+		// An answer to an earlier request comes late.
 		cache.Set("p", nil, errors.New("timed out"), time.Now())
 		time.Sleep(2 * slowest) // the bubble's clock
 		if _, err := cache.Get("p"); err != nil {
@@ -159,7 +159,7 @@ func TestAPodIsInspectedWhenAsked(t *testing.T) {
 		r := &fakeRuntime{pods: []*runtimestate.RunningPod{running("p", runtimestate.StateExited)}}
 		g, cache := start(t, r)
 		<-g.Events()
-		// Somebody's own, older view of the pod comes late.
+		// A worker's own, older view of the pod comes late.
 		cache.Set("p", &runtimestate.PodStatus{Name: "stale", Containers: []*runtimestate.ContainerStatus{{}}}, nil, time.Now())
 		g.Inspect("p")
 		if e := <-g.Events(); e.UID != "p" {
@@ -218,8 +218,8 @@ func TestFailuresAreKeptAndRetried(t *testing.T) {
 	})
 }
 
-// TestAWorkersOwnStartIsNoNews: what a worker has told of is not looked at again,
-// and its end is seen all the same.
+// TestAWorkersOwnStartIsNoNews: what a worker has reported is not queried
+// again, and its end is still seen.
 func TestAWorkersOwnStartIsNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &fakeRuntime{}
@@ -234,7 +234,7 @@ func TestAWorkersOwnStartIsNoNews(t *testing.T) {
 		if s, _ := cache.Get("p"); len(g.Events()) > 0 || s != own {
 			t.Errorf("%d events, and the cache has %v", len(g.Events()), s)
 		}
-		// Together with somebody else's doing it is news.
+		// Together with a change by somebody else, it is news.
 		both := running("p", runtimestate.StateRunning)
 		other := *both.Containers[0]
 		other.ID.ID = "other"

@@ -21,7 +21,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// talking is a runtime that tells what happens, until it is told to break off.
+// talking is a runtime with an event stream, which the test can break.
 type talking struct {
 	fakeRuntime
 	statuses map[types.UID]*runtimestate.PodStatus
@@ -71,7 +71,7 @@ func (r *talking) say(uid string) {
 	synctest.Wait()
 }
 
-// have sets what the runtime has of a pod.
+// have sets the state of a pod's container in the runtime.
 func (r *talking) have(uid types.UID, state runtimestate.ContainerState) {
 	r.set(func() {
 		r.statuses[uid] = &runtimestate.PodStatus{UID: uid, Containers: []*runtimestate.ContainerStatus{{ID: runtimestate.ContainerID{Type: "t", ID: "c-" + string(uid)}, State: state}}}
@@ -82,7 +82,8 @@ func (r *talking) have(uid types.UID, state runtimestate.ContainerState) {
 	})
 }
 
-// take empties the events that were sent, and what the runtime was asked.
+// take returns, and forgets, the events that were sent and the calls to the
+// runtime.
 func (r *talking) take(g *Generator) (events []EventType, lists int, asked []types.UID) {
 	synctest.Wait()
 	for {
@@ -123,7 +124,7 @@ func listeningLogged(t *testing.T, logger *zap.Logger, test func(r *talking, g *
 
 func TestEventsTakeThePlaceOfLists(t *testing.T) {
 	listening(t, func(r *talking, g *Generator, cache *podcache.Cache) {
-		r.say("first") // shows that the stream is there
+		r.say("first") // shows that the stream is open
 		if !g.Streaming() {
 			t.Fatal("an event came, and the stream is not used")
 		}
@@ -155,13 +156,13 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		if _, lists, asked := r.take(g); lists != 0 || !slices.Equal(asked, []types.UID{"b"}) {
 			t.Errorf("asked to inspect: %d lists and questions about %v", lists, asked)
 		}
-		// What a runtime forgets to tell is found all the same.
+		// An event that the runtime forgets to send is made up for.
 		r.have("c", runtimestate.StateRunning)
 		time.Sleep(streamed)
 		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerStarted}) {
 			t.Errorf("not told of: events %v", events)
 		}
-		// What can't be had is asked for again, and not without end.
+		// A pod whose status can't be had is asked for again, but not endlessly.
 		r.set(func() {
 			r.status = errors.New("busy")
 			delete(r.statuses, "c")
@@ -184,7 +185,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 			t.Error("a list that failed is not asked for again soon")
 		}
 		time.Sleep(streamed)
-		// An event that does not say whose it is makes a list.
+		// An event without a pod causes a list.
 		r.take(g)
 		r.events <- &runtimeapi.ContainerEventResponse{}
 		if _, lists, _ := r.take(g); lists != 1 {

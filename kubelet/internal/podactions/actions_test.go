@@ -17,8 +17,8 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// actionCase is a pod, what the runtime has of it, and what is to be done,
-// written down as by summary.
+// actionCase is a pod, what the runtime has of it, and the expected actions as
+// summary writes them.
 type actionCase struct {
 	name   string
 	pod    *core.Pod

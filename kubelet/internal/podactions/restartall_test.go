@@ -9,7 +9,7 @@ import (
 	"kctl/proto/core"
 )
 
-// anew gives a container a rule by which exit code 42 restarts all.
+// anew gives a container a rule with which exit code 42 restarts all.
 func anew(name string) option {
 	return edit(name, func(c *core.Container) {
 		c.RestartPolicyRules = append(c.RestartPolicyRules, corev1.ContainerRestartRule{

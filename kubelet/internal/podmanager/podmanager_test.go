@@ -40,7 +40,8 @@ func TestMirrorPodsAreKeptApart(t *testing.T) {
 	}
 }
 
-// A pod may be replaced by one of the same name before its removal is seen.
+// A pod may be replaced by another with the same name before its removal is
+// seen.
 func TestRemoveLeavesTheNameToItsNewOwner(t *testing.T) {
 	m := New()
 	old, new := pod("1", "web", nil), pod("2", "web", nil)

@@ -10,16 +10,16 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// A back-off lasts as long as it says, whatever the machine's clock was set to
-// between the end that the runtime recorded and now.
+// A back-off lasts as long as it should, whatever the machine's clock was set
+// to between the recorded end and now.
 func TestBackOffsOutliveClocksThatAreSet(t *testing.T) {
 	const delay = 10 * time.Second
 	pod := newPod("web", shell("a", forever))
 	for _, c := range []struct {
 		name     string
-		recorded time.Duration // how long before the first look, by the runtime's record
-		first    time.Duration // that it is held for
-		later    time.Duration // nine seconds after the first look
+		recorded time.Duration // time from the recorded end to the first look
+		first    time.Duration // back-off at the first look
+		later    time.Duration // back-off nine seconds later
 	}{
 		{"the clock goes right", time.Second, 9 * time.Second, 0},
 		{"it was set back by a day", -24 * time.Hour, 10 * time.Second, time.Second},

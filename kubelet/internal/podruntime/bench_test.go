@@ -13,9 +13,8 @@ import (
 	"kctl/proto/core"
 )
 
-// BenchmarkSyncPod measures the way of a pod to its running container beside
-// the three raw runtime calls that it can not do without, by turns in one run,
-// and prints the ratio.
+// BenchmarkSyncPod measures the time to a running container, in turns with the
+// three raw runtime calls that a pod can't do without, and prints the ratio.
 func BenchmarkSyncPod(b *testing.B) {
 	bed := newBed(b)
 	var raw, ours time.Duration
@@ -39,7 +38,7 @@ func BenchmarkSyncPod(b *testing.B) {
 	b.ReportMetric(float64(ours)/float64(raw), "ratio")
 }
 
-// BenchmarkKillPod is the same for the way to ended containers.
+// BenchmarkKillPod is the same for ending the containers.
 func BenchmarkKillPod(b *testing.B) {
 	bed := newBed(b)
 	var raw, ours time.Duration
@@ -77,8 +76,8 @@ func BenchmarkKillPod(b *testing.B) {
 	b.ReportMetric(float64(ours)/float64(raw), "ratio")
 }
 
-// BenchmarkSyncPodWithPull is BenchmarkSyncPod with an image that is not there
-// yet. The raw calls are made one after the other, as upstream makes them.
+// BenchmarkSyncPodWithPull is BenchmarkSyncPod with an image that has to be
+// pulled. The raw calls are made one after the other, as upstream makes them.
 func BenchmarkSyncPodWithPull(b *testing.B) {
 	bed := newBed(b)
 	registry := critest.NewRegistry(b)

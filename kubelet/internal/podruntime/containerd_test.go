@@ -130,7 +130,7 @@ func newPod(name string, containers ...core.Container) *core.Pod {
 	}
 }
 
-// shell is a container that runs a script in which SIGTERM ends it.
+// shell is a container that runs a script and ends on SIGTERM.
 func shell(name, script string) core.Container {
 	return core.Container{
 		Name: name, Image: critest.BusyboxImage, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -141,7 +141,7 @@ func shell(name, script string) core.Container {
 
 const forever = "while :; do sleep 1000 & wait; done"
 
-// sync calls SyncPod on what the runtime has of the pod.
+// sync calls SyncPod with the runtime's present state of the pod.
 func (b *bed) sync(t testing.TB, pod *core.Pod, o SyncOptions) SyncResult {
 	t.Helper()
 	return b.SyncPod(t.Context(), pod, b.status(t, pod), o)
@@ -156,7 +156,7 @@ func (b *bed) status(t testing.TB, pod *core.Pod) *runtimestate.PodStatus {
 	return status
 }
 
-// until asks for the pod's status until it is as wanted.
+// until polls the pod's status until it is as wanted.
 func (b *bed) until(t testing.TB, pod *core.Pod, what string, wanted func(*runtimestate.PodStatus) bool) *runtimestate.PodStatus {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -19,17 +19,19 @@ func exec(script string) *corev1.LifecycleHandler {
 	return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", script}}}
 }
 
-// stubborn is a container that does not hear SIGTERM.
+// stubborn is a container that ignores SIGTERM.
 func stubborn(name string) core.Container {
 	c := shell(name, "")
 	c.Command = []string{"/bin/sh", "-c", "trap '' TERM; " + ready + forever}
 	return c
 }
 
-// ready is a script's word that all before it is done; start waits for it.
+// ready is the line of a script that says that everything before it is done;
+// start waits for it.
 const ready = "echo ready; "
 
-// start brings a pod up, until all containers that have a word for it are ready.
+// start runs a pod, and waits until all containers whose script has that line
+// are ready.
 func (b *bed) start(t *testing.T, pod *core.Pod) *runtimestate.RunningPod {
 	t.Helper()
 	r := b.sync(t, pod, SyncOptions{})
@@ -66,7 +68,7 @@ func TestPreStopRunsInsideTheGracePeriod(t *testing.T) {
 	if main := ended.Container("main"); !main.Succeeded() || main.Message != "stopped by hook\n" {
 		t.Errorf("main ended as %+v", main)
 	}
-	// After the hook took all the time, there is still enough to end well.
+	// A hook that used up the grace period leaves enough time to end well.
 	if slow := ended.Container("slow"); !slow.Succeeded() {
 		t.Errorf("slow ended as %+v", slow)
 	}
@@ -75,7 +77,8 @@ func TestPreStopRunsInsideTheGracePeriod(t *testing.T) {
 	}
 }
 
-// Sidecars learn at once that their pod ends, by their hooks, and end after all others.
+// Sidecars' hooks run as soon as their pod is to end, and sidecars end after
+// all other containers.
 func TestSidecarsHooksRunBeforeTheirTurn(t *testing.T) {
 	b := newBed(t)
 	always := corev1.ContainerRestartPolicyAlways
@@ -153,7 +156,7 @@ func (b *bed) untilEvent(t *testing.T, part string) {
 }
 
 // A pod that was removed from every source while the kubelet was away is ended
-// by what the runtime remembers of it.
+// by the rules that the runtime has recorded.
 func TestForgottenPodEndsByItsOwnRules(t *testing.T) {
 	b := newBed(t)
 	c := shell("main", ready+forever)
@@ -172,7 +175,7 @@ func TestForgottenPodEndsByItsOwnRules(t *testing.T) {
 	if main := b.status(t, pod).Container("main"); !main.Succeeded() || main.Message != "remembered\n" {
 		t.Errorf("main ended as %+v", main)
 	}
-	// What is ended or gone is ended.
+	// Killing what has ended or is gone succeeds.
 	if err := b.KillPod(t.Context(), nil, pods[0], nil); err != nil {
 		t.Errorf("again: %v", err)
 	}
@@ -212,7 +215,7 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	}
 }
 
-// A hook that hangs holds its own pod only, and that until it is to end.
+// A hook that hangs holds up only its own pod, and only until that is to end.
 func TestHangingPostStartEndsWithThePod(t *testing.T) {
 	b := newBed(t)
 	c := shell("main", forever)
@@ -267,7 +270,7 @@ func TestUnfitContainersAreReplaced(t *testing.T) {
 	if main.State != runtimestate.StateRunning || main.RestartCount != 1 || len(r.Status.Running()) != 2 {
 		t.Fatalf("%s", show(r.Status))
 	}
-	// How the one before ended is known without asking again.
+	// The previous container's end is known without asking again.
 	if before := r.Status.ContainerByID(first.Containers[1].ID); before.State != runtimestate.StateExited {
 		if other := r.Status.ContainerByID(first.Containers[0].ID); other.State != runtimestate.StateExited {
 			t.Errorf("neither %+v nor %+v ended", before, other)
@@ -297,8 +300,8 @@ func TestEphemeralContainerSeesItsTarget(t *testing.T) {
 	}
 }
 
-// A kubelet that was killed between CreateContainer and StartContainer leaves a
-// container that never ran; the pod is to run once all the same.
+// A kubelet killed between CreateContainer and StartContainer leaves a
+// container that never ran; the pod must still run once.
 func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("half", shell("main", forever))

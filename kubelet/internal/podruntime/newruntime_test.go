@@ -20,7 +20,7 @@ import (
 	"kctl/proto/core"
 )
 
-// What follows needs a newer containerd than Debian's: make test-long has it.
+// These tests need a newer containerd than Debian's: make test-long has it.
 
 func TestImagesAreVolumes(t *testing.T) {
 	b := newBed(t)
@@ -107,7 +107,7 @@ func TestUserNamespaceOfItsOwn(t *testing.T) {
 	b.until(t, pod, "in the log", func(*runtimestate.PodStatus) bool { return strings.Count(b.log(t, pod, "main", 0), "\n") == 6 })
 	lines := strings.Split(b.log(t, pod, "main", 0), "\n")
 	for i, line := range lines[:6] {
-		want := "0 0" // files belong in the container to whom they belong on the host
+		want := "0 0" // in the container, files have the same owners as on the host
 		if i < 2 {
 			want = fmt.Sprintf("0 %d %d", first, count)
 		}
@@ -139,7 +139,7 @@ func TestGroupsAreThoseThatAreAskedFor(t *testing.T) {
 	b := newBed(t)
 	b.containerd.Only(t, 2, 0)
 	web, strict := int64(1000), corev1.SupplementalGroupsPolicyStrict
-	for name, want := range map[string]string{"merge": "[1000 2000 3000]", "strict": "[1000 3000]"} { // the image has web in 2000
+	for name, want := range map[string]string{"merge": "[1000 2000 3000]", "strict": "[1000 3000]"} { // in the image, web is a member of group 2000
 		pod := newPod(name, shell("main", forever))
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &web, RunAsGroup: &web, SupplementalGroups: []int64{3000}}
 		if name == "strict" {

@@ -13,8 +13,8 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// TestWhatIsToldOfARestart: a container that is ended to be started anew is told of
-// as running all the time, unless its start takes long.
+// TestWhatIsToldOfARestart: a container that is ended in order to be restarted
+// is reported as running all the time, unless its start takes long.
 func TestWhatIsToldOfARestart(t *testing.T) {
 	for name, slow := range map[string]bool{"at once": false, "not at once": true} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestPodRunsAndEnds(t *testing.T) {
 	if want := map[string]runtimestate.Waiting{"main": {}, "side": {}}; len(result.Waiting) != 2 || result.Waiting["main"] != want["main"] {
 		t.Errorf("Waiting = %v, want %v", result.Waiting, want)
 	}
-	// What SyncPod says of its own doing is what the runtime says.
+	// The status that SyncPod returns is the same as the runtime's.
 	asked := b.status(t, pod)
 	for _, want := range asked.Containers {
 		got := result.Status.ContainerByID(want.ID)
@@ -47,7 +47,7 @@ func TestPodRunsAndEnds(t *testing.T) {
 			t.Fatalf("the runtime has container %v that SyncPod does not tell of", want)
 		}
 		g, w := *got, *want
-		g.CreatedAt, g.StartedAt = w.CreatedAt, w.StartedAt // read from two clocks
+		g.CreatedAt, g.StartedAt = w.CreatedAt, w.StartedAt // they come from two clocks
 		if !reflect.DeepEqual(g, w) {
 			t.Errorf("SyncPod tells\n%+v\nand the runtime\n%+v", g, w)
 		}
@@ -99,7 +99,7 @@ func TestCrashBackOff(t *testing.T) {
 	if first.ExitCode != 3 || first.Message != "bye\n" || first.Reason != "Error" {
 		t.Errorf("ended as %+v", first)
 	}
-	// The first restart is at once, the second waits ten seconds.
+	// The first restart is immediate, the second waits ten seconds.
 	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil || r.Waiting["main"].Reason != "" {
 		t.Fatalf("first restart: %+v", r)
 	}
@@ -117,7 +117,7 @@ func TestCrashBackOff(t *testing.T) {
 	}
 }
 
-// A container that can't be started waits as one does that ends at once.
+// A container that can't be started backs off like one that exits at once.
 func TestContainersThatCantBeStartedBackOff(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("unstartable", shell("main", ""))
@@ -144,7 +144,7 @@ func TestInitContainersAndSidecars(t *testing.T) {
 		t.Fatalf("first sync: %+v", r)
 	}
 	b.until(t, pod, "past the first init container", exited("first", 0))
-	// The sidecar needs no waiting, so the one after it starts at once.
+	// Nobody waits for the sidecar, so the next container starts at once.
 	r := b.sync(t, pod, SyncOptions{})
 	if r.Err != nil || r.Status.Container("proxy") == nil || r.Status.Container("second") == nil || r.Status.Container("main") != nil {
 		t.Fatalf("second sync: %s %v", show(r.Status), r.Err)

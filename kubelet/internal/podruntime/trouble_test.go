@@ -23,7 +23,7 @@ import (
 	"kctl/proto/core"
 )
 
-// A kubelet that dies in the middle of making pods leaves them half made. The
+// A kubelet that is killed while it creates pods leaves them half done. The
 // next one gets each of them running, with one sandbox and one container.
 func TestDyingAtAnyMoment(t *testing.T) {
 	b := newBed(t)
@@ -41,7 +41,7 @@ func TestDyingAtAnyMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 		pod := newPod(fmt.Sprintf("pod%d", i), shell("main", forever))
-		after := time.Duration(i) * 15 * time.Millisecond // the whole way takes some 120 ms
+		after := time.Duration(i) * 15 * time.Millisecond // a whole start takes about 120 ms
 		death := time.AfterFunc(after, func() { _ = client.Close() })
 		died := dying.SyncPod(t.Context(), pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{})
 		death.Stop()
@@ -59,8 +59,7 @@ func TestDyingAtAnyMoment(t *testing.T) {
 	}
 }
 
-// untilSynced calls SyncPod, as a worker would, until it has nothing to
-// complain of.
+// untilSynced calls SyncPod, as a worker would, until it succeeds.
 func (b *bed) untilSynced(t *testing.T, pod *core.Pod) *runtimestate.PodStatus {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -105,10 +104,10 @@ func TestRuntimeThatIsAway(t *testing.T) {
 	}
 }
 
-// A sandbox that can not be made is told at once, not after the pull beside it.
+// The failure of a sandbox is reported at once, not after the pull beside it.
 func TestFailedSandboxWaitsForNoPull(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.RuntimeHandler = func(class string) (string, error) { return class, nil } })
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a registry that takes connections and never answers
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a registry that accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +136,8 @@ func TestWrongRuntimeSaysSo(t *testing.T) {
 	}
 }
 
-// losesAnswers is a connection on which the first call of a method is made and its
-// answer lost.
+// losesAnswers is a connection on which the first call of a method is carried
+// out and its answer lost.
 type losesAnswers struct {
 	grpc.ClientConnInterface
 	method string

@@ -18,8 +18,8 @@ import (
 	"kctl/proto/core"
 )
 
-// world is a Syncer that takes (fake) time, fails at random, and checks at
-// each step what must hold whatever the order of events.
+// world is a Syncer whose steps take (fake) time and fail at random. It checks
+// at each step the invariants that must hold whatever the order of events.
 type world struct {
 	t      *testing.T
 	random *rand.Rand
@@ -65,7 +65,8 @@ func (w *world) leave(uid types.UID, done func()) {
 	done()
 }
 
-// spend lets up to two seconds pass; it fails when ctx ends, and sometimes so.
+// spend lets up to two seconds pass; it fails when ctx ends, and sometimes at
+// random.
 func (w *world) spend(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -153,8 +154,8 @@ func modelPod(i int) *core.Pod {
 	}
 }
 
-// source plays the pods' source: it knows which pods exist, and only asks for
-// what a source can ask for.
+// source plays the pods' source: it knows which pods exist, and sends only
+// updates that a source can send.
 type source struct {
 	workers *Workers
 	pods    map[types.UID]*core.Pod
@@ -206,8 +207,8 @@ func (s *source) known() map[types.UID]bool {
 	return known
 }
 
-// TestAnyOrderOfEvents throws random events at the workers and checks the
-// invariants in world; at the end everything must come to rest.
+// TestAnyOrderOfEvents sends random events to the workers and checks world's
+// invariants; in the end all workers must be idle.
 func TestAnyOrderOfEvents(t *testing.T) {
 	const seeds = 200
 	steps := 0

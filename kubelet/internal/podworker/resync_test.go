@@ -22,8 +22,8 @@ func (s *step) SyncPod(context.Context, Job) (Outcome, error) {
 	return Outcome{}, <-s.end
 }
 
-// What happens to a pod while a step is repeated that has failed before is not
-// forgotten when the step goes well.
+// A change that comes during the retry of a failed step is not forgotten when
+// the retry succeeds.
 func TestWhatHappensDuringARepeatedStepIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &step{begun: make(chan struct{}, 1), end: make(chan error)}
@@ -45,7 +45,7 @@ func TestWhatHappensDuringARepeatedStepIsLookedAt(t *testing.T) {
 		time.Sleep(afterFailure)
 		workers.SyncDue()
 		<-s.begun
-		workers.Resync(pod.UID) // while the step is under way
+		workers.Resync(pod.UID) // during the step
 		s.end <- nil
 		synctest.Wait()
 		select {

@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Asked of a real container in a network of its own, by command, HTTP and TCP.
+// Probes of a real container in a network of its own, by command, HTTP and TCP.
 func TestProberOnContainerd(t *testing.T) {
 	client := critest.Start(t).Client()
 	sandbox := &runtimeapi.PodSandboxConfig{

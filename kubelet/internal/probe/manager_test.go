@@ -31,7 +31,7 @@ func TestReadinessIsAskedAtOnceAndEachPeriod(t *testing.T) {
 		w.expectUpdates(1)
 
 		w.answer("ready", no)
-		w.manager.Changed(uid) // being woken is no reason to ask early
+		w.manager.Changed(uid) // being woken is no reason to probe early
 		w.after(5 * time.Second)
 		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 		w.after(5 * time.Second)
@@ -40,12 +40,12 @@ func TestReadinessIsAskedAtOnceAndEachPeriod(t *testing.T) {
 		w.expectUpdates(1)
 		want := "spec.containers{c} Warning Unhealthy: Readiness probe failed: no"
 		w.expectEvents(want, want)
-		// It is asked on, and may be ready again.
+		// It is still probed, and may become ready again.
 		w.answer("ready", yes)
 		w.after(10 * time.Second)
 		w.expect(pod, id, true, true, podactions.ProbeUnknown)
 
-		// The next container of the pod begins as not ready.
+		// The pod's next container starts as not ready.
 		w.container("1", runtimestate.StateExited)
 		w.after(0)
 		w.expect(pod, id, true, false, podactions.ProbeUnknown)
@@ -124,7 +124,7 @@ func TestStartupComesBeforeTheOthers(t *testing.T) {
 		w.after(10 * time.Second)
 		w.expectAskedInAnyOrder("live 1 @15", "ready 1 @15")
 
-		// The next container has to start again.
+		// The next container has to pass its startup probe again.
 		w.answer("start", no)
 		next := w.container("2", runtimestate.StateRunning)
 		w.after(0)
@@ -195,8 +195,8 @@ func TestEndingPodsKeepOnlyReadiness(t *testing.T) {
 	})
 }
 
-// A kubelet that starts anew takes what its predecessor told the API, and asks
-// the containers that it finds spread over a period.
+// A kubelet that restarts uses what its predecessor reported to the API, and
+// spreads the first probes of existing containers over a period.
 func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	run(t, func(w *world) {
 		pod := podWith(probe("live"), probe("ready"), probe("start"))
@@ -219,14 +219,14 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 		}
 		w.after(20 * time.Second)
 		w.expect(pod, id, true, false, podactions.ProbeSuccess)
-		// Another container of that name was never ready.
+		// Another container with that name was never ready.
 		if other := (runtimestate.ContainerID{Type: "r", ID: "2"}); w.manager.Started(pod, "c", other) || w.manager.Ready(pod, "c", other) {
 			t.Error("a new container is ready by its predecessor's status")
 		}
 	})
 }
 
-// Containers that an earlier kubelet started are not all asked at once.
+// The containers of an earlier kubelet are not all probed at once.
 func TestProbesOfAnEarlierKubeletsContainersBeginAtRandom(t *testing.T) {
 	run(t, func(w *world) {
 		begins := map[time.Duration]bool{}

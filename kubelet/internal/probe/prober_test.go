@@ -161,7 +161,7 @@ func TestHTTPGet(t *testing.T) {
 	}
 }
 
-// longWinded says more than a health service has to.
+// longWinded answers with more than a health service has to say.
 type longWinded struct {
 	grpc_health_v1.UnimplementedHealthServer
 }
@@ -217,7 +217,7 @@ func TestGRPC(t *testing.T) {
 	healthy := serve(func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, checks) })
 	without := serve(func(*grpc.Server) {})
 	talkative := serve(func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, longWinded{}) })
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}

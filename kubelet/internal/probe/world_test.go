@@ -20,8 +20,8 @@ import (
 	"kctl/proto/core"
 )
 
-// world is a runtime with one container, what it answers to each kind of probe,
-// and what became of it.
+// world is a runtime with one container, its answers to each kind of probe, and
+// the results.
 type world struct {
 	t       *testing.T
 	manager *Manager
@@ -38,8 +38,8 @@ type world struct {
 
 const uid types.UID = "uid-1"
 
-// run calls do in a bubble of fake time with a Manager that runs, and checks
-// that nothing goes on afterwards.
+// run calls do with a running Manager, in fake time, and checks that nothing
+// goes on afterwards.
 func run(t *testing.T, do func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,13 +87,12 @@ func (w *world) ContainerEventf(_ *core.Pod, path, eventType, reason, format str
 	w.events = append(w.events, fmt.Sprintf("%s %s %s: %s", path, eventType, reason, fmt.Sprintf(format, args...)))
 }
 
-// container makes the runtime have a container in the given state, and says so.
+// container sets the state of a container in the runtime, and reports it.
 func (w *world) container(id string, state runtimestate.ContainerState) runtimestate.ContainerID {
 	return w.containerStarted(id, state, 0)
 }
 
-// containerStarted is container where the runtime says that it started so long
-// from now.
+// containerStarted is container with a start time relative to now.
 func (w *world) containerStarted(id string, state runtimestate.ContainerState, from time.Duration) runtimestate.ContainerID {
 	c := &runtimestate.ContainerStatus{ID: runtimestate.ContainerID{Type: "r", ID: id}, Name: "c", State: state, StartedAt: time.Now().Add(from)}
 	w.mu.Lock()
@@ -112,7 +111,7 @@ func (w *world) answer(command string, a Answer) {
 	w.answers[command] = a
 }
 
-// after lets time pass, and all that happens in it happen.
+// after lets time pass, with everything that happens in it.
 func (w *world) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -136,7 +135,7 @@ func (w *world) expectAskedInAnyOrder(want ...string) {
 	w.expectAsked(want...)
 }
 
-// forgetAsked returns what was asked since the last time.
+// forgetAsked returns the probes since the last call.
 func (w *world) forgetAsked() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +171,7 @@ func (w *world) expect(pod *core.Pod, id runtimestate.ContainerID, started, read
 	}
 }
 
-// probe is one that asks by a command of one word.
+// probe is a probe by a command of one word.
 func probe(command string, change ...func(*corev1.Probe)) *corev1.Probe {
 	p := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{command}}}}
 	for _, f := range change {

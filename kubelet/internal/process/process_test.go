@@ -10,13 +10,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestMain is the process that settings are tried on, too.
+// TestMain also plays the process on which settings are tried.
 func TestMain(m *testing.M) {
 	group := os.Getenv("KCTL_PROCESS_GROUP")
 	if group == "" {
 		os.Exit(m.Run())
 	}
-	for range 2 { // it is there the second time
+	for range 2 { // the second time it exists already
 		if err := (Settings{OOMScore: 900, OpenFiles: 512, Group: group}).Apply(zap.NewNop()); err != nil {
 			fmt.Println(err)
 			os.Exit(1)

@@ -28,7 +28,7 @@ func recordsIn(t *testing.T, dir string, policy Policy, there ...*runtimeapi.Ima
 	return r
 }
 
-// bySecret is a pass from a secret of that namespace.
+// bySecret is a pass from a secret in that namespace.
 func bySecret(namespace, password string) credential.Pass {
 	return credential.Pass{Auth: &runtimeapi.AuthConfig{Username: "u", Password: password}, Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"}}
 }
@@ -97,7 +97,7 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", "pulled")); len(entries) != 1 {
 		t.Errorf("of an image that is there: %v", entries)
 	}
-	r.Prune(nil, time.Unix(1000, 0)) // it was pulled since
+	r.Prune(nil, time.Unix(1000, 0)) // it was pulled after that
 	r.Prune(nil, time.Unix(2000, 0))
 	for _, kind := range []string{"pulling", "pulled"} {
 		if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", kind)); len(entries) != 0 {
@@ -106,7 +106,8 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	}
 }
 
-// What a kubelet that was killed had begun to pull is not taken for preloaded.
+// An image whose pull was interrupted by the kubelet's end does not count as
+// preloaded.
 func TestAPullThatWasCutShort(t *testing.T) {
 	dir := t.TempDir()
 	first := recordsIn(t, dir, preloaded)
@@ -172,7 +173,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// The records of upstream's kubelet, as 1.37 writes them, are gone by.
+// Records of upstream's kubelet, as 1.37 writes them, are honoured.
 func TestUpstreamsRecordsAreRead(t *testing.T) {
 	dir := t.TempDir()
 	r := recordsIn(t, dir, preloaded)

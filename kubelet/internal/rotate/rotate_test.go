@@ -17,11 +17,11 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// runtime has one container, which writes its log anew when it is told to.
+// runtime has one container, which reopens its log when told to.
 type runtime struct {
 	path    string
 	refuses error
-	forgets error // to say that it did
+	forgets error // instead of an answer
 	opened  int
 }
 
@@ -109,8 +109,8 @@ func TestALogThatGrew(t *testing.T) {
 	if data, err := io.ReadAll(text); err != nil || string(data) != strings.Repeat("x", 11) {
 		t.Errorf("packed log: %q, %v", data, err)
 	}
-	// The machine's clock was set back: the newest is not taken for the oldest, nor
-	// what somebody put beside the logs for any of them.
+	// The machine's clock was set back: the newest file is not taken for the
+	// oldest, and foreign files beside the logs are ignored.
 	const foreign = " 1.log.bak"
 	write(t, runtime.path+".bak", "somebody's copy")
 	clock.SetTime(clock.Now().Add(-time.Hour))
@@ -125,8 +125,8 @@ func TestALogThatGrew(t *testing.T) {
 	}
 }
 
-// A kubelet that was killed between moving a log aside and telling the runtime,
-// and a runtime whose answer was lost: nothing is written where nobody reads.
+// The kubelet was killed between moving a log aside and telling the runtime, or
+// the runtime's answer was lost: nothing may be written where nobody reads.
 func TestARotationThatWasCutShort(t *testing.T) {
 	rotator, runtime, clock := start(t)
 	write(t, runtime.path+".20260102-030400", "the runtime writes here")

@@ -39,7 +39,7 @@ func TestPortMappings(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	pod := &core.Pod{Spec: core.PodSpec{
 		InitContainers: []core.Container{
-			{Ports: []corev1.ContainerPort{{ContainerPort: 1}}}, // gone before anybody asks
+			{Ports: []corev1.ContainerPort{{ContainerPort: 1}}}, // gone before it is called
 			{Ports: []corev1.ContainerPort{{ContainerPort: 2, HostPort: 20, Protocol: corev1.ProtocolUDP}}, RestartPolicy: &always},
 		},
 		Containers: []core.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 3, HostPort: 30, HostIP: "127.0.0.1"}}}},
@@ -127,7 +127,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// Of huge pages a container has those that it asks for, and no others.
+// A container may use the huge pages that it requests, and no others.
 func TestHugePages(t *testing.T) {
 	limits := corev1.ResourceList{"hugepages-2Mi": resource.MustParse("6Mi"), "memory": resource.MustParse("1Gi")}
 	for _, got := range (&Maker{}).linuxResources(nil, limits).HugepageLimits {
@@ -142,7 +142,7 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-// What of a container's limits a node may leave out, or have the kernel do besides.
+// Which of a container's limits a node may leave out or add to.
 func TestWhatANodeSaysOfLimits(t *testing.T) {
 	c := core.Container{Resources: corev1.ResourceRequirements{Limits: quantities("1", "1Gi")}}
 	pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{c}}}
@@ -185,8 +185,8 @@ func TestOOMScore(t *testing.T) {
 	}
 }
 
-// Sidecars share the fate of the containers that they are there for, and what a
-// pod requests as a whole counts for each of its containers.
+// Sidecars share the fate of the containers that they serve, and pod-level
+// requests count for each container.
 func TestOOMScoreOfContainersTogether(t *testing.T) {
 	m := &Maker{memory: 8 << 30}
 	always := corev1.ContainerRestartPolicyAlways

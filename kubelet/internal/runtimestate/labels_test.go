@@ -8,8 +8,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Upstream kubelets write the hash of a container on it, and would restart all
-// containers of a node that they take over if ours were another.
+// Upstream's kubelet labels containers with their hash. If ours were different,
+// we would restart all containers of a node that we take over.
 func TestHashIsUpstreams(t *testing.T) {
 	c := &core.Container{Name: "test_container", Image: "foo/image:v1"}
 	if got := HashContainer(c); got != 0x8e45cbd0 {

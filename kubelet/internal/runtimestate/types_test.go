@@ -37,8 +37,8 @@ func TestPodStatusFindsNewestContainer(t *testing.T) {
 	}
 }
 
-// The machine's clock was set back by an hour between a and a, and between the
-// sandboxes: what came later is newer all the same.
+// The machine's clock was set back by an hour between two containers a, and
+// between the sandboxes: what came later is still the newer one.
 func TestNewestFirstWhenTheClockWasSetBack(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	made := func(name string, restarts int32, minute int) *ContainerStatus {

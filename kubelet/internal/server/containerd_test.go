@@ -29,7 +29,7 @@ import (
 	"kctl/proto/core"
 )
 
-// startPod runs one container that counts, and returns a server in front of it.
+// startPod runs a container that counts, and returns a kubelet server for it.
 func startPod(t *testing.T) (*httptest.Server, *cri.Client, string) {
 	t.Helper()
 	client := critest.Start(t).Client()
@@ -101,8 +101,8 @@ func TestServerOnContainerd(t *testing.T) {
 	t.Run("logs", func(t *testing.T) { followRotated(t, server, client, id) })
 }
 
-// execWebSocket speaks v4.channel.k8s.io: each message begins with the number
-// of its stream (0 stdin, 1 stdout, 2 stderr, 3 the outcome).
+// execWebSocket speaks v4.channel.k8s.io: the first byte of each message is its
+// channel (0 stdin, 1 stdout, 2 stderr, 3 the result).
 func execWebSocket(t *testing.T, server *httptest.Server) {
 	command := url.Values{"command": {"/bin/sh", "-c", "read line; echo got $line; echo bad >&2; exit 3"}, "input": {"1"}, "output": {"1"}, "error": {"1"}}
 	address, err := url.Parse("ws" + strings.TrimPrefix(server.URL, "http") + "/exec/ns/p/c?" + command.Encode())
@@ -137,7 +137,8 @@ func execWebSocket(t *testing.T, server *httptest.Server) {
 	}
 }
 
-// upgradeSPDY makes the request by hand, for only its answer is of interest.
+// upgradeSPDY sends the request by hand, because only the answer's header
+// matters.
 func upgradeSPDY(t *testing.T, server *httptest.Server, path, protocol string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
@@ -159,8 +160,8 @@ func upgradeSPDY(t *testing.T, server *httptest.Server, path, protocol string) {
 	}
 }
 
-// followRotated follows the log while it is rotated as the kubelet does, until
-// the container ends: no line may be missing.
+// followRotated follows the log until the container ends, while it is rotated
+// as by the kubelet: no line may be missing.
 func followRotated(t *testing.T, server *httptest.Server, client *cri.Client, id string) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/containerLogs/ns/p/c?follow=true", nil)
 	if err != nil {

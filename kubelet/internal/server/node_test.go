@@ -36,14 +36,15 @@ import (
 	"kctl/proto/daemon"
 )
 
-// oneNode is one pod with one container, and a runtime that has them.
+// oneNode is a node with one pod of one container, and the runtime that runs
+// it.
 type oneNode struct {
 	mu      sync.Mutex
 	pod     *core.Pod
 	status  core.PodStatus
 	running bool
 	logPath string
-	stream  string // where exec, attach and port-forward go
+	stream  string // the runtime's server for exec, attach and port-forward
 	execs   []*runtimeapi.ExecRequest
 	ports   []int32
 }
@@ -75,8 +76,8 @@ func (n *oneNode) ListContainers(_ context.Context, filter *runtimeapi.Container
 	if !n.running {
 		return nil, nil
 	}
-	// Of two that run by one name, as the runtime may have it for a moment, the later
-	// is the one that is meant, though the machine's clock was set back in between.
+	// If the runtime has two running containers of one name for a moment, the
+	// later one is meant, even if the machine's clock was set back in between.
 	image, later := &runtimeapi.ImageSpec{Image: "img"}, &runtimeapi.ContainerMetadata{Attempt: 1}
 	return []*runtimeapi.Container{
 		{Id: "id-0", Labels: n.labels(), Image: image, Metadata: &runtimeapi.ContainerMetadata{}, CreatedAt: 2},
@@ -84,7 +85,7 @@ func (n *oneNode) ListContainers(_ context.Context, filter *runtimeapi.Container
 	}, nil
 }
 
-// checkpoints is where archives go.
+// checkpoints is the directory for checkpoint archives.
 func (n *oneNode) checkpoints() string { return filepath.Join(filepath.Dir(n.logPath), "checkpoints") }
 
 func (n *oneNode) CheckpointContainer(_ context.Context, id, path string, timeout time.Duration) error {
@@ -248,7 +249,7 @@ func get(t *testing.T, server *httptest.Server, path string) (int, string) {
 	return do(t, server, http.MethodGet, path)
 }
 
-// do makes a request with these headers, each a name and a value.
+// do sends a request with these headers, given as names and values.
 func do(t *testing.T, server *httptest.Server, method, path string, headers ...string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)

@@ -14,7 +14,8 @@ import (
 	"kctl/kubelet/internal/server/auth"
 )
 
-// Links of the logs lead to other logs, and never out of their directory.
+// Links among the logs may lead to other logs, but never out of their
+// directory.
 func TestLogFilesStayTogether(t *testing.T) {
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "log")

@@ -17,8 +17,8 @@ import (
 	"kctl/proto/pki"
 )
 
-// Over real TLS, with a certificate of its own: the right client certificate
-// opens the door, one of another authority or none does not.
+// With real TLS and a serving certificate: a client certificate of the right CA
+// is accepted; one of another CA, or none, is not.
 func TestRunTakesClientCertificates(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()

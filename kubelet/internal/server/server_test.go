@@ -29,8 +29,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// Every route, and every path that is none, is closed to those who do not show
-// who they are.
+// Every route, and every unknown path, is closed to clients without
+// credentials.
 func TestNothingIsOpen(t *testing.T) {
 	n, _ := newNode(t)
 	s := newServer(t, n, auth.Authentication{Certificates: true})
@@ -53,8 +53,8 @@ func TestNothingIsOpen(t *testing.T) {
 	}
 }
 
-// What the kernel tells of pods' networks goes before what the runtime does, which tells
-// less, or nothing.
+// The kernel's counters for pods' networks take precedence over the runtime's,
+// which have less, or nothing.
 func TestNetworksOfPods(t *testing.T) {
 	n, _ := newNode(t)
 	s := newServer(t, n, auth.Authentication{Anonymous: true})
@@ -75,7 +75,7 @@ func TestNetworksOfPods(t *testing.T) {
 	if !strings.Contains(metrics, `container_network_receive_bytes_total{container="",id="box-1"`) {
 		t.Error("what only the runtime tells is missing")
 	}
-	of["box-1"] = []machine.Interface{} // it has none of its own
+	of["box-1"] = []machine.Interface{} // it has no interface of its own
 	if _, summary := get(t, server, "/stats/summary"); !strings.Contains(summary, `"name":"eth0","rxBytes":1,"rxErrors":3,"txBytes":5,"txErrors":7,"interfaces":[{`) {
 		t.Error(summary)
 	}
@@ -217,8 +217,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// --enable-debugging-handlers=false closes what leads into pods, and nothing that is
-// watched.
+// --enable-debugging-handlers=false turns off what leads into pods, and nothing
+// that is for monitoring.
 func TestDebuggingCanBeOff(t *testing.T) {
 	n, _ := newNode(t)
 	config := newServer(t, n, auth.Authentication{Anonymous: true}).Config
@@ -322,7 +322,7 @@ func TestLogsFollow(t *testing.T) {
 	}
 }
 
-// reviewer reaches an API server that vouches for every token.
+// reviewer is a client of an API server that authenticates every token.
 func reviewer(t *testing.T) *rest.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -336,8 +336,8 @@ func reviewer(t *testing.T) *rest.Client {
 	return client
 }
 
-// What is spoken after the upgrade passes through in both directions, and the
-// caller's credentials stay here.
+// After an upgrade, bytes pass in both directions, and the caller's credentials
+// go no further.
 func TestStreamsPassThrough(t *testing.T) {
 	n, _ := newNode(t)
 	s := newServer(t, n, auth.Authentication{})
@@ -393,8 +393,8 @@ func TestStreamsPassThrough(t *testing.T) {
 	}
 }
 
-// What the machine's processors do is told between two questions, and of each
-// container only what the last one of its name does.
+// CPU usage is measured between two requests, and only the newest container of
+// each name counts.
 func TestWhatIsMeasured(t *testing.T) {
 	var r rates
 	ask := func(seconds int64, cpu uint64) *uint64 { return r.since("", time.Unix(seconds, 0), cpu) }

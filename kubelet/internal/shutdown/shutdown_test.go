@@ -66,14 +66,14 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// ending is a pod whose end was asked for.
+// ending is a pod that was told to end.
 type ending struct {
 	name  string
 	grace int64
 	done  chan<- struct{}
 }
 
-// start runs a Manager until the test ends. What it ends, the test is told.
+// start runs a Manager until the test ends, and reports the pods that it ends.
 func start(t *testing.T, address func() string, dir string, periods []Period, c clock.Clock, pods ...*core.Pod) (*Manager, chan ending) {
 	t.Helper()
 	ended := make(chan ending, len(pods)+1)
@@ -149,7 +149,7 @@ func TestAShutdownDoesNotWaitForever(t *testing.T) {
 		shutdowntest.Eventually(t, "the group's time to run", fake.HasWaiters)
 		fake.Step(20 * time.Second)
 	}
-	told <- nil // an API server that is gone
+	told <- nil // from an API server that is gone
 	shutdowntest.Eventually(t, "somebody to wait for it", fake.HasWaiters)
 	if !l.Held() {
 		t.Error("the lock was given back before anybody was told of the pods' ends")
@@ -190,7 +190,7 @@ func TestABusThatIsGoneIsConnectedToAgain(t *testing.T) {
 	if m.ShuttingDown() {
 		t.Error("shutting down before anybody said so")
 	}
-	l.Announce(true) // and nobody hears that it is called off
+	l.Announce(true) // and nobody is told that it is called off
 	shutdowntest.Eventually(t, "the shutdown to be known", m.ShuttingDown)
 	next, _ := shutdowntest.StartBus(t)
 	again := shutdowntest.StartLogind(t, next, time.Minute)

@@ -14,7 +14,7 @@ import (
 	"kctl/kubelet/internal/cri"
 )
 
-// reached runs a test over a socket and without one: they must not differ.
+// reached runs a test over a socket and without one: both must behave the same.
 func reached(t *testing.T, o Options, test func(t *testing.T, r *Runtime, c *cri.Client)) {
 	t.Run("in process", func(t *testing.T) {
 		r := New(o)
@@ -50,7 +50,7 @@ var main = &runtimeapi.ContainerConfig{
 	Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Image: &runtimeapi.ImageSpec{Image: "image"}, Labels: map[string]string{"container": "main"},
 }
 
-// run makes a sandbox with a container that runs.
+// run creates a sandbox with a running container.
 func run(t *testing.T, c *cri.Client, config *runtimeapi.PodSandboxConfig) (sandboxID, containerID string) {
 	t.Helper()
 	ctx := t.Context()
@@ -108,7 +108,7 @@ func TestAPodsLife(t *testing.T) {
 		if s := state(t, c, id); s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || s.GetExitCode() != 0 || s.GetReason() != "Completed" || s.GetFinishedAt() == 0 {
 			t.Errorf("stopped container %v", s)
 		}
-		for range 2 { // stopping and removing twice is fine
+		for range 2 { // a second stop or removal succeeds
 			if err := c.StopPodSandbox(ctx, sandboxID); err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"kctl/proto/core"
 )
 
-// A static pod's UID goes by what kubelet 1.37's goes by, as measured.
+// A static pod's UID depends on the same things as kubelet 1.37's, as measured.
 func TestWhatMakesAStaticPodAnother(t *testing.T) {
 	uid := func(text, node, path string) types.UID {
 		t.Helper()

@@ -94,7 +94,7 @@ func TestMuxSendsTheDifference(t *testing.T) {
 	}
 }
 
-// A file is read every 20 seconds: what is wrong with it is said once.
+// A file is read every 20 seconds: an error in it is logged once.
 func TestIgnoredPodsAreToldOfOnce(t *testing.T) {
 	sink, logs := observer.New(zap.WarnLevel)
 	m := NewMux(clock.RealClock{}, zap.New(sink))
@@ -164,8 +164,8 @@ func run(t *testing.T, f func(ctx context.Context) error) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// write puts text at path at once, as careful editors do: by way of a hidden
-// file, because the directory may be read at any moment.
+// write replaces the file at path atomically, through a hidden file, because
+// the directory may be read at any moment.
 func write(t *testing.T, path, text string) {
 	hidden := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
 	if err := os.WriteFile(hidden, []byte(text), 0o600); err != nil {
@@ -203,7 +203,7 @@ func TestManifestDirectory(t *testing.T) {
 	if u := <-m.Updates(); u.Op != core.ADD || u.Pods[0].UID == pod.UID {
 		t.Errorf("a changed manifest is another pod: %s", u.Op)
 	}
-	// A broken file costs nothing; a good one beside it is taken.
+	// A broken file does not affect a good one beside it.
 	write(t, filepath.Join(dir, "web.yaml"), "{")
 	write(t, filepath.Join(dir, "more.yaml"), strings.Replace(manifest, "name: web", "name: more", 1))
 	if u := <-m.Updates(); u.Op != core.ADD || u.Pods[0].Name != "more-node-1" {
@@ -217,8 +217,8 @@ func TestManifestDirectory(t *testing.T) {
 	}
 }
 
-// Where pods have taken all watches that the kernel has for root, manifests are read
-// once a period, and watched as soon as that is possible.
+// If all of root's inotify instances are in use, manifests are read once a
+// period, and watched as soon as that is possible.
 func TestManifestsWithoutAWatch(t *testing.T) {
 	dir := t.TempDir()
 	m := NewMux(clock.RealClock{}, zap.NewNop())
@@ -261,8 +261,8 @@ func TestManifestsWithoutAWatch(t *testing.T) {
 	expect("watched", <-m.Updates())
 }
 
-// Whatever lies in the directory, each file is passed over with its reason, none
-// holds the others up, and the good one is taken.
+// Whatever is in the directory, each bad file is skipped with its reason, none
+// holds up the others, and the good one is used.
 func TestHostileManifests(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -340,7 +340,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What a projected volume tells of the pod itself needs no API.
+// A projected volume with the pod's own fields needs no API.
 func TestStaticPodThatIsToldOfItself(t *testing.T) {
 	pods, err := decodePods([]byte(strings.Replace(manifest, "spec:",
 		"spec:\n  volumes: [{name: v, projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}}]", 1)))

@@ -13,8 +13,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Each end is told of once: not again as the last one of a container that was
-// started anew, nor one that is in the API from an earlier kubelet.
+// Each end is counted once: not again as the last state of a restarted
+// container, nor if an earlier kubelet has reported it to the API.
 func TestEnded(t *testing.T) {
 	end := func(id string, code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id, ExitCode: code, Reason: "Error"}}
@@ -51,13 +51,13 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// mirrored are pods that stand in the API by their mirror, if there is one.
+// mirrored are static pods, which the API has as their mirror, if there is one.
 type mirrored struct{ mirror *core.Pod }
 
 func (mirrored) ByUID(types.UID) (*core.Pod, bool) { return nil, false }
 func (p mirrored) APIPod(*core.Pod) *core.Pod      { return p.mirror }
 
-// What an earlier kubelet told of a static pod stands in its mirror.
+// What an earlier kubelet reported of a static pod is in its mirror.
 func TestEndsOfStaticPodsAreToldOfOnce(t *testing.T) {
 	ended := core.PodStatus{ContainerStatuses: []core.ContainerStatus{{
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "x://a", ExitCode: 1}},

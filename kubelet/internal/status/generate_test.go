@@ -36,7 +36,7 @@ func testPod(policy corev1.RestartPolicy, init, containers string) *core.Pod {
 	return pod
 }
 
-// ruled has the first container restarted after exit code 42, and never else.
+// ruled has its first container restarted after exit code 42, and never else.
 func ruled(pod *core.Pod) *core.Pod {
 	giveRule(&pod.Spec.Containers[0])
 	return pod
@@ -159,7 +159,7 @@ func TestGenerate(t *testing.T) {
 			if got.PodIP != "10.0.0.9" || got.HostIP != "192.0.2.1" || got.ObservedGeneration != 3 || got.StartTime == nil {
 				t.Errorf("addresses or times are missing: %+v", got)
 			}
-			// The same input a while later says the same: nothing is sent twice.
+			// The same input later gives the same status: nothing is sent twice.
 			in.Previous, in.Now = &got, now.Add(time.Minute)
 			if again := Generate(in); !equality.Semantic.DeepEqual(got, again) {
 				t.Errorf("not stable:\n%+v\n%+v", got, again)
@@ -226,8 +226,8 @@ func TestProbesDecideReadiness(t *testing.T) {
 	}
 }
 
-// What the pod and its containers were granted is told, and what they have: of
-// containers, once there is one, and of the pod, once it runs.
+// The status has the allocated and the actual resources: a container's once it
+// exists, the pod's once it runs.
 func TestWhatWasGranted(t *testing.T) {
 	list := func(cpu string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: k8sresource.MustParse(cpu)}
@@ -287,7 +287,8 @@ func TestWhatWasGranted(t *testing.T) {
 	check("in the end", Generate(in), running)
 }
 
-// kubectl prints when a container started that could not be: not in the year 1.
+// kubectl prints a start time even for containers that could not be started: it
+// must not be in the year 1.
 func TestWhatNeverStartedDidSoAtTheBeginning(t *testing.T) {
 	runtime := runtimeOf("a=exit128")
 	runtime.Containers[0].StartedAt = time.Time{}
@@ -344,8 +345,8 @@ func TestMessagesShareTheirRoom(t *testing.T) {
 	}
 }
 
-// What waited to be started again, and is not to be, ended once; and what was
-// never started waits for ever.
+// A container that waited for a restart and won't get one counts with its last
+// end; one that never started stays waiting.
 func TestHowPodsEnd(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyOnFailure, "", "a")
 	in := Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=exit3"), Ready: yes, Started: yes, Now: now}

@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// creating is the status of a pod whose container is not there yet, and whose
-// sandbox is if it has an address.
+// creating is the status of a pod without a container; it has a sandbox if it
+// has an address.
 func creating(ip string) core.PodStatus {
 	s := phaseStatus(corev1.PodPending)
 	s.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}}
@@ -23,7 +23,8 @@ func creating(ip string) core.PodStatus {
 	return s
 }
 
-// sent is what the API took: how many patches, and what it has of the pod now.
+// sent is the number of patches that the API got, and its present state of the
+// pod.
 func (a *fakeAPI) sent() (patches int, pod *core.Pod) {
 	synctest.Wait()
 	a.mu.Lock()
@@ -31,8 +32,8 @@ func (a *fakeAPI) sent() (patches int, pod *core.Pod) {
 	return len(a.patches), a.pod
 }
 
-// TestASandboxWaitsForItsContainers: what follows at once goes in one patch
-// with it, and is not kept waiting.
+// TestASandboxWaitsForItsContainers: what follows at once is sent in the same
+// patch, without a delay.
 func TestASandboxWaitsForItsContainers(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
 		<-m.Rested() // nothing was ever sent
@@ -58,8 +59,8 @@ func TestASandboxWaitsForItsContainers(t *testing.T) {
 	})
 }
 
-// TestASandboxIsToldOf: where nothing follows soon, the sandbox is told of by
-// itself, whatever else makes the manager look at the pod meanwhile.
+// TestASandboxIsToldOf: if nothing follows soon, the sandbox is reported by
+// itself, whatever else triggers the manager meanwhile.
 func TestASandboxIsToldOf(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
 		m.Set(pods.pod, creating(""))
@@ -79,7 +80,7 @@ func TestASandboxIsToldOf(t *testing.T) {
 	})
 }
 
-// TestWhatIsMoreThanAStep: a status that says anything else is sent at once.
+// TestWhatIsMoreThanAStep: a status with any other change is sent at once.
 func TestWhatIsMoreThanAStep(t *testing.T) {
 	failed := creating("10.0.0.7")
 	failed.ContainerStatuses[0].State.Waiting.Reason = "ErrImagePull"

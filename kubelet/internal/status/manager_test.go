@@ -24,7 +24,7 @@ import (
 )
 
 // fakeAPI holds one pod and applies patches as the API server does. It can be
-// slow, away, or have lost the pod.
+// slow, away, or without the pod.
 type fakeAPI struct {
 	t *testing.T
 
@@ -32,8 +32,8 @@ type fakeAPI struct {
 	pod     *core.Pod // nil when deleted
 	away    bool
 	slow    time.Duration
-	late    time.Duration // after which the answer comes
-	busy    int           // so many patches meet with others'
+	late    time.Duration // delay of the answer
+	busy    int           // how many patches conflict with others'
 	patches []string
 	stamps  []relay.Stamp
 	flying  int
@@ -99,7 +99,7 @@ func (a *fakeAPI) Delete(_ context.Context, _ types.NamespacedName, uid types.UI
 	return nil
 }
 
-// fakePods is what the watch has brought; the test moves it on by itself.
+// fakePods is what the watch has delivered; the test updates it.
 type fakePods struct {
 	mu  sync.Mutex
 	pod *core.Pod
@@ -176,7 +176,7 @@ func TestTheNewestStatusWins(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
 		api.slow = time.Second
 		m.Set(pods.pod, phaseStatus(corev1.PodPending))
-		synctest.Wait() // the first patch is under way
+		synctest.Wait() // the first patch is in flight
 		for range 5 {
 			m.Set(pods.pod, phaseStatus(corev1.PodRunning))
 			m.Set(pods.pod, core.PodStatus{Phase: corev1.PodRunning, Message: "between"})
@@ -211,7 +211,7 @@ func TestStatusSurvivesAnAbsentAPI(t *testing.T) {
 		if len(api.patches) != 1 || len(api.stamps) != 3 {
 			t.Errorf("patches %v, stamps %v", api.patches, api.stamps)
 		}
-		// Somebody else overwrites it: the watch says so.
+		// Somebody else overwrites it, and the watch shows that.
 		other := api.pod.DeepCopy()
 		other.Status.Phase, other.ResourceVersion = corev1.PodUnknown, "9"
 		api.pod = other
@@ -224,14 +224,14 @@ func TestStatusSurvivesAnAbsentAPI(t *testing.T) {
 	})
 }
 
-// Others write to the pod at the same time: what they overwrite is set right,
-// also where the watch tells of it before our own request was answered, and a
+// Others write to the pod at the same time: what they overwrite is corrected,
+// even if the watch shows it before our own request was answered, and a
 // conflict with them is no reason to give up.
 func TestOthersWriteMeanwhile(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
 		api.late = time.Second
 		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
-		synctest.Wait() // it is written, and the answer is on its way
+		synctest.Wait() // it is stored, and the answer is on its way
 		other := api.pod.DeepCopy()
 		other.Status.Phase, other.ResourceVersion = corev1.PodUnknown, "9"
 		api.pod = other

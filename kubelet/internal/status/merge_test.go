@@ -26,8 +26,8 @@ func conditionsOf(types string) (conditions []core.PodCondition) {
 	return conditions
 }
 
-// Conditions are in the order of our own, which is upstream's and what `describe`
-// shows, those of others behind them; what differs in its order alone is not sent.
+// Our own conditions come first, in upstream's order, which `describe` shows;
+// others' follow. A difference only in order is not sent.
 func TestOrderOfConditions(t *testing.T) {
 	ours := core.PodStatus{Conditions: conditionsOf("Initialized Ready PodScheduled")}
 	api := &core.PodStatus{Conditions: conditionsOf("PodScheduled gate")}
@@ -41,8 +41,8 @@ func TestOrderOfConditions(t *testing.T) {
 	}
 }
 
-// A pod that is ended is not said to have ended before its containers have: others
-// would take its place on the node, or make another of it.
+// A pod is not reported as ended before its containers have ended: others would
+// take its place on the node, or replace it.
 func TestThePhaseWaitsForContainers(t *testing.T) {
 	evicted := core.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "short", Conditions: conditionsOf("Ready DisruptionTarget")}
 	evicted.EphemeralContainerStatuses = []core.ContainerStatus{{Name: "shell", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -56,8 +56,8 @@ func TestThePhaseWaitsForContainers(t *testing.T) {
 	}
 }
 
-// The containers of a pod whose sidecar never got through its startup probe were
-// never to be started: they are not lost.
+// Containers of a pod whose sidecar never passed its startup probe were never
+// to be started: they are not lost.
 func TestASidecarThatNeverStarted(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyAlways, "i+", "a")
 	pod.Spec.InitContainers[0].StartupProbe = &corev1.Probe{}

@@ -8,8 +8,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestPassingConditions: what says that something is under way goes with it,
-// from the API too; what others wrote stays.
+// TestPassingConditions: a condition about something in progress is removed
+// with it, from the API, too; others' conditions stay.
 func TestPassingConditions(t *testing.T) {
 	api := &core.PodStatus{Conditions: []core.PodCondition{
 		{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue}, {Type: "example.com/Other", Status: corev1.ConditionTrue},

@@ -10,7 +10,7 @@ import (
 	"kctl/proto/core"
 )
 
-// stage is a moment of a pod that begins anew.
+// stage is a moment in the life of a pod that starts over.
 type stage struct {
 	name, runtime string
 	waiting       map[string]runtimestate.Waiting
@@ -79,6 +79,6 @@ func TestAPodThatBeginsAnew(t *testing.T) {
 	held := map[string]runtimestate.Waiting{"a": {Reason: runtimestate.ReasonCrashLoopBackOff}}
 	walk(t, pod, append(begin[:2:2],
 		stage{"held back", "a=exit42 b=exit0 i=exit0", held, corev1.PodPending, "T0:Completed|W:CrashLoopBackOff T0:Completed", there}))
-	// A kubelet that comes back after the machine did goes on from what the API has.
+	// After a reboot, the kubelet continues from what the API has.
 	walk(t, pod, append(begin[:2:2], stage{"all is lost", "", nil, corev1.PodPending, "W:PodInitializing|W:PodInitializing W:PodInitializing", gone}))
 }

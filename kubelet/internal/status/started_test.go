@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// A pod has started when the API has all its containers as running; pulls, however many
-// at a time, and init containers are excused.
+// A pod has started when the API has all its containers as running. Time for
+// pulls, however many in parallel, and for init containers does not count.
 func TestAStartIsTold(t *testing.T) {
 	var starts []Start
 	var sent []time.Duration

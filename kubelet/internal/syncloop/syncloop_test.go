@@ -163,7 +163,8 @@ func (c evenClock) Since(from time.Time) time.Duration {
 	return c.RealClock.Since(from)
 }
 
-// A machine whose clock is set forward by a day is no reason to end the kubelet.
+// Setting the machine's clock forward by a day does not make the kubelet
+// unhealthy.
 func TestHealthDoesNotFollowTheMachinesClock(t *testing.T) {
 	l := New(Options{Clock: evenClock{t: t}})
 	if err := l.Healthy(); err != nil {

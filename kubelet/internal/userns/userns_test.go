@@ -123,7 +123,7 @@ func TestFilesThatCantBeRead(t *testing.T) {
 		if got, err := m.Of("a"); err == nil || !strings.Contains(err.Error(), "userns") {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-		give(t, m, "b") // others go on
+		give(t, m, "b") // others are not affected
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// claimed is a pod whose volume "data" is a claim of that name, which is bound to a
+// claimed is a pod with a volume "data" from a claim of that name, bound to a
 // volume "pv" in the store.
 func claimed(s *store, source corev1.PersistentVolumeSource) (*core.Pod, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	claim := &corev1.PersistentVolumeClaim{
@@ -50,7 +50,7 @@ func dataMount(subPath string) *core.Container {
 	return &core.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data", SubPath: subPath}}}
 }
 
-// What upstream's kubelet says of claims that can't be had.
+// What upstream's kubelet says about claims that can't be mounted.
 func TestClaimsThatCantBeHad(t *testing.T) {
 	const unprocessed = "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: "
 	type all struct {
@@ -103,8 +103,8 @@ func TestClaimsThatCantBeHad(t *testing.T) {
 	}
 }
 
-// The volume that a claim is bound to is what its pods have, however many these are,
-// and is what it was when they are gone.
+// A bound claim's volume is mounted for all of its pods, and its content is
+// unchanged when they are gone.
 func TestClaimedVolumes(t *testing.T) {
 	needsMounts(t)
 	for name, source := range map[string]func(string) corev1.PersistentVolumeSource{"local": localSource, "hostPath": hostSource} {
@@ -129,7 +129,8 @@ func TestClaimedVolumes(t *testing.T) {
 			_, err = m.Mounts(t.Context(), of, dataMount("of/"+of.Name), nil)
 			must(t, err)
 		}
-		// A kubelet that comes back finds it mounted, and takes it away when the pod has ended.
+		// A restarted kubelet finds the mount, and unmounts it when the pod has
+		// ended.
 		again := managerIn(t, m.config.RootDir, s)
 		mustMount(t, again, pod)
 		asked := s.asked
@@ -151,7 +152,7 @@ func TestClaimedVolumes(t *testing.T) {
 	}
 }
 
-// An ephemeral volume is the claim that was made for the pod.
+// An ephemeral volume is the claim that was created for the pod.
 func TestEphemeralVolumes(t *testing.T) {
 	s, yes := newStore(), true
 	pod, claim, _ := claimed(s, hostSource("/"))
@@ -161,7 +162,8 @@ func TestEphemeralVolumes(t *testing.T) {
 	mustMount(t, newManager(t, s), pod)
 }
 
-// Who wants to read only can't write, by the mount itself where it is the pod's own.
+// A read-only mount can't be written; the mount itself is read-only if it is
+// the pod's own.
 func TestReadOnlyClaims(t *testing.T) {
 	needsMounts(t)
 	s := newStore()
@@ -178,7 +180,7 @@ func TestReadOnlyClaims(t *testing.T) {
 	if !mounts[0].ReadOnly || is.Flags&want != want {
 		t.Errorf("%+v with flags %x", mounts[0], is.Flags)
 	}
-	must(t, os.WriteFile(filepath.Join(pv.Spec.Local.Path, "f"), nil, 0o600)) // the source is what it was
+	must(t, os.WriteFile(filepath.Join(pv.Spec.Local.Path, "f"), nil, 0o600)) // the source is unchanged
 	pod.UID, pod.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = "uid-2", false
 	pv.Spec.PersistentVolumeSource, pv.Spec.MountOptions = hostSource("/"), nil
 	pod.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
@@ -188,8 +190,8 @@ func TestReadOnlyClaims(t *testing.T) {
 	}
 }
 
-// fsGroup is given all that is in a local volume, by the first pod only of those that
-// have it at a time, and nothing that is elsewhere.
+// fsGroup applies to everything in a local volume, for the first pod that uses
+// it at a time, and to nothing elsewhere.
 func TestLocalVolumesBelongToTheGroup(t *testing.T) {
 	needsMounts(t)
 	dir, outside := t.TempDir(), t.TempDir()
@@ -242,7 +244,8 @@ func TestLocalVolumesBelongToTheGroup(t *testing.T) {
 	expect(filepath.Join(dir, "d", "f"), 0o660, 4321)
 }
 
-// A volume that only one pod may have is not given to a second before the first ends.
+// A ReadWriteOncePod volume is not given to a second pod before the first has
+// ended.
 func TestOneOfAReadWriteOncePodVolume(t *testing.T) {
 	s := newStore()
 	pod, _, pv := claimed(s, hostSource("/"))

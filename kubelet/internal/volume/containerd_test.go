@@ -16,7 +16,8 @@ import (
 )
 
 // What a container sees of its volumes: their content, new content without a
-// restart, only what its subPath shows, and no way to write where it must not.
+// restart, only the part named by subPath; and it can't write where it must
+// not.
 func TestVolumesInAContainer(t *testing.T) {
 	needsMounts(t)
 	client := critest.Start(t).Client()
@@ -81,8 +82,8 @@ func endContainers(t *testing.T, client *cri.Client, sandboxID string) {
 	must(t, client.StopPodSandbox(t.Context(), sandboxID), client.RemovePodSandbox(t.Context(), sandboxID))
 }
 
-// BenchmarkMount is all that a pod's start waits for in this room: an ordinary
-// pod's token volume and one emptyDir, made and taken away.
+// BenchmarkMount is the part of a pod's start that this room takes: the token
+// volume of an ordinary pod and an emptyDir, set up and removed.
 func BenchmarkMount(b *testing.B) {
 	if os.Getuid() != 0 {
 		b.Skip("mounting needs root")

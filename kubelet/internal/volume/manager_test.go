@@ -138,8 +138,8 @@ func TestMountIsRetriedUntilComplete(t *testing.T) {
 	expectFile(t, "v", m.volumeDir(pod.UID, "configMap", "config"), "k")
 }
 
-// Run brings new content to running pods: of the API's objects within a
-// minute, of the pod itself at once after it was synced.
+// Run updates the content of running pods: from API objects within a minute,
+// from the pod itself right after its sync.
 func TestRunRefreshesContent(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRunRefreshesContent(t *testing.T) {
 		synctest.Wait() // no time passes
 		expectFile(t, `app="db"`, info, "labels")
 
-		// The API is away, and comes back with something new.
+		// The API goes away, and comes back with a change.
 		s.change(func() { s.away = true; s.configMaps["m"] = map[string]string{"k": "3"} })
 		time.Sleep(time.Hour)
 		expectFile(t, "2", config, "k")
@@ -195,8 +195,8 @@ func TestRunRefreshesContent(t *testing.T) {
 	})
 }
 
-// A kubelet that starts while the API is away must be able to start the
-// containers of pods that an earlier one mounted.
+// A kubelet that starts while the API is away must be able to start containers
+// of pods whose volumes an earlier one mounted.
 func TestMountAfterRestartServesWhatIsThere(t *testing.T) {
 	needsMounts(t)
 	s := newStore()
@@ -213,7 +213,7 @@ func TestMountAfterRestartServesWhatIsThere(t *testing.T) {
 	expectFile(t, "x", ram, "kept")
 	expectFile(t, "token-1/p/vault", second.volumeDir(pod.UID, "projected", "api"), "token")
 
-	// That the object is gone is an answer, and no reason to go on with the old.
+	// A missing object is an answer: the old content is not used instead.
 	s.change(func() { s.away = false; delete(s.configMaps, "m") })
 	if err := managerIn(t, first.config.RootDir, s).Mount(t.Context(), pod); !apierrors.IsNotFound(err) {
 		t.Errorf("with the config map gone: %v", err)
@@ -222,7 +222,7 @@ func TestMountAfterRestartServesWhatIsThere(t *testing.T) {
 	if err != nil || len(pods) != 1 || pods[0] != pod.UID {
 		t.Errorf("Pods = %v, %v", pods, err)
 	}
-	// A third kubelet knows nothing of the pod and clears it away.
+	// A third kubelet does not know the pod and removes its volumes.
 	third := managerIn(t, first.config.RootDir, s)
 	if err := third.RemovePodDir(t.Context(), pod.UID); err != nil {
 		t.Fatal(err)

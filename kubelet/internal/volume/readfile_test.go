@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a pod wrote is read from its own directory, whatever it linked there.
+// Files that a pod wrote are read from its own directory, whatever links it
+// made.
 func TestFilesThatPodsWroteAreRead(t *testing.T) {
 	f := newSubPathFixture(t)
 	outside := filepath.Join(t.TempDir(), "secret")

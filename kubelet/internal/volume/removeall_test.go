@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// A pod whose directories are nested deeper than files can be open at a time is
-// removed like any other, and takes no files from others meanwhile.
+// A pod whose directories are nested deeper than files can be open is removed
+// like any other, without using up file descriptors meanwhile.
 func TestWhatIsNestedDeepIsRemoved(t *testing.T) {
 	m := newManager(t, newStore())
 	pod := podWith(emptyDirVolume("scratch", ""))
@@ -28,8 +28,8 @@ func TestWhatIsNestedDeepIsRemoved(t *testing.T) {
 	}
 }
 
-// nest makes directories within each other, each with a file and a link to
-// what is not the pod's, and one that bears the name of what is moved.
+// nest makes nested directories, each with a file, a link to a file outside the
+// pod, and an entry with the name used for moved ones.
 func nest(t *testing.T, dir string, depth int) {
 	t.Helper()
 	outside := t.TempDir()
@@ -48,7 +48,7 @@ func nest(t *testing.T, dir string, depth int) {
 	}
 }
 
-// few bounds the files that the test may have open.
+// few limits the files that the test may have open.
 func few(t *testing.T, files uint64) {
 	t.Helper()
 	var before unix.Rlimit
@@ -57,8 +57,8 @@ func few(t *testing.T, files uint64) {
 	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) })
 }
 
-// What can't be removed is named, and keeps nothing that lies beside it; once it
-// can be, all is.
+// What can't be removed is named, and does not keep what lies beside it; once
+// it can be removed, all of it is.
 func TestWhatCantBeRemovedIsNamed(t *testing.T) {
 	needsMounts(t)
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestWhatCantBeRemovedIsNamed(t *testing.T) {
 	must(t, removeAll(dir))
 }
 
-// Whatever is still mounted in what is removed is somebody else's.
+// What is still mounted in a removed directory belongs to somebody else.
 func TestWhatIsMountedIsNotRemoved(t *testing.T) {
 	needsMounts(t)
 	dir, theirs := filepath.Join(t.TempDir(), "pod"), t.TempDir()
@@ -92,8 +92,8 @@ func TestWhatIsMountedIsNotRemoved(t *testing.T) {
 	expectFile(t, "x", theirs, "kept")
 }
 
-// A root directory may be a link, as /var/lib/kubelet often is: the kernel names
-// mounts by where it leads.
+// The root directory may be a link, as /var/lib/kubelet often is: the kernel
+// shows mounts under the link's target.
 func TestARootDirectoryBehindALink(t *testing.T) {
 	needsMounts(t)
 	host, link := t.TempDir(), filepath.Join(t.TempDir(), "root")

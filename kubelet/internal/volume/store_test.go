@@ -23,7 +23,7 @@ import (
 	"kctl/proto/core"
 )
 
-// store is the API's objects as a test changes them.
+// store is a set of API objects that a test changes.
 type store struct {
 	mu         sync.Mutex
 	configMaps map[string]map[string]string
@@ -185,7 +185,7 @@ func needsMounts(t *testing.T) {
 	}
 }
 
-// podWith is a pod whose container mounts these.
+// podWith is a pod whose container mounts these volumes.
 func podWith(volumes ...corev1.Volume) *core.Pod {
 	c := core.Container{Name: "c"}
 	for _, v := range volumes {

@@ -20,7 +20,7 @@ import (
 type subPathFixture struct {
 	m         *Manager
 	pod       *core.Pod
-	dir       string // of the volume
+	dir       string // the volume's directory
 	container *core.Container
 }
 
@@ -63,7 +63,7 @@ func TestSubPathIsMadeAndBound(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(f.dir, "a")); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("a made directory has %v, %v; want the volume's mode", info.Mode(), err)
 	}
-	// A container that starts again gets the same, mounted once.
+	// A restarted container gets the same path, mounted once.
 	again, err := f.mount(t, "a/b")
 	must(t, err)
 	if points, err := mount.Below(path); err != nil || again != path || len(points) != 1 {
@@ -91,8 +91,8 @@ func TestSubPathOfFilesAndSockets(t *testing.T) {
 	}
 }
 
-// The files of a config map are new ones with each version: a container that
-// starts again must get the present one.
+// Each version of a config map has new files: a restarted container must get
+// the present ones.
 func TestSubPathFollowsVersions(t *testing.T) {
 	f := newSubPathFixture(t)
 	f.container.VolumeMounts[0].Name = "config"
@@ -131,8 +131,8 @@ func TestSubPathNeverLeavesTheVolume(t *testing.T) {
 	}
 }
 
-// A container that swaps a directory for a symlink again and again never gets
-// anything but what is in its volume.
+// A container that keeps swapping a directory for a symlink never gets anything
+// outside its volume.
 func TestSubPathRace(t *testing.T) {
 	f := newSubPathFixture(t)
 	outside := t.TempDir()
@@ -148,7 +148,7 @@ func TestSubPathRace(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				// The two change names; in between, neither may be there.
+				// The two swap names; in between, either may be missing.
 				_ = os.Rename(a, c)
 				_ = os.Rename(b, a)
 				_ = os.Rename(c, b)

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What no container mounts is not made, though it may be missing; a debugging container
-// that comes later may be the one that mounts it.
+// A volume that no container mounts is not set up, even if its source is
+// missing; an ephemeral container may mount it later.
 func TestOnlyWhatIsMountedIsMade(t *testing.T) {
 	store := newStore()
 	m := managerIn(t, t.TempDir(), store)

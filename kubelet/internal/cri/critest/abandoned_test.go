@@ -14,8 +14,8 @@ import (
 	"kctl/proto/leftover"
 )
 
-// TestAbandons is the test that TestAnAbandonedContainerd kills: one with two
-// pods, of which one has its control group where runtimes put it by themselves.
+// TestAbandons is the test that TestAnAbandonedContainerd kills. It has two
+// pods; the control group of one is where runtimes put it on their own.
 func TestAbandons(t *testing.T) {
 	if os.Getenv("CRITEST_ABANDON") == "" {
 		t.Skip("skipped: TestAnAbandonedContainerd runs it")
@@ -46,17 +46,17 @@ func TestAbandons(t *testing.T) {
 	select {}
 }
 
-// What a test leaves that is killed, the next one takes away, whatever else
+// What a killed test leaves behind is removed by the next one, whatever else
 // runs on the machine.
 func TestAnAbandonedContainerd(t *testing.T) {
 	if reason := missing(); reason != "" {
 		t.Skipf("no containerd for this test: %s", reason)
 	}
-	parent, err := os.MkdirTemp("", "ct-") // t.TempDir's are too long for sockets
+	parent, err := os.MkdirTemp("", "ct-") // the paths of t.TempDir are too long
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.Remove(parent) // by now empty
+	defer os.Remove(parent) // empty by now
 	child := exec.Command(os.Args[0], "-test.run", "^TestAbandons$", "-test.v")
 	child.Env = append(os.Environ(), "CRITEST_ABANDON=1", "TMPDIR="+parent)
 	out, err := child.StdoutPipe()

@@ -20,8 +20,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// reviewer is an API server that vouches for the token "good" and lets alice
-// have the node's proxy subresource.
+// reviewer is an API server that authenticates the token "good" and allows
+// alice the node's proxy subresource.
 type reviewer struct {
 	clock     *testclock.FakePassiveClock
 	tokens    int
@@ -65,7 +65,7 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// expires is when the certificates of requestWith do.
+// expires is when the certificates of requestWith expire.
 var expires = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 func requestWith(header string, subject *pkix.Name) *http.Request {
@@ -121,8 +121,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// A connection may stay open for longer than the certificate is good with which it
-// was opened.
+// A connection may stay open for longer than the certificate is valid with
+// which it was opened.
 func TestCertificatesExpireOnOpenConnections(t *testing.T) {
 	r, client := newReviewer(t)
 	a := NewAuthenticator(Authentication{Certificates: true, Tokens: true}, client, r.clock)
@@ -181,7 +181,7 @@ func TestAuthorize(t *testing.T) {
 		t.Error(err)
 	}
 	asked("create proxy")
-	for _, path := range []string{"/exec/ns/p/c", "/attach/ns/p/c", "/portForward/ns/p"} { // by a WebSocket
+	for _, path := range []string{"/exec/ns/p/c", "/attach/ns/p/c", "/portForward/ns/p"} { // by WebSocket
 		if err := a.Authorize(t.Context(), bob, http.MethodGet, path); err == nil || !strings.Contains(err.Error(), "verb=create") {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -155,8 +155,8 @@ func TestWriteRefusesHostilePaths(t *testing.T) {
 func TestWriteGoesOnAfterBeingCutShort(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, Payload{"a": {Data: []byte("1"), Mode: 0o644}}, Options{})
-	// What a kubelet that was killed may leave: a half-written version and a
-	// link that was not renamed yet.
+	// What a killed kubelet may leave: an incomplete version and a link that was
+	// not renamed yet.
 	if err := os.MkdirAll(filepath.Join(dir, "..2026_11_21_09_29_59.1", "a"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestWriteGoesOnAfterBeingCutShort(t *testing.T) {
 	}
 }
 
-// A reader that holds on to one version of ..data sees two files that belong
+// A reader that keeps to one version of ..data sees two files that belong
 // together, however often they are rewritten meanwhile.
 func TestReadersNeverSeeHalfAVersion(t *testing.T) {
 	dir := t.TempDir()
@@ -196,7 +196,7 @@ func TestReadersNeverSeeHalfAVersion(t *testing.T) {
 				a, errA := os.ReadFile(filepath.Join(dir, version, "a"))
 				b, errB := os.ReadFile(filepath.Join(dir, version, "b"))
 				if errors.Is(errA, fs.ErrNotExist) || errors.Is(errB, fs.ErrNotExist) {
-					continue // this version was swept meanwhile
+					continue // this version was removed meanwhile
 				}
 				if string(a) != string(b) || errA != nil || errB != nil {
 					t.Errorf("a = %q (%v), b = %q (%v)", a, errA, b, errB)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountable is a directory in which the test may mount; nothing stays mounted
-// below it.
+// mountable is a directory for the test's mounts; nothing stays mounted below
+// it.
 func mountable(t *testing.T) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -101,8 +101,8 @@ func TestUnmountBelowTakesAllAndNothingElse(t *testing.T) {
 	}
 }
 
-// Under systemd all mounts are shared: what is taken away below a bind mount must
-// stay where it was bound from.
+// Under systemd all mounts are shared: unmounting below a bind mount must not
+// unmount it at the source.
 func TestUnmountBelowLeavesWhatWasBoundAlone(t *testing.T) {
 	base := mountable(t)
 	host, target := mkdir(t, base, "host"), mkdir(t, base, "target")
@@ -120,7 +120,7 @@ func TestUnmountBelowLeavesWhatWasBoundAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As a container with mount propagation may, or an earlier kubelet did.
+	// A container with mount propagation may do this, or an earlier kubelet.
 	if err := errors.Join(unix.Mount(host, target, "", unix.MS_BIND|unix.MS_REC, ""), UnmountBelow(target)); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestBindGoesByTheOpenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// The path is made to lead elsewhere between opening and mounting.
+	// The path is replaced by a link between opening and mounting.
 	if err := errors.Join(os.Rename(inside, inside+".moved"), os.Symlink(outside, inside)); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestBindGoesByTheOpenFile(t *testing.T) {
 	if err := errors.Join(Tmpfs(mounted, 0), Bind(file, target)); err != nil {
 		t.Fatal(err)
 	}
-	// A copy of what is mounted there would keep the mount point busy.
+	// A copy of the mount would keep the mount point busy.
 	if err := errors.Join(Unmount(mounted), os.Remove(mounted)); err != nil {
 		t.Error(err)
 	}

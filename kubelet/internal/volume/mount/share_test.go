@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is mounted in a directory that is shared appears in its other mounts.
+// What is mounted in a shared directory appears in its other mounts.
 func TestShare(t *testing.T) {
 	base := mountable(t)
 	must := func(err error) {
@@ -17,7 +17,7 @@ func TestShare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Whatever the machine's mounts are, these are nobody else's.
+	// A mount that the test shares with nobody, whatever the machine's mounts are.
 	must(unix.Mount(base, base, "", unix.MS_BIND, ""))
 	must(unix.Mount("", base, "", unix.MS_PRIVATE, ""))
 	volume, container := filepath.Join(base, "volume"), filepath.Join(base, "container")
