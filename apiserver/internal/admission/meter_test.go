@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// slow takes its time, and refuses on DELETE.
+// slow takes some time, and refuses deletes.
 type slow struct {
 	clock *testingclock.FakePassiveClock
 	takes time.Duration
@@ -32,8 +32,9 @@ func (s slow) Admit(_ context.Context, a *Attributes) error {
 
 func (s slow) Validate(ctx context.Context, a *Attributes) error { return s.Admit(ctx, a) }
 
-// TestPluginsAreMeasured: each plugin that has a name by itself, and all together,
-// those without a name too, also where the chain grows after it is measured.
+// TestPluginsAreMeasured: every plugin that has a name is measured by itself,
+// and all are measured together, even those without a name and those added to
+// the chain later.
 func TestPluginsAreMeasured(t *testing.T) {
 	registry, clock := prometheus.NewRegistry(), testingclock.NewFakePassiveClock(time.Unix(1, 0))
 	chain := NewChain(Named{slow{clock, time.Second}, "A"}).Measured(NewMeter(registry, clock)).

@@ -40,7 +40,7 @@ func TestHugeAmounts(t *testing.T) {
 
 func TestHugeAmountsInProtobuf(t *testing.T) {
 	for text, refused := range map[string]bool{"1e99999999": true, "1e99": false, "100m": false, strings.Repeat("9", 2000): true} {
-		// A map with one entry: a key and an amount, as in ResourceList.
+		// A map entry, of a key and a quantity, as in ResourceList.
 		amount := append([]byte{1<<3 | 2}, lengthed(text)...)
 		entry := append(append([]byte{1<<3 | 2}, lengthed("cpu")...), append([]byte{2<<3 | 2}, lengthed(string(amount))...)...)
 		message := append([]byte{1<<3 | 2}, lengthed(string(entry))...)
@@ -68,7 +68,7 @@ func lengthed(text string) []byte {
 }
 
 // An object begins with the length of its metadata and of its name, which may
-// be written like a digit; names and UIDs may have what looks like an exponent.
+// look like a digit; names and UIDs may contain what looks like an exponent.
 func TestNamesAreNoAmounts(t *testing.T) {
 	for length := range 64 {
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -15,14 +15,14 @@ const (
 	mergeType = "application/merge-patch+json"
 )
 
-// applyMap applies a config map whose data is given in YAML.
+// applyMap applies a config map with data given in YAML.
 func (s *server) applyMap(name, query, data string) answer {
 	s.t.Helper()
 	body := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: " + data + "\n"
 	return s.do("PATCH", collection+"/"+name+"?"+query, body, "Content-Type", applyType)
 }
 
-// owners says, of each entry of managedFields, whose it is and of what.
+// owners writes the entries of managedFields: manager and fields.
 func owners(o metav1.Object) string {
 	var out []string
 	for _, e := range o.GetManagedFields() {
@@ -66,18 +66,19 @@ func TestApply(t *testing.T) {
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{}}}`, `two Apply {"f:data":{"f:x":{},"f:z":{}}}`)
 	s.applyMap("a", "fieldManager=two&force=true", "{x: '2', z: '2'}").
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{}}}`, `two Apply {"f:data":{"f:x":{},"f:z":{}}}`)
-	// Nobody else wants z: it goes with its owner's wish.
+	// No other manager wants z: it is removed when its owner stops applying it.
 	got := s.applyMap("a", "fieldManager=two", "{x: '2'}").
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{}}}`, `two Apply {"f:data":{"f:x":{}}}`)
 	if len(got.Data) != 2 || got.Data["x"] != "2" || got.Data["w"] != "1" {
 		t.Errorf("data %v", got.Data)
 	}
-	// What one manager wants of another's is shared, until one changes it.
+	// A field that several managers apply with the same value is shared, until one
+	// changes it.
 	s.applyMap("a", "fieldManager=one", "{x: '2', w: '1'}").
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{},"f:x":{}}}`, `two Apply {"f:data":{"f:x":{}}}`)
 	s.do("PATCH", collection+"/a", `{"data":{"x":"3"}}`, "Content-Type", mergeType, "User-Agent", "hand/1.0 (x)").
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{}}}`, `hand Update {"f:data":{"f:x":{}}}`)
-	// An empty entry empties the managedFields, and who updates then finds none.
+	// An empty entry clears the managedFields; a later update finds none.
 	s.do("PATCH", collection+"/a", `{"metadata":{"managedFields":[{}]}}`, "Content-Type", mergeType).wantOwners(t, 200)
 	s.do("PATCH", collection+"/a?fieldManager=x", `{"data":{"x":"4"}}`, "Content-Type", mergeType).wantOwners(t, 200)
 	s.do("PATCH", collection+"/a", `{"metadata":{"managedFields":[]}}`, "Content-Type", mergeType).wantOwners(t, 200)

@@ -18,8 +18,8 @@ import (
 
 const clients = 32
 
-// parallel runs work from 32 clients until n times are done, and returns how
-// many a second that were.
+// parallel runs work from 32 clients, n times in all, and returns the rate per
+// second.
 func parallel(b *testing.B, n int, work func(client, i int) error) float64 {
 	b.Helper()
 	var next atomic.Int64
@@ -43,8 +43,8 @@ func parallel(b *testing.B, n int, work func(client, i int) error) float64 {
 	return float64(n) / time.Since(begin).Seconds()
 }
 
-// BenchmarkCreate puts creates over HTTP beside raw puts of the same bytes by
-// as many clients to an etcd of the same kind.
+// BenchmarkCreate measures creates over HTTP, and beside them raw puts of the
+// same bytes by as many clients to an etcd of the same kind.
 func BenchmarkCreate(b *testing.B) {
 	s := start(b)
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
@@ -92,8 +92,8 @@ func post(client *http.Client, url, body string) error {
 	return nil
 }
 
-// BenchmarkList puts a list of 10,000 objects over HTTP beside copying its
-// bytes.
+// BenchmarkList measures a list of 10,000 objects over HTTP, and beside it a
+// copy of its bytes.
 func BenchmarkList(b *testing.B) {
 	s := start(b)
 	parallel(b, 10000, func(_, i int) error {

@@ -112,8 +112,8 @@ func TestFormsOut(t *testing.T) {
 	})
 }
 
-// TestListsSayTheirKindOnce: the objects of a list bear no kind, in JSON as in YAML,
-// and nothing else of them is missing.
+// TestListsSayTheirKindOnce: the items of a list have no kind, in JSON and in
+// YAML, and lack nothing else.
 func TestListsSayTheirKindOnce(t *testing.T) {
 	s := start(t)
 	s.create("a", "1")

@@ -10,7 +10,7 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// bounded remembers the bound of its client.
+// bounded records the limit set for its client.
 type bounded struct {
 	*httptest.ResponseRecorder
 	until time.Time
@@ -21,8 +21,9 @@ func (b *bounded) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestAWatchHurriesUntilItHasBegun: a client that takes nothing of what was there at
-// first does not hold its seat for good; one that has it may stand still.
+// TestAWatchHurriesUntilItHasBegun: a client that does not read the initial
+// events must not hold its seat for ever; after them it may read as slowly as
+// it likes.
 func TestAWatchHurriesUntilItHasBegun(t *testing.T) {
 	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
 	context, _ := gin.CreateTestContext(w)

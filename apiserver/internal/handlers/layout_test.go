@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An object with very many levels does not grow without bound where people, or YAML,
-// would have it laid out.
+// An object with very many levels must not grow without bound when it is
+// indented, or written as YAML.
 func TestLayoutOfManyLevels(t *testing.T) {
 	const levels = 5_000
 	deep := []byte(`{"spec":` + strings.Repeat(`{"a":`, levels) + `"\"}{"` + strings.Repeat("}", levels) + `}`)

@@ -13,8 +13,9 @@ import (
 	"kctl/proto/core"
 )
 
-// TestManagedFieldsAfterAdmission: those that a webhook made unreadable are as
-// before, and the client is warned in upstream's words; others stay.
+// TestManagedFieldsAfterAdmission: managedFields that a webhook made invalid
+// are restored, and the client is warned in upstream's words; other changes are
+// kept.
 func TestManagedFieldsAfterAdmission(t *testing.T) {
 	entry := func(operation metav1.ManagedFieldsOperationType) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: "m", Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}

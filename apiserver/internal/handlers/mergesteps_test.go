@@ -12,8 +12,9 @@ import (
 	"kctl/proto/core"
 )
 
-// TestMergeSteps: what a strategic merge patch costs goes by the lists that it is
-// merged into, not by its own length alone, and not by lists that it replaces.
+// TestMergeSteps: the cost of a strategic merge patch depends on the lists that
+// it merges into, not only on its own length, and not on lists that it
+// replaces.
 func TestMergeSteps(t *testing.T) {
 	const long = 8000
 	env := make([]corev1.EnvVar, long)

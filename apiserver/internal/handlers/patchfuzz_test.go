@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FuzzPatch: whatever is sent as a patch, it is refused, or what comes of it is
-// JSON and not much larger than what went in.
+// FuzzPatch: any patch is refused, or its result is valid JSON and not much
+// larger than the input.
 func FuzzPatch(f *testing.F) {
 	const before = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"b"},"finalizers":["x/y","z/z"]},` +
 		`"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80,"protocol":"TCP"}],"env":[{"name":"A","value":"1"}]}],"tolerations":[{"key":"k"}]}}`
@@ -31,7 +31,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// seedPatches has f begin with patches of each format.
+// seedPatches adds seeds in each patch format.
 func seedPatches(f *testing.F) (medias []types.PatchType) {
 	medias = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType}
 	for _, seed := range []string{

@@ -17,8 +17,8 @@ const storedPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","uid":
 	`"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80,"protocol":"TCP"}],"resources":{"requests":{"cpu":"100m"}}}],"tolerations":[{"key":"k"}]},` +
 	`"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"podIPs":[{"ip":"10.0.0.1"}]}}`
 
-// FuzzPatchParts: what a patch makes of an object does not depend on whether
-// what it leaves alone was set aside.
+// FuzzPatchParts: the result of a patch is the same whether or not the
+// untouched parts were set aside.
 func FuzzPatchParts(f *testing.F) {
 	medias := seedPatches(f)
 	for _, seed := range []string{
@@ -84,7 +84,8 @@ func encodedPod(t *testing.T, obj core.Object) []byte {
 	return text
 }
 
-// TestPatchLeavesWhatItDoesNotName: a status patch has nothing else encoded.
+// TestPatchLeavesWhatItDoesNotName: a status patch re-encodes nothing but the
+// status.
 func TestPatchLeavesWhatItDoesNotName(t *testing.T) {
 	pod := decodedPod(t)
 	putBack := partsOf(map[string]any{"metadata": map[string]any{"uid": "u"}, "status": map[string]any{}}).setAside(pod)
@@ -102,7 +103,7 @@ func TestPatchLeavesWhatItDoesNotName(t *testing.T) {
 	}
 }
 
-// TestPatchThatPanics: what the library can't be asked is the client's fault.
+// TestPatchThatPanics: input on which the library panics is the client's error.
 func TestPatchThatPanics(t *testing.T) {
 	patch, err := strategicPatcher([]byte(`{"spec":{"$setElementOrder/tolerations":[{"key":"k"}],"tolerations":[]}}`), newPod())
 	if err != nil {

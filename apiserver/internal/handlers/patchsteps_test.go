@@ -10,8 +10,8 @@ import (
 	"kctl/apiserver/internal/jsonpatch"
 )
 
-// TestPatchSteps: what a JSON patch costs goes by how often it moves the elements of a
-// list, and by how long lists are.
+// TestPatchSteps: the cost of a JSON patch depends on how often it moves list
+// elements, and on the lists' lengths.
 func TestPatchSteps(t *testing.T) {
 	many := func(operation string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(operation+",", jsonpatch.MaxOperations), ",") + "]"

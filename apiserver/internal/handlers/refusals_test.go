@@ -49,7 +49,7 @@ func TestRefusals(t *testing.T) {
 		{"a resourceVersion that is none", "POST", collection, `{"metadata":{"name":"odd-version","resourceVersion":"not-supplied"}}`, nil, 201, "", ""},
 		{"too large", "POST", collection, `{"data":{"k":"` + strings.Repeat("x", handlers.DefaultMaxBody) + `"}}`, nil, 413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"},
 		{"not acceptable", "GET", collection + "/a", "", []string{"Accept", "image/png"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
-		// Which of two faults is told.
+		// Which of two errors is reported.
 		{"create: type before options", "POST", collection + "?dryRun=x", "x", []string{"Content-Type", "text/plain"}, 415, metav1.StatusReasonUnsupportedMediaType, "application/json"},
 		{"create: answer before type", "POST", collection + "?dryRun=x", "x", []string{"Content-Type", "text/plain", "Accept", "image/png"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
 		{"update: options before type", "PUT", collection + "/a?dryRun=x", "x", []string{"Content-Type", "text/plain"}, 422, metav1.StatusReasonInvalid, "dryRun"},
@@ -166,8 +166,9 @@ func TestUnknownFieldsAreWarnedOf(t *testing.T) {
 	s.do("GET", collection+"/x", "").wantStatus(t, 404, metav1.StatusReasonNotFound, "")
 }
 
-// TestDoubledFieldsAreReadAsUpstreamReadsThem: where nobody asks for them to be told
-// of, the later one goes over the earlier, element by element, as encoding/json does it.
+// TestDoubledFieldsAreReadAsUpstreamReadsThem: if nobody asks for duplicate
+// fields to be reported, the later one is merged over the earlier, element by
+// element, as encoding/json does.
 func TestDoubledFieldsAreReadAsUpstreamReadsThem(t *testing.T) {
 	s := start(t)
 	body := `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a","uid":"u","controller":true}]},` +
@@ -188,7 +189,8 @@ func doublingPatch() string {
 	return patch + "]"
 }
 
-// ownedByMany is in protobuf an object with so many owners, of two bytes each.
+// ownedByMany is an object in protobuf with that many owners, of two bytes
+// each.
 func ownedByMany(owners int) string {
 	within := func(number protowire.Number, content []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)

@@ -24,7 +24,7 @@ import (
 	"kctl/proto/core"
 )
 
-// server is the handlers over a real etcd, with config maps and nodes to serve.
+// server is the handlers over a real etcd, serving config maps and nodes.
 type server struct {
 	*httptest.Server
 	t          testing.TB
@@ -83,7 +83,7 @@ func startOn(t testing.TB, store storage.Interface) *server {
 	return s
 }
 
-// run runs until the test ends, and waits for the end.
+// run runs the loops until the test ends, and waits for their end.
 func run(t testing.TB, loops ...func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, len(loops))
@@ -100,13 +100,13 @@ func run(t testing.TB, loops ...func(context.Context) error) {
 	})
 }
 
-// warningWriter stands for the filter that writes warnings.
+// warningWriter takes the place of the filter that writes warnings.
 type warningWriter struct {
 	gin.ResponseWriter
 	warnings *request.Warnings
 }
 
-// Unwrap is what http.ResponseController looks for.
+// Unwrap is used by http.ResponseController.
 func (w *warningWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *warningWriter) WriteHeader(code int) {
@@ -116,7 +116,7 @@ func (w *warningWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// echo is a subresource that answers with what it gets.
+// echo is a subresource that answers with its input.
 var echo = registry.Subresource{
 	Name: "echo", Kind: core.Resource{Version: "v1", Kind: "Binding"}.GVK(),
 	New: func() any { return &core.Binding{} },
@@ -144,7 +144,7 @@ type answer struct {
 	body   []byte
 }
 
-// do sends a request; headers come in pairs of name and value.
+// do sends a request; headers are pairs of name and value.
 func (s *server) do(method, path, body string, headers ...string) answer {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -173,8 +173,8 @@ func (a answer) into(t testing.TB, obj any) {
 	}
 }
 
-// wantStatus checks that the answer is a Status of this kind whose message has
-// this in it.
+// wantStatus checks that the answer is a Status with this code and reason, and
+// a message that contains this text.
 func (a answer) wantStatus(t testing.TB, code int, reason metav1.StatusReason, message string) {
 	t.Helper()
 	var status metav1.Status

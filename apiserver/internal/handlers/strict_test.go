@@ -27,7 +27,7 @@ var strictSeeds = []string{
 	"{\"metadata\":{\"name\":\"\xff\"}}", `{"metadata":{"name":"a"}} `, `{"metadata":{"name":"a"}}x`, `{"spec":{"containers":[{"resources":{"limits":{"cpu":1.5}}}]}}`,
 }
 
-// sameAsSlow compares unmarshalStrict with what it stands in for.
+// sameAsSlow compares unmarshalStrict with the slow decoding that it replaces.
 func sameAsSlow(t *testing.T, body []byte, make func() core.Object) {
 	t.Helper()
 	got, want := make(), make()
@@ -46,8 +46,8 @@ func sameAsSlow(t *testing.T, body []byte, make func() core.Object) {
 func newPod() core.Object    { return &core.Pod{} }
 func newSecret() core.Object { return &corev1.Secret{} }
 
-// FuzzStrict holds the quick decoder to the other one's answers, and with a
-// change or two to each seed does so in every test run.
+// FuzzStrict compares the fast decoder with the slow one. Even without fuzzing,
+// every test run changes each seed in a place or two.
 func FuzzStrict(f *testing.F) {
 	secrets := []string{`{"data":{"a":"YQ=="},"stringData":{"b":"c"},"immutable":true,"type":"Opaque"}`, `{"data":{"a":"YQ"}}`, `{"data":{"a":"Y\nQ=="}}`, `{"data":{"a":null}}`}
 	random := rand.New(rand.NewPCG(1, 2))

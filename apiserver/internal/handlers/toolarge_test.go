@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// narrow takes values of a size only.
+// narrow accepts values up to a size.
 type narrow struct {
 	storage.Interface
 	limit int
@@ -40,11 +40,11 @@ func (s narrow) Update(ctx context.Context, key string, revision int64, value []
 	return s.Interface.Update(ctx, key, revision, value, ttl)
 }
 
-// TestFieldsThatMakeItTooLarge: an object that is too large with its managedFields
-// only is stored without them, unless it is applied.
+// TestFieldsThatMakeItTooLarge: an object that is too large only because of its
+// managedFields is stored without them, unless it is applied.
 func TestFieldsThatMakeItTooLarge(t *testing.T) {
 	s := startOn(t, narrow{etcdtest.Start(t), 10_000})
-	const keys = 100 // of 70 bytes each, which a manager's fields repeat
+	const keys = 100 // of 70 bytes each, repeated in a manager's fields
 	data := map[string]string{}
 	for i := range keys {
 		data[fmt.Sprintf("a-key-that-is-long-so-that-it-takes-many-managed-fields-to-own-it-%d", i)] = "A"

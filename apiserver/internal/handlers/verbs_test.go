@@ -53,7 +53,8 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// What is asked to go after its dependents, in the words of older clients, is accepted, and done later.
+// A deletion after the dependents, requested in the way of older clients, is
+// accepted, and done later.
 func TestDeletedLater(t *testing.T) {
 	s := start(t)
 	for query, want := range map[string]int{
@@ -88,7 +89,7 @@ func TestPages(t *testing.T) {
 			if list.RemainingItemCount == nil || *list.RemainingItemCount != 3 {
 				t.Errorf("remaining: %v", list.RemainingItemCount)
 			}
-			// A list is one moment, however long its reading takes.
+			// A list shows one moment, however long reading its pages takes.
 			s.create("bb", "late")
 			s.do("DELETE", collection+"/e", "")
 		}

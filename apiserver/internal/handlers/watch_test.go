@@ -55,7 +55,7 @@ func (s *server) followAt(path string, headers ...string) (next func() (string, 
 	}
 }
 
-// TestWatchPaths: the paths of old that say "watch" themselves are served.
+// TestWatchPaths: the deprecated paths that contain "watch" are served.
 func TestWatchPaths(t *testing.T) {
 	s := start(t)
 	s.create("b", "1")

@@ -33,7 +33,7 @@ func (s *server) dial(query, accept string, protocols ...string) (*websocket.Con
 	return socket, nil
 }
 
-// messages reads one message, and tells whether it is text.
+// messages receives one message, and whether it is text.
 var messages = websocket.Codec{Unmarshal: func(data []byte, kind byte, into any) error {
 	*into.(*message) = message{kind == websocket.TextFrame, bytes.Clone(data)}
 	return nil
@@ -86,8 +86,8 @@ func TestWatchOverWebSocketInProtobuf(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchOverWebSocket: what is wrong with a watch is told before there
-// is a socket.
+// TestRefusedWatchOverWebSocket: a bad watch request is refused before the
+// upgrade.
 func TestRefusedWatchOverWebSocket(t *testing.T) {
 	s := start(t)
 	if _, err := s.dial("resourceVersion=x", ""); err == nil || !strings.Contains(err.Error(), "bad status") {

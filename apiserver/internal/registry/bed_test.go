@@ -27,7 +27,8 @@ var (
 	now    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
-// strategy has a little of everything: services of a kind that end gracefully.
+// strategy uses a little of everything: services stand in for a kind with
+// graceful deletion.
 func strategy() registry.Strategy[*corev1.Service] {
 	return registry.Strategy[*corev1.Service]{
 		Resource: core.Services, Singular: "service", StoragePrefix: "services/specs",
@@ -115,7 +116,7 @@ func (b *bed) create(s *corev1.Service) *corev1.Service {
 	return made
 }
 
-// put is a PUT of obj.
+// put updates obj like a PUT request.
 func (b *bed) put(obj *corev1.Service) (*corev1.Service, error) {
 	e, _, err := b.Update(b.t.Context(), registry.Target{Namespace: obj.Namespace, Name: obj.Name}, func(core.Object) (core.Object, error) {
 		return obj.DeepCopy(), nil

@@ -106,7 +106,7 @@ func TestGenerateName(t *testing.T) {
 	}
 }
 
-// taken is a store in which some names exist already.
+// taken is a store in which some names are taken.
 type taken struct {
 	storage.Interface
 	left int
@@ -187,7 +187,7 @@ func TestAdmissionRunsAroundTheRules(t *testing.T) {
 		return apierrors.NewForbidden(core.Services.GVR().GroupResource(), "b", errors.New("no"))
 	}}
 	refused := service("b")
-	refused.ResourceVersion = "1" // refused too, by who comes later
+	refused.ResourceVersion = "1" // set by a client that comes later, and refused, too
 	if _, err := b.Create(t.Context(), refused, refuse, create); !apierrors.IsForbidden(err) || b.exists("b") {
 		t.Errorf("refused create: %v", err)
 	}

@@ -50,15 +50,15 @@ func TestGracefulDeletion(t *testing.T) {
 	}
 }
 
-// Whoever ends what the object stands for sees in a watch that there is no time
-// left: kubelets would otherwise go on with the period that they know.
+// A watcher must see that the grace period became zero: kubelets would
+// otherwise go on with the old one.
 func TestForcedDeletionIsToldOf(t *testing.T) {
 	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
 		s.TerminatedElsewhere = func(s *corev1.Service) bool { return s.Spec.ExternalName == "runs" }
 	})
 	for _, c := range []struct {
 		name, runs string
-		before     *metav1.DeleteOptions // a deletion that comes first
+		before     *metav1.DeleteOptions // an earlier deletion
 		want       []string
 	}{
 		{"at once", "runs", nil, []string{"MODIFIED 0", "DELETED 0"}},
@@ -95,7 +95,8 @@ func TestForcedDeletionIsToldOf(t *testing.T) {
 	}
 }
 
-// meddled is a storage to which something happens before an object is removed.
+// meddled is a storage in which something happens just before an object is
+// removed.
 type meddled struct {
 	storage.Interface
 	before func(key string, revision int64)
@@ -109,8 +110,9 @@ func (m *meddled) Delete(ctx context.Context, key string, revision int64) (stora
 	return m.Interface.Delete(ctx, key, revision)
 }
 
-// Who is told that no time is left may be done, or say something, before the
-// object is removed: the deletion goes well all the same.
+// A watcher that sees the zero grace period may react before the object is
+// removed, by ending it or writing its status: the deletion must succeed all
+// the same.
 func TestForcedDeletionOfWhatHasJustEnded(t *testing.T) {
 	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
 		s.TerminatedElsewhere = func(*corev1.Service) bool { return true }
@@ -253,7 +255,8 @@ func TestPropagationPolicies(t *testing.T) {
 	}
 }
 
-// Who refuses a deletion is asked once, and not again of the same object.
+// Admission that denies a deletion is asked once, and not again for the same
+// object.
 func TestADeniedDeletionIsAskedAboutOnce(t *testing.T) {
 	b := start(t)
 	made := b.create(service("a"))

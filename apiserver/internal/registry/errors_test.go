@@ -52,8 +52,8 @@ func TestObjectsThatEtcdDoesNotTake(t *testing.T) {
 	}
 }
 
-// What validation says once nobody waits for it any more need not be the whole of it,
-// and is nobody's answer.
+// Validation that is interrupted because the client has gone may be incomplete:
+// its errors must not be answered.
 func TestValidationThatNobodyWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

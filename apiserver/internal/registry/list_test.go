@@ -38,8 +38,8 @@ func TestListSelectsAndPages(t *testing.T) {
 	}
 }
 
-// TestAPageIsOfTheVersionAskedFor: with a limit a list is of that very state, as
-// with upstream, without one of that or a newer one.
+// TestAPageIsOfTheVersionAskedFor: with a limit, a list at a resourceVersion
+// shows exactly that state, as upstream; without a limit, that or a newer one.
 func TestAPageIsOfTheVersionAskedFor(t *testing.T) {
 	b := start(t)
 	first := b.create(service("a"))
@@ -50,7 +50,7 @@ func TestAPageIsOfTheVersionAskedFor(t *testing.T) {
 	if _, err := b.put(changed); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.List(t.Context(), "ns", registry.ListOptions{}); err != nil { // from here on all of it has been seen
+	if _, err := b.List(t.Context(), "ns", registry.ListOptions{}); err != nil { // from here on, all of it has been seen
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {

@@ -54,7 +54,7 @@ func TestListResourceVersions(t *testing.T) {
 			}
 		})
 	}
-	// Whatever the cache has will do: it has been seen to have both.
+	// The cache's state will do: it was seen to have both.
 	if list, err := b.List(t.Context(), "ns", registry.ListOptions{ResourceVersion: "0"}); err != nil || len(list.Items) != 2 {
 		t.Errorf("any: %d items, %v", len(list.Items), err)
 	}

@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// frozen is a store whose changes nobody hears of.
+// frozen is a store that reports no changes.
 type frozen struct{ storage.Interface }
 
 type silentWatch struct{ events chan []storage.Event }
@@ -44,7 +44,7 @@ func TestWritesOverACacheThatIsBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// To the cache, which still has the first state, this changes nothing.
+	// To the cache, which still has the first state, this looks like no change.
 	third, err := b.UpdateTyped(t.Context(), "ns", "a", "", func(s *corev1.Service) error { s.Labels = nil; return nil })
 	if err != nil || third.ResourceVersion == second.ResourceVersion || third.Labels != nil {
 		t.Errorf("labels taken away: %v, %v", third.ObjectMeta, err)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzContinue: no token leads out of the collection that is listed, and one
-// that is taken says what it would be encoded from.
+// FuzzContinue: no token leads out of the listed collection, and a token that
+// is accepted decodes to what encodes to it.
 func FuzzContinue(f *testing.F) {
 	const prefix = "/registry/pods/default/"
 	token, err := encodeToken(prefix, prefix+"web-1", 42)

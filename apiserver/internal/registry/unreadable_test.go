@@ -14,8 +14,9 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// Of a resource with an object that can't be read, what does not need that object is
-// answered, as kube-apiserver answers it; and the object can be deleted for the asking.
+// Of a resource with an unreadable object, requests that do not need the object
+// are answered, as by kube-apiserver, and the object can be deleted with the
+// option for that.
 func TestUnreadable(t *testing.T) {
 	store, embedded := etcdtest.StartIn(t, t.TempDir())
 	good, err := store.Create(t.Context(), "/registry/services/specs/ns/good", []byte(`{"kind":"Service","apiVersion":"v1","metadata":{"name":"good","namespace":"ns"}}`), 0)
@@ -71,7 +72,7 @@ func TestUnreadable(t *testing.T) {
 	refused("an unsafe deletion of the good one", err, metav1.StatusReasonConflict, "decodable from storage")
 	_, err = unsafe("none")
 	refused("an unsafe deletion of none", err, metav1.StatusReasonNotFound, "")
-	for _, dry := range [][]string{{metav1.DryRunAll}, nil} { // the dry run leaves it for the other
+	for _, dry := range [][]string{{metav1.DryRunAll}, nil} { // after the dry run it is still there
 		if gone, err := unsafe("bad", dry...); !gone || err != nil {
 			t.Errorf("deleted: %v, %v", gone, err)
 		}

@@ -52,7 +52,7 @@ func TestUpdateKeepsWhatIsTheServers(t *testing.T) {
 	}
 }
 
-// TestTheVersionThatAdmissionSets counts as one that the client names.
+// TestTheVersionThatAdmissionSets: it counts like one that the client sent.
 func TestTheVersionThatAdmissionSets(t *testing.T) {
 	b := start(t)
 	made := b.create(service("a"))
@@ -92,8 +92,7 @@ func TestUpdateRefusals(t *testing.T) {
 	}
 }
 
-// TestDeletionStays: an update of what is being deleted says in vain when that
-// was.
+// TestDeletionStays: an update can't change the deletion timestamp.
 func TestDeletionStays(t *testing.T) {
 	b := start(t)
 	s := service("a")
@@ -125,8 +124,8 @@ func TestNoChangeIsNoWrite(t *testing.T) {
 	}
 }
 
-// Everybody adds one; nobody's is lost, although all begin from a cache that
-// may be behind.
+// Everybody adds one, and no addition is lost, although all start from a cache
+// that may be behind.
 func TestUpdatesWithoutAVersionAreTriedAgain(t *testing.T) {
 	b := start(t)
 	b.create(service("a"))
@@ -153,7 +152,7 @@ func TestUpdatesWithoutAVersionAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestTheLastOfMany: an update outlasts a hundred others that were faster.
+// TestTheLastOfMany: an update succeeds after a hundred conflicts.
 func TestTheLastOfMany(t *testing.T) {
 	b := start(t)
 	b.create(service("a"))
@@ -180,7 +179,7 @@ func TestTheLastOfMany(t *testing.T) {
 }
 
 // A client that knows its own write must not be refused because the cache does
-// not yet.
+// not have it yet.
 func TestUpdateRightAfterAWrite(t *testing.T) {
 	b := start(t)
 	for i := range 50 {

@@ -15,8 +15,8 @@ import (
 	"kctl/apiserver/internal/server/authentication"
 )
 
-// TestEveryPathAsksWhoYouAre walks the route table, so that no path is ever
-// installed beside the chain.
+// TestEveryPathAsksWhoYouAre walks the route table: no path may be served
+// without authentication.
 func TestEveryPathAsksWhoYouAre(t *testing.T) {
 	t.Parallel()
 	o := config.Defaults()

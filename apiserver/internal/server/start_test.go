@@ -11,7 +11,8 @@ import (
 	"kctl/apiserver/internal/config"
 )
 
-// What is not done yet does not count in the time that the start may take.
+// Checks that are not done yet don't fail livez during the start's grace
+// period.
 func TestLivezGracePeriod(t *testing.T) {
 	t.Parallel()
 	clock := testclock.NewFakeClock(time.Now())

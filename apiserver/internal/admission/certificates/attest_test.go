@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// rights are what a user may do: "verb signer".
+// rights are a user's permissions: "verb signer".
 type rights map[string]bool
 
 func (r rights) Authorize(_ context.Context, a *authz.Attributes) (authz.Decision, string, error) {

@@ -15,7 +15,7 @@ import (
 	"kctl/proto/core"
 )
 
-// rights are what a user may do: "verb subresource namespace/name".
+// rights are a user's permissions: "verb subresource namespace/name".
 type rights map[string]bool
 
 func (r rights) Authorize(_ context.Context, a *authz.Attributes) (authz.Decision, string, error) {

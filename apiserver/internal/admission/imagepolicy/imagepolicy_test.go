@@ -22,8 +22,8 @@ import (
 	"kctl/proto/core"
 )
 
-// service refuses images with "bad" in their name, can't be asked about "fail",
-// and notes what it was asked.
+// service refuses images with "bad" in their name, fails for "fail", and
+// records its requests.
 type service struct{ asked []string }
 
 func (s *service) Ask(_ context.Context, question, answer any) error {
@@ -61,7 +61,7 @@ func pod(annotations map[string]string, images ...string) *core.Pod {
 	return p
 }
 
-// TestValidate: what kube-apiserver v1.37.0 asks and says.
+// TestValidate compares requests and refusals with kube-apiserver v1.37.0's.
 func TestValidate(t *testing.T) {
 	const refused = "image policy webhook backend denied one or more images: no such registry"
 	notes := map[string]string{"a.image-policy.k8s.io/x": "1", "x.image-policy.k8s.io": "n", "image-policy.k8s.io/y": "3", "other": "2"}

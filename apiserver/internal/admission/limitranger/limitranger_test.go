@@ -56,7 +56,7 @@ func check(t *testing.T, name string, err error, want string) {
 	}
 }
 
-// TestBounds holds pods to what upstream 1.37 answered them.
+// TestBounds compares the answers for pods with those of upstream 1.37.
 func TestBounds(t *testing.T) {
 	strict := `[{type: Container, default: {cpu: 300m, memory: 100Mi}, defaultRequest: {cpu: 100m, memory: 50Mi}, max: {cpu: 2}, min: {cpu: 50m}, maxLimitRequestRatio: {cpu: 4}},
 		{type: Pod, max: {cpu: 3, memory: 1Gi}, min: {cpu: 60m}, maxLimitRequestRatio: {memory: 2}}]`

@@ -15,7 +15,7 @@ import (
 
 var deployments = core.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
 
-// older is the form that the only equivalent resource of these tests has.
+// older is the form of the only equivalent resource in these tests.
 type older struct{}
 
 func (older) Equivalent(r core.Resource) []core.Resource {
@@ -66,7 +66,7 @@ func TestMatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		criteria string
 		a        *admission.Attributes
-		want     string // the version it is matched as; "" for not at all
+		want     string // the version as which it matches; "" if it does not
 	}{
 		"create":                       {pods, on(core.Pods, "", admission.Create), "v1"},
 		"another operation":            {pods, on(core.Pods, "", admission.Delete), ""},

@@ -15,7 +15,7 @@ import (
 	"kctl/proto/core"
 )
 
-// rights are what may be done: "verb resource namespace/name".
+// rights are permissions: "verb resource namespace/name".
 type rights map[string]bool
 
 func (r rights) Authorize(_ context.Context, a *authz.Attributes) (authz.Decision, string, error) {
@@ -25,8 +25,8 @@ func (r rights) Authorize(_ context.Context, a *authz.Attributes) (authz.Decisio
 	return authz.NoOpinion, "", nil
 }
 
-// TestAudiencesByRight: for whom no volume asks, a node may ask for tokens of
-// those accounts that it has the right to.
+// TestAudiencesByRight: a node may request tokens with an audience that no
+// volume needs if it has the permission for the account.
 func TestAudiencesByRight(t *testing.T) {
 	web := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}, Spec: core.PodSpec{NodeName: "n1", ServiceAccountName: "web"}}
 	p := &Plugin{
@@ -57,7 +57,8 @@ func TestAudiencesByRight(t *testing.T) {
 	}
 }
 
-// TestAudiencesOfDrivers: a driver is asked of volumes of every kind that it serves.
+// TestAudiencesOfDrivers: the audiences of a CSI driver apply to volumes of
+// every kind that it serves.
 func TestAudiencesOfDrivers(t *testing.T) {
 	azure := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{}}}}
 	claim := func(volume string) *corev1.PersistentVolumeClaim {

@@ -55,7 +55,8 @@ func certified(t *testing.T, name, signer string) *certificatesv1.CertificateSig
 	}}
 }
 
-// TestObjectsOfNodes: what a kubelet of n1 may make of objects, in the words of kube-apiserver v1.37.0.
+// TestObjectsOfNodes: what the kubelet of n1 may write, in kube-apiserver
+// v1.37.0's words.
 func TestObjectsOfNodes(t *testing.T) {
 	meta := func(name, uid string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}
@@ -162,8 +163,8 @@ func TestObjectsOfNodes(t *testing.T) {
 	}
 }
 
-// TestNotYet: of a pod that this server may not have seen yet, a kubelet is not told
-// that it may not ask: it asks again. Its node is looked at first.
+// TestNotYet: if this server may not have seen the pod yet, the kubelet is
+// asked to retry instead of being refused. Its node is checked first.
 func TestNotYet(t *testing.T) {
 	plugin := &Plugin{
 		Pods: stored[*core.Pod]{}, Nodes: stored[*core.Node]{"n1": {ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u"}}},

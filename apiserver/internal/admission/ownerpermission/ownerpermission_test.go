@@ -16,7 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-// rights are what a user may do: "verb namespace resource/subresource name".
+// rights are a user's permissions: "verb namespace resource/subresource name".
 type rights []string
 
 func (r rights) Authorize(_ context.Context, a *authz.Attributes) (authz.Decision, string, error) {
@@ -36,7 +36,7 @@ func owner(kind, name string, blocks bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID(name), BlockOwnerDeletion: ptr.To(blocks)}
 }
 
-// TestValidate: what kube-apiserver v1.37.0 says.
+// TestValidate compares refusals with kube-apiserver v1.37.0's.
 func TestValidate(t *testing.T) {
 	const (
 		mayNotDelete = "cannot set an ownerRef on a resource you can't delete: , <nil>"

@@ -19,7 +19,7 @@ import (
 	"kctl/proto/core"
 )
 
-// source is a resource with some objects. Objects under "live" are not in the
+// source is a resource with some objects. Those below "live" are not in the
 // cache yet.
 type source struct {
 	resource     core.Resource
@@ -90,7 +90,7 @@ type noRanges struct{}
 func (noRanges) In(context.Context, string) ([]*corev1.LimitRange, error) { return nil, nil }
 func (noRanges) Forget(string)                                            {}
 
-// chain is every plugin over a small cluster.
+// chain has all plugins, with a small cluster behind them.
 func chain(t *testing.T, disable ...string) *admission.Chain {
 	t.Helper()
 	c, err := Chain(Objects{

@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// defaults are the priority classes that are the global default.
+// defaults are the priority classes marked as global default.
 type defaults []priority.Class
 
 func (d defaults) ByIndex(string) []priority.Class { return d }

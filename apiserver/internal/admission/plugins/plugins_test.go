@@ -110,8 +110,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOnlyMountableSecrets: an account's word holds for what webhooks make of a pod,
-// and for containers that it gets later.
+// TestOnlyMountableSecrets: an account's restriction also applies to what
+// webhooks add to a pod, and to containers added later.
 func TestOnlyMountableSecrets(t *testing.T) {
 	const refused = ` is not allowed because service account strict does not reference that `
 	variable := []corev1.EnvVar{{Name: "v", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}}
@@ -167,7 +167,8 @@ func TestSilentAccountMountsNothing(t *testing.T) {
 	}
 }
 
-// TestDefaultAccountIsWaitedFor: the loop that makes it may be a moment late.
+// TestDefaultAccountIsWaitedFor: the controller that creates it may be a moment
+// late.
 func TestDefaultAccountIsWaitedFor(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(0, 0))
 	accounts := &source{resource: core.ServiceAccounts, cached: map[string]core.Object{}}

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/core"
 )
 
-// only makes one plugin beside a namespace with annotations.
+// only makes one plugin, with a namespace that has these annotations.
 func only(t *testing.T, name string, annotations map[string]string, part string) (admission.Plugin, *source) {
 	t.Helper()
 	ns := namespace("default", corev1.NamespaceActive)
@@ -48,7 +48,7 @@ func only(t *testing.T, name string, annotations map[string]string, part string)
 	return p, namespaces
 }
 
-// pass takes an object through both halves of one plugin.
+// pass sends an object through both phases of one plugin.
 func pass(ctx context.Context, p admission.Plugin, a *admission.Attributes) error {
 	if !p.Handles(a.Operation) {
 		return nil
@@ -136,7 +136,7 @@ func TestExtendedResourceToleration(t *testing.T) {
 	p, _ := only(t, "ExtendedResourceToleration", nil, "")
 	asks := corev1.ResourceList{"z.com/gpu": resource.MustParse("1"), "a.com/gpu": resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("1")}
 	made := pod(func(p *core.Pod) { p.Spec.Containers[0].Resources.Requests = asks })
-	for range 2 { // a second time it adds nothing
+	for range 2 { // the second time nothing is added
 		check(t, "asks", pass(t.Context(), p, create(core.Pods, made)), "")
 	}
 	want := []corev1.Toleration{

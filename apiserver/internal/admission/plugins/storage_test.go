@@ -20,7 +20,8 @@ import (
 	"kctl/proto/core"
 )
 
-// classed is a class made at a second of the test's, with an annotation.
+// classed is the metadata of a class created at a given second, with an
+// annotation.
 func classed(name string, second int64, annotation, value string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, CreationTimestamp: metav1.NewTime(time.Unix(second, 0)), Annotations: map[string]string{annotation: value},

@@ -23,7 +23,7 @@ import (
 	"kctl/proto/core"
 )
 
-// labelled namespaces, one each.
+// spaces are the labels of namespaces, by name.
 type spaces map[string]map[string]string
 
 func (s spaces) Get(_ context.Context, _, name string) (*core.Namespace, error) {
@@ -65,7 +65,7 @@ func podOf(t *testing.T, spec string) *core.Pod {
 	return p
 }
 
-// asked answers what the plugin says and what it warns of.
+// asked returns the plugin's warnings and its refusal.
 func asked(t *testing.T, p *Plugin, a *admission.Attributes) ([]string, error) {
 	t.Helper()
 	var warnings request.Warnings
@@ -82,12 +82,12 @@ const (
 	warning = `would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`
 )
 
-// TestPods holds the plugin to what upstream 1.37 answered.
+// TestPods compares the answers for pods with those of upstream 1.37.
 func TestPods(t *testing.T) {
 	p := plugin(t, part)
 	for name, c := range map[string]struct {
 		namespace, spec, user string
-		err, warning          string // "" for none; beginnings
+		err, warning          string // "" for none; only how they begin
 	}{
 		"no labels":             {namespace: "free", spec: privileged},
 		"refused":               {namespace: "strict", spec: privileged, err: refusal},
@@ -134,7 +134,8 @@ func TestPodChanges(t *testing.T) {
 	}
 }
 
-// TestTemplates: what makes pods is warned of and not refused.
+// TestTemplates: an object with a pod template causes a warning and is not
+// refused.
 func TestTemplates(t *testing.T) {
 	p := plugin(t, "")
 	spec := podOf(t, privileged).Spec
@@ -201,7 +202,8 @@ func TestNamespaceLabels(t *testing.T) {
 	}
 }
 
-// TestManyPods: a namespace of any size is answered about in bounded time.
+// TestManyPods: the answer takes bounded time, however many pods the namespace
+// has.
 func TestManyPods(t *testing.T) {
 	many := manyPods{}
 	p := plugin(t, "")

@@ -31,7 +31,7 @@ import (
 	"kctl/proto/core"
 )
 
-// options are those of a server whose objects are in an etcd of the test's own.
+// options are for a server on an etcd of the test's own.
 func options(t *testing.T, flags *config.Options) Options {
 	registryOptions := registry.Options{Storage: etcdtest.Start(t), Clock: clock.RealClock{}, Logger: zap.NewNop()}
 	set := resources.New(registryOptions, time.Hour, service.Ranges{
@@ -62,11 +62,12 @@ func run(t *testing.T, loop func(context.Context) error) {
 	})
 }
 
-// Nothing is admitted before it is known what users have registered: a request could
-// slip by what they forbid. Once all is read, plugins go by what is stored.
+// Before the users' policies and webhooks have been read, nothing is admitted,
+// because one of them might forbid it. Afterwards, plugins act on what is
+// stored.
 func TestPluginsGoByWhatIsStored(t *testing.T) {
 	flags := config.Defaults()
-	flags.DisableAdmissionPlugins = []string{"NamespaceLifecycle", "ServiceAccount"} // there are neither
+	flags.DisableAdmissionPlugins = []string{"NamespaceLifecycle", "ServiceAccount"} // neither of their kinds exists here
 	o := options(t, flags)
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "ordinary"}, Value: 7, GlobalDefault: true}
 	if _, err := o.Resources.PriorityClasses.Create(t.Context(), class, registry.Admit{}, &metav1.CreateOptions{}); err != nil {
@@ -98,7 +99,8 @@ func TestPluginsGoByWhatIsStored(t *testing.T) {
 	}
 }
 
-// What flags and the file that they name get wrong keeps the server from starting.
+// Errors in the flags, and in the file that they name, keep the server from
+// starting.
 func TestRefusals(t *testing.T) {
 	o := options(t, config.Defaults())
 	file := filepath.Join(t.TempDir(), "admission.yaml")

@@ -19,7 +19,7 @@ import (
 	"kctl/proto/pki"
 )
 
-// TestAnonymousByFlag: what --anonymous-auth says, and what holds without it.
+// TestAnonymousByFlag: with --anonymous-auth on, off, and not set.
 func TestAnonymousByFlag(t *testing.T) {
 	for flags, want := range map[string]authn.AnonymousRule{
 		"": {Enabled: true, Paths: HealthPaths}, "--anonymous-auth=false": {}, "--anonymous-auth": {Enabled: true},

@@ -21,7 +21,7 @@ import (
 	"kctl/proto/core"
 )
 
-// options are those of a server that has not read its rules yet.
+// options are for a server that has not read its rules yet.
 func options(flags *config.Options) (o Options, ready chan struct{}) {
 	ready = make(chan struct{})
 	return Options{
@@ -30,7 +30,7 @@ func options(flags *config.Options) (o Options, ready chan struct{}) {
 	}, ready
 }
 
-// asks is what a user hears who wants to delete a node.
+// asks is the answer to a user who wants to delete a node.
 func asks(t *testing.T, union authz.Union, groups ...string) (authz.Decision, error) {
 	t.Helper()
 	decision, _, err := union.Authorize(t.Context(), &authz.Attributes{
@@ -40,7 +40,7 @@ func asks(t *testing.T, union authz.Union, groups ...string) (authz.Decision, er
 	return decision, err
 }
 
-// gathered is what the registry tells in Prometheus' format.
+// gathered is the registry's metrics in Prometheus' text format.
 func gathered(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	text := httptest.NewRecorder()
@@ -48,8 +48,9 @@ func gathered(t *testing.T, registry *prometheus.Registry) string {
 	return text.Body.String()
 }
 
-// Each mode is asked until one decides, behind system:masters, whom nobody refuses.
-// AlwaysDeny decides nothing, as upstream's: it leaves it to those behind it.
+// The modes are asked in order until one decides, after system:masters, which
+// nobody refuses. AlwaysDeny leaves the decision to those after it, as
+// upstream's.
 func TestModes(t *testing.T) {
 	for _, test := range []struct {
 		modes []string
@@ -80,8 +81,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Whom nobody knows is told to come back until the rules are read: one of them may
-// allow it.
+// Until the rules are read, a user without a permission is told to retry: one
+// of them may allow the request.
 func TestBeforeTheRulesAreRead(t *testing.T) {
 	o, ready := options(config.Defaults())
 	union, _, err := New(o)
@@ -97,8 +98,7 @@ func TestBeforeTheRulesAreRead(t *testing.T) {
 	}
 }
 
-// A file takes the place of the modes, and a new content that of the old where it is
-// valid.
+// A file replaces the modes, and new content replaces the old if it is valid.
 func TestTheFileChanges(t *testing.T) {
 	content := func(authorizer string) []byte {
 		return []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: " + authorizer + ", name: only}\n")
@@ -131,7 +131,7 @@ func TestTheFileChanges(t *testing.T) {
 	}
 }
 
-// What can't be had is said with the flag that names it.
+// Errors name the flag that they come from.
 func TestRefusals(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for want, set := range map[string]func(*config.Options){

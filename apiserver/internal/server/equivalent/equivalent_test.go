@@ -17,7 +17,8 @@ import (
 	"kctl/proto/core"
 )
 
-// noneCustom are no custom resources; they answer as Definitions do then.
+// noneCustom answers for everything as Definitions do when it is not a custom
+// resource.
 type noneCustom struct{}
 
 func (noneCustom) Infos() []customresources.Info { return nil }
@@ -34,8 +35,8 @@ func (noneCustom) Convert(context.Context, core.Object, core.Resource) (core.Obj
 
 var inGroup = core.Resource{Group: "events.k8s.io", Version: "v1", Name: "events", Kind: "Event", Namespaced: true}
 
-// What is stored once and shown in two groups is converted between them, both
-// ways, and to nothing else.
+// An object that is stored once and served in two groups is converted between
+// them, both ways, and to nothing else.
 func TestFormsOfOneObject(t *testing.T) {
 	stored := registrytest.New(core.Events)
 	view := &registry.View{

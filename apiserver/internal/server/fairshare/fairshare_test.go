@@ -19,7 +19,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// options are those of a share over an etcd of its own, in which nothing is.
+// options are for a share on an empty etcd.
 func options(t *testing.T, clock *testclock.FakeClock, bootstrapped <-chan struct{}) Options {
 	t.Helper()
 	stored := registry.Options{Storage: etcdtest.Start(t), Clock: clock, Logger: zap.NewNop()}
@@ -49,7 +49,7 @@ func run(t *testing.T, loop func(context.Context) error) {
 
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // long enough for a machine that is busy
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // enough for a busy machine
 	defer cancel()
 	for !holds() {
 		if ctx.Err() != nil {
@@ -59,8 +59,8 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// What is stored counts from when there is what every cluster has; until then
-// requests go by what is built in.
+// The stored configuration applies once every cluster's default objects exist;
+// until then the built-in one does.
 func TestRun(t *testing.T) {
 	bootstrapped := make(chan struct{})
 	o := options(t, testclock.NewFakeClock(time.Now()), bootstrapped)
@@ -110,7 +110,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What every cluster has comes back when somebody takes it away.
+// Default objects are created again when somebody deletes them.
 func TestMaintain(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	o := options(t, clock, nil)

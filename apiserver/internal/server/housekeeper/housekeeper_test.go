@@ -17,16 +17,16 @@ import (
 	"kctl/proto/core"
 )
 
-// server is one API server's housekeeper, which does nothing but what others give it.
+// server is an API server's housekeeper whose loops do nothing.
 type server struct {
-	keeping atomic.Bool  // whether the loops run
-	terms   atomic.Int32 // that had pods made for them
+	keeping atomic.Bool  // whether its loops run
+	terms   atomic.Int32 // in which loops for pods were made
 	stop    context.CancelFunc
 	quit    context.CancelFunc
 	ended   chan error
 }
 
-// start runs a housekeeper over the leases until the test ends.
+// start runs a housekeeper with these leases until the test ends.
 func start(t *testing.T, leases *registrytest.Store, elect bool) *server {
 	flags := config.Defaults()
 	flags.Controllers, flags.Operation.LeaderElect.Enabled = nil, elect
@@ -54,14 +54,15 @@ func start(t *testing.T, leases *registrytest.Store, elect bool) *server {
 	return s
 }
 
-// pass lets the time pass in which a lease that nobody renews is taken over.
+// pass lets enough time pass for a lease that nobody renews to be taken over.
 func pass() {
 	time.Sleep(2 * config.Defaults().Operation.LeaderElect.LeaseDuration)
 	synctest.Wait()
 }
 
-// One of two servers keeps house. While it drains, the other does already; a server
-// that was not told to stop and has lost the lease stands again.
+// Only one of two servers runs the loops. While it drains, the other one
+// already does. A server that lost the lease, and was not told to stop, is a
+// candidate again.
 func TestOneKeepsHouse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases := registrytest.New(core.Leases)
@@ -88,7 +89,7 @@ func TestOneKeepsHouse(t *testing.T) {
 	})
 }
 
-// What was learned in one term is not gone by in the next: pods are read anew.
+// What was learned in one term is not used in the next: pods are read again.
 func TestALaterTermBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases := registrytest.New(core.Leases)
@@ -110,14 +111,15 @@ func TestALaterTermBeginsAnew(t *testing.T) {
 		if s.keeping.Load() {
 			t.Error("house is kept by a server that has lost the lease")
 		}
-		pass() // the other does not renew it
+		pass() // the other one does not renew it
 		if !s.keeping.Load() || s.terms.Load() != 1 {
 			t.Errorf("in the second term: %d times pods of its own, keeping house %t", s.terms.Load(), s.keeping.Load())
 		}
 	})
 }
 
-// Without an election every server keeps house, also while it drains: nobody else does.
+// Without an election every server runs the loops, even while it drains: nobody
+// else does.
 func TestWithoutElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, registrytest.New(core.Leases), false)

@@ -25,8 +25,8 @@ import (
 	"kctl/proto/pki"
 )
 
-// A server that is told to stop goes on serving for the shutdown delay, then ends
-// streams, finishes what is under way, and closes the port.
+// A server that is told to stop serves on for the shutdown delay, then ends
+// streams, finishes requests in flight, and closes the port.
 func TestDrain(t *testing.T) {
 	o := config.Defaults()
 	o.DataDir, o.CertDir, o.SecurePort = t.TempDir(), t.TempDir(), 0
@@ -102,8 +102,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestBounds: more strangers than there may be leave room for those who are known,
-// and for each other.
+// TestBounds: too many unauthenticated clients leave room for authenticated
+// ones, and for each other.
 func TestBounds(t *testing.T) {
 	o := config.Defaults()
 	o.DataDir, o.CertDir, o.SecurePort = t.TempDir(), t.TempDir(), 0
@@ -161,7 +161,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// trusting is a client that believes who shows a certificate.
+// trusting is a client that trusts this certificate.
 func trusting(t *testing.T, certificate string) *http.Client {
 	t.Helper()
 	pem, err := os.ReadFile(certificate)
@@ -189,8 +189,8 @@ func get(client *http.Client, url string) error {
 	return nil
 }
 
-// Clients that have several certificates choose by whose are taken, also when the file of
-// authorities is replaced.
+// A client with several certificates chooses by the CA names that the server
+// accepts, even after the CA file is replaced.
 func TestAuthoritiesAreNamed(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	o := config.Defaults()

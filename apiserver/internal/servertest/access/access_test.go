@@ -78,8 +78,8 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// TestHealthIsForAnybody: without a word about anonymous requests, these get to
-// know whether the server is well, and nothing else.
+// TestHealthIsForAnybody: by default, anonymous requests learn whether the
+// server is well, and nothing else.
 func TestHealthIsForAnybody(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -161,7 +161,7 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	if err := bindings.Create(t.Context(), binding("none", "ClusterRole", "not-there"), nil); !apierrors.IsNotFound(err) {
 		t.Errorf("bound a role that is not there: %v", err)
 	}
-	// A label is no rule, and yet gives those of a role to all that aggregate it.
+	// An aggregated role's label gives its rules to all roles that aggregate it.
 	c.Must(c.Root().Resource(core.ClusterRoles, "").Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "patcher"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"patch"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}}},
 	}, nil))
@@ -234,7 +234,7 @@ func TestServiceAccountToken(t *testing.T) {
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: request("vault"), Audiences: []string{"vault"}}}
 	c.Must(c.Root().Do(t.Context(), http.MethodPost, core.TokenReviews.Path("", ""), review, review))
-	// A review is no table, and can be had as YAML.
+	// A review can't be printed as a table, but can be had as YAML.
 	asked, err := json.Marshal(review)
 	c.Must(err)
 	as := func(accept string) *http.Response {
@@ -250,7 +250,7 @@ func TestServiceAccountToken(t *testing.T) {
 	if !review.Status.Authenticated || !slices.Equal(review.Status.Audiences, []string{"vault"}) || review.Status.User.Username != user.Username {
 		t.Errorf("review: %+v", review.Status)
 	}
-	// A service account that is gone takes its tokens with it.
+	// A deleted service account's tokens are invalid.
 	fresh := request("other")
 	c.Must(c.Root().Resource(core.ServiceAccounts, "shop").Delete(t.Context(), "default", nil, nil))
 	c.Until("the account's token is no longer good", func(ctx context.Context) bool {

@@ -28,8 +28,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// outside serves over TLS what the API server asks, and returns the file of
-// its authority.
+// outside serves over TLS what the API server calls, and returns the URL and
+// the CA file.
 func outside(t *testing.T, handler http.Handler) (url, caFile string) {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
@@ -42,7 +42,7 @@ func outside(t *testing.T, handler http.Handler) (url, caFile string) {
 	return server.URL, caFile
 }
 
-// webhookFile writes the file by which the API server finds a service.
+// webhookFile writes the kubeconfig with which the API server calls a webhook.
 func webhookFile(t *testing.T, url, caFile string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "webhook.yaml")
@@ -67,7 +67,7 @@ func tokenHook(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// oidcIssuer is an issuer of ID tokens, and how it makes them.
+// oidcIssuer is an issuer of ID tokens; sign makes one.
 func oidcIssuer(t *testing.T) (url, caFile string, sign func(account string) string) {
 	t.Helper()
 	private, public, err := pki.NewSigningKey()
@@ -112,7 +112,7 @@ func oidcIssuer(t *testing.T) (url, caFile string, sign func(account string) str
 	}
 }
 
-// everyKind starts a server that accepts every kind of identity.
+// everyKind starts a server that accepts every kind of credential.
 func everyKind(t *testing.T) (c *cluster, proxies *pki.Pair, sign func(account string) string) {
 	t.Helper()
 	proxies, err := pki.NewCA("proxies", time.Now(), time.Hour)
@@ -201,8 +201,8 @@ func TestEveryKindOfIdentity(t *testing.T) {
 	})
 }
 
-// bootstrapToken: a node joins with a token until it has run out, and then the
-// secret goes.
+// bootstrapToken: a node joins with a token until that expires, and then the
+// secret is deleted.
 func (c *cluster) bootstrapToken(t *testing.T) {
 	secrets := c.Root().Resource(core.Secrets, core.NamespaceSystem)
 	token := func(id, expiration string) {
@@ -232,8 +232,8 @@ func (c *cluster) bootstrapToken(t *testing.T) {
 	c.Must(secrets.Get(t.Context(), "bootstrap-token-abcdef", &core.Secret{}))
 }
 
-// tokenInSecret: a secret made for a service account is filled, its token is
-// good, and it goes with the account.
+// tokenInSecret: a secret created for a service account is filled, its token is
+// valid, and it is deleted with the account.
 func (c *cluster) tokenInSecret(t *testing.T) {
 	c.Namespace("legacy")
 	c.Must(c.Root().Resource(core.ServiceAccounts, "legacy").Create(t.Context(), &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, nil))
@@ -267,8 +267,7 @@ func (c *cluster) tokenInSecret(t *testing.T) {
 	})
 }
 
-// twoTokens: the first Authorization header counts, as upstream has it; what a
-// second one says never does.
+// twoTokens: only the first Authorization header counts, as upstream.
 func (c *cluster) twoTokens(t *testing.T) {
 	for first, want := range map[string]int{"Bearer nobody": http.StatusCreated, "Bearer guess": http.StatusUnauthorized, "Basic cm9vdA==": http.StatusUnauthorized} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Address+"/apis/authentication.k8s.io/v1/selfsubjectreviews",

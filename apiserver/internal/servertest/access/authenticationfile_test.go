@@ -14,8 +14,8 @@ import (
 	"kctl/apiserver/internal/config"
 )
 
-// TestAuthenticationFile: users of an issuer as expressions make them, some paths
-// for everybody, and a changed file in force without a restart.
+// TestAuthenticationFile: an issuer's users, mapped by expressions; some paths
+// open to everybody; a changed file that takes effect without a restart.
 func TestAuthenticationFile(t *testing.T) {
 	t.Parallel()
 	issuerURL, issuerCA, sign := oidcIssuer(t)

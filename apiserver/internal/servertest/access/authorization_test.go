@@ -17,8 +17,8 @@ import (
 	"kctl/proto/core"
 )
 
-// accessHook allows users to list pods in the namespace that is called like
-// them, denies secrets to everybody, and has no opinion on the rest.
+// accessHook allows users to list pods in the namespace with their name, denies
+// access to secrets, and has no opinion on the rest.
 func accessHook(w http.ResponseWriter, r *http.Request) {
 	var review authorizationv1.SubjectAccessReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.APIVersion != "authorization.k8s.io/v1" {
@@ -33,8 +33,8 @@ func accessHook(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// TestModesOutside has an authorizer of each mode in a row: what the webhook
-// denies is denied, whoever comes behind it.
+// TestModesOutside uses authorizers of all modes in a row: what the webhook
+// denies is denied, whatever comes after it.
 func TestModesOutside(t *testing.T) {
 	t.Parallel()
 	url, caFile := outside(t, http.HandlerFunc(accessHook))

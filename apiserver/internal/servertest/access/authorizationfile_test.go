@@ -15,8 +15,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestAuthorizationFile: webhooks in a row, each asked about what its conditions
-// say, and a changed file in force without a restart.
+// TestAuthorizationFile: several webhooks, each called according to its match
+// conditions, and a changed file that takes effect without a restart.
 func TestAuthorizationFile(t *testing.T) {
 	t.Parallel()
 	url, caFile := outside(t, http.HandlerFunc(accessHook))

@@ -25,7 +25,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// certificateRequest makes a key, and a request for a certificate of it.
+// certificateRequest makes a key, and a request for a certificate for it.
 func certificateRequest(t *testing.T, name, signer string, template x509.CertificateRequest, usages ...certificatesv1.KeyUsage) (*certificatesv1.CertificateSigningRequest, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,7 +49,7 @@ func certificateRequest(t *testing.T, name, signer string, template x509.Certifi
 }
 
 // TestNodeJoins is a kubelet's way into a cluster: a bootstrap token, a request
-// that is approved and signed by itself, and the certificate at work.
+// that is approved and signed automatically, and the use of the certificate.
 func TestNodeJoins(t *testing.T) {
 	t.Parallel()
 	c := startSigning(t)
@@ -68,7 +68,7 @@ func TestNodeJoins(t *testing.T) {
 		t.Errorf("asked as %+v", wish.Spec)
 	}
 	c.Bind("approve", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", bootstrappers)
-	// Whether they may have one is asked anew when the request changes.
+	// A change to the request triggers a new check of the permission.
 	c.Until("bootstrappers may have one", func(ctx context.Context) bool {
 		return c.Root().Do(ctx, http.MethodPatch, core.CertificateSigningRequests.Path("", "n1"), []byte(`{"metadata":{"labels":{"at":"`+time.Now().Format("150405.000000")+`"}}}`), nil,
 			rest.ContentType("application/merge-patch+json")) == nil && requests.Get(ctx, "n1", wish) == nil && len(wish.Status.Certificate) > 0
@@ -126,7 +126,7 @@ func TestWhoDecidesAboutCertificates(t *testing.T) {
 		t.Errorf("a certificate for masters: %v", err)
 	}
 
-	// Who may write approvals but not approve for the signer.
+	// A user who may write approvals, but not approve for the signer.
 	wish, _ = certificateRequest(t, "bob", signer, client, "client auth")
 	c.Must(requests.Create(t.Context(), wish, wish))
 	c.Must(c.Root().Resource(core.ClusterRoles, "").Create(t.Context(), &rbacv1.ClusterRole{
@@ -152,7 +152,7 @@ func TestWhoDecidesAboutCertificates(t *testing.T) {
 	}
 	c.Must(jane.Do(t.Context(), http.MethodPut, core.CertificateSigningRequests.Path("", "bob")+"/status", wish, nil)) // changes nothing
 
-	// Denied ones are never signed, wrong ones fail.
+	// Denied requests are never signed, invalid ones fail.
 	c.Must(decide(c.Root(), wish, certificatesv1.CertificateDenied))
 	if err := decide(c.Root(), wish, certificatesv1.CertificateApproved); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 		t.Errorf("approved after it was denied: %v", err)

@@ -16,7 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-// An owner may be named in any of the versions that it is served in.
+// An owner may be referred to in any of its served versions.
 func TestOwnersOfEveryVersion(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(o *config.Options) { o.EnableAdmissionPlugins = []string{ownerpermission.Name} })

@@ -25,7 +25,7 @@ func (c *cluster) budget(name string, spec policyv1.PodDisruptionBudgetSpec) {
 	c.Must(c.Root().Resource(budgets, "default").Create(c.T.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, nil))
 }
 
-// allows waits until a budget's status says so.
+// allows waits until a budget's status has these figures.
 func (c *cluster) allows(name string, healthy, desired, expected, allowed int32) {
 	c.T.Helper()
 	c.Until(fmt.Sprintf("budget %s: %d of %d healthy, %d to go", name, healthy, expected, allowed), func(ctx context.Context) bool {
@@ -58,7 +58,7 @@ func (c *cluster) evicted(pod, query string, code int, want string) {
 }
 
 // TestDisruptionBudget evicts the pods of a replication controller within their
-// budget; the messages are those that upstream 1.37 answered.
+// budget; the messages are upstream 1.37's.
 func TestDisruptionBudget(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -82,7 +82,7 @@ func TestDisruptionBudget(t *testing.T) {
 	c.evicted("a", "?dryRun=All", 201, `"Success"`)
 	c.evicted("a", "", 201, `"Success"`)
 	c.allows("web", 2, 2, 4, 0)
-	c.evicted("a", "", 201, `"Success"`) // it goes anyhow
+	c.evicted("a", "", 201, `"Success"`) // it may always be evicted
 	c.evicted("b", "", 429, "The disruption budget web needs 2 healthy pods and has 2 currently")
 	c.evicted("b", "", 429, `"reason":"DisruptionBudget"`)
 	c.evicted("b", "", 429, "Cannot evict pod as it would violate the pod's disruption budget.")

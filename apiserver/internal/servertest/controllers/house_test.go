@@ -27,7 +27,7 @@ func TestNamespacesAreFurnished(t *testing.T) {
 			return c.Root().Resource(core.ConfigMaps, namespace).Get(ctx, core.RootCAConfigMap, &core.ConfigMap{}) == nil
 		})
 	}
-	// What is taken away or spoilt comes back.
+	// What is deleted or changed is restored.
 	maps := c.Root().Resource(core.ConfigMaps, "shop")
 	var published core.ConfigMap
 	c.Must(maps.Get(t.Context(), core.RootCAConfigMap, &published))
@@ -61,7 +61,8 @@ func TestNamespaceEnds(t *testing.T) {
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("created in an ending namespace: %v", err)
 	}
-	// The pod on a node goes when its kubelet says so, and holds the namespace.
+	// A pod on a node stays until its kubelet removes it, and holds up the
+	// namespace.
 	pods := c.Root().Resource(core.Pods, "shop")
 	c.Until("the running pod is asked to go", func(ctx context.Context) bool {
 		var db core.Pod
@@ -74,7 +75,7 @@ func TestNamespaceEnds(t *testing.T) {
 				c.Message == "Some resources are remaining: pods. has 1 resource instances"
 		})
 	})
-	c.Must(c.Root().Resource(core.Leases, "shop").Get(t.Context(), "l", &core.Lease{})) // pods go first
+	c.Must(c.Root().Resource(core.Leases, "shop").Get(t.Context(), "l", &core.Lease{})) // pods are deleted first
 	now := int64(0)
 	c.Must(pods.Delete(t.Context(), running.Name, &metav1.DeleteOptions{GracePeriodSeconds: &now}, nil))
 	c.Until("the namespace is gone", func(ctx context.Context) bool {
@@ -96,7 +97,7 @@ func TestDependentsGoWithTheirOwner(t *testing.T) {
 	reference := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}
 	for _, name := range []string{"child", "orphan"} {
 		dependent := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{reference}}}
-		if name == "orphan" { // of an owner that never was
+		if name == "orphan" { // its owner never existed
 			dependent.OwnerReferences[0].UID, dependent.OwnerReferences[0].Name = "none", "none"
 		}
 		c.Must(maps.Create(t.Context(), dependent, nil))
@@ -147,7 +148,7 @@ func TestNodeTaintsFollowConditions(t *testing.T) {
 	c := start(t)
 	nodes := c.Root().Resource(core.Nodes, "")
 	c.Must(nodes.Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, nil))
-	c.Must(nodes.Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "well"}}, nil)) // else none would be given up
+	c.Must(nodes.Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "well"}}, nil)) // otherwise no node would be given up
 	says := func(name string, ready corev1.ConditionStatus) {
 		t.Helper()
 		now := metav1.Now()

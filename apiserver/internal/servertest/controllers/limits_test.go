@@ -28,7 +28,7 @@ func amounts(cpu string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
 }
 
-// TestLimitRange: a range holds from the answer on that it was made, for the
+// TestLimitRange: once its create has been answered, a range applies to the
 // very next pod.
 func TestLimitRange(t *testing.T) {
 	t.Parallel()
@@ -61,8 +61,8 @@ func TestLimitRange(t *testing.T) {
 	c.Must(ranges.Delete(t.Context(), "r", nil, nil))
 }
 
-// TestPodSecurity: a namespace's labels hold, and whoever sets them is told of
-// the pods that are there.
+// TestPodSecurity: a namespace's labels apply, and a change of them warns about
+// existing pods.
 func TestPodSecurity(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -87,13 +87,13 @@ func TestPodSecurity(t *testing.T) {
 		`299 - "existing pods in namespace \"default\" violate the new PodSecurity enforce level \"baseline:latest\""`,
 		`299 - "before: privileged"`,
 	}
-	// A dry run leaves nothing behind while the pod is on its way.
+	// By a dry run, because the pod may not have been seen yet.
 	c.Until("who would set the label is warned", func(ctx context.Context) bool { return slices.Equal(enforce(ctx, "?dryRun=All"), want) })
 	if got := enforce(t.Context(), ""); !slices.Equal(got, want) {
 		t.Errorf("warnings are %q", got)
 	}
 	c.Until("a privileged pod is refused", func(ctx context.Context) bool {
-		// A dry run leaves nothing behind while the label is on its way.
+		// By a dry run, because the label may not have been seen yet.
 		err := c.Root().Resource(core.Pods, "default").Create(ctx, privileged("after"), nil, rest.Query("dryRun", "All"))
 		const refusal = `pods "after" is forbidden: violates PodSecurity "baseline:latest": privileged (container "c" must not set securityContext.privileged=true)`
 		return apierrors.IsForbidden(err) && err.Error() == refusal

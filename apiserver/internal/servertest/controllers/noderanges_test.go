@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Ranges of nodes are what the nodes say: a server that starts anew gives none
-// of them twice.
+// The nodes themselves record their ranges: a server that restarts gives none
+// of them out twice.
 func TestNodeRangesSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -49,5 +49,5 @@ func TestNodeRangesSurviveARestart(t *testing.T) {
 		}
 	}
 	join(c, "n4")
-	join(c, "n5") // only with what n1 had
+	join(c, "n5") // gets what n1 had
 }

@@ -30,7 +30,7 @@ func quotaOf(name string, hard map[corev1.ResourceName]string, scopes ...corev1.
 	return q
 }
 
-// used waits until the status of a quota says so.
+// used waits until a quota's status has this usage.
 func (c *cluster) used(namespace, name string, want map[corev1.ResourceName]string) {
 	c.T.Helper()
 	var q corev1.ResourceQuota
@@ -53,8 +53,8 @@ func sized(name, cpu string) *core.Pod {
 	return p
 }
 
-// TestResourceQuota holds a namespace to its quotas; the messages are those that
-// upstream 1.37 answered.
+// TestResourceQuota checks a namespace with quotas; the messages are upstream
+// 1.37's.
 func TestResourceQuota(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -80,7 +80,7 @@ func TestResourceQuota(t *testing.T) {
 	}), "")
 	create(resourceQuotas, quotaOf("best", map[corev1.ResourceName]string{"pods": "0"}, corev1.ResourceQuotaScopeBestEffort), "")
 
-	// At once: nobody waits for a loop to have seen the quota.
+	// At once: no need to wait until a loop has seen the quota.
 	create(core.Pods, servertest.Pod("silent"), `pods "silent" is forbidden: failed quota: a: must specify requests.cpu for: c`)
 	create(core.Pods, sized("big", "1500m"), `pods "big" is forbidden: exceeded quota: a, requested: requests.cpu=1500m, used: requests.cpu=0, limited: requests.cpu=1`)
 	create(core.Pods, sized("dry", "600m"), "", rest.Query("dryRun", "All"))
@@ -102,7 +102,7 @@ func TestResourceQuota(t *testing.T) {
 		c.used("shop", "a", map[corev1.ResourceName]string{"requests.cpu": "400m", "pods": "1", "count/secrets": "0"})
 	})
 	t.Run("what was refused later is given back", func(t *testing.T) {
-		// It is charged, and then there is one of that name.
+		// The quota is charged before the name turns out to be taken.
 		if err := root.Resource(core.Pods, "shop").Create(ctx, sized("two", "100m"), nil); err == nil {
 			t.Error("created twice")
 		}
@@ -119,12 +119,12 @@ func TestResourceQuota(t *testing.T) {
 	})
 	t.Run("what is there counts", func(t *testing.T) {
 		create(resourceQuotas, quotaOf("maps", map[corev1.ResourceName]string{"count/configmaps": "9"}), "")
-		c.used("shop", "maps", map[corev1.ResourceName]string{"count/configmaps": "2"}) // the cluster's authority is one
+		c.used("shop", "maps", map[corev1.ResourceName]string{"count/configmaps": "2"}) // the other one is the cluster's CA
 	})
 }
 
-// TestQuotaUnderManyWriters: of more writers than there is room for, as many as
-// there is room for get it, and no other.
+// TestQuotaUnderManyWriters: of too many concurrent writers, exactly as many
+// succeed as the quota has room for.
 func TestQuotaUnderManyWriters(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -152,9 +152,10 @@ func TestQuotaUnderManyWriters(t *testing.T) {
 	c.used("shop", "q", map[corev1.ResourceName]string{"secrets": fmt.Sprint(room)})
 }
 
-// TestQuotaBesideAnotherThatCounts: kube-controller-manager, which counts as
-// well, may see a quota before it sees the pod that the quota was charged for.
-// What it then writes lets nobody in beyond what there is room for.
+// TestQuotaBesideAnotherThatCounts: kube-controller-manager, which also counts,
+// may see a quota before it sees the pod that the quota was charged for. The
+// status that it then writes must not let in more pods than the quota has room
+// for.
 func TestQuotaBesideAnotherThatCounts(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(o *config.Options) { o.Controllers = []string{"*", "-resourcequota-controller"} })
@@ -175,14 +176,14 @@ func TestQuotaBesideAnotherThatCounts(t *testing.T) {
 	if err := pods.Create(ctx, servertest.Pod("two"), nil); err == nil || err.Error() != want {
 		t.Errorf("\n  got: %v\n want: %s", err, want)
 	}
-	// Where it is right, there is room.
+	// Once the status is right, there is room.
 	c.Must(pods.Delete(ctx, "one", &metav1.DeleteOptions{}, nil))
 	countedNothing()
 	c.Must(pods.Create(ctx, servertest.Pod("three"), nil))
 }
 
-// TestPodsThatComeToEndCount: a pod that is given a deadline counts for quotas of
-// pods that end at once, and gets none where there is no room for it.
+// TestPodsThatComeToEndCount: a pod that is given a deadline counts in the
+// quotas for terminating pods, and can't be given one if these have no room.
 func TestPodsThatComeToEndCount(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -27,7 +27,7 @@ func (c *cluster) addRange(name string, cidrs ...string) {
 	}, nil))
 }
 
-// service makes a service and returns its address.
+// service creates a service and returns its address.
 func (c *cluster) service(name string) (string, error) {
 	var s corev1.Service
 	err := c.Root().Resource(core.Services, "default").Create(c.T.Context(), &corev1.Service{
@@ -36,8 +36,8 @@ func (c *cluster) service(name string) (string, error) {
 	return s.Spec.ClusterIP, err
 }
 
-// TestMovingToAnotherRange: the way to another --service-cluster-ip-range that
-// Kubernetes' docs describe ("Reconfigure default Service IP ranges").
+// TestMovingToAnotherRange changes --service-cluster-ip-range as Kubernetes'
+// docs describe ("Reconfigure default Service IP ranges").
 func TestMovingToAnotherRange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestMovingToAnotherRange(t *testing.T) {
 	})
 	is("the range is that of the flags", "10.1.0.0/24", metav1.ConditionTrue)
 
-	// An address that somebody takes away comes back.
+	// An address that somebody deletes is created again.
 	c.Must(c.Root().Resource(core.IPAddresses, "").Delete(t.Context(), "10.1.0.1", nil, nil))
 	c.Until("the address is kept", func(ctx context.Context) bool {
 		return c.Root().Resource(core.IPAddresses, "").Get(ctx, "10.1.0.1", &networkingv1.IPAddress{}) == nil

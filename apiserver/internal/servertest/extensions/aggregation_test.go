@@ -23,7 +23,7 @@ import (
 
 const apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
 
-// federation is a cluster with another server beside it.
+// federation is a cluster with an extension server.
 type federation struct {
 	*custom
 	extension *extension
@@ -51,8 +51,7 @@ func (f *federation) port() int {
 	return f.extension.Listener.Addr().(*net.TCPAddr).Port
 }
 
-// register makes the service and the APIService by which the other server is
-// found.
+// register creates the service and the APIService of the extension server.
 func (f *federation) register() {
 	f.T.Helper()
 	f.want(http.StatusCreated, "POST", "/api/v1/namespaces/default/services", map[string]any{
@@ -90,8 +89,8 @@ func (f *federation) untilCondition(want string) {
 	f.Until(want, func(ctx context.Context) bool { return strings.HasPrefix(f.condition(ctx, "v1.far.example.com"), want) })
 }
 
-// freshness is what aggregated discovery says of the other server's group, and
-// which resources it names.
+// freshness is what aggregated discovery says about the extension server's
+// group: its freshness and its resources.
 func (f *federation) freshness() (freshness string, resources []string) {
 	_, content, _ := f.call("GET", "/apis", nil, "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	items, _ := content["items"].([]any)
@@ -158,7 +157,7 @@ func (f *federation) passesOn(t *testing.T) {
 	if one := f.want(http.StatusOK, "GET", thingsPath+"/one", nil); one["metadata"].(map[string]any)["name"] != "one" {
 		t.Errorf("got %v", one)
 	}
-	// Nobody drops on the way what says who asks, or puts in something else.
+	// Clients must not be able to remove or add identity headers on the way.
 	f.Speak("GET " + thingsPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nX-Remote-User: intruder\r\nX-Remote-Extra-A: b\r\n" +
 		"Connection: close, X-Remote-User, X-Remote-Group, X-Forwarded-Uri\r\n\r\n")
 	f.extension.mu.Lock()
@@ -168,7 +167,7 @@ func (f *federation) passesOn(t *testing.T) {
 		seen.Get("X-Forwarded-Uri") != thingsPath || seen.Get("X-Remote-Extra-A") != "" {
 		t.Errorf("the other server was told %v", seen)
 	}
-	// Who may not is not passed on.
+	// A request that is not authorized is not passed on.
 	if err := f.Token("nobody").Do(t.Context(), "GET", thingsPath, nil, nil); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("nobody got %v", err)
 	}
@@ -190,7 +189,7 @@ func (f *federation) streams(t *testing.T) {
 	defer answer.Body.Close()
 	lines := bufio.NewReader(answer.Body)
 	for _, event := range []string{`{"type":"ADDED"}`, `{"type":"DELETED"}`} {
-		f.extension.events <- event // the next only comes when the last was read
+		f.extension.events <- event // the next event comes only when the last one was read
 		if line, err := lines.ReadString('\n'); err != nil || strings.TrimSpace(line) != event {
 			t.Errorf("%q, %v", line, err)
 		}
@@ -226,8 +225,8 @@ func (f *federation) discovers(t *testing.T) {
 	}
 }
 
-// describes: the other server's documents are merged into that of v2, and listed
-// among those of v3.
+// describes: the extension server's documents are merged into the v2 document,
+// and listed in v3.
 func (f *federation) describes(t *testing.T) {
 	f.Until("the description in v2", func(context.Context) bool {
 		document := f.want(http.StatusOK, "GET", "/openapi/v2", nil)
@@ -250,7 +249,8 @@ func (f *federation) describes(t *testing.T) {
 	}
 }
 
-// conflicts: who was told to be elsewhere is asked there.
+// conflicts: a group and version with a service stays with that server, even if
+// a definition is created for it.
 func (f *federation) conflicts(t *testing.T) {
 	version := func(name string, storage bool) map[string]any {
 		return map[string]any{"name": name, "served": true, "storage": storage, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}
@@ -280,14 +280,14 @@ func (f *federation) conflicts(t *testing.T) {
 	})
 }
 
-// fails: what another server does is its own business, and nobody else's.
+// fails: an extension server's failures affect nothing else.
 func (f *federation) fails(t *testing.T) {
 	f.gadget("holds", f.owned("held"))
 	f.untilGadget("holds", false, 1)
 	recheck := func(mode, want string) {
 		t.Helper()
 		f.extension.misbehave(mode)
-		// A change of the service is a reason to look again at once.
+		// A change of the service triggers a new check at once.
 		f.want(http.StatusOK, "PATCH", "/api/v1/namespaces/default/services/far", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"mode": mode}}},
 			"Content-Type", "application/merge-patch+json")
 		f.untilCondition(want)
@@ -323,7 +323,7 @@ func (f *federation) fails(t *testing.T) {
 	f.untilGone("stuck")
 	recheck("broken", "False FailedDiscoveryCheck")
 	recheck("", "True Passed")
-	collected() // the plain list knew nothing of gadgets
+	collected() // the first list did not have gadgets yet
 }
 
 func (f *federation) ends(t *testing.T) {

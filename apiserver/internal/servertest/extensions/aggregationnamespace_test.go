@@ -11,8 +11,8 @@ import (
 	"kctl/proto/core"
 )
 
-// serveEnding answers for all namespaces but default: there are things in one of
-// them, until they are deleted together.
+// serveEnding answers for all namespaces except default: one of them has
+// things, until they are deleted as a collection.
 func (e *extension) serveEnding(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -28,7 +28,7 @@ func (e *extension) serveEnding(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]any{"kind": "ThingList", "apiVersion": "far.example.com/v1", "items": items})
 }
 
-// ended deletes a namespace, and waits until it says so much of what it waits for.
+// ended deletes a namespace, and waits until the condition says so.
 func (f *federation) ended(namespace string, kind corev1.NamespaceConditionType, says string) {
 	f.T.Helper()
 	f.Namespace(namespace)
@@ -55,8 +55,8 @@ func (f *federation) untilGone(namespace string) {
 	})
 }
 
-// empties: a namespace takes along what another server has in it, and waits for
-// what stays.
+// empties: objects on an extension server are deleted with their namespace,
+// which waits for those that stay.
 func (f *federation) empties(*testing.T) {
 	hold := func(things int, holds bool) {
 		f.extension.mu.Lock()
@@ -69,7 +69,7 @@ func (f *federation) empties(*testing.T) {
 	f.untilGone("ending")
 }
 
-// cannotEmpty: while the other server is away, nobody knows what it has.
+// cannotEmpty: while the extension server is away, nobody knows what it has.
 func (f *federation) cannotEmpty() {
 	f.ended("stuck", corev1.NamespaceDeletionDiscoveryFailure, "Discovery failed for some groups, 1 failing: "+
 		"unable to retrieve the complete list of server APIs: far.example.com/v1: stale GroupVersion discovery: far.example.com/v1")

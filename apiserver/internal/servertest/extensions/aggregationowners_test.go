@@ -20,7 +20,7 @@ import (
 	"kctl/proto/core"
 )
 
-// gadgets are objects of the extension that can own others and be owned.
+// gadgets are objects of the extension server that can own others and be owned.
 type gadgets struct {
 	mu       sync.Mutex
 	version  int
@@ -110,7 +110,7 @@ func (g *gadgets) watch(w http.ResponseWriter, r *http.Request) {
 	}()
 	w.Header().Set("Content-Type", "application/json")
 	w.(http.Flusher).Flush()
-	for !behind { // nothing is remembered: whoever is behind lists again
+	for !behind { // no history is kept: a watcher that is behind lists again
 		select {
 		case <-r.Context().Done():
 			return
@@ -121,7 +121,7 @@ func (g *gadgets) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// gadget makes one in default, whose uid is its name.
+// gadget creates one in default; its uid is its name.
 func (f *federation) gadget(name string, owners ...metav1.OwnerReference) metav1.OwnerReference {
 	g := f.extension.gadgets
 	g.mu.Lock()
@@ -130,7 +130,7 @@ func (f *federation) gadget(name string, owners ...metav1.OwnerReference) metav1
 	return metav1.OwnerReference{APIVersion: "far.example.com/v1", Kind: "Gadget", Name: name, UID: types.UID(name)}
 }
 
-// owned makes a config map, and the reference to it.
+// owned creates a config map, and returns a reference to it.
 func (f *federation) owned(name string, owners ...metav1.OwnerReference) metav1.OwnerReference {
 	f.T.Helper()
 	m := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners}}
@@ -150,7 +150,7 @@ func (f *federation) untilMapGone(name string) {
 	})
 }
 
-// untilGadget waits until a gadget is gone, or has so many owners.
+// untilGadget waits until a gadget is gone, or has that many owners.
 func (f *federation) untilGadget(name string, gone bool, owners int) {
 	f.T.Helper()
 	f.Until(fmt.Sprintf("gadget %s is gone: %t, with %d owners", name, gone, owners), func(context.Context) bool {
@@ -162,8 +162,8 @@ func (f *federation) untilGadget(name string, gone bool, owners int) {
 	})
 }
 
-// collects: objects of another server go with their owners here, and owners
-// there take along what is here.
+// collects: objects of the extension server are deleted with their owners here,
+// and objects here with their owners there.
 func (f *federation) collects(*testing.T) {
 	f.gadget("of-map", f.owned("one"))
 	f.deleteMap("one", metav1.DeletePropagationBackground)
@@ -183,14 +183,14 @@ func (f *federation) collects(*testing.T) {
 	f.untilGadget("first", true, 0)
 }
 
-// cannotCollect: while the other server is away, nobody knows which owners are
-// gone there, and which dependents are left. The function that it returns sees
-// to the end of it, once the server is back.
+// cannotCollect: while the extension server is away, nobody knows which of its
+// owners are gone, and which of its dependents are left. Call the returned
+// function when the server is back: it checks the rest.
 func (f *federation) cannotCollect() (back func()) {
 	maps := f.Root().Resource(core.ConfigMaps, "default")
 	f.owned("waits", metav1.OwnerReference{APIVersion: "far.example.com/v1", Kind: "Gadget", Name: "never", UID: "never"})
 	f.deleteMap("held", metav1.DeletePropagationForeground)
-	for _, name := range []string{"witness-1", "witness-2"} { // when the second is gone, the others have been looked at
+	for _, name := range []string{"witness-1", "witness-2"} { // when the second is gone, all before it have been checked
 		f.owned(name, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "never", UID: "never"})
 		f.untilMapGone(name)
 	}

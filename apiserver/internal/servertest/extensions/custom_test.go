@@ -13,10 +13,10 @@ import (
 
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// custom is a cluster whose custom resources are tested.
+// custom is a cluster with helpers for custom resources.
 type custom struct{ *cluster }
 
-// call sends JSON, or a patch, and returns the answer's code and content.
+// call sends JSON, or a patch, and returns the answer's code and body.
 func (c *custom) call(method, path string, body any, header ...string) (int, map[string]any, http.Header) {
 	c.T.Helper()
 	var text []byte
@@ -87,7 +87,7 @@ func widgets(group string, change ...func(*apiextensionsv1.CustomResourceDefinit
 	return d
 }
 
-// define makes a definition and waits until it is established.
+// define creates a definition and waits until it is established.
 func (c *custom) define(d *apiextensionsv1.CustomResourceDefinition) {
 	c.T.Helper()
 	c.want(http.StatusCreated, "POST", definitionsPath, d)

@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// hostile: what is not fit to be a definition is refused, in bounded time.
+// hostile: bad definitions are refused, in bounded time.
 func (c *custom) hostile() {
 	deep := `{"type":"string"}`
 	for range 3000 {
@@ -42,8 +42,8 @@ func (c *custom) hostile() {
 	}
 }
 
-// verbs: a path that says "watch" or "proxy" before the resource is decided by
-// that word, and so is nothing else, whatever the method.
+// verbs: for paths with "watch" or "proxy" before the resource, that word
+// decides the verb, whatever the method; for no others.
 func (c *custom) verbs() {
 	const group = "verbs.test"
 	c.define(widgets(group))
@@ -68,7 +68,7 @@ func (c *custom) verbs() {
 			c.T.Errorf("GET %s: %v", of, answer)
 		}
 	}
-	// As kube-apiserver answers what a custom resource has no verb for.
+	// kube-apiserver's answers to verbs that a custom resource does not have.
 	for _, of := range []struct {
 		code                 int
 		method, path, reason string
@@ -90,7 +90,8 @@ func (c *custom) verbs() {
 	}
 }
 
-// many: writers and readers go on while a definition comes, changes and goes.
+// many: reads and writes continue while a definition is created, changed and
+// deleted.
 func (c *custom) many() {
 	const group, path = "many.test", "/apis/many.test/v1/namespaces/default/widgets"
 	c.define(widgets(group))
@@ -128,7 +129,7 @@ func (c *custom) many() {
 	}
 }
 
-// events is a watch.
+// events is an open watch.
 type events struct {
 	t      *testing.T
 	body   *http.Response
@@ -151,7 +152,7 @@ func (c *custom) watch(path string) *events {
 
 func (e *events) Close() { _ = e.body.Body.Close() }
 
-// next is the next event, nil where the watch has ended.
+// next is the next event, or nil if the watch has ended.
 func (e *events) next() *event {
 	line, err := e.reader.ReadBytes('\n')
 	if err != nil {

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestDefinitionsFromBeforeV1: what an API server that served apiextensions.k8s.io/v1beta1 has
-// left in etcd goes on to be served: objects of versions without a schema, and of definitions
-// that keep unknown fields, are as they were sent.
+// TestDefinitionsFromBeforeV1: definitions that an API server with
+// apiextensions.k8s.io/v1beta1 left in etcd are still served. Objects of
+// versions without a schema, and of definitions that preserve unknown fields,
+// are as they were sent.
 func TestDefinitionsFromBeforeV1(t *testing.T) {
 	t.Parallel()
 	c := start(t)

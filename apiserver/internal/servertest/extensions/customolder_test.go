@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// retell replaces the versions of a definition.
+// retell replaces a definition's versions.
 func (c *custom) retell(d *apiextensionsv1.CustomResourceDefinition) {
 	c.T.Helper()
 	text, err := json.Marshal(d.Spec.Versions)
@@ -19,7 +19,7 @@ func (c *custom) retell(d *apiextensionsv1.CustomResourceDefinition) {
 	c.want(200, "PATCH", definitionsPath+"/"+d.Name, `{"spec":{"versions":`+string(text)+`}}`, merge...)
 }
 
-// property puts a property into the spec of the first version.
+// property adds a property to the first version's schema.
 func (c *custom) property(d *apiextensionsv1.CustomResourceDefinition, part, name, schema string) {
 	c.T.Helper()
 	props := apiextensionsv1.JSONSchemaProps{}
@@ -27,8 +27,8 @@ func (c *custom) property(d *apiextensionsv1.CustomResourceDefinition, part, nam
 	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part].Properties[name] = props
 }
 
-// stored: a definition of the time when schemas were not asked for, as an older server
-// left it in the store, and an object whose metadata nobody can read.
+// stored: a definition without a schema, and an object with unreadable
+// metadata, both as an older server stored them.
 func (c *custom) stored() {
 	const group, path = "stored.test", "/apis/stored.test/v1/namespaces/default/widgets"
 	_, err := c.Server.Storage().Create(c.T.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets."+group, []byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1",
@@ -47,8 +47,8 @@ func (c *custom) stored() {
 	}
 }
 
-// defaults: those of the version of what is sent, and those of the version in which it
-// is stored; not those of the version in which somebody asks for it.
+// defaults: those of the version that was sent and of the version that is
+// stored; not those of the version that is read.
 func (c *custom) defaults() {
 	const group, path = "defaults.test", "/apis/defaults.test/v2/namespaces/default/widgets"
 	for name, change := range map[string]func(*apiextensionsv1.CustomResourceDefinition){
@@ -74,8 +74,8 @@ func (c *custom) defaults() {
 	}
 }
 
-// statusDefault: the status of what was just made is what its definition says, as
-// Contour's HTTPProxies have it, whatever the client has sent.
+// statusDefault: a new object gets the default of its status, as Contour's
+// HTTPProxies need it, whatever the client sent.
 func (c *custom) statusDefault() {
 	const group, path = "statusdefault.test", "/apis/statusdefault.test/v1/namespaces/default/widgets"
 	d := widgets(group)
@@ -93,7 +93,8 @@ func (c *custom) statusDefault() {
 	}
 }
 
-// bundle: a definition whose webhook can't be trusted is not established.
+// bundle: a definition whose webhook has an invalid caBundle is not
+// established.
 func (c *custom) bundle() {
 	const group = "bundle.test"
 	hook := c.converting(func([]*unstructured.Unstructured) {})
@@ -110,15 +111,16 @@ func (c *custom) bundle() {
 	c.Until("it is established", func(context.Context) bool { return c.condition("widgets."+group, "Established") == "True" })
 }
 
-// beta: a webhook is asked in the first version of ConversionReview that it speaks.
+// beta: a webhook is called with the first version of ConversionReview that it
+// supports.
 func (c *custom) beta() {
 	const group = "beta.test"
 	c.define(widgets(group, c.convertingIn("v1beta1", []string{"v1alpha1", "v1beta1", "v1"}, func([]*unstructured.Unstructured) {})))
 	c.want(201, "POST", "/apis/"+group+"/v2beta1/namespaces/default/widgets", widget(group+"/v2beta1", "a", `{}`))
 }
 
-// loosened: a list that was not as the schema wants it may stay so, and the entries of
-// a map may change places.
+// loosened: an invalid list may stay as it is, and the entries of a map may
+// change places.
 func (c *custom) loosened() {
 	const group, path = "loosened.test", "/apis/loosened.test/v1/namespaces/default/widgets"
 	list := func(keys, more string) *apiextensionsv1.CustomResourceDefinition {
@@ -138,7 +140,7 @@ func (c *custom) loosened() {
 	c.want(422, "POST", path, widget(group+"/v1", "b", `{"list":[{"a":"1","b":"1"},{"a":"1","b":"2"}]}`))
 }
 
-// statuses: the status is checked alone, and named so.
+// statuses: a status is validated alone, and errors name it.
 func (c *custom) statuses() {
 	const group, path = "statuses.test", "/apis/statuses.test/v1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
@@ -151,7 +153,7 @@ func (c *custom) statuses() {
 	}
 }
 
-// described: the documents say by which fields objects can be selected.
+// described: the documents name the selectable fields.
 func (c *custom) described() {
 	const group = "described.test"
 	c.define(widgets(group))
@@ -163,7 +165,7 @@ func (c *custom) described() {
 	}
 }
 
-// embedded: the names of embedded objects are names.
+// embedded: the names of embedded objects are validated.
 func (c *custom) embedded() {
 	const group, path = "embedded.test", "/apis/embedded.test/v1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {

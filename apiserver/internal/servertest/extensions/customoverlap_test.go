@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestDefinitionsOfWhatIsBuiltIn: a definition whose objects would lie where APIServices,
-// or definitions, do is taken, changes nothing, and takes none of them with it.
+// TestDefinitionsOfWhatIsBuiltIn: a definition whose objects would be stored
+// where APIServices or definitions are is accepted, changes nothing, and its
+// deletion deletes none of them.
 func TestDefinitionsOfWhatIsBuiltIn(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -37,7 +38,8 @@ func TestDefinitionsOfWhatIsBuiltIn(t *testing.T) {
 			answer, _ := c.Ask(http.MethodGet, definitions+"/"+name, nil, nil)
 			return answer.StatusCode == http.StatusNotFound
 		})
-		// The server may still have been writing its own when they were counted first.
+		// The server may still have been writing its own when they were counted
+		// first.
 		if after := count(path); after < before {
 			t.Errorf("%s: %d were there, and %d are left", plural, before, after)
 		}

@@ -8,9 +8,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// patched: a patch of the status takes the status and nothing else, whatever
-// object it says that it is of; other patches are told field by field what they may
-// not make of an object. The answers are those of kube-apiserver.
+// patched: a patch of the status changes the status and nothing else, whatever
+// object it names; other patches are refused field by field. The answers are
+// kube-apiserver's.
 func (c *custom) patched() {
 	const group, path = "patched.test", "/apis/patched.test/v1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {

@@ -8,9 +8,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// preserved: what a schema preserves of unknown fields is kept in the items of
-// lists, too, and can be applied; what is null or unknown where it may not be is
-// told of. The answers are those of kube-apiserver.
+// preserved: unknown fields that a schema preserves are kept in list items,
+// too, and can be applied; null and unknown values that are not allowed are
+// reported. The answers are kube-apiserver's.
 func (c *custom) preserved() {
 	const group, path = "preserved.test", "/apis/preserved.test/v1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {

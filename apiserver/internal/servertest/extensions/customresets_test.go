@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// resets: what a write of the status says of the spec changes nothing, and takes
-// nothing from those who own the spec in another version.
+// resets: a spec sent in a write of the status changes nothing, and takes no
+// field from those who own it in another version.
 func (c *custom) resets() {
 	const group = "resets.test"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {

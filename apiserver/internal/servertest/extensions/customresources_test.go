@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestCustomResources: everything that custom resources are, on one server.
+// TestCustomResources tests all aspects of custom resources on one server.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -29,7 +29,7 @@ func TestCustomResources(t *testing.T) {
 	}
 }
 
-// objects: one object's life, from defaults to deletion.
+// objects: the life of one object, from defaults to deletion.
 func (c *custom) objects() {
 	const group, path = "objects.test", "/apis/objects.test/v1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Names.ListKind = "SetOfWidgets" }))
@@ -79,7 +79,7 @@ func (c *custom) objects() {
 	if list["kind"] != "SetOfWidgets" {
 		c.T.Errorf("the list is a %v", list["kind"])
 	}
-	if items := list["items"].([]any); len(items) != 1 || items[0].(map[string]any)["kind"] != "Widget" { // which built-in ones do not say in lists
+	if items := list["items"].([]any); len(items) != 1 || items[0].(map[string]any)["kind"] != "Widget" { // which items of built-in lists don't have
 		c.T.Errorf("these objects are blue: %v", items)
 	}
 	c.want(400, "GET", path+"?fieldSelector=spec.size=5", nil)
@@ -94,7 +94,8 @@ func (c *custom) objects() {
 	}
 }
 
-// otherKind: what says to be of another kind is called by that in the refusal.
+// otherKind: an object that claims another kind is called by that kind in the
+// refusal.
 func (c *custom) otherKind() {
 	const group = "otherkind.test"
 	c.define(widgets(group))
@@ -115,7 +116,7 @@ func toInts(o map[string]any) map[string]any {
 	return out
 }
 
-// versions: an object is the same in all of them, wherever it was stored.
+// versions: an object is the same in all versions, whichever is stored.
 func (c *custom) versions() {
 	const group = "versions.test"
 	c.define(widgets(group))
@@ -140,7 +141,7 @@ func (c *custom) versions() {
 			c.T.Errorf("event %v", e)
 		}
 	}
-	// Another version is stored from now on; what is stored stays readable.
+	// The storage version changes; what is stored stays readable.
 	other := `{"spec":{"versions":%s}}`
 	versions := widgets(group).Spec.Versions
 	versions[0].Storage, versions[1].Storage = false, true
@@ -161,7 +162,7 @@ func (c *custom) versions() {
 	c.want(422, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, merge...)
 }
 
-// change: a new default counts for what is stored already.
+// change: a new default applies to stored objects.
 func (c *custom) change() {
 	const group, path = "change.test", "/apis/change.test/v1/namespaces/default/widgets"
 	c.define(widgets(group))
@@ -180,7 +181,7 @@ func (c *custom) change() {
 	}
 }
 
-// names: what others have is not accepted, until they let it go.
+// names: names that are taken are not accepted, until they are free.
 func (c *custom) names() {
 	const group = "names.test"
 	c.define(widgets(group))
@@ -199,7 +200,7 @@ func (c *custom) names() {
 	c.want(200, "GET", "/apis/"+group+"/v1/gadgets", nil)
 }
 
-// documents: discovery and OpenAPI tell of a resource as soon as it is there.
+// documents: discovery and OpenAPI show a resource as soon as it exists.
 func (c *custom) documents() {
 	const group = "documents.test"
 	c.want(404, "GET", "/apis/"+group, nil)
@@ -235,14 +236,15 @@ func (c *custom) documents() {
 	if _, ok := definitions["test.documents.v1.WidgetList"]; !ok {
 		c.T.Error("the list is not in v2")
 	}
-	// What takes anything says nothing there, or clients would refuse it.
+	// A schema that preserves unknown fields has no properties in v2: clients
+	// would refuse all others.
 	free := definitions["test.documents.v2beta1.Widget"].(map[string]any)
 	if free["type"] != "object" || free["properties"] != nil || free["x-kubernetes-preserve-unknown-fields"] != nil {
 		c.T.Errorf("v2 says of what takes anything: %v", free)
 	}
 }
 
-// house: namespaces and owners take custom resources along.
+// house: custom resources are deleted with their namespaces and owners.
 func (c *custom) house() {
 	const group, path = "house.test", "/apis/house.test/v1/namespaces/"
 	c.define(widgets(group))
@@ -261,7 +263,7 @@ func (c *custom) house() {
 		c.T.Errorf("left: %v", list)
 	}
 	c.want(200, "GET", "/api/v1/namespaces/default/configmaps/child", nil)
-	// With the definition goes the owner, and with it what it owned.
+	// The definition's objects are deleted with it, and what these own.
 	c.want(200, "DELETE", definitionsPath+"/widgets."+group, nil)
 	c.Until("the dependent is gone", func(context.Context) bool {
 		code, _, _ := c.call("GET", "/api/v1/namespaces/default/configmaps/child", nil)
@@ -269,8 +271,8 @@ func (c *custom) house() {
 	})
 }
 
-// end: a definition goes when its last object has gone; nothing new comes
-// meanwhile, and its watches end.
+// end: a definition is deleted when its last object is gone; meanwhile no new
+// objects can be created, and its watches end.
 func (c *custom) end() {
 	const group, path = "end.test", "/apis/end.test/v1/namespaces/default/widgets"
 	c.define(widgets(group))
@@ -279,7 +281,8 @@ func (c *custom) end() {
 	c.want(201, "POST", path, `{"apiVersion":"`+group+`/v1","kind":"Widget","metadata":{"name":"c","finalizers":["x.test/hold"]}}`)
 	events := c.watch(path + "?watch=1")
 	defer events.Close()
-	// What no update would pass with does not keep a definition from ending.
+	// An error that would make any update fail does not keep a definition from
+	// being deleted.
 	stored := c.want(200, "PATCH", definitionsPath+"/widgets."+group+"/status", `{"status":{"storedVersions":["v9"]}}`, merge...)
 	if got := fmt.Sprint(stored["status"].(map[string]any)["storedVersions"]); got != "[v9]" {
 		c.T.Errorf("stored versions %s", got)
@@ -319,8 +322,9 @@ func (c *custom) end() {
 	c.want(404, "GET", "/apis/"+group, nil)
 }
 
-// endless: a definition whose instances can't be read is looked at again now and then,
-// and does not change meanwhile; one whose status makes no sense ends like any other.
+// endless: a deleted definition whose objects can't be read is retried now and
+// then, and does not change meanwhile; one whose status is invalid is deleted
+// like any other.
 func (c *custom) endless() {
 	var calls atomic.Int64
 	var broken atomic.Bool

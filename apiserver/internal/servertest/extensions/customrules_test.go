@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// conversion: a webhook says what an object is in another version.
+// conversion: a webhook converts objects to another version.
 func (c *custom) conversion() {
 	var calls atomic.Int64
 	var broken atomic.Bool
@@ -47,7 +47,7 @@ func (c *custom) conversion() {
 	}
 }
 
-// rules: what a schema's rules in CEL refuse, and what they let pass.
+// rules: what the CEL rules in a schema refuse, and what they accept.
 func (c *custom) rules() {
 	const group, path = "rules.test", "/apis/rules.test/v1/namespaces/default/widgets"
 	ruled := func(rule string) *apiextensionsv1.CustomResourceDefinition {
@@ -69,7 +69,7 @@ func (c *custom) rules() {
 	}
 	c.want(422, "POST", path, widget(group+"/v1", "b", `{"size":100}`))
 	c.want(200, "PATCH", path+"/a", `{"spec":{"size":6}}`, merge...)
-	// A rule that comes later is not held against what breaks it already.
+	// A new rule does not apply to what breaks it already.
 	stricter := ruled("self.size >= oldSelf.size")
 	stricter.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].XValidations[1].Rule = "self.size < 6"
 	text, err := json.Marshal(stricter.Spec.Versions)
@@ -79,7 +79,7 @@ func (c *custom) rules() {
 	c.want(422, "PATCH", path+"/a", `{"spec":{"size":7}}`, merge...)
 }
 
-// apply: two managers share an object, entry by entry of a list with keys.
+// apply: two managers share an object, and a list by its map keys.
 func (c *custom) apply() {
 	const group, path = "apply.test", "/apis/apply.test/v1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
@@ -133,8 +133,8 @@ func (c *custom) apply() {
 	}
 }
 
-// scale: the replicas of an object are read and changed where its definition
-// says they are.
+// scale: an object's replicas are read and changed at the path in its
+// definition.
 func (c *custom) scale() {
 	const group, path = "scale.test", "/apis/scale.test/v1/namespaces/default/widgets"
 	selector := ".status.color"

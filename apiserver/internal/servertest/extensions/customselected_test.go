@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// converting starts a webhook that converts by that function, and returns the
-// change of a definition that has it asked.
+// converting starts a conversion webhook with this function, and returns the
+// change that makes a definition use it.
 func (c *custom) converting(convert func(all []*unstructured.Unstructured)) func(*apiextensionsv1.CustomResourceDefinition) {
 	return c.convertingIn("v1", []string{"v1"}, convert)
 }
 
-// convertingIn is converting by a webhook that understands version of ConversionReview
-// and is said to speak those.
+// convertingIn is converting with a webhook that understands one version of
+// ConversionReview, and a definition that says which it supports.
 func (c *custom) convertingIn(version string, said []string, convert func(all []*unstructured.Unstructured)) func(*apiextensionsv1.CustomResourceDefinition) {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &apiextensionsv1.ConversionReview{}
@@ -57,8 +57,8 @@ func (c *custom) convertingIn(version string, said []string, convert func(all []
 	}
 }
 
-// selected: objects are selected by the fields of the version that is asked for,
-// which a webhook may have made.
+// selected: field selectors use the requested version's fields, even if a
+// webhook makes them.
 func (c *custom) selected() {
 	const group = "selected.test"
 	c.define(widgets(group, c.converting(func(all []*unstructured.Unstructured) {
@@ -121,7 +121,7 @@ func (c *custom) selected() {
 	c.sees(fresh, "red", changes)
 }
 
-// sees reads events of a watch, by type and name; all objects are of one color.
+// sees reads events of a watch, by type and name; all objects have this color.
 func (c *custom) sees(events *events, color string, want []string) {
 	c.T.Helper()
 	var got []string

@@ -2,8 +2,8 @@ package extensions
 
 import "reflect"
 
-// webhook: what a webhook adds that the schema does not know is dropped, and
-// what it takes away is defaulted again, on creation and on update.
+// webhook: unknown fields that a webhook adds are dropped, and fields that it
+// removes are defaulted again, on create and on update.
 func (c *custom) webhook() {
 	const group, path = "hooked.test", "/apis/hooked.test/v1/namespaces/default/widgets"
 	c.define(widgets(group))

@@ -11,9 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestRulesAboutOtherVersions: what is about one version of a custom resource
-// holds for requests of the other, as it is in the first; and for none of them
-// where the rule is exact.
+// TestRulesAboutOtherVersions: a rule about one version of a custom resource
+// applies to requests in the other, converted to the first, unless it is exact.
 func TestRulesAboutOtherVersions(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
@@ -65,7 +64,8 @@ func TestRulesAboutOtherVersions(t *testing.T) {
 	}
 }
 
-// checkForms: a webhook is asked in its form, and told of the request's.
+// checkForms checks that the webhook gets the object in its version, and is
+// told the request's.
 func checkForms(t *testing.T, r *admissionv1.AdmissionRequest, group string) {
 	t.Helper()
 	if r.Kind.Version != "v1" || r.Resource.Version != "v1" || r.RequestKind.Version != "v2beta1" || r.RequestResource.Version != "v2beta1" ||

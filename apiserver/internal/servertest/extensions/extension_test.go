@@ -20,23 +20,23 @@ import (
 	"kctl/proto/pki"
 )
 
-// extension is another server of the API, which serves things in far.example.com.
+// extension is an extension API server, which serves things in far.example.com.
 type extension struct {
 	*httptest.Server
-	proxies *x509.CertPool // whom it believes who the user is
+	proxies *x509.CertPool // the CA of clients that may name the user
 
 	mu      sync.Mutex
 	mode    string // how it misbehaves; "" for not at all
 	things  map[string]map[string]any
-	ending  int         // things in the namespace ending
-	holds   bool        // they stay
-	seen    http.Header // of the last request for things
+	ending  int         // number of things in the namespace ending
+	holds   bool        // whether they can't be deleted
+	seen    http.Header // header of the last request for things
 	events  chan string
 	gadgets *gadgets
 }
 
-// startExtension starts one that shows a certificate of ca for the service far in
-// default, and believes what proxies' authority has signed.
+// startExtension starts one with a certificate of ca for the service far in
+// default. It trusts clients with certificates of proxies.
 func startExtension(t *testing.T, ca, proxies *pki.Pair) *extension {
 	t.Helper()
 	pair, err := ca.Issue(pki.Subject{CommonName: "far", DNSNames: []string{"far.default.svc"}, Server: true}, time.Now(), time.Hour)
@@ -53,7 +53,8 @@ func startExtension(t *testing.T, ca, proxies *pki.Pair) *extension {
 	e.Server = httptest.NewUnstartedServer(e)
 	e.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert}
 	e.EnableHTTP2 = true
-	// The API server still watches when the extension ends, which waits for its requests.
+	// The API server still watches when the extension ends, which waits for its
+	// requests.
 	ctx, end := context.WithCancel(context.Background())
 	e.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	e.StartTLS()

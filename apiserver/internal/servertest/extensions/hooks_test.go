@@ -28,7 +28,7 @@ var (
 	mutatingWebhooks   = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration"}
 )
 
-// hooks is a server of webhooks: each answers at a path of its own.
+// hooks is a server of webhooks, each at a path of its own.
 type hooks struct {
 	*httptest.Server
 	ca *pki.Pair
@@ -85,7 +85,7 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer != nil {
 		answer(w, r, &review)
 		if review.Response == nil && review.Request == nil {
-			return // it has answered by itself
+			return // it has written the answer itself
 		}
 	}
 	review.Request = nil
@@ -93,7 +93,7 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(&review)
 }
 
-// on sets what a webhook answers; change is given an answer that allows.
+// on sets a webhook's answer: change gets one that allows.
 func (h *hooks) on(name string, change func(review *admissionv1.AdmissionReview)) {
 	h.raw(name, func(_ http.ResponseWriter, _ *http.Request, review *admissionv1.AdmissionReview) { change(review) })
 }
@@ -104,7 +104,7 @@ func (h *hooks) raw(name string, answer func(w http.ResponseWriter, r *http.Requ
 	h.answers[name] = answer
 }
 
-// asked returns what a webhook was asked, and forgets it.
+// asked returns the requests to a webhook since the last call.
 func (h *hooks) asked(name string) []*admissionv1.AdmissionRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *hooks) asked(name string) []*admissionv1.AdmissionRequest {
 	return asked
 }
 
-// webhook is one that is asked about every object with the label hook=name.
+// webhook is a webhook for every object with the label hook=name.
 func (h *hooks) webhook(name string, change ...func(w *admissionregistrationv1.MutatingWebhook)) admissionregistrationv1.MutatingWebhook {
 	w := admissionregistrationv1.MutatingWebhook{
 		Name:         name + ".hooks.test",
@@ -139,7 +139,7 @@ func asValidating(w admissionregistrationv1.MutatingWebhook) admissionregistrati
 	}
 }
 
-// register stores webhooks and waits until they count.
+// register stores webhooks and waits until they are used.
 func (c *cluster) register(h *hooks, mutating bool, webhooks ...admissionregistrationv1.MutatingWebhook) {
 	c.T.Helper()
 	ready := "ready-" + fmt.Sprint(mutating) + fmt.Sprint(len(webhooks))
@@ -178,8 +178,8 @@ func says(body string) func(http.ResponseWriter, *http.Request, *admissionv1.Adm
 	}
 }
 
-// askAll has the webhook "all" asked about everything in the namespace "shop",
-// which it makes.
+// askAll creates the namespace "shop", and has the webhook "all" called for
+// everything in it.
 func (c *cluster) askAll(h *hooks) {
 	namespaced := func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ObjectSelector = nil
@@ -196,8 +196,8 @@ func (c *cluster) askAll(h *hooks) {
 	h.asked("all")
 }
 
-// last is what the webhook "all" was asked last, about one thing alone. It is asked
-// again where what the server knew turns out to be of before.
+// last is the last request to the webhook "all"; what says what it is about. It
+// is repeated if the server turns out to have used an old cache.
 func (h *hooks) last(t *testing.T, what string) *admissionv1.AdmissionRequest {
 	t.Helper()
 	asked := h.asked("all")

@@ -26,8 +26,8 @@ func patchesBy(expression string) string {
 	return fmt.Sprintf("mutations: [{patchType: JSONPatch, jsonPatch: {expression: %q}}]", expression)
 }
 
-// mutated is a policy, its binding, and what comes of both: the answer (what the
-// policy says, where it begins with a space), or the data of the config map.
+// mutated are policies with their bindings, and the results: the answer's text
+// (if it begins with a space, what the policy says), or the config map's data.
 var mutated = map[string]struct{ spec, binding, want, data string }{
 	"apply":      {applies("Object{data: {'b': '2'}}"), "", "", "a=1 b=2"},
 	"replace":    {applies("Object{data: {'a': '2'}}"), "", "", "a=2"},
@@ -88,8 +88,8 @@ func TestMutatingPolicies(t *testing.T) {
 	}
 }
 
-// TestMutatingPods: lists are merged by their keys, and what comes in is
-// defaulted and seen by the built-in plugins.
+// TestMutatingPods: lists are merged by their keys; the result is defaulted and
+// admitted by the built-in plugins.
 func TestMutatingPods(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -115,8 +115,8 @@ func TestMutatingPods(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreReinvoked: a policy that wants to sees once more what those
-// behind it made.
+// TestPoliciesAreReinvoked: a policy that asks for it is run again after later
+// ones changed the object.
 func TestPoliciesAreReinvoked(t *testing.T) {
 	t.Parallel()
 	c := start(t)

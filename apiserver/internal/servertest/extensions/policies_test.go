@@ -29,8 +29,8 @@ var (
 	mutatingBindings   = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicybindings", Kind: "MutatingAdmissionPolicyBinding"}
 )
 
-// about is what a policy of these tests is about: config maps and other things
-// that have the label hook=name.
+// about matches the objects of a test: config maps and others with the label
+// hook=name.
 func about(name string) *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": name}},
@@ -41,7 +41,8 @@ func about(name string) *admissionregistrationv1.MatchResources {
 	}
 }
 
-// validatingPolicy stores a policy and a binding of its name. Both are YAML.
+// validatingPolicy stores a policy and a binding with the same name. Both are
+// YAML.
 func (c *cluster) validatingPolicy(name, spec, binding string) {
 	c.T.Helper()
 	p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -74,7 +75,7 @@ func (c *cluster) mutatingPolicy(name, spec, binding string) {
 	c.Must(c.Root().Resource(mutatingBindings, "").Create(c.T.Context(), b, nil))
 }
 
-// policiesCount waits until all that was stored before is known: bindings come
+// policiesCount waits until everything stored before is in use: bindings come
 // in the order in which they were stored.
 func (c *cluster) policiesCount(mutating bool) {
 	c.T.Helper()
@@ -89,8 +90,8 @@ func (c *cluster) policiesCount(mutating bool) {
 	})
 }
 
-// told is what a create of an object with the label is answered, and what it is
-// warned of.
+// told creates an object with the label, and returns the answer and the
+// warnings.
 func (c *cluster) told(r core.Resource, namespace string, obj, stored core.Object) (answer string, warnings []string) {
 	c.T.Helper()
 	err := c.Root().Resource(r, namespace).Create(c.T.Context(), obj, stored, rest.OnWarning(func(text string) { warnings = append(warnings, text) }))
@@ -105,8 +106,9 @@ func (c *cluster) told(r core.Resource, namespace string, obj, stored core.Objec
 	return fmt.Sprintf("%d %s %s", s.Code, s.Reason, s.Message), warnings
 }
 
-// validated is a policy, its binding, and what comes of both: the answer begins
-// with want, or what the policy says where that begins with a space.
+// validated are policies with their bindings, and the results: the answer
+// begins with want, or, if that begins with a space, it is what the policy
+// says.
 var validated = map[string]struct{ spec, binding, want, warning string }{
 	"plain":        {"validations: [{expression: \" object.data.a == '2'\"}]", "", " failed expression: object.data.a == '2'", ""},
 	"holds":        {"validations: [{expression: \"object.data.a == '1'\"}]", "", "", ""},
@@ -150,7 +152,7 @@ const (
 	dear   = ten + ".all(a, " + ten + ".all(b, " + ten + ".all(c, " + ten + ".all(d, " + ten + ".all(e, a+b+c+d+e > 0)))))"
 )
 
-// parameterMaps are what the policies' bindings name.
+// parameterMaps creates the parameters that the bindings name.
 func (c *cluster) parameterMaps() {
 	c.T.Helper()
 	c.Namespace("other")
@@ -163,7 +165,7 @@ func (c *cluster) parameterMaps() {
 
 func TestValidatingPolicies(t *testing.T) {
 	t.Parallel()
-	// All that the budget allows takes longer than a minute on a slow machine.
+	// Using up the whole cost budget takes longer than a minute on a slow machine.
 	c := start(t, func(o *config.Options) { o.RequestTimeout = time.Hour })
 	c.parameterMaps()
 	for _, name := range slices.Sorted(maps.Keys(validated)) {
@@ -191,7 +193,7 @@ func TestValidatingPolicies(t *testing.T) {
 	}
 }
 
-// TestPoliciesOnClusterScope: objects without a namespace, and namespaces.
+// TestPoliciesOnClusterScope: cluster-scoped objects, and namespaces.
 func TestPoliciesOnClusterScope(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -218,7 +220,8 @@ func TestPoliciesOnClusterScope(t *testing.T) {
 	}
 }
 
-// TestPoliciesInOtherForms: a policy about one form of a resource holds for all.
+// TestPoliciesInOtherForms: a policy about one form of a resource applies to
+// all.
 func TestPoliciesInOtherForms(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -247,8 +250,8 @@ func TestPoliciesInOtherForms(t *testing.T) {
 	}
 }
 
-// TestPoliciesCannotKeepThemselves: a policy that refuses everything is removed
-// as any other object is, and questions are answered.
+// TestPoliciesCannotKeepThemselves: a policy that refuses everything can be
+// deleted, and reviews are answered.
 func TestPoliciesCannotKeepThemselves(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -268,7 +271,7 @@ func TestPoliciesCannotKeepThemselves(t *testing.T) {
 	})
 }
 
-// TestPolicyAudit: what the auditor is told.
+// TestPolicyAudit: what policies write to the audit log.
 func TestPolicyAudit(t *testing.T) {
 	t.Parallel()
 	audited, path := servertest.StartAudited(t)

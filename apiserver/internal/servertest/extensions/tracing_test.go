@@ -20,8 +20,8 @@ import (
 	"kctl/proto/tracing/tracingtest"
 )
 
-// A create that its client traces is a part of the client's trace, however few requests are
-// traced otherwise, and what is asked of a webhook is a part of the create.
+// A create that the client traces belongs to the client's trace, whatever the
+// sampling rate, and a webhook call belongs to the create.
 func TestACreateIsTraced(t *testing.T) {
 	collector := tracingtest.Start(t)
 	file := filepath.Join(t.TempDir(), "tracing.yaml")

@@ -12,8 +12,9 @@ import (
 	"kctl/proto/core"
 )
 
-// TestWhatTheServerGives: validating webhooks see what the server itself is about
-// to give: a service its addresses and ports, the deletion of a pod its time.
+// TestWhatTheServerGives: validating webhooks see what the server itself is
+// about to set: a service's addresses and ports, the grace period of a pod's
+// deletion.
 func TestWhatTheServerGives(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)

@@ -22,7 +22,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// refusal is what a create of a config map with the label is answered.
+// refusal is the answer to a create of a config map with the label.
 func (c *cluster) refusal(hook string) (*metav1.Status, *core.ConfigMap) {
 	c.T.Helper()
 	stored := &core.ConfigMap{}
@@ -38,8 +38,8 @@ func (c *cluster) refusal(hook string) (*metav1.Status, *core.ConfigMap) {
 	return &s, nil
 }
 
-// bothKinds are answers that webhooks of either kind are told off for, or
-// obeyed, in upstream's words.
+// bothKinds are answers that webhooks of both kinds may give: bad ones, with
+// the error in upstream's words, and good ones.
 func bothKinds(h *hooks) map[string]string {
 	status := func(s *metav1.Status) func(*admissionv1.AdmissionReview) {
 		return func(r *admissionv1.AdmissionReview) { r.Response.Allowed, r.Response.Result = false, s }
@@ -93,8 +93,8 @@ func bothKinds(h *hooks) map[string]string {
 	}
 }
 
-// check registers a webhook for each name and compares what a create with its
-// label is answered.
+// checkRefusals registers a webhook for each name and compares the answers to
+// creates with its label.
 func (c *cluster) checkRefusals(h *hooks, mutating bool, want map[string]string) {
 	c.T.Helper()
 	var webhooks []admissionregistrationv1.MutatingWebhook
@@ -159,8 +159,8 @@ func TestMutatingWebhookAnswers(t *testing.T) {
 	}
 }
 
-// TestWebhooksThatFail: what a failure policy says of webhooks that can't be
-// asked, and that a hanging one holds a request up no longer than its timeout.
+// TestWebhooksThatFail: failure policies apply to webhooks that can't be
+// reached, and a hanging one delays a request no longer than its timeout.
 func TestWebhooksThatFail(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
@@ -228,8 +228,8 @@ func asStatus(err error, into *apierrors.APIStatus) bool {
 	return ok
 }
 
-// TestWebhooksCannotKeepThemselves: a webhook that refuses everything is
-// removed as any other object is.
+// TestWebhooksCannotKeepThemselves: a webhook that refuses everything can be
+// deleted.
 func TestWebhooksCannotKeepThemselves(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
@@ -261,7 +261,7 @@ func TestWebhooksCannotKeepThemselves(t *testing.T) {
 	})
 }
 
-// TestWhatWebhooksAreAsked looks at the reviews of each operation.
+// TestWhatWebhooksAreAsked checks the reviews of each operation.
 func TestWhatWebhooksAreAsked(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
@@ -306,7 +306,7 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	p := servertest.Pod("web")
 	c.Must(root.Resource(core.Pods, "shop").Create(ctx, p, nil))
 	next("pod")
-	_ = root.Do(ctx, http.MethodPost, core.Pods.Path("shop", "web")+"/exec", nil, nil, // the pod is nowhere
+	_ = root.Do(ctx, http.MethodPost, core.Pods.Path("shop", "web")+"/exec", nil, nil, // there is no such pod
 		rest.Query("container", "c"), rest.Query("command", "ls"), rest.Query("command", "-l"), rest.Query("stdin", "true"))
 	if r = next("exec"); r.Operation != "CONNECT" || r.SubResource != "exec" || r.RequestSubResource != "exec" || r.Kind.Kind != "PodExecOptions" || r.Resource.Resource != "pods" ||
 		string(r.Object.Raw) != `{"kind":"PodExecOptions","apiVersion":"v1","stdin":true,"container":"c","command":["ls","-l"]}` {
@@ -323,7 +323,8 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	}
 }
 
-// TestSubresourcesAreChanged: what a subresource takes may be changed by webhooks.
+// TestSubresourcesAreChanged: webhooks may change what is sent to a
+// subresource.
 func TestSubresourcesAreChanged(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
@@ -342,8 +343,8 @@ func TestSubresourcesAreChanged(t *testing.T) {
 	}
 }
 
-// TestReinvocation: a change that a webhook makes is seen by those before it
-// that want to see it, once more and no oftener.
+// TestReinvocation: a webhook that asks for it is called once more, and only
+// once, if a later one changed the object.
 func TestReinvocation(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
@@ -369,7 +370,7 @@ func TestReinvocation(t *testing.T) {
 	if stored == nil {
 		t.Fatal("refused")
 	}
-	// The third's second look comes of the first's second change; the last
+	// The third's second call follows from the first's second change; the last
 	// changes nothing and sees all of it again.
 	if stored.Data["first"] != "xx" || stored.Data["second"] != "x" || stored.Data["third"] != "xx" {
 		t.Errorf("%v", stored.Data)
@@ -379,8 +380,8 @@ func TestReinvocation(t *testing.T) {
 	}
 }
 
-// TestChangesAreDefaultedAndAdmitted: what a webhook makes of a pod passes the
-// built-in plugins once more, and is defaulted.
+// TestChangesAreDefaultedAndAdmitted: a pod changed by a webhook is defaulted,
+// and passes the built-in plugins once more.
 func TestChangesAreDefaultedAndAdmitted(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)

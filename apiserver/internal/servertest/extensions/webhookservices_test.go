@@ -20,7 +20,7 @@ import (
 	"kctl/proto/core"
 )
 
-// TestWebhookBehindAService finds the webhook by the service's endpoints.
+// TestWebhookBehindAService reaches the webhook by the service's endpoints.
 func TestWebhookBehindAService(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
@@ -65,8 +65,8 @@ func TestWebhookBehindAService(t *testing.T) {
 	})
 }
 
-// TestWebhookThatCallsBack: a webhook that makes what it is asked about comes
-// to an end, by its timeouts, and the server with it stays in order.
+// TestWebhookThatCallsBack: a webhook that creates what it is called for does
+// not recurse for ever, because of its timeouts, and the server stays in order.
 func TestWebhookThatCallsBack(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)

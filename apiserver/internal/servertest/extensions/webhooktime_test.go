@@ -13,8 +13,9 @@ import (
 	"kctl/apiserver/internal/servertest"
 )
 
-// TestWhatWebhooksTookIsNotTheServers: two hooks of either kind, each given up after
-// a second, are in a request's duration and not in what the server answers for.
+// TestWhatWebhooksTookIsNotTheServers: the time of two webhooks of each kind,
+// each given up after a second, is in a request's duration and not in the time
+// attributed to the server.
 func TestWhatWebhooksTookIsNotTheServers(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAnswers: what clients may look for in an answer is there, in upstream's
-// words. The requests follow on each other.
+// TestAnswers: answers have everything that clients may look for, in upstream's
+// words. The requests build on each other.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -22,7 +22,7 @@ func TestAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name, method, path, body string
 		code                     int
-		says                     []string // parts of the answer; those that begin with "-" are none
+		says                     []string // parts of the answer; those that begin with "-" must be missing
 	}{
 		{"an account", "POST", core + "/serviceaccounts", `{"metadata":{"name":"web"}}`, 201, nil},
 		{"a pod", "POST", core + "/pods", aPod, 201, nil},
@@ -170,8 +170,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestUnknownFormatsAreWarnedOf: a definition's formats that nothing is held
-// against are told of once, when they are new.
+// TestUnknownFormatsAreWarnedOf: formats in a definition that are not checked
+// are warned about once, when they are new.
 func TestUnknownFormatsAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -198,7 +198,7 @@ func TestUnknownFormatsAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestKept: who may keep which answers.
+// TestKept: which answers may be cached, and by whom.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	c := start(t)

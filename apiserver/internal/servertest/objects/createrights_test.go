@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCreatesByOtherVerbs: who may patch and update, and not create, creates
-// nothing by applying it or by putting it where nothing is.
+// TestCreatesByOtherVerbs: a user who may patch and update, but not create,
+// can't create objects by apply or PUT.
 func TestCreatesByOtherVerbs(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -42,7 +42,8 @@ func TestCreatesByOtherVerbs(t *testing.T) {
 		if code, text := asJane(test.method, test.path, test.media, test.body); code != http.StatusForbidden || !strings.Contains(text, test.says) {
 			t.Errorf("%s %s: %d %s", test.method, path, code, text)
 		}
-		// Whoever may create does, in the same way, and then the other may change it.
+		// A user who may create can do the same, and then the other one may change
+		// the object.
 		if answer, text := c.Ask(test.method, test.path, http.Header{"Content-Type": {test.media}}, []byte(test.body)); answer.StatusCode != http.StatusCreated {
 			t.Errorf("%s %s by who may: %d %s", test.method, path, answer.StatusCode, text)
 		}
@@ -50,7 +51,7 @@ func TestCreatesByOtherVerbs(t *testing.T) {
 			t.Errorf("%s is there and not changed: %d %s", path, code, text)
 		}
 	}
-	// What is done in a pod is no reading, though a WebSocket is opened by GET.
+	// Requests into a pod are not reads, although a WebSocket is opened by GET.
 	const pods, kubelets = "/api/v1/namespaces/default/pods/none/", "/api/v1/nodes/none/proxy/"
 	for path, part := range map[string]string{
 		pods + "exec": "pods/exec", pods + "attach": "pods/attach", pods + "portforward": "pods/portforward",

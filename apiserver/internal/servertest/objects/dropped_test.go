@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestFieldsThatAreDropped: what belongs to features that kube-apiserver v1.37.0 has
-// switched off is taken and left out, as there; null values of data are empty ones.
+// TestFieldsThatAreDropped: fields of features that are off in kube-apiserver
+// v1.37.0 are accepted and dropped, as there; null values of data become empty
+// ones.
 func TestFieldsThatAreDropped(t *testing.T) {
 	t.Parallel()
 	c := start(t)

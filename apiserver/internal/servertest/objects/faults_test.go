@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestFaults: objects are refused for the causes for which kube-apiserver v1.37.0 refuses
-// them, no less and no more, in whatever order. The rows are what was left to mend when
-// some ten thousand objects with random faults had been sent to both.
+// TestFaults: objects are refused with the same causes as by kube-apiserver
+// v1.37.0, no less and no more, in any order. The rows are what had to be fixed
+// after about ten thousand objects with random errors had been sent to both.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -7,7 +7,7 @@ import (
 	"kctl/apiserver/internal/servertest"
 )
 
-// cluster is a running server with what the tests of this room ask of it.
+// cluster is a running server with the helpers of this room's tests.
 type cluster struct{ *servertest.Cluster }
 
 func start(t *testing.T, adjust ...func(*config.Options)) *cluster {

@@ -17,8 +17,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// TestHostile sends one server what clients should not, and looks at it again
-// afterwards: it answers, and nothing of it was kept.
+// TestHostile sends a server what clients should not send, and checks it again
+// afterwards: it answers, and has kept nothing.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -42,7 +42,7 @@ func (c *cluster) in(f func(*cluster)) func(*testing.T) {
 	}
 }
 
-// hostilePaths: what looks like another path is none.
+// hostilePaths: no path can be mistaken for another.
 func hostilePaths(c *cluster) {
 	const maps = "/api/v1/namespaces/default/configmaps"
 	for path, want := range map[string]string{
@@ -70,7 +70,7 @@ func hostilePaths(c *cluster) {
 		maps + "?continue=%ff%fe":           "400 BadRequest invalid continue token",
 		maps + "?limit=1e9":                 "400 BadRequest limit",
 		maps + "?watch=1&resourceVersion=x": "400 BadRequest invalid resource version",
-		maps + "?watch=1&timeoutSeconds=1&resourceVersion=9999999999": "200 ", // it may come yet
+		maps + "?watch=1&timeoutSeconds=1&resourceVersion=9999999999": "200 ", // this revision may still come
 	} {
 		answer, text := c.Ask(http.MethodGet, path, nil, nil)
 		var status metav1.Status
@@ -81,8 +81,8 @@ func hostilePaths(c *cluster) {
 	}
 }
 
-// hostileBodies are small where they are sent, and large or deep where they are
-// read. Each is bounded by its own measure, and the whole by the server's.
+// hostileBodies are small when sent, and large or deep when decoded. Each has a
+// limit of its own, and the server has one for all.
 func hostileBodies(c *cluster) {
 	const maps, pods = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"
 	const deep = 100_000
@@ -91,12 +91,12 @@ func hostileBodies(c *cluster) {
 	for i := range 9 {
 		laughs += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 8), i)
 	}
-	// Few values, so that readers of YAML don't mind, but 4 MB of JSON for each KB.
+	// Few values, so that YAML parsers don't mind, but 4 MB of JSON for each KB.
 	longLaughs := "metadata: {name: x}\na: &a " + strings.Repeat("x", 4<<10) + "\nb: [" + strings.Repeat("*a,", 1<<10) + "*a]\n"
 	many := func(head, item string, n int, tail string) string {
 		return head + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + tail
 	}
-	var owners strings.Builder // each another one: owners named twice are dropped
+	var owners strings.Builder // all different, because duplicate owners are dropped
 	owners.WriteString(`{"metadata":{"name":"x","ownerReferences":[{"uid":"0"}`)
 	for i := range 19_999 {
 		fmt.Fprintf(&owners, `,{"uid":"%d"}`, i+1)
@@ -177,8 +177,8 @@ func hostileSelectors(c *cluster) {
 	}
 }
 
-// hostileConnections: two readers of one connection must not see two requests
-// where one sees one, and nobody becomes somebody else by a header.
+// hostileConnections: no two readers of a connection may disagree on where
+// requests begin, and no header may change a user's identity.
 func hostileConnections(c *cluster) {
 	const maps = "/api/v1/namespaces/default/configmaps"
 	request := func(line, token, headers, body string) string {
@@ -218,7 +218,7 @@ func hostileConnections(c *cluster) {
 	}
 }
 
-// rapidReset opens many streams and gives each up at once.
+// rapidReset opens many streams and resets each at once.
 func rapidReset(c *cluster) {
 	client := c.Root()
 	var wg sync.WaitGroup
@@ -253,7 +253,8 @@ func rapidReset(c *cluster) {
 	})
 }
 
-// manyWriters change one object at once, each by what it read: none is lost.
+// manyWriters update one object concurrently, each based on what it read: no
+// update is lost.
 func manyWriters(c *cluster) {
 	const writers = 64
 	maps := c.Root().Resource(core.ConfigMaps, "default")

@@ -20,17 +20,18 @@ import (
 	"kctl/proto/rest"
 )
 
-// kindCase is one entry of testdata/kinds.yaml: what upstream's server makes
-// of a manifest, and how it refuses variations of it.
+// kindCase is an entry of testdata/kinds.yaml: how upstream's server defaults a
+// manifest, and how it refuses variations of it.
 type kindCase struct {
 	Path      string         `json:"path"`
 	Manifest  map[string]any `json:"manifest"`
 	Completed map[string]any `json:"completed"`
 	Parts     []string       `json:"parts"`
-	// Refused are manifests that are not taken, Kept what is not changed later.
+	// Refused are manifests that are refused, Kept are later changes that have no
+	// effect.
 	Refused []refusal `json:"refused"`
 	Kept    []refusal `json:"kept"`
-	// Warned are manifests that are taken, and what their writers are told.
+	// Warned are manifests that are accepted with warnings.
 	Warned []warned `json:"warned"`
 }
 
@@ -52,8 +53,8 @@ func (r refusal) check(t *testing.T, err error) {
 	}
 }
 
-// TestKinds: objects of every kind are completed and refused as upstream's
-// server does it, word for word.
+// TestKinds: objects of every kind are defaulted and refused as by upstream's
+// server, word for word.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "kinds.yaml"))
@@ -64,10 +65,10 @@ func TestKinds(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &cases); err != nil {
 		t.Fatal(err)
 	}
-	// Where requests are shared out, the server itself writes into flow schemas.
+	// With priority and fairness on, the server itself writes to flow schemas.
 	c := start(t, func(o *config.Options) {
 		o.EnablePriorityAndFairness = false
-		o.Controllers = []string{"*", "-service-cidr-controller", "-persistentvolume-binder-controller"} // which change what is compared
+		o.Controllers = []string{"*", "-service-cidr-controller", "-persistentvolume-binder-controller"} // they would change what is compared
 	})
 	root := c.Root()
 	for _, k := range cases {
@@ -127,8 +128,8 @@ func merged(t *testing.T, manifest, patch map[string]any) map[string]any {
 	return out
 }
 
-// lacking lists the fields of want that got has otherwise. Lists are compared
-// as they are.
+// lacking lists the fields of want that differ in got. Lists are compared as a
+// whole.
 func lacking(got, want map[string]any, at string) []string {
 	var out []string
 	for key, value := range want {

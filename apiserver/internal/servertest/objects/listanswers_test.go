@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestListAnswers: what is asked for of collections in a wrong way is refused as
-// kube-apiserver refuses it, with every fault, in its order.
+// TestListAnswers: bad requests for collections are refused as by
+// kube-apiserver, with all errors, in its order.
 func TestListAnswers(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -70,9 +70,9 @@ func TestListAnswers(t *testing.T) {
 //go:embed testdata/columns.txt
 var upstreamsColumns string
 
-// sameColumns: tables have the columns that kube-apiserver's have, described in
-// its words. testdata/columns.txt is what it answered: a path, and below it the
-// name, type, format, priority and description of each column.
+// sameColumns: tables have kube-apiserver's columns and descriptions.
+// testdata/columns.txt has its answers: a path, and below it the name, type,
+// format, priority and description of each column.
 func sameColumns(t *testing.T, c *cluster) {
 	metadata := metav1.ObjectMeta{}.SwaggerDoc()
 	for _, block := range strings.Split("\n"+strings.TrimSpace(upstreamsColumns), "\n/")[1:] {
@@ -99,9 +99,9 @@ func sameColumns(t *testing.T, c *cluster) {
 	}
 }
 
-// TestScaleAnswers: Scales of custom resources are written without a version,
-// printed like all others, and jobs that go without a word of their pods are
-// warned of.
+// TestScaleAnswers: Scales of custom resources are written without a version
+// and printed like others; deleting jobs without a word about their pods causes
+// a warning.
 func TestScaleAnswers(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -138,8 +138,8 @@ func TestScaleAnswers(t *testing.T) {
 	}
 }
 
-// TestAdminAccess: claims that reach into devices which others use are made in
-// namespaces that are marked for it, and nowhere else.
+// TestAdminAccess: claims with admin access to devices can be created only in
+// namespaces labelled for it.
 func TestAdminAccess(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -14,15 +14,16 @@ import (
 	"kctl/proto/rest"
 )
 
-// ownershipStep is one write, and what is then in the managedFields of the object, or
-// what refuses it.
+// ownershipStep is one write, and the object's managedFields after it, or the
+// refusal.
 type ownershipStep struct {
 	method, path, manager, body string
-	// object is whose managedFields are looked at, where it is not the answer.
+	// object is the object whose managedFields are checked, if it is not the
+	// answer.
 	object string
-	owns   []string // all of them, "manager/operation/subresource version fields"
+	owns   []string // all entries, "manager/operation/subresource version fields"
 	says   string
-	// generation is what the object has then; 0 where it does not matter.
+	// generation is the object's generation after it; 0 if it does not matter.
 	generation float64
 }
 
@@ -97,8 +98,8 @@ var ownershipSteps = map[string][]ownershipStep{
 	},
 }
 
-// TestManagedFields: who owns which field is told as upstream's server tells it, in
-// whichever version and by whichever part an object is written.
+// TestManagedFields: field ownership is recorded as by upstream's server, in
+// whichever version and through whichever subresource an object is written.
 func TestManagedFields(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -141,7 +142,7 @@ func checkManagedFields(t *testing.T, made *unstructured.Unstructured, step owne
 	t.Helper()
 	var have []string
 	for _, e := range made.GetManagedFields() {
-		if e.Manager != "kube-apiserver" { // what the server itself reports may be there already, or not yet
+		if e.Manager != "kube-apiserver" { // the server's own status may be there already, or not
 			have = append(have, entryText(e))
 		}
 	}

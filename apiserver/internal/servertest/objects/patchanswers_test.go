@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The formats of patches, and writing as a whole.
+// The formats of patches, and of whole objects.
 const (
 	putIt   = "application/json"
 	merging = "application/merge-patch+json"
@@ -14,8 +14,8 @@ const (
 	applyIt = "application/apply-patch+yaml"
 )
 
-// TestPatchAnswers: patches that can't be applied, or change less than they
-// say, are answered as kube-apiserver answers them.
+// TestPatchAnswers: patches that can't be applied, or that change less than
+// they say, are answered as by kube-apiserver.
 func TestPatchAnswers(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -34,7 +34,7 @@ func TestPatchAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name, method, path, media, body string
 		code                            int
-		says                            []string // parts of the answer; those that begin with "-" are none
+		says                            []string // parts of the answer; those that begin with "-" must be missing
 	}{
 		{"a deployment", "POST", strings.TrimSuffix(deployment, "/d"), putIt, `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `}}`, 201, nil},
 		{"no kind of patch", "PATCH", deployment, putIt, `{}`, 415, []string{`"message":"415: Unsupported Media Type","reason":"UnsupportedMediaType","details":{},"code":415`}},

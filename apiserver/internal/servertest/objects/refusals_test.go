@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRefusalsInFull: what is said to who may not, as kube-apiserver v1.37.0
-// says it: which authorizer had no right to offer and why, and what was missing
-// of what somebody wanted to give others.
+// TestRefusalsInFull: refusals have kube-apiserver v1.37.0's words: each
+// authorizer's reason, and which permissions were missing when somebody tried
+// to grant them.
 func TestRefusalsInFull(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestUpdates: changes of objects, and of their status, are refused for the causes for
-// which kube-apiserver v1.37.0 refuses them, and what is taken of them is what it takes.
-// The rows are what was left to mend when some ten thousand random changes had been sent
-// to both.
+// TestUpdates: updates of objects and of their status are refused with the same
+// causes as by kube-apiserver v1.37.0, or have the same result. The rows are
+// what had to be fixed after about ten thousand random changes had been sent to
+// both.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -21,7 +21,7 @@ func TestUpdates(t *testing.T) {
 	for _, test := range []struct {
 		name, path, object string
 		subresource        string
-		before, patch      string // before is changed first
+		before, patch      string // before is applied first
 		code               int
 		causes             []string // sorted
 		holds              string   // is in the answer
@@ -94,7 +94,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// causesOf are those of a Status, sorted.
+// causesOf are the causes of a Status, sorted.
 func causesOf(c *cluster, text []byte) []string {
 	var status struct{ Details *metav1.StatusDetails }
 	c.Must(json.Unmarshal(text, &status))

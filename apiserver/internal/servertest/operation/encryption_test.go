@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// encryptionBy is a configuration whose providers for secrets are given.
+// encryptionBy is a configuration with these providers for secrets.
 func encryptionBy(providers string) string {
 	return "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers: [" + providers + "]\n"
 }
@@ -87,8 +87,8 @@ func TestEncryptionAtRest(t *testing.T) {
 	}
 }
 
-// TestEncryptedCustomResources: a server that starts reads them before it knows of
-// them, and stumbles over nothing that nobody has the key of any more.
+// TestEncryptedCustomResources: a server that starts reads them before it knows
+// their definitions, and is not disturbed by objects whose key is gone.
 func TestEncryptedCustomResources(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

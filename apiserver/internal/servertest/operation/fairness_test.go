@@ -28,7 +28,8 @@ var (
 	priorityLevels = core.Resource{Group: flowcontrolv1.GroupName, Version: "v1", Name: "prioritylevelconfigurations", Kind: "PriorityLevelConfiguration"}
 )
 
-// own makes a level and a schema that puts jane there.
+// own creates a priority level, and a flow schema that sends jane's requests
+// there.
 func (c *cluster) own(name string, response flowcontrolv1.LimitResponse) (*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration) {
 	c.T.Helper()
 	level := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
@@ -72,7 +73,7 @@ func (c *cluster) dangling(name string) string {
 
 const question = `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`
 
-// review has a question answered that everybody may ask.
+// review sends a review that everybody may send.
 func (c *cluster) review(token string, body io.Reader) (*http.Response, string, error) {
 	request, err := http.NewRequestWithContext(c.T.Context(), http.MethodPost, c.Address+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
 	if err != nil {
@@ -89,8 +90,8 @@ func (c *cluster) review(token string, body io.Reader) (*http.Response, string, 
 	return answer, string(text), err
 }
 
-// busy begins a request of jane's that goes on until it is told to end, and
-// then tells its status.
+// busy starts a request of jane's that runs until end is called; status then
+// gets its status.
 func (c *cluster) busy() (end func(), status <-chan string) {
 	reader, writer := io.Pipe()
 	done := make(chan string, 1)
@@ -123,11 +124,11 @@ func (c *cluster) untilMetric(line string) {
 	})
 }
 
-// TestPriorityAndFairness: who is noisy waits or is turned away, and nobody
-// else notices.
+// TestPriorityAndFairness: a noisy client waits or is refused, and nobody else
+// notices.
 func TestPriorityAndFairness(t *testing.T) {
 	t.Parallel()
-	// Who waits may do so for longer than this test takes.
+	// Requests may wait for longer than this test takes.
 	c := start(t, func(o *config.Options) { o.RequestTimeout = time.Hour })
 	t.Run("turned away", func(t *testing.T) {
 		schema, level := c.own("reject", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
@@ -212,7 +213,8 @@ func TestPriorityAndFairness(t *testing.T) {
 		if probes.Annotations["apf.kubernetes.io/autoupdate-spec"] != "true" {
 			t.Errorf("annotations of probes: %v", probes.Annotations)
 		}
-		// Its condition is being written meanwhile: what changed is left for later.
+		// Its condition is being written meanwhile: a changed object is left for the
+		// next round.
 		c.Until("what an earlier release kept is gone", func(ctx context.Context) bool {
 			keep(ctx)
 			return apierrors.IsNotFound(schemas.Get(ctx, "of-old", probes))
@@ -223,7 +225,7 @@ func TestPriorityAndFairness(t *testing.T) {
 	})
 }
 
-// watchAs opens a watch that lasts as long as the test, and returns when its
+// watchAs opens a watch for as long as the test runs, and returns when its
 // answer has begun.
 func (c *cluster) watchAs(token, path string) {
 	c.T.Helper()
@@ -232,7 +234,7 @@ func (c *cluster) watchAs(token, path string) {
 	c.Must(err)
 	answer, err := client.HTTP().Do(request)
 	c.Must(err)
-	c.T.Cleanup(func() { _ = answer.Body.Close() }) // the server ended it
+	c.T.Cleanup(func() { _ = answer.Body.Close() }) // ended by the server
 	if answer.StatusCode != http.StatusOK {
 		c.T.Errorf("watch: %s", answer.Status)
 	}

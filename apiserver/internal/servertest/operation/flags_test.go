@@ -19,7 +19,7 @@ import (
 	"kctl/proto/core"
 )
 
-// What flags of kube-apiserver do that change a little each.
+// Flags of kube-apiserver that each change a little.
 func TestSmallFlags(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(o *config.Options) {
@@ -48,7 +48,7 @@ func TestSmallFlags(t *testing.T) {
 			answer, text := c.Request("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", servertest.AsMaster(),
 				`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":86400}}`)
 			if answer.StatusCode == http.StatusNotFound {
-				return false // the account is being made
+				return false // the account is being created
 			}
 			var token authenticationv1.TokenRequest
 			err := json.Unmarshal([]byte(text), &token)
@@ -73,7 +73,7 @@ func TestSmallFlags(t *testing.T) {
 		answer, err := transport.RoundTrip(r)
 		c.Must(err)
 		defer answer.Body.Close()
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil { // as long as it goes on
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil { // it runs until the client goes
 			t.Error(err)
 		}
 	})

@@ -24,21 +24,21 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// wish is what a client asks for.
+// wish is a client's request.
 type wish struct {
 	verb  string // POST, PUT, DELETE or GET
 	key   string
 	value int
 }
 
-// outcome is what a client heard: a status, 0 for an answer that did not come
-// or that says nothing about what happened; and the value read.
+// outcome is a client's result: a status, 0 if the answer did not come or does
+// not say what happened; and the value read.
 type outcome struct{ code, value int }
 
-// notSent stands for a code where the server cannot have seen the request.
+// notSent stands for the code if the server can't have seen the request.
 const notSent = -1
 
-// register is one config map: the value in it, 0 where it is not there.
+// register is the model of a config map: its value, 0 if it does not exist.
 var register = porcupine.NondeterministicModel{
 	Init:  func() []any { return []any{0} },
 	Equal: func(a, b any) bool { return a == b },
@@ -53,7 +53,7 @@ var register = porcupine.NondeterministicModel{
 		case out.code == http.StatusNotFound:
 			return when(now == 0 && in.verb != http.MethodPost, now)
 		case out.code == http.StatusConflict:
-			return when(now != 0, now) // there already, or somebody was faster
+			return when(now != 0, now) // it existed, or somebody was faster
 		}
 		return when(after != now || in.verb == http.MethodPut && now == in.value, after)
 	},
@@ -72,7 +72,7 @@ var register = porcupine.NondeterministicModel{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 }
 
-// effect is the value after a request that did what it asks for.
+// effect is the value after a request that was carried out.
 func effect(now int, in wish) int {
 	switch {
 	case in.verb == http.MethodPost && now == 0, in.verb == http.MethodPut && now != 0:
@@ -90,7 +90,7 @@ func when(ok bool, state int) []any {
 	return nil
 }
 
-// history collects what clients did.
+// history records what clients did.
 type history struct {
 	begin time.Time
 	mu    sync.Mutex
@@ -106,7 +106,7 @@ func (h *history) add(client int, in wish, out outcome, called time.Duration) {
 		if in.verb == http.MethodGet {
 			return
 		}
-		returned = time.Hour // it may still happen
+		returned = time.Hour // it may still be carried out
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,7 +160,7 @@ func configMapRequest(ctx context.Context, client *http.Client, address string, 
 	return out
 }
 
-// forwarded is a port behind which is a socket, for as long as that is there.
+// forwarded is a port that forwards to a socket whenever that exists.
 func forwarded(t *testing.T, socket string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -188,8 +188,8 @@ func forwarded(t *testing.T, socket string) string {
 }
 
 // Creates, updates, deletes and reads through two servers on one etcd, while
-// each of the three is stopped and started, look as if they had happened one
-// after the other, each between its call and its answer.
+// each of the three is stopped and started, appear to happen one after the
+// other, each between its call and its answer.
 func TestRequestsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "e")
@@ -233,7 +233,7 @@ func TestRequestsAreLinearizable(t *testing.T) {
 	h.check(t)
 }
 
-// ask has a client ask for things, one after the other, until stop is closed.
+// ask has a client send requests, one after the other, until stop is closed.
 func (h *history) ask(ctx context.Context, n int, addresses *[2]atomic.Value, stop <-chan struct{}) {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, //nolint:gosec // loopback

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestMetricsUnderUpstreamsNames: what kube-apiserver counts of the same requests is
-// counted here, with the same labels: custom resources and their rules, watches,
-// plugins, webhooks that can't be asked, and what is deprecated.
+// TestMetricsUnderUpstreamsNames: the same requests are counted as by
+// kube-apiserver, with the same labels: custom resources and their rules,
+// watches, plugins, unreachable webhooks, and deprecated versions.
 func TestMetricsUnderUpstreamsNames(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -55,7 +55,7 @@ func TestMetricsUnderUpstreamsNames(t *testing.T) {
 		`apiserver_request_total{code="422",component="apiserver",dry_run="",group="example.com",resource="widgets",scope="resource",subresource="",verb="POST",version="v1"} 1`,
 		`apiserver_response_sizes_count{component="apiserver",group="",resource="endpoints",scope="cluster",subresource="",verb="LIST",version="v1"} 1`,
 		`apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints",subresource="",version="v1"} 1`,
-		`apiserver_watch_events_total{group="example.com",resource="widgets",version="v1"} 2`, // the object, and that it was all
+		`apiserver_watch_events_total{group="example.com",resource="widgets",version="v1"} 2`, // the object, and the bookmark after it
 		`apiserver_watch_events_sizes_count{group="example.com",resource="widgets",version="v1"} 2`,
 		`apiserver_watch_list_duration_seconds_count{group="example.com",resource="widgets",scope="namespace",version="v1"} 1`,
 		`apiserver_storage_events_received_total{group="example.com",resource="widgets"} 1`,

@@ -118,7 +118,7 @@ func TestOperation(t *testing.T) {
 		}
 	})
 	t.Run("a review that is late", func(t *testing.T) {
-		// The other side of TestSlowBodies: reviews read their bodies themselves.
+		// The counterpart of TestSlowBodies: reviews read their bodies themselves.
 		if answer, _ := c.Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?timeout=1ns", servertest.AsMaster(), `{}`); answer.StatusCode == 500 {
 			t.Errorf("%s", answer.Status)
 		}
@@ -134,15 +134,15 @@ func TestOperation(t *testing.T) {
 	})
 }
 
-// While a server drains with --shutdown-send-retry-after, it finishes what is
-// under way and tells the rest to come back.
+// While a server drains with --shutdown-send-retry-after, it finishes requests
+// in flight and tells others to come back.
 func TestDrainTurnsAway(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(o *config.Options) { o.Operation.ShutdownSendRetryAfter = true })
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.Address, "https://"), &tls.Config{InsecureSkipVerify: true})
 	c.Must(err)
 	defer conn.Close()
-	// A request whose body is not all there is under way.
+	// A request whose body is incomplete is in flight.
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late"}}`
 	head := "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n"
 	_, err = conn.Write([]byte(head + body[:10]))

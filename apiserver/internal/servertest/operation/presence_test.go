@@ -21,8 +21,8 @@ import (
 	"kctl/proto/core"
 )
 
-// beside is a second server's keeper on the first one's storage: of a machine
-// of its own, with a clock of its own.
+// beside is a second server's keeper on the same storage, on a machine of its
+// own with a clock of its own.
 func (c *cluster) beside(address string, clock *testingclock.FakeClock) (stop func()) {
 	s := c.Server
 	keeper := presence.New(presence.Stores{Leases: s.Resources().Leases, Endpoints: s.Resources().Endpoints, Slices: s.Resources().EndpointSlices},
@@ -36,7 +36,7 @@ func (c *cluster) beside(address string, clock *testingclock.FakeClock) (stop fu
 }
 
 // awaitServers waits until the endpoints and the slice of service kubernetes
-// name these addresses and the server's port.
+// have these addresses and the server's port.
 func (c *cluster) awaitServers(want ...string) {
 	c.T.Helper()
 	c.Until(fmt.Sprintf("the endpoints are %v", want), func(ctx context.Context) bool {
@@ -69,18 +69,18 @@ func TestServerIsFound(t *testing.T) {
 	start(t, func(o *config.Options) { o.AdvertiseAddress = "192.0.2.1" }).awaitServers("192.0.2.1")
 }
 
-// TestServersComeAndGo: those that live are the endpoints of service
-// kubernetes; those that end or fall silent are not.
+// TestServersComeAndGo: the live servers are the endpoints of service
+// kubernetes; those that stop or go silent are not.
 func TestServersComeAndGo(t *testing.T) {
 	t.Parallel()
-	c := start(t) // on loopback, so that it says nothing of itself
+	c := start(t) // on loopback, so it does not register itself
 	clocks := []*testingclock.FakeClock{testingclock.NewFakeClock(time.Now()), testingclock.NewFakeClock(time.Now().Add(time.Hour))}
 	c.beside("192.0.2.1", clocks[0])
 	c.awaitServers("192.0.2.1")
 	stop := c.beside("192.0.2.2", clocks[1])
 	c.awaitServers("192.0.2.1", "192.0.2.2")
 
-	// The second one's clock stands still, so that it renews nothing.
+	// The second one's clock stands still, so it does not renew its lease.
 	lease := fmt.Sprintf("apiserver-192-0-2-2-%d", c.Port())
 	c.Until("the silent server is forgotten", func(ctx context.Context) bool {
 		clocks[0].Step(5 * time.Second)

@@ -18,8 +18,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestTwoServersGiveOfAllRanges: as many services as there are addresses in two
-// ranges get one each, whichever of two servers is asked.
+// TestTwoServersGiveOfAllRanges: as many services as two ranges have addresses
+// get one each, whichever of two servers is asked.
 func TestTwoServersGiveOfAllRanges(t *testing.T) {
 	t.Parallel()
 	_, etcd := etcdtest.StartIn(t, filepath.Join(t.TempDir(), "e"))
@@ -38,7 +38,7 @@ func TestTwoServersGiveOfAllRanges(t *testing.T) {
 		}, &s)
 		return s.Spec.ClusterIP, err
 	}
-	const all = 2*14 - 1 // one is that of service kubernetes
+	const all = 2*14 - 1 // one belongs to service kubernetes
 	given := make([]string, all)
 	var wait sync.WaitGroup
 	for i := range all {

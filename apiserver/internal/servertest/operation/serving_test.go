@@ -75,7 +75,7 @@ func TestMetricsCountRequests(t *testing.T) {
 	if answer, _ := c.Ask(http.MethodPost, "/api/v1/namespaces/default/services", http.Header{"Content-Type": {"application/json"}}, []byte(`{"metadata":{"name":"x"},"spec":{"clusterIP":"10.0.0.77","ports":[{"port":80}]}}`)); answer.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("an address that is taken: %d", answer.StatusCode)
 	}
-	c.Must(c.Root().Resource(core.Services, "default").List(t.Context(), &corev1.ServiceList{})) // and so of all that is counted
+	c.Must(c.Root().Resource(core.Services, "default").List(t.Context(), &corev1.ServiceList{})) // and so are the other counters
 	_, text := c.Ask(http.MethodGet, "/metrics", nil, nil)
 	for _, want := range []string{
 		`apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1`,
@@ -88,13 +88,13 @@ func TestMetricsCountRequests(t *testing.T) {
 		`kube_apiserver_clusterip_allocator_allocated_ips{cidr="10.0.0.0/24"} 3`,
 		`kube_apiserver_clusterip_allocator_available_ips{cidr="10.0.0.0/24"} 251`,
 		`kube_apiserver_clusterip_allocator_allocation_total{cidr="10.0.0.0/24",scope="dynamic"} 1`,
-		`kube_apiserver_clusterip_allocator_allocation_total{cidr="10.0.0.0/24",scope="static"} 2`, // kubernetes is one
+		`kube_apiserver_clusterip_allocator_allocation_total{cidr="10.0.0.0/24",scope="static"} 2`, // one is kubernetes'
 		`kube_apiserver_clusterip_allocator_allocation_errors_total{cidr="10.0.0.0/24",scope="static"} 1`,
 		`kube_apiserver_nodeport_allocator_allocated_ports 1`,
 		`kube_apiserver_nodeport_allocator_available_ports 2767`,
 		`kube_apiserver_nodeport_allocator_allocation_total{scope="dynamic"} 1`,
 		`process_resident_memory_bytes`,
-		`etcd_mvcc_db_total_size_in_bytes`, // of the embedded etcd
+		`etcd_mvcc_db_total_size_in_bytes`, // from the embedded etcd
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s", want)

@@ -20,7 +20,7 @@ import (
 	"kctl/proto/core"
 )
 
-// nodeAt makes a node whose kubelet is handler.
+// nodeAt creates a node whose kubelet is handler.
 func (c *cluster) nodeAt(name string, handler http.HandlerFunc) {
 	c.T.Helper()
 	kubelet := httptest.NewTLSServer(handler)
@@ -38,8 +38,8 @@ func (c *cluster) nodeAt(name string, handler http.HandlerFunc) {
 	}, nil))
 }
 
-// TestStreamsEndWithTheServer: a stream that nobody ends is counted while it
-// is open, and told goodbye when the server drains.
+// TestStreamsEndWithTheServer: an open stream is counted, and closed properly
+// when the server drains.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	t.Parallel()
 	c := start(t)

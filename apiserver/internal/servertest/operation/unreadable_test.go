@@ -12,9 +12,9 @@ import (
 	"kctl/proto/core"
 )
 
-// TestAnObjectThatCannotBeRead: a server starts, is ready and goes on whatever is stored
-// of one resource; it says which one is held back, and lets the object be deleted by who
-// may that.
+// TestAnObjectThatCannotBeRead: a server starts, is ready and goes on whatever
+// is stored for one resource; it says which resource is affected, and a user
+// with the permission can delete the object.
 func TestAnObjectThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,7 +8,8 @@ import (
 	"kctl/apiserver/internal/config"
 )
 
-// TestRuntimeConfig: a version that is switched off is nowhere.
+// TestRuntimeConfig: a version that is turned off is not served or listed
+// anywhere.
 func TestRuntimeConfig(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(o *config.Options) {

@@ -36,7 +36,7 @@ func open(t *testing.T, clock *testclock.FakeClock, logger *zap.Logger, servers 
 	return b
 }
 
-// Where no flag names an etcd, the server has one of its own.
+// Without a flag that names an etcd, the server embeds one.
 func TestEmbedded(t *testing.T) {
 	b := open(t, testclock.NewFakeClock(time.Now()), zap.NewNop())
 	if err := b.Wait(t.Context()); err != nil {
@@ -50,10 +50,11 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// An etcd of the same machine may listen on a socket; where it does not, it is said which.
+// An etcd on the same machine may listen on a socket; if nobody listens there,
+// the error says so.
 func TestSocket(t *testing.T) {
 	dir := t.TempDir()
-	socket := filepath.Join(dir, "etcd.sock") // where the server's own listens
+	socket := filepath.Join(dir, "etcd.sock") // where the embedded etcd listens
 	core, log := observer.New(zap.WarnLevel)
 	clock := testclock.NewFakeClock(time.Now())
 	b := open(t, clock, zap.New(core), "unix://"+socket)
@@ -75,8 +76,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// An etcd that is ill is waited for, and each reason is said once; one whose
-// certificate is not believed can't get better by waiting.
+// An unhealthy etcd is waited for, and each reason is logged once; an untrusted
+// certificate is an error at once, because waiting does not help.
 func TestWait(t *testing.T) {
 	state := make(chan int, 1)
 	state <- http.StatusServiceUnavailable
@@ -93,7 +94,7 @@ func TestWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- b.Wait(ctx) }()
-	pause := func() { // of Wait's
+	pause := func() { // Wait's pause
 		for !clock.HasWaiters() && len(ended) == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -134,7 +135,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// said are the reasons why etcd was waited for.
+// said are the logged reasons for waiting.
 func said(log *observer.ObservedLogs) []string {
 	var reasons []string
 	for _, entry := range log.FilterMessage("waiting for etcd").All() {

@@ -12,7 +12,7 @@ import (
 
 const podPrefix = "/registry/pods/"
 
-// nodePod is an entry of a pod on a node.
+// nodePod is the entry of a pod on a node.
 func (c *Cache) nodePod(name, node string) *Entry {
 	value := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"d"},"spec":{"nodeName":%q}}`, name, node)
 	return &Entry{Key: podPrefix + "d/" + name, Value: []byte(value), namespace: "d", name: name}
@@ -37,7 +37,7 @@ func (c *Cache) listen(t testing.TB, selector string) *Watcher {
 	return w
 }
 
-// Whoever sees something of a change is among the concerned, once.
+// Every watcher that sees something of a change is among the concerned, once.
 func TestWhoIsConcerned(t *testing.T) {
 	c := forAudience()
 	var watchers []*Watcher
@@ -69,14 +69,14 @@ func TestWhoIsConcerned(t *testing.T) {
 	for w := range c.watchers.all() {
 		c.watchers.remove(w)
 	}
-	c.watchers.remove(watchers[1]) // as a watcher does that has been ended
+	c.watchers.remove(watchers[1]) // as when a watcher has been ended
 	if len(c.watchers.others)+len(c.watchers.byField) != 0 {
 		t.Errorf("left behind: %+v", c.watchers)
 	}
 }
 
 // BenchmarkConcerned finds the kubelet that a change concerns among those of
-// 5,000 nodes; the floor is to find it where there is no other.
+// 5,000 nodes; the floor is finding it when there is no other.
 func BenchmarkConcerned(b *testing.B) {
 	for _, bench := range []struct {
 		name  string

@@ -58,8 +58,7 @@ func (b *breakable) Watch(ctx context.Context, prefix string, revision int64) (s
 	return cutWatch{w}, err
 }
 
-// breakNow cuts the present watch; the next one waits for the answer to be
-// called.
+// breakNow cuts the present watch; the next one waits until mend is called.
 func (b *breakable) breakNow() (mend func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -37,8 +37,8 @@ func TestOnlyTheExpectedValueIsRecognised(t *testing.T) {
 	}
 }
 
-// The changes that hints are about may come in a list; they would be kept for ever,
-// and there is room for so many.
+// Hinted changes may come in a list; the hints must not be kept for ever,
+// because there is room for only so many.
 func TestAListEndsHints(t *testing.T) {
 	c := New(Options{Prefix: "/r/", Logger: zap.NewNop()})
 	for i := range maxExpected {

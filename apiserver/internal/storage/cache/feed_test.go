@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// counted counts what a feed costs etcd.
+// counted counts a feed's requests to etcd.
 type counted struct {
 	storage.Interface
 	lists, watches atomic.Int64
@@ -67,8 +67,8 @@ func count(c *cache.Cache, resource string) int {
 	return len(c.List(cache.Page{Selection: cache.Selection{Prefix: "/registry/" + resource + "/"}}).Entries)
 }
 
-// However many resources there are, etcd is asked for one list and one watch,
-// and a write to one of them brings all of them up to date.
+// However many resources there are, etcd gets one list and one watch, and a
+// write to one resource brings all caches up to date.
 func TestOneWatchFeedsAll(t *testing.T) {
 	store := &counted{Interface: etcdtest.Start(t)}
 	write := func(key string) storage.Object {
@@ -111,8 +111,8 @@ func TestOneWatchFeedsAll(t *testing.T) {
 	}
 }
 
-// A cache that comes to a feed under way has what was there before, what came
-// while it was read, and what comes then.
+// A cache that joins a running feed has what was there before, what came while
+// it was read, and what comes later.
 func TestACacheThatComesLate(t *testing.T) {
 	store := etcdtest.Start(t)
 	feed := newFeed(store)
@@ -138,7 +138,7 @@ func TestACacheThatComesLate(t *testing.T) {
 		if err := c.WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(late) == 3 { // one that is taken away must not disturb the rest
+		if len(late) == 3 { // removing one must not disturb the rest
 			stop()
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 
 const broken = "/registry/secrets/ns/broken"
 
-// until waits for a cache to be ready, or (want) held back.
+// until waits until a cache is ready, or fails with want.
 func until(t *testing.T, c *cache.Cache, want error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -34,9 +34,9 @@ func until(t *testing.T, c *cache.Cache, want error) {
 	}
 }
 
-// A resource of which a value can't be read is held back by itself: there is no list of
-// it that lacks the object, its watches end, and all others go on. It comes back when the
-// value is put right, and by the time when it can be read as it is.
+// An unreadable value affects only its own resource: lists of it fail instead
+// of lacking the object, its watches end, and all other resources are served.
+// It recovers when the value is repaired, or when it becomes readable as it is.
 func TestWhatCannotBeReadHoldsBackItsOwnResource(t *testing.T) {
 	store, embedded := etcdtest.StartIn(t, t.TempDir())
 	put := func(key, value string) int64 {
@@ -106,7 +106,7 @@ func TestWhatCannotBeReadHoldsBackItsOwnResource(t *testing.T) {
 	}
 }
 
-// locked is a store whose values can't be read while it is told so.
+// locked is a store whose values can be made unreadable.
 type locked struct {
 	storage.Interface
 	is chan bool
@@ -120,7 +120,8 @@ func (l *locked) List(ctx context.Context, prefix, after string, limit, revision
 	return objects, at, remaining, err
 }
 
-// A key that comes back changes nothing in etcd: it is tried again as time goes by.
+// A key that comes back changes nothing in etcd, so reading is retried from
+// time to time.
 func TestWhatCannotBeReadIsTriedAgain(t *testing.T) {
 	store := &locked{Interface: etcdtest.Start(t), is: make(chan bool)}
 	if _, err := store.Create(t.Context(), "/registry/secrets/ns/a", thing("a", ""), 0); err != nil {

@@ -23,8 +23,8 @@ func TestReadsWhatWasWrittenBefore(t *testing.T) {
 	if !ok || string(e.Value) != string(made.Value) || e.Revision != made.Revision {
 		t.Errorf("got %+v", e)
 	}
-	// Writes elsewhere move etcd's revision on, and nothing here: only asking
-	// etcd for its progress gets the cache there.
+	// Other writes advance etcd's revision and nothing here: only a progress
+	// request to etcd brings the cache there.
 	if _, err := b.store.Create(t.Context(), "/registry/other/x", thing("x", ""), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +102,8 @@ func TestListAtAnOldRevision(t *testing.T) {
 	}
 }
 
-// TestARevisionExpiresThoughNothingHasChangedSince: what etcd has dropped is not
-// read from the cache, either.
+// TestARevisionExpiresThoughNothingHasChangedSince: a revision that etcd has
+// compacted is not read from the cache, either.
 func TestARevisionExpiresThoughNothingHasChangedSince(t *testing.T) {
 	store, embedded := etcdtest.StartIn(t, t.TempDir())
 	b := start(t, store, clock.RealClock{})

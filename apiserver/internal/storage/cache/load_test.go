@@ -13,14 +13,14 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// Many write at once while others list and watch on: what a client puts
-// together from a list and the events after it is always what is stored.
+// While many clients write, others list and watch: a list with the events after
+// it always equals what is stored.
 func TestListAndWatchAgreeUnderLoad(t *testing.T) {
 	agreeUnderLoad(t, start(t, etcdtest.Start(t), clock.RealClock{}))
 }
 
-// The same with an etcd of its own process: Debian's, whose word on progress
-// cannot be taken.
+// The same with an external etcd, Debian's, whose progress notifications can't
+// be trusted.
 func TestListAndWatchAgreeOverAnOldEtcd(t *testing.T) {
 	agreeUnderLoad(t, start(t, startProcess(t), clock.RealClock{}))
 }
@@ -67,7 +67,8 @@ func agreeUnderLoad(t *testing.T, b *bed) {
 	}
 }
 
-// agree lists, follows some events, and compares with etcd's list of then.
+// agree lists, follows some events, and compares with etcd's list at that
+// revision.
 func agree(t *testing.T, b *bed) bool {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -107,8 +108,8 @@ func agree(t *testing.T, b *bed) bool {
 		if last >= target {
 			break
 		}
-		// The watcher's goroutine may not have had its turn; events up to the
-		// target are there, or the target was a write elsewhere.
+		// The watcher's goroutine may not have run yet; events up to the target
+		// exist, or the target was a write elsewhere.
 		e, ok := <-events
 		if !ok {
 			t.Error("watch ended")

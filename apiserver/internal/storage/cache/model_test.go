@@ -25,11 +25,11 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// The model is what etcd's own client sees of one etcd: every change once, in
-// order. What watchers see through the shared feed is compared with it, while
-// etcd is restarted, revisions are compacted and the feed's watch is cut.
+// The model is what etcd's own client sees: every change once, in order. What
+// watchers see through the shared feed is compared with it, while etcd is
+// restarted, revisions are compacted and the feed's watch is cut.
 
-// seenChange is one change of a key.
+// seenChange is a change of a key.
 type seenChange struct {
 	revision int64
 	key      string
@@ -61,7 +61,8 @@ func (m *model) revision() int64 {
 	return m.changes[len(m.changes)-1].revision
 }
 
-// below are the changes of keys with prefix, after one revision and up to another.
+// below are the changes of keys with prefix, after one revision and up to
+// another.
 func (m *model) below(prefix string, after, upTo int64) []seenChange {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,16 +75,16 @@ func (m *model) below(prefix string, after, upTo int64) []seenChange {
 	return out
 }
 
-// stretch is what one consumer saw between two lists: the keys that were there
-// at a revision, and the changes after it.
+// stretch is what one consumer saw between two lists: the keys that existed at
+// a revision, and the changes after it.
 type stretch struct {
 	revision int64
 	keys     []string
 	changes  []seenChange
 }
 
-// consumer lists and watches as a client does, and lists again only when it is
-// told that its revision is too old.
+// consumer lists and watches like a client, and lists again only when its
+// revision is too old.
 type consumer struct {
 	cache     *cache.Cache
 	prefix    string
@@ -112,7 +113,8 @@ func (c *consumer) run(ctx context.Context, end func() int64) error {
 	}
 }
 
-// watch follows until the watch ends, or the revision that end tells is seen.
+// watch follows until the watch ends, or the revision that end returns has been
+// seen.
 func (c *consumer) watch(ctx context.Context, now *stretch, last *int64, end func() int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -134,7 +136,7 @@ func (c *consumer) watch(ctx context.Context, now *stretch, last *int64, end fun
 			}
 			now.changes = append(now.changes, seenChange{e.Object.Revision, c.prefix + nameOf(e), e.Type == cache.Deleted})
 			*last = e.Object.Revision
-		case <-time.After(50 * time.Millisecond): // look whether the end is known by now
+		case <-time.After(50 * time.Millisecond): // check whether the end is known by now
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -193,7 +195,8 @@ func firstDifference(got, want []seenChange) string {
 
 const modelWrites = 250 // of each writer
 
-// writeAtRandom creates, updates and deletes keys that are this writer's only.
+// writeAtRandom creates, updates and deletes keys that belong to this writer
+// alone.
 func writeAtRandom(ctx context.Context, store storage.Interface, prefix string, writer int) {
 	random := rand.New(rand.NewPCG(uint64(writer), 7))
 	for n := range modelWrites {
@@ -203,7 +206,7 @@ func writeAtRandom(ctx context.Context, store storage.Interface, prefix string, 
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 			_, _ = store.Create(ctx, key, value, 0)
-		case err != nil: // etcd is away; whether the last write happened, the next round sees
+		case err != nil: // etcd is away; the next round sees whether the last write happened
 		case random.IntN(3) == 0:
 			_, _ = store.Delete(ctx, key, now.Revision)
 		default:
@@ -242,7 +245,7 @@ func TestFeedAgreesWithEtcd(t *testing.T) {
 	background(t, feed.Run)
 	for i, resource := range resources {
 		prefix := "/registry/" + resource + "/"
-		for n := range 2 { // the second comes to a feed under way
+		for n := range 2 { // the second joins a running feed
 			c, _ := fed(t, store, feed, resource)
 			if err := c.WaitReady(ctx); err != nil {
 				t.Fatal(err)
@@ -267,7 +270,7 @@ func TestFeedAgreesWithEtcd(t *testing.T) {
 	})
 	writing.Wait()
 	var last storage.Object
-	for _, resource := range resources { // one change more for each, so that every watch has an end
+	for _, resource := range resources { // one more change for each, so that every watch has an end
 		made, err := store.Create(ctx, "/registry/"+resource+"/ns/end", thing("ns/end", ""), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -296,8 +299,8 @@ func longest(consumers []*consumer) (n int) {
 	return n
 }
 
-// disturb cuts the feed's watch, once in such a way that what comes next is
-// compacted, and restarts etcd.
+// disturb cuts the feed's watch, once so that its revision is compacted
+// meanwhile, and restarts etcd.
 func disturb(t *testing.T, ctx context.Context, store *breakable, client *clientv3.Client, m *model, restart func()) {
 	t.Helper()
 	forward := func(n int64) {
@@ -322,7 +325,7 @@ func disturb(t *testing.T, ctx context.Context, store *breakable, client *client
 	}
 }
 
-// overSocket is a client that finds an etcd that comes back at once.
+// overSocket is a client that reconnects at once when etcd comes back.
 func overSocket(t *testing.T, socket string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{

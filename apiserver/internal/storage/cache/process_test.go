@@ -14,7 +14,7 @@ import (
 )
 
 // startProcess starts the machine's own etcd, if it has one, and returns a
-// store over it. Both end with the test.
+// store on it. Both end with the test.
 func startProcess(t *testing.T) *etcd.Store {
 	t.Helper()
 	program, err := exec.LookPath("etcd")

@@ -19,8 +19,8 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// Who was watching a server that has ended goes on at the next one from where it
-// was, by selectors too, and then sees what happens now.
+// A client of a server that has ended continues its watch at the next one, with
+// its selectors, too, and then sees new events.
 func TestThePastIsReadFromEtcd(t *testing.T) {
 	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	store, embedded := etcdtest.StartIn(t, t.TempDir())
@@ -73,8 +73,8 @@ func TestThePastIsReadFromEtcd(t *testing.T) {
 	}
 }
 
-// A watcher whom the ring has left behind goes on from what it has seen, even if
-// the ring goes on while the past is read.
+// A watcher that fell out of the ring continues from what it has seen, even if
+// the ring advances while the history is read.
 func TestASlowWatcherGoesOn(t *testing.T) {
 	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	b := start(t, etcdtest.Start(t), time0)
@@ -87,7 +87,7 @@ func TestASlowWatcherGoesOn(t *testing.T) {
 			created++
 		}
 		b.current()
-		time0.Step(time.Hour) // what is old goes when there is something new
+		time0.Step(time.Hour) // old events are dropped when new ones come
 		b.create(fmt.Sprintf("ns/%04d", created), "")
 		created++
 		b.current()
@@ -106,8 +106,8 @@ func TestASlowWatcherGoesOn(t *testing.T) {
 	}
 }
 
-// An object that could not be read once is new to whoever goes on from when it was
-// broken.
+// An object that was unreadable for a while is new to a watcher that continues
+// from that time.
 func TestThePastMayBeBroken(t *testing.T) {
 	store, embedded := etcdtest.StartIn(t, t.TempDir())
 	raw := embedded.Client()
@@ -127,8 +127,8 @@ func TestThePastMayBeBroken(t *testing.T) {
 	}
 }
 
-// Where the end of the past can't be read, the watcher is told to list: it would
-// come back to the same place.
+// If the end of the history can't be read, the watcher is told to list:
+// otherwise it would come back to the same place.
 func TestThePastMayBeSealed(t *testing.T) {
 	_, embedded := etcdtest.StartIn(t, t.TempDir())
 	seal := func(t etcd.Transformer) *etcd.Store {
@@ -160,7 +160,7 @@ func TestThePastMayBeSealed(t *testing.T) {
 	}
 }
 
-// key is what seals values: who has another can't open them.
+// key encrypts values, so that they can't be read with another key.
 type key string
 
 func (k key) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, error) {
@@ -175,8 +175,8 @@ func (k key) Seal(_ context.Context, _ string, value []byte) ([]byte, error) {
 	return append([]byte(k+":"), value...), nil
 }
 
-// Too many who read the past at once are told to list, and nobody who reads on
-// keeps others from it.
+// When too many read the history at once, the others are told to list, and no
+// slow reader keeps others waiting.
 func TestThePastIsReadByAFewAtOnce(t *testing.T) {
 	store := etcdtest.Start(t)
 	first, err := store.Create(t.Context(), prefix+"ns/first", thing("ns/first", ""), 0)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestRingCountsWhatItHolds: a change keeps the object from before alive, too.
+// TestRingCountsWhatItHolds: a change also keeps the previous object in memory.
 func TestRingCountsWhatItHolds(t *testing.T) {
 	const size = 50 << 10
 	value, at := make([]byte, size), time.Unix(0, 0)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// FuzzSelect: an entry is selected, by labels and fields that are read off its
-// bytes, if and only if the selectors would take its decoded labels and fields.
+// FuzzSelect: selecting by labels and fields that are read from an entry's
+// bytes gives the same result as selecting by the decoded ones.
 func FuzzSelect(f *testing.F) {
 	for _, seed := range [][5]string{
 		{"app=web", "metadata.name=a", "app", "web", "red"}, {"app!=web,tier", "color!=red", "tier", "", "blue"},
@@ -32,7 +32,7 @@ func FuzzSelect(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var stored struct { // what is no UTF-8 is stored as something else
+		var stored struct { // invalid UTF-8 is stored as something else
 			Metadata struct{ Labels map[string]string }
 			Color    string
 		}

@@ -60,7 +60,7 @@ func TestWatchFromTheFuture(t *testing.T) {
 	}
 }
 
-// A change may bring an object into a watcher's sight, or take it out.
+// A change may make an object match a watcher's selector, or stop matching.
 func TestSelectorsTurnChangesIntoComingsAndGoings(t *testing.T) {
 	b := start(t, etcdtest.Start(t), clock.RealClock{})
 	byField := cache.Selection{Prefix: prefix, Fields: fields.ParseSelectorOrDie("color=red")}
@@ -98,7 +98,7 @@ func TestTooOldRevisionsAreExpired(t *testing.T) {
 		}
 	}
 	b.watch(cache.WatchOptions{Since: first.Revision})
-	// Old changes go when new ones come.
+	// Old changes are dropped when new ones come.
 	time0.Step(time.Hour)
 	b.create("ns/late", "")
 	seen(quick)
@@ -110,7 +110,7 @@ func TestTooOldRevisionsAreExpired(t *testing.T) {
 		t.Errorf("watch from %d: %v", first.Revision, err)
 	}
 	b.watch(cache.WatchOptions{Since: last.Revision})
-	// The slow watcher had some under way, then ends: it must not miss any.
+	// The slow watcher had some in flight, then ended: it must not miss any.
 	next := first.Revision
 	for got := seen(slow); got != "end"; got = seen(slow) {
 		_, version, _ := strings.Cut(got, "@")
@@ -139,7 +139,7 @@ func TestBookmarks(t *testing.T) {
 		select {
 		case e := <-w:
 			if e.Object.Revision < elsewhere.Revision {
-				continue // the steps of this clock leave etcd no time to answer
+				continue // stepping this clock leaves etcd no time to answer
 			}
 			want := fmt.Sprintf(`{"kind":"Thing","apiVersion":"v1","metadata":{"resourceVersion":"%d","creationTimestamp":null}}`, elsewhere.Revision)
 			if e.Type != cache.Bookmark || string(e.Object.JSON) != want {
@@ -172,7 +172,7 @@ func TestInitialStateEndsWithABookmark(t *testing.T) {
 	}
 }
 
-// TestGathering: what follows close upon a delivery comes together.
+// TestGathering: changes that follow a delivery closely are delivered together.
 func TestGathering(t *testing.T) {
 	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	b := start(t, etcdtest.Start(t), time0)
@@ -197,7 +197,7 @@ func TestGathering(t *testing.T) {
 	second := b.create("ns/b", "")
 	third := b.create("ns/c", "")
 	b.current()
-	time0.Step(time.Second) // only now is the second due, and the third is there
+	time0.Step(time.Second) // only now is the second due, and the third has come
 	expect(second, true)
 	expect(third, false)
 }

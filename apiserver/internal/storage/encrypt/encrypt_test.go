@@ -110,8 +110,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestUnclaimed: what belongs to custom resources can't be opened before it is known to,
-// which is no failure.
+// TestUnclaimed: values of custom resources can't be decrypted before their
+// definitions are known, which is not a failure.
 func TestUnclaimed(t *testing.T) {
 	const custom = "/registry/x.io/widgets/default/w"
 	rules := providers("identity: {}") + "- resources: [widgets.x.io]\n  providers:\n  - " + keysOf("secretbox", "a", key32) + "\n"

@@ -12,8 +12,7 @@ import (
 	kmsv2 "k8s.io/kms/apis/v2"
 )
 
-// service is a key management service whose keys are bytes that it flips
-// everything with.
+// service is a key management service whose keys are bytes to XOR with.
 type service struct {
 	kmsv2.UnimplementedKeyManagementServiceServer
 	endpoint string

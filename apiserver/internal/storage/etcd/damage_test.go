@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// written is a data directory with something in it, that nobody has open.
+// written is a data directory with some content that nobody has open.
 func written(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func written(t *testing.T) string {
 	return dir
 }
 
-// A first start that was cut short is begun again.
+// A first start that was interrupted is started over.
 func TestNothingOfAStore(t *testing.T) {
 	dir := t.TempDir()
 	snap := filepath.Join(dir, "member", "snap")
@@ -46,7 +46,8 @@ func TestNothingOfAStore(t *testing.T) {
 	etcdtest.StartIn(t, dir)
 }
 
-// What power loss and bad disks leave is taken up or refused by name.
+// After power failures and disk errors, data is recovered, or refused with an
+// error that names it.
 func TestHalfOfAStore(t *testing.T) {
 	dir := written(t)
 	logs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
@@ -63,7 +64,7 @@ func TestHalfOfAStore(t *testing.T) {
 	}
 	log, store := read(logs[0]), read(db)
 	end := len(bytes.TrimRight(log, "\x00"))
-	log = log[:end+4096] // the rest is room made beforehand
+	log = log[:end+4096] // the rest was allocated in advance
 	broken := bytes.Clone(log)
 	copy(broken[end/2:], "XXXXXXXXXXXX")
 	for name, c := range map[string]struct {
@@ -105,7 +106,7 @@ func TestHalfOfAStore(t *testing.T) {
 	}
 }
 
-// A disk without room for etcd's log: that is said, where etcd panics.
+// A disk without room for etcd's log: the error says so, where etcd panics.
 func TestNoRoomForAStore(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: needs root, to mount a small disk")

@@ -15,9 +15,10 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// A server that was killed has up to thousands of writes to take up again, and
-// drops some of them from its log, before it may elect itself: at any number of them
-// it starts. Told too early, one start in some dozens panics.
+// A server that was killed has up to thousands of writes to apply again, and
+// drops some of them from its log, before it may elect itself. It must start
+// with any number of them. Told too early, it panics in one start in some
+// dozens.
 func TestElectsItselfAfterAnyCrash(t *testing.T) {
 	dir := t.TempDir()
 	_, embedded := etcdtest.StartIn(t, dir)
@@ -44,8 +45,8 @@ func TestElectsItselfAfterAnyCrash(t *testing.T) {
 	}
 }
 
-// copied is a copy of what a data directory has on disk now, made while the database
-// does not change.
+// copied is a copy of a data directory as it is on disk, made while the
+// database does not change.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	database := filepath.Join(dir, "member", "snap", "db")

@@ -45,8 +45,8 @@ func formerScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// TestFormerVersionsHaveTheForm holds the table to upstream's types: every field of a
-// former version is one of v1, by number and type.
+// TestFormerVersionsHaveTheForm compares the table with upstream's types: every
+// field of a former version exists in v1, with the same number and type.
 func TestFormerVersionsHaveTheForm(t *testing.T) {
 	kinds := 0
 	for group, versions := range formerVersions {
@@ -66,8 +66,8 @@ func TestFormerVersionsHaveTheForm(t *testing.T) {
 	}
 }
 
-// givenUp are fields that v1 has no more: of a PodCertificateRequest, what
-// its stubPKCS10Request says.
+// givenUp are fields that v1 no longer has: PodCertificateRequest has its
+// stubPKCS10Request instead.
 var givenUp = map[string]bool{"PKIXPublicKey": true, "ProofOfPossession": true}
 
 func sameForm(t *testing.T, at string, was, is reflect.Type, seen map[reflect.Type]bool) {
@@ -111,13 +111,14 @@ func sameForm(t *testing.T, at string, was, is reflect.Type, seen map[reflect.Ty
 	}
 }
 
-// number is what protobuf knows a field by, with how it is encoded.
+// number is a field's number and encoding in protobuf.
 func number(field reflect.StructField) string {
 	parts := strings.SplitN(field.Tag.Get("protobuf"), ",", 3)
 	return strings.Join(parts[:min(2, len(parts))], ",")
 }
 
-// TestFormerVersionsAreRead: what upstream stored in a former version is read as v1.
+// TestFormerVersionsAreRead: objects that upstream stored in a former version
+// are read as v1.
 func TestFormerVersionsAreRead(t *testing.T) {
 	former := formerScheme(t)
 	budget := func(selector *metav1.LabelSelector) runtime.Object {

@@ -13,12 +13,12 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// Values that two messages of the connection cannot hold are listed, and a
-// watch from before them catches up.
+// A list of values too large for two messages of the connection works, and so
+// does a watch that catches up with them.
 func TestValuesLargerThanAMessageTogether(t *testing.T) {
 	const (
 		values  = 30
-		message = 10 << 20 // more than etcd makes a fragment, which is its largest request
+		message = 10 << 20 // more than etcd's fragment size, which is its largest request
 		size    = 800 << 10
 	)
 	_, embedded := etcdtest.StartIn(t, t.TempDir())

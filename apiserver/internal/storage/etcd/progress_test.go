@@ -21,7 +21,7 @@ func TestWhoTellsProgressRightly(t *testing.T) {
 	}
 }
 
-// An old etcd is any etcd whose word is not taken.
+// Any etcd whose progress notifications are not trusted stands for an old one.
 func TestProgressOfAnOldEtcd(t *testing.T) {
 	embedded, err := StartEmbedded(t.Context(), t.TempDir(), zap.NewNop())
 	if err != nil {
@@ -58,7 +58,8 @@ func TestProgressOfAnOldEtcd(t *testing.T) {
 		want = append(want, storage.Event{Type: storage.Added, Object: made}, storage.Event{Type: storage.Deleted, Object: gone},
 			progressTo(put(fmt.Sprintf("/elsewhere/%d", i)).Revision))
 	}
-	// Several foreign changes may be told of by one progress, the last.
+	// One progress notification may cover several foreign changes: the last
+	// revision counts.
 	last := first.Revision
 	for at := 0; last < want[len(want)-1].Object.Revision; {
 		for _, e := range <-w.Events() {

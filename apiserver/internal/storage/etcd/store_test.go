@@ -344,8 +344,8 @@ func TestEmbeddedKeepsItsData(t *testing.T) {
 	}
 }
 
-// It is quiet, too, where it has stored more than the 5,000 entries by which what is
-// applied may be behind for etcd: at each start it takes itself for that far behind.
+// It is also quiet with more than 5,000 entries, up to which etcd's applied
+// state may lag: at each start, etcd believes that it is that far behind.
 func TestEmbeddedIsQuietWhereAllIsWell(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	dir := filepath.Join(t.TempDir(), "etcd")
@@ -375,8 +375,8 @@ func TestEmbeddedIsQuietWhereAllIsWell(t *testing.T) {
 	}
 }
 
-// Of a call that an etcd does not answer, the caller has the error, and the log
-// nothing.
+// If etcd does not answer a call, the caller gets the error, and nothing is
+// logged.
 func TestClientIsQuietAboutItsAttempts(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://127.0.0.1:1"}, Logger: etcd.ClientLogger(zap.New(core))})

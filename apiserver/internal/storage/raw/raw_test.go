@@ -84,8 +84,8 @@ func TestMalformedIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzSetResourceVersion holds the scanner against encoding/json: whatever is a
-// JSON object comes out with the same content and the version in place.
+// FuzzSetResourceVersion compares the scanner with encoding/json: any JSON
+// object comes out with the same content, and the version in its place.
 func FuzzSetResourceVersion(f *testing.F) {
 	f.Add([]byte(`{"kind":"Pod","metadata":{"name":"a","resourceVersion":"1"},"spec":{"x":[1,"]",{}]}}`))
 	f.Add([]byte(`{"metadata":{"annotations":{"a\"b":"}"}}}`))
@@ -94,7 +94,7 @@ func FuzzSetResourceVersion(f *testing.F) {
 		out, err := SetResourceVersion(in, 42)
 		var before map[string]any
 		if json.Unmarshal(in, &before) != nil || before == nil {
-			return // only no panic is asked for
+			return // it only must not panic
 		}
 		if err != nil || hasAmbiguousKeys(in) {
 			return
@@ -115,8 +115,8 @@ func FuzzSetResourceVersion(f *testing.F) {
 	})
 }
 
-// hasAmbiguousKeys reports keys that are escaped or doubled, where encoding/json
-// and the scanner may rightly differ.
+// hasAmbiguousKeys reports escaped or duplicate keys, for which encoding/json
+// and the scanner may differ.
 func hasAmbiguousKeys(in []byte) bool {
 	seen := map[byte]int{}
 	for _, c := range in {
@@ -147,7 +147,7 @@ func BenchmarkSetResourceVersion(b *testing.B) {
 	}
 }
 
-// What is known to have no resourceVersion is given one as anything else is.
+// An object that is known to have no resourceVersion gets one like any other.
 func TestAppendNewResourceVersion(t *testing.T) {
 	for _, object := range []string{
 		`{}`, ` { } `, `{"kind":"Pod"}`, `{"metadata":{}}`, `{"metadata":{"name":"a"}}`, `{"metadata": { "name":"resourceVersion"},"spec":{"a":[1]}}`,
