@@ -10,7 +10,7 @@ import (
 	"kctl/proto/core"
 )
 
-// A pod of one container asks for what the sum over all of its parts says.
+// The request of a pod with one container is the sum over all of its parts.
 func TestPodsThatAskAsTheirContainer(t *testing.T) {
 	for name, asked := range map[string]map[corev1.ResourceName]string{
 		"nothing":   nil,

@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// counted is a node at one of three zones with pods of several kinds.
+// counted is a node in one of three zones, with pods of several kinds.
 func counted(random *rand.Rand, name string) *NodeInfo {
 	node := &NodeInfo{Node: &core.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"host": name}}}}
 	if zone := random.IntN(4); zone > 0 {
@@ -36,8 +36,8 @@ func kinds(kind string) CountFunc {
 	}
 }
 
-// TestTalliesFollow: a sum that follows the changes of nodes is the one that
-// counting anew gives, however many changes and other tallies come in between.
+// TestTalliesFollow: a tally that follows the changes of nodes equals a new
+// count, however many changes and other tallies come in between.
 func TestTalliesFollow(t *testing.T) {
 	const seeds, steps = 10, 300
 	for seed := range uint64(seeds) {
@@ -73,7 +73,7 @@ func TestTalliesFollow(t *testing.T) {
 	}
 }
 
-// TestWhatIf: changes of one are seen by nobody else.
+// TestWhatIf: changes in one copy are not seen in another.
 func TestWhatIf(t *testing.T) {
 	sum := Tally{}
 	sum.Add("zone", "a", 2)

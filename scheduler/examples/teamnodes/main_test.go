@@ -23,8 +23,8 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// The example is built where its users are: in a module of its own, which sees
-// of the scheduler what is not internal. Then it runs, and places a pod.
+// The example is built as by its users: in a module of its own, which can
+// import only what is not internal. Then it runs, and places a pod.
 func TestExample(t *testing.T) {
 	program := buildAsThirdParty(t)
 	labelled := func(team string) func(*core.Node) {
@@ -37,7 +37,7 @@ func TestExample(t *testing.T) {
 	}
 	server := httptest.NewTLSServer(api)
 	defer server.Close()
-	defer server.CloseClientConnections() // its watches would go on
+	defer server.CloseClientConnections() // its watches would never end
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -115,8 +115,8 @@ func kubeconfig(t *testing.T, server *httptest.Server) string {
 	return path
 }
 
-// api is as much of an API server as a scheduler asks for: what it lists never
-// changes, and it takes bindings.
+// api is the part of an API server that a scheduler needs: its lists never
+// change, and it accepts Bindings.
 type api struct {
 	nodes    []*core.Node
 	pods     []*core.Pod

@@ -19,7 +19,7 @@ import (
 	"kctl/scheduler/internal/config"
 )
 
-// reviewed is an API server that knows one token, and lets admins.
+// reviewed is an API server that knows one token, and allows admins everything.
 type reviewed struct{}
 
 func (reviewed) User(_ context.Context, token string) (authenticationv1.UserInfo, bool, error) {
@@ -34,7 +34,7 @@ func (reviewed) User(_ context.Context, token string) (authenticationv1.UserInfo
 	return authenticationv1.UserInfo{}, false, nil
 }
 
-// May lets readers get what admins may change.
+// May allows readers to get what admins may change.
 func (reviewed) May(_ context.Context, user authenticationv1.UserInfo, verb, _ string) (bool, error) {
 	return slices.Contains(user.Groups, "admins") || verb == "get" && slices.Contains(user.Groups, "readers"), nil
 }
@@ -43,11 +43,11 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 	const here, away, explained, profiles, level = "127.0.0.1:4", "10.1.2.3:4", "/debug/explain", "/debug/pprof/heap", "/debug/flags/v"
 	now := testclock.NewFakePassiveClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	for name, test := range map[string]struct {
-		method        string // GET without
+		method        string // GET if empty
 		path, from    string
 		byCertificate bool
-		group         string // of the certificate, none without
-		expired       bool   // is the certificate
+		group         string // of the certificate; none without
+		expired       bool   // whether the certificate is
 		nameless      bool
 		token         string
 		want          int

@@ -23,7 +23,7 @@ func newCache() (*Cache, *clocktesting.FakeClock) {
 
 func info(pod *core.Pod) *framework.PodInfo { return framework.NewPodInfo(pod) }
 
-// cpuOn is what the cache counts on a node.
+// cpuOn is the CPU that the cache counts on a node.
 func cpuOn(t *testing.T, c *Cache, node string) int64 {
 	t.Helper()
 	s := NewSnapshot()
@@ -135,7 +135,7 @@ func TestHugeRequestsDoNotWrapAround(t *testing.T) {
 }
 
 // TestRandomWalk compares the incremental snapshot, after random changes, with
-// one taken from nothing, and both with a plain model.
+// a fresh one, and both with a simple model.
 func TestRandomWalk(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestRandomWalk(t *testing.T) {
 
 type model struct {
 	nodes map[string]bool
-	pods  map[types.UID]string // where each counts
+	pods  map[types.UID]string // the node on which each counts
 	milli map[types.UID]int64
 }
 

@@ -54,7 +54,7 @@ func TestZonesTakeTurns(t *testing.T) {
 	check("a node went", "a1", "a2", "c2", "b1", "a3")
 }
 
-// Whether a node has a PreferNoSchedule taint is known without looking at all of them.
+// The snapshot knows whether a node has a PreferNoSchedule taint.
 func TestNodesToAvoid(t *testing.T) {
 	c, s := New(clock.RealClock{}, DefaultExpiry), NewSnapshot()
 	avoid := fixture.Taint("k", "v", corev1.TaintEffectPreferNoSchedule)

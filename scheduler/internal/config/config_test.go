@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// What kubeadm's manifest of a kube-scheduler says.
+// The flags in kubeadm's manifest of kube-scheduler.
 func TestFlagsOfKubeadm(t *testing.T) {
 	o := parse(t, "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf", "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
 		"--bind-address=127.0.0.1", "--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=true")
@@ -92,7 +92,7 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// Every flag that kube-scheduler v1.37.0 has is here.
+// Every flag of kube-scheduler v1.37.0 is known.
 func TestFlagsOfTheTwin(t *testing.T) {
 	names := strings.Fields(`allow-metric-labels allow-metric-labels-manifest authentication-kubeconfig authentication-skip-lookup
 		authentication-token-webhook-cache-ttl authentication-tolerate-lookup-failure authorization-always-allow-paths authorization-kubeconfig

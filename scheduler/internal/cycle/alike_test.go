@@ -20,9 +20,9 @@ import (
 	"kctl/scheduler/internal/nominate"
 )
 
-// Whatever is remembered of pods that are alike, each attempt finds the same nodes,
-// ranked the same and refused for the same reasons, as one that remembers nothing:
-// while pods come and go, and nodes come, go and change.
+// Whatever is cached for similar pods, each attempt finds the same nodes, with
+// the same scores and refusals, as one without the cache, while pods come and
+// go, and nodes come, go and change.
 func TestWhatIsRememberedHolds(t *testing.T) {
 	p := defaultProfile(t, withNamespaces)
 	asked, remembered, refused := 0, 0, 0
@@ -30,7 +30,7 @@ func TestWhatIsRememberedHolds(t *testing.T) {
 		d := dice{rand.New(rand.NewPCG(seed, 13))}
 		c := cache.New(clock.RealClock{}, cache.DefaultExpiry)
 		var nodes []*core.Node
-		for i := range []int{20, 150}[d.IntN(2)] { // of so many, a search does not see all
+		for i := range []int{20, 150}[d.IntN(2)] { // among so many, a search does not see all
 			nodes = append(nodes, d.node(i))
 			c.SetNode(nodes[i])
 		}
@@ -78,7 +78,7 @@ func testPlacer() *placer {
 	return p
 }
 
-// place says all that an attempt comes to.
+// place returns the whole result of an attempt.
 func place(t *testing.T, c *cache.Cache, p *placer, profile *framework.Profile, pod *core.Pod) string {
 	t.Helper()
 	c.Update(p.snapshot)
@@ -104,7 +104,7 @@ func TestPodsAreAlikeInWhatPluginsLookAt(t *testing.T) {
 	for _, plugin := range p.Score {
 		plugins = append(plugins, plugin.Score)
 	}
-	// What differs must make a difference to each of the plugins that look at it.
+	// A difference must change the signature of each plugin that looks at it.
 	sign := func(pod *core.Pod) map[string]string {
 		all := map[string]string{}
 		for _, plugin := range plugins {

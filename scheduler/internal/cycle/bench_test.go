@@ -24,9 +24,9 @@ import (
 )
 
 // BenchmarkPlace measures the serial part of scheduling 10,000 pods: snapshot,
-// filter, score, assume; with preemption, also the search for pods that could
-// go and the second attempt. Its floor is a walk over as many nodes as a search
-// that finds room everywhere looks at, which only compares CPU.
+// filter, score, assume; with preemption, also the search for victims and the
+// second attempt. Its floor is a loop over as many nodes as a search visits
+// when every node fits, which only compares CPU.
 func BenchmarkPlace(b *testing.B) {
 	for _, w := range []struct {
 		name  string
@@ -54,7 +54,7 @@ func BenchmarkPlace(b *testing.B) {
 }
 
 // workload is a number of pods of one kind, on nodes that have room for
-// residents pods of low priority, and have them.
+// residents pods of low priority, and run them.
 type workload struct {
 	pods      int
 	change    func(*core.Pod)
@@ -66,7 +66,7 @@ func labelled(pod *core.Pod) map[string]string {
 	return pod.Labels
 }
 
-// apart has a pod share its node with none of its kind.
+// apart keeps a pod off the nodes of pods of its kind.
 func apart(pod *core.Pod) {
 	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -75,7 +75,7 @@ func apart(pod *core.Pod) {
 	}}
 }
 
-// spread has pods be about as many in each zone.
+// spread distributes pods evenly over zones.
 func spread(pod *core.Pod) {
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
@@ -83,7 +83,7 @@ func spread(pod *core.Pod) {
 	}}
 }
 
-// bench is a cluster of one run.
+// bench is the cluster of one run.
 type bench struct {
 	b       *testing.B
 	cache   *cache.Cache
@@ -137,7 +137,7 @@ func (s *bench) Evict(_ *core.Pod, victims []*core.Pod, _ string) {
 	}
 }
 
-// run places all pods, one after the other, and returns how long one took.
+// run places all pods, one after the other, and returns the time per pod.
 func (s *bench) run() time.Duration {
 	began := time.Now()
 	for _, pod := range s.pods {
@@ -150,13 +150,13 @@ func (s *bench) run() time.Duration {
 	return time.Since(began) / time.Duration(len(s.pods))
 }
 
-// median of several runs: machines that are shared are slow now and then.
+// median of several runs, because shared machines are slow now and then.
 func median(runs []time.Duration) time.Duration {
 	slices.Sort(runs)
 	return runs[len(runs)/2]
 }
 
-// place has a pod make its way, if need be over the backs of others.
+// place places a pod, by preemption if necessary.
 func (s *bench) place(pod *framework.PodInfo) string {
 	for range 2 {
 		s.cache.Update(s.placer.snapshot)
@@ -177,8 +177,8 @@ func (s *bench) place(pod *framework.PodInfo) string {
 	return ""
 }
 
-// walkOnly is the time of one walk over as many nodes as are enough, that looks
-// at their CPU.
+// walkOnly is the time of one loop over as many nodes as a search visits, which
+// looks at their CPU.
 func walkOnly(nodes []*framework.NodeInfo) time.Duration {
 	const rounds = 1000
 	var most int64

@@ -17,8 +17,8 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// serverAway has no Binding answered until the server is back; that of p is
-// carried out after late all the same, if that is not zero.
+// serverAway leaves all Bindings unanswered until the server is back; if late
+// is not zero, p's is carried out after that time all the same.
 func serverAway(c *cluster, late time.Duration) (back func()) {
 	var here atomic.Bool
 	c.mu.Lock()
@@ -41,8 +41,8 @@ func serverAway(c *cluster, late time.Duration) (back func()) {
 	}
 }
 
-// A Binding whose answer got lost can be carried out at any time: what it is about keeps
-// its room until that is known, and gives nobody else's away.
+// A Binding whose answer was lost may be carried out at any time: until that is
+// known, its pod keeps its resources, and nobody else's are given away.
 func TestALostBindingKeepsItsRoom(t *testing.T) {
 	for name, carried := range map[string]time.Duration{"carried out late": time.Minute, "never carried out": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,8 @@ func TestALostBindingKeepsItsRoom(t *testing.T) {
 	}
 }
 
-// A scheduler that may not lead any more sends no Bindings, and goes on where it does.
+// A scheduler that may no longer lead sends no Bindings, and continues when it
+// leads again.
 func TestNothingIsBoundByWhoDoesNotLead(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
 		c.stopped.Store(true)
@@ -89,19 +90,19 @@ func TestNothingIsBoundByWhoDoesNotLead(t *testing.T) {
 		c.stopped.Store(true)
 		c.create(fixture.Pod("q"))
 		synctest.Wait()
-		s.stop() // does not hang
+		s.stop() // must not hang
 		if n := c.times(c.bindings, "q"); n != 0 {
 			t.Errorf("%d bindings by one that ends", n)
 		}
 	})
 }
 
-// What the watch says of the pod ends the sending at once.
+// The pod's fate, seen on the watch, ends the sending at once.
 func TestSendingEndsByTheWatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(c *cluster)
 		told    bool // that it is on its node
-		room    bool // for the next one
+		room    bool // for the next pod
 	}{
 		"seen on its node": {func(c *cluster) { _ = c.bind("p", "n1") }, true, false},
 		"seen on another":  {func(c *cluster) { _ = c.bind("p", "n2") }, false, true},
@@ -137,8 +138,8 @@ func TestSendingEndsByTheWatch(t *testing.T) {
 	}
 }
 
-// A server that is away is not asked without end by everyone who waits, and has
-// everyone bound when it is back.
+// A server that is away is not asked endlessly for every waiting Binding, and
+// when it is back, all pods get bound.
 func TestManyPodsWhileTheServerIsAway(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1", fixture.Allocatable("pods", "1000", "cpu", "1000"))}, func(t *testing.T, c *cluster, _ *running) {
 		back := serverAway(c, 0)
@@ -151,7 +152,7 @@ func TestManyPodsWhileTheServerIsAway(t *testing.T) {
 		for i := range 500 {
 			sent += c.times(c.bindings, fmt.Sprint("p", i))
 		}
-		// Each at most once in five seconds, after those of the first ones.
+		// Each at most once in five seconds, after the first ones.
 		if most := maxBindings * (minutes*60/5 + 10); sent > most {
 			t.Errorf("%d bindings sent in %d minutes, want %d at most", sent, minutes, most)
 		}
@@ -165,7 +166,7 @@ func TestManyPodsWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// Who is to end does not wait for a server that is away.
+// A scheduler that is to stop does not wait for a server that is away.
 func TestEndsWhileTheServerIsAway(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
 		serverAway(c, 0)
@@ -184,8 +185,8 @@ func TestEndsWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// An answer is an answer: a server that can't bind a pod has others bound meanwhile,
-// and people are told.
+// An error is an answer: if the server can't bind one pod, others are bound
+// meanwhile, and an event says so.
 func TestAServerThatFailsToBind(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
 		c.fault = func(pod string, _ int) *fault {
@@ -209,7 +210,7 @@ func TestAServerThatFailsToBind(t *testing.T) {
 	})
 }
 
-// A node that is gone is sent nothing any more.
+// No more Bindings are sent to a node that is gone.
 func TestNodeGoneWhileAnAnswerIsAwaited(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
 		back := serverAway(c, 0)
@@ -231,8 +232,8 @@ func TestNodeGoneWhileAnAnswerIsAwaited(t *testing.T) {
 	})
 }
 
-// A report of the pod that is older than its Binding, as of the condition that says
-// why it had no node, arrives when the queue has done with the pod.
+// An update of the pod from before its Binding, such as the condition that said
+// why it had no node, arrives after the queue is done with the pod.
 func TestAnAssumedPodIsNotPlacedAgain(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
 		c.lag = time.Minute

@@ -23,7 +23,7 @@ import (
 	"kctl/scheduler/internal/permit"
 )
 
-// cluster is an API server's part in scheduling, for faults that a real one
+// cluster plays the API server's part in scheduling, for faults that a real one
 // does not make on demand. It is the Bind plugin, the watch and the store.
 type cluster struct {
 	mu    sync.Mutex
@@ -31,15 +31,15 @@ type cluster struct {
 	sink  watch.Sink[*core.Pod]
 	nodes watch.Sink[*core.Node]
 
-	// fault decides about the n-th binding of a pod; nil carries it out.
+	// fault decides about a pod's n-th binding; nil carries it out.
 	fault       func(pod string, n int) *fault
 	bindings    map[string]int
 	bound       map[string]int // how often each was really bound
 	events      []string
 	lag         time.Duration // of the watch, for bindings
 	away        bool          // pods can't be read
-	stopped     atomic.Bool   // the scheduler was, and may lead no more
-	lingering   bool          // those who have to leave do not end
+	stopped     atomic.Bool   // the scheduler was stopped, and may no longer lead
+	lingering   bool          // victims of preemption do not end
 	extenders   *extender.Chain
 	budgets     []*policyv1.PodDisruptionBudget
 	nominations *nominate.Nominations
@@ -49,7 +49,7 @@ type cluster struct {
 // fault is what goes wrong with a binding.
 type fault struct {
 	err     error
-	carried bool          // it was done, only the answer got lost
+	carried bool          // it was carried out, only the answer was lost
 	hang    bool          // no answer comes at all
 	late    time.Duration // after which it is carried out, whatever was answered
 }
@@ -83,7 +83,7 @@ func (c *cluster) Bind(ctx context.Context, _ *framework.CycleState, pod *framew
 	return framework.AsError(f.err)
 }
 
-// bind takes one binding of a pod, as the API does.
+// bind carries out a binding, as the API does.
 func (c *cluster) bind(name, node string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *cluster) bind(name, node string) error {
 	time.AfterFunc(c.lag, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if now, there := c.pods[name]; there { // late, but never after its end
+		if now, there := c.pods[name]; there { // late, but not after its end
 			c.sink.Apply(watch.Modified, now.DeepCopy())
 		}
 	})
@@ -144,7 +144,7 @@ func (c *cluster) delete(name string) {
 
 func (c *cluster) Scheduled(pod *core.Pod, node string) { c.event(pod.Name + " → " + node) }
 
-// Unscheduled notes it, and has the pod say where it will get room.
+// Unscheduled records the error, and sets the pod's nominated node.
 func (c *cluster) Unscheduled(pod *core.Pod, err error, nominated string) {
 	c.event(pod.Name + ": " + err.Error())
 	c.Nominated(pod, nominated)

@@ -32,8 +32,8 @@ import (
 	"kctl/scheduler/internal/queue"
 )
 
-// withScheduler runs the real queue, cache, feed and cycle on the cluster, in fake
-// time, and stops them when the test is over.
+// withScheduler runs the real queue, cache, feed and cycle on the cluster, in
+// fake time, and stops them when the test ends.
 func withScheduler(t *testing.T, nodes []*core.Node, test func(t *testing.T, c *cluster, s *running), plugins ...plugged) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ type running struct {
 	stop    func()
 }
 
-// plugged puts a plugin of a test into a profile.
+// plugged adds a test's plugin to a profile.
 type plugged func(p *framework.Profile, waiting *permit.Waiting)
 
 func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
@@ -196,7 +196,7 @@ func TestBindingFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
 				c.fault = once(f)
-				// Both fit only if nothing stays counted that is not there.
+				// Both fit only if nothing is counted that is gone.
 				c.create(fixture.Pod("p", fixture.Requests("cpu", "2")))
 				c.create(fixture.Pod("q", fixture.Requests("cpu", "2")))
 				time.Sleep(5 * time.Minute)
@@ -239,7 +239,7 @@ func TestLostAnswerIsFoundOutBeforeTheWatchTells(t *testing.T) {
 func TestStopsInTimeThoughTheServerHangs(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
 		c.fault = func(string, int) *fault { return &fault{hang: true} }
-		for i := range maxBindings + 5 { // one waits for its turn to be bound
+		for i := range maxBindings + 5 { // one waits for a binding slot
 			c.create(fixture.Pod(fmt.Sprint("p", i)))
 		}
 		synctest.Wait()
@@ -299,7 +299,7 @@ func TestNodeGoneWhileAPodIsBoundToIt(t *testing.T) {
 func TestRestartInTheMiddleBindsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
-		// Every other first binding is carried out without the scheduler hearing of it.
+		// Every other first binding is carried out, but its answer is lost.
 		c.fault = func(pod string, n int) *fault {
 			if n == 1 {
 				return &fault{hang: true, carried: len(pod)%2 == 0}

@@ -24,8 +24,8 @@ import (
 	"kctl/scheduler/internal/volumes"
 )
 
-// The feed keeps of pods what the plugins here look at. Whatever else a pod says, in
-// any of its fields, it is placed and counted as if all of it had been kept.
+// The feed keeps only those fields of pods that the plugins here use. Whatever
+// other fields a pod has, it is placed and counted as if all had been kept.
 func TestPluginsSayTheSameOfSlimPods(t *testing.T) {
 	services := withNamespaces
 	services.Volumes = volumes.NewKnown()
@@ -47,8 +47,8 @@ func TestPluginsSayTheSameOfSlimPods(t *testing.T) {
 	}
 }
 
-// outcome is what becomes of a pod where another like it runs, both as the feed keeps
-// them.
+// outcome is the result for a pod on a cluster that runs another like it, both
+// as the feed keeps them.
 func outcome(t *testing.T, p *framework.Profile, nodes []*core.Node, pod *core.Pod, keeps feed.Keeps) string {
 	t.Helper()
 	data, err := json.Marshal(pod)
@@ -73,8 +73,8 @@ func outcome(t *testing.T, p *framework.Profile, nodes []*core.Node, pod *core.P
 	return place(t, c, testPlacer(), p, decode())
 }
 
-// podFields set, by name, each field of a pod, of its containers, and each kind of
-// volume.
+// podFields set, by name, each field of a pod and of its containers, and each
+// kind of volume.
 func podFields() map[string]func(*core.Pod) {
 	fields := map[string]func(*core.Pod){}
 	each := func(prefix string, of func(*core.Pod) any) {
@@ -100,7 +100,7 @@ func podFields() map[string]func(*core.Pod) {
 	return fields
 }
 
-// fill gives v and all in it a value that is not zero, down to a depth.
+// fill sets v and everything in it to non-zero values, down to a depth.
 func fill(v reflect.Value, depth int) {
 	switch v.Interface().(type) {
 	case resource.Quantity:

@@ -15,7 +15,7 @@ import (
 	"kctl/scheduler/internal/profile"
 )
 
-// dice makes clusters and pods that come close to each rule.
+// dice makes clusters and pods that come close to every rule.
 type dice struct{ *rand.Rand }
 
 func (d dice) once(in int) bool { return d.IntN(in) == 0 }
@@ -99,14 +99,14 @@ func (d dice) affinity() *corev1.Affinity {
 	return affinity
 }
 
-// kinds are pods that say nothing about other pods in half of the worlds: one that
-// does has plugins asked that don't sign.
+// kinds are kinds of pods. In half of the clusters, none has rules about other
+// pods: with such rules, plugins that don't sign are asked.
 func (d dice) kinds(n int) []*core.Pod {
 	apart := d.once(2)
 	var kinds []*core.Pod
 	for i := range n {
 		pod := d.pod(i)
-		fixture.Requests("cpu", d.of("100m", "900m"))(pod) // kinds differ in little
+		fixture.Requests("cpu", d.of("100m", "900m"))(pod) // kinds differ little
 		if !apart {
 			pod.Spec.Affinity.PodAffinity, pod.Spec.Affinity.PodAntiAffinity = nil, nil
 		}
@@ -115,15 +115,15 @@ func (d dice) kinds(n int) []*core.Pod {
 	return kinds
 }
 
-// again is another pod of the kind.
+// again is another pod of the same kind.
 func again(pod *core.Pod) (namespace string, labels map[string]string, spec core.PodSpec) {
 	return pod.Namespace, pod.Labels, *pod.Spec.DeepCopy()
 }
 
-// withNamespaces has plugins know the labels of namespaces.
+// withNamespaces gives plugins the labels of namespaces.
 var withNamespaces = profile.Services{Handle: framework.Handle{Namespaces: func(name string) labels.Set { return namespaceLabels[name] }}}
 
-// defaultProfile is what kube-scheduler does without a configuration.
+// defaultProfile is kube-scheduler's without a configuration.
 func defaultProfile(t testing.TB, services profile.Services) *framework.Profile {
 	t.Helper()
 	configuration, err := profile.Default()

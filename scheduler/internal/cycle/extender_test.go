@@ -18,8 +18,8 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// device is an extender: it lets no pod onto n1, likes n3 best, lets nobody
-// leave but from n3, and binds pods called its-….
+// device is an extender: it allows no pod on n1, prefers n3, allows evictions
+// only on n3, and binds pods called its-….
 func device(c *cluster) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var answer any
@@ -54,7 +54,7 @@ func device(c *cluster) http.Handler {
 	})
 }
 
-// TestExtender runs in real time, because it really asks over HTTP.
+// TestExtender runs in real time, because it really calls over HTTP.
 func TestExtender(t *testing.T) {
 	c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
 	server := httptest.NewServer(device(c))

@@ -17,7 +17,7 @@ import (
 )
 
 // hostile are pods that our API server refuses and another may have stored, by
-// what is wrong with each; the word is one of the reason why it waits, "" where
+// what is wrong with them. word is part of the reason why the pod waits, "" if
 // it is placed all the same.
 var hostile = map[string]struct {
 	change func(*core.Pod)
@@ -88,7 +88,7 @@ func tolerations(n int) (all []corev1.Toleration) {
 	return all
 }
 
-// terms keeps a pod away from many kinds of others.
+// terms adds n different anti-affinity terms to a pod.
 func terms(p *core.Pod, n int) {
 	anti := &corev1.PodAntiAffinity{}
 	for i := range n {
@@ -98,9 +98,9 @@ func terms(p *core.Pod, n int) {
 	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: anti}
 }
 
-// TestPodsThatNoServerShouldHaveStored: whatever is wrong with a pod, on a node or
-// waiting, it is told, makes no work while nothing happens, gives others no room
-// that is not there, and keeps nobody waiting.
+// TestPodsThatNoServerShouldHaveStored: whatever is wrong with a pod, on a node
+// or waiting, its status says so, it makes no work while nothing happens, lets
+// no node be overcommitted, and holds up no other pod.
 func TestPodsThatNoServerShouldHaveStored(t *testing.T) {
 	for name, test := range hostile {
 		t.Run(name, func(t *testing.T) {
@@ -114,10 +114,10 @@ func TestPodsThatNoServerShouldHaveStored(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				attempts := c.count()
 				time.Sleep(queue.DefaultFlushAfter - 3*time.Minute)
-				if n := c.count(); n > attempts+20 { // what failed by an error is tried again, each ten seconds at most
+				if n := c.count(); n > attempts+20 { // errors are retried, each every ten seconds at most
 					t.Errorf("%d attempts while nothing happened", n-attempts)
 				}
-				// Huge ones fill the node; all others leave it as it was.
+				// Pods with huge requests fill the node; all others leave it as it was.
 				for i := range 5 {
 					c.create(fixture.Pod(fmt.Sprint("plain", i), fixture.Requests("cpu", "1"), func(p *core.Pod) { p.Labels = map[string]string{"app": "plain"} }))
 				}
@@ -129,7 +129,7 @@ func TestPodsThatNoServerShouldHaveStored(t *testing.T) {
 					}
 				}
 				if strings.Contains(test.word, "Insufficient") || name == "a namespace selector" {
-					return // the one that is there has everything, or wants to be alone
+					return // the existing one takes everything, or wants to be alone
 				}
 				if placed != 4 {
 					t.Errorf("%d pods were placed where there is room for 4; said:\n%s", placed, c.said())
@@ -139,8 +139,8 @@ func TestPodsThatNoServerShouldHaveStored(t *testing.T) {
 	}
 }
 
-// TestNodesThatNoServerShouldHaveStored: a node that has less than nothing, or
-// more than there is, takes no part, or as many pods as it says.
+// TestNodesThatNoServerShouldHaveStored: a node with negative capacity, or with
+// more than exists, gets no pods, or as many as it says.
 func TestNodesThatNoServerShouldHaveStored(t *testing.T) {
 	bad := []*core.Node{
 		fixture.Node("negative", fixture.Allocatable("cpu", "-4", "memory", "-1", "pods", "-1")),
@@ -168,17 +168,18 @@ func TestNodesThatNoServerShouldHaveStored(t *testing.T) {
 	})
 }
 
-// TestPreemptionInAChainEnds: who makes every pod again that has to leave, as
-// controllers do, ends up with the important ones on the nodes, and nobody is
-// driven out for nothing: the most important leave nobody, and each pod that is
-// not placed at last was driven out once at most.
+// TestPreemptionInAChainEnds: if every evicted pod is created again, as
+// controllers do, the important pods end up on the nodes and nobody is evicted
+// for nothing: the most important ones are never evicted, and each pod that is
+// not placed in the end was evicted once at most.
 func TestPreemptionInAChainEnds(t *testing.T) {
 	var nodes []*core.Node
 	for i := range 4 {
 		nodes = append(nodes, fixture.Node(fmt.Sprint("n", i)))
 	}
 	withScheduler(t, nodes, func(t *testing.T, c *cluster, _ *running) {
-		// Priorities arrive from the lowest up, each class enough to fill all nodes.
+		// Pods come in order of priority, the lowest first; each class could fill all
+		// nodes.
 		const classes = 5
 		made := 0
 		again := func(class int) {
@@ -221,8 +222,8 @@ func TestPreemptionInAChainEnds(t *testing.T) {
 	})
 }
 
-// TestNobodyIsDrivenOutWhoIsNeeded: where a pod must be near the one that it
-// would have to drive out, nobody has to leave.
+// TestNobodyIsDrivenOutWhoIsNeeded: a pod with affinity to the pod that it
+// would have to evict evicts nobody.
 func TestNobodyIsDrivenOutWhoIsNeeded(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1", fixture.Label("zone", "a"))}, func(t *testing.T, c *cluster, _ *running) {
 		c.create(resident("friend", "n1", "4", 0, 1))

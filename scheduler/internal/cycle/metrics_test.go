@@ -16,7 +16,7 @@ import (
 	"kctl/scheduler/internal/metrics"
 )
 
-// The names and labels are those of kube-scheduler v1.37.0's /metrics.
+// The names and labels are those in kube-scheduler v1.37.0's /metrics.
 func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	roomy := fixture.Allocatable("cpu", "20")
 	withScheduler(t, []*core.Node{fixture.Node("n1", roomy), fixture.Node("n2", roomy)}, func(t *testing.T, c *cluster, s *running) {
@@ -24,7 +24,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 			c.create(fixture.Pod(fmt.Sprint("p", i), fixture.Requests("cpu", "1")))
 		}
 		time.Sleep(20 * time.Minute) // some are flushed, and refused again
-		for i := range 2 {           // two of the four come after all
+		for i := range 2 {           // two of the four get a node after all
 			c.delete(fmt.Sprint("p", i))
 		}
 		synctest.Wait()

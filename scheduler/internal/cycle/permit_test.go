@@ -14,7 +14,7 @@ import (
 	"kctl/scheduler/internal/permit"
 )
 
-// gate is a Permit plugin that says what it is told to.
+// gate is a Permit plugin that answers what the test wants.
 type gate struct {
 	name    string
 	answer  func(pod *core.Pod) (*framework.Status, time.Duration)
@@ -32,7 +32,7 @@ func (g *gate) EventsToRegister() []framework.EventInterest {
 	return []framework.EventInterest{{Resource: framework.NodeEvent, Actions: framework.UpdateNodeLabel}}
 }
 
-// waitFor has the pods of that name prefix wait.
+// waitFor makes pods with that name prefix wait.
 func waitFor(name, prefix string, wait time.Duration) *gate {
 	return &gate{name: name, answer: func(pod *core.Pod) (*framework.Status, time.Duration) {
 		if strings.HasPrefix(pod.Name, prefix) {
@@ -175,8 +175,8 @@ func TestPermitLastsAQuarterOfAnHourAtMost(t *testing.T) {
 	}, plug(waitFor("A", "p", 24*time.Hour)))
 }
 
-// A pod that waits to be permitted gives its room to a more important one, and
-// need not end for it.
+// A pod that waits for permission gives its resources to a more important one,
+// and need not end for it.
 func TestPreemptedWhileItWaits(t *testing.T) {
 	g := waitFor("A", "p", 14*time.Minute)
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
@@ -191,8 +191,8 @@ func TestPreemptedWhileItWaits(t *testing.T) {
 	}, plug(g))
 }
 
-// A plugin that has started what the pod needs has it tried again without the
-// back-off, when its event comes, and not before.
+// A plugin that is preparing what the pod needs gets it retried without
+// back-off when its event comes, and not before.
 func TestPending(t *testing.T) {
 	ready := false
 	g := &gate{name: "A", answer: func(*core.Pod) (*framework.Status, time.Duration) {

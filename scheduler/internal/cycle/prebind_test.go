@@ -15,7 +15,7 @@ import (
 	"kctl/scheduler/internal/permit"
 )
 
-// slow is a PreBind plugin that takes minutes for the pods of a name.
+// slow is a PreBind plugin that takes minutes for pods with a certain name.
 type slow struct {
 	prefix string
 	takes  time.Duration
@@ -80,7 +80,7 @@ func TestLongPreBindHoldsNobodyUp(t *testing.T) {
 	}, withSlow(&slow{prefix: "slow", takes: 5 * time.Minute}))
 }
 
-// One that fails gives its room back, and says why.
+// A failed PreBind releases the pod's resources, and the event says why.
 func TestLongPreBindFails(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
 		c.create(fixture.Pod("slow", fixture.Requests("cpu", "4")))

@@ -14,7 +14,7 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// resident is a pod that runs on a node since the given minute.
+// resident is a pod that has run on a node since the given minute.
 func resident(name, node, cpu string, priority int32, since int) *core.Pod {
 	return fixture.Pod(name, fixture.On(node), fixture.Requests("cpu", cpu), fixture.Priority(priority), func(p *core.Pod) {
 		p.Labels = map[string]string{"app": name}
@@ -22,7 +22,7 @@ func resident(name, node, cpu string, priority int32, since int) *core.Pod {
 	})
 }
 
-// budget allows no pod called app to leave.
+// budget allows no pod of that app to be evicted.
 func budget(app string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app},
@@ -30,8 +30,8 @@ func budget(app string) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// TestWhoHasToLeave: where a pod finds no room, pods of lower priority make
-// some, where that costs least.
+// TestWhoHasToLeave: for a pod that fits nowhere, pods of lower priority are
+// evicted where that costs least.
 func TestWhoHasToLeave(t *testing.T) {
 	important := func(cpu string) *core.Pod {
 		return fixture.Pod("important", fixture.Requests("cpu", cpu), fixture.Priority(100))
@@ -110,8 +110,8 @@ func TestWhoHasToLeave(t *testing.T) {
 	}
 }
 
-// TestRoomIsKeptForNominated: while pods leave for another, nobody of lower
-// priority takes the room, and nobody else has to leave.
+// TestRoomIsKeptForNominated: while pods are being evicted for another, no pod
+// of lower priority gets their resources, and no further pod is evicted.
 func TestRoomIsKeptForNominated(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1"), fixture.Node("n2")}, func(t *testing.T, c *cluster, _ *running) {
 		c.create(resident("a", "n1", "4", 1, 2))
@@ -121,8 +121,8 @@ func TestRoomIsKeptForNominated(t *testing.T) {
 		if nominated := c.stored()["important"].Status.NominatedNodeName; nominated != "n1" {
 			t.Errorf("nominated to %q", nominated)
 		}
-		// The room is there while the pod that it was made for still waits for
-		// its next attempt.
+		// The resources are free while the pod that they are for still waits for its
+		// next attempt.
 		time.Sleep(500 * time.Millisecond)
 		c.delete("a")
 		c.create(fixture.Pod("late", fixture.Requests("cpu", "1"), fixture.Priority(0)))

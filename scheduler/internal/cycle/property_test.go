@@ -19,11 +19,11 @@ import (
 )
 
 // TestRandomClustersKeepTheRules schedules random pods on random nodes, with
-// bindings that fail at random, pods that go and nodes that come, and then
-// holds the outcome against the rules, each written down here in the plainest
-// way: no node has more than it can hold, no hard rule is broken, no pod was
-// bound twice, and none waits for a node that would take it, or that would if
-// pods of lower priority left.
+// bindings that fail at random, pods that are deleted and nodes that are added.
+// Then it checks the result against the rules, each written here in the
+// simplest way: no node is overcommitted, no hard rule is broken, no pod was
+// bound twice, and none waits for a node on which it fits, or would fit if pods
+// of lower priority were evicted.
 func TestRandomClustersKeepTheRules(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestRandomClustersKeepTheRules(t *testing.T) {
 					byName[n.Name] = n
 				}
 				upheaval(random, c, byName)
-				time.Sleep(4 * time.Minute) // every back-off is through, and no flush of leftovers helps yet
+				time.Sleep(4 * time.Minute) // all back-offs are over, and no flush of leftovers has helped yet
 				synctest.Wait()
 				checkRules(t, c, byName)
 			})
@@ -80,7 +80,7 @@ func randomPod(random *rand.Rand, i int) *core.Pod {
 
 // upheaval is a busy hour in the cluster.
 func upheaval(random *rand.Rand, c *cluster, byName map[string]*core.Node) {
-	faulty := rand.New(rand.NewPCG(random.Uint64(), 1)) // asked under the cluster's lock
+	faulty := rand.New(rand.NewPCG(random.Uint64(), 1)) // used under the cluster's lock
 	c.fault = func(string, int) *fault {
 		if faulty.IntN(4) != 0 {
 			return nil
@@ -101,7 +101,7 @@ func upheaval(random *rand.Rand, c *cluster, byName map[string]*core.Node) {
 			time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
 		case 2:
 			if name := fmt.Sprint("p", random.IntN(i+1)); c.has(name) {
-				// Only what the watch has shown already can be told to be gone.
+				// Only what the watch has shown can be reported as deleted.
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
 				c.delete(name)
@@ -152,7 +152,7 @@ func checkRules(t *testing.T, c *cluster, byName map[string]*core.Node) {
 	}
 }
 
-// refusal says why pod cannot be on node beside others, or nothing.
+// refusal says why pod can't be on node beside others, or "".
 func refusal(pod *core.Pod, node *core.Node, others []*core.Pod) string {
 	cpu := pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 	asked := cpu

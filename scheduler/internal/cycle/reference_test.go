@@ -15,8 +15,8 @@ import (
 	"kctl/scheduler/internal/cache"
 )
 
-// world is a cluster in the plainest form: the reference below reads it over and
-// over, and counts nothing in advance.
+// world is a cluster in the simplest form: the reference below reads it again
+// and again, and keeps no counts.
 type world struct {
 	nodes []*core.Node
 	pods  []*core.Pod // each has a node
@@ -24,7 +24,7 @@ type world struct {
 
 var namespaceLabels = map[string]labels.Set{"default": {"team": "a"}, "other": {"team": "b"}}
 
-// refusal says why node does not take pod by the documented rules, or nothing.
+// refusal says why node refuses pod by the documented rules, or "".
 func (w *world) refusal(pod *core.Pod, node *core.Node) string {
 	for _, check := range []func(*core.Pod, *core.Node) string{w.room, taints, selected, w.ports, w.together, w.spread} {
 		if why := check(pod, node); why != "" {
@@ -126,7 +126,7 @@ func (w *world) ports(pod *core.Pod, node *core.Node) string {
 	return ""
 }
 
-// about reports whether a term of owner's is about other.
+// about reports whether a term of owner's matches other.
 func about(owner *core.Pod, term corev1.PodAffinityTerm, other *core.Pod) bool {
 	in := other.Namespace == owner.Namespace
 	if term.NamespaceSelector != nil {
@@ -188,7 +188,7 @@ func (w *world) together(pod *core.Pod, node *core.Node) string {
 	if slices.ContainsFunc(w.near(node, term.TopologyKey), is) {
 		return ""
 	}
-	// The first of a group that wants to be together may be anywhere.
+	// The first pod of a group that wants to be together may be anywhere.
 	anywhere := slices.ContainsFunc(w.pods, func(other *core.Pod) bool {
 		at := w.nodes[slices.IndexFunc(w.nodes, func(n *core.Node) bool { return n.Name == other.Spec.NodeName })]
 		_, labelled := at.Labels[term.TopologyKey]
@@ -214,7 +214,7 @@ func (w *world) spread(pod *core.Pod, node *core.Node) string {
 			}
 			domains[n.Labels[c.TopologyKey]] += 0
 			for _, p := range w.on(n) {
-				// What a selector that says nothing is about, upstream does not count.
+				// Upstream matches no pods with an empty selector.
 				nothing := c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0
 				if p.Namespace == pod.Namespace && !nothing && matches(c.LabelSelector, p.Labels) {
 					domains[n.Labels[c.TopologyKey]]++
@@ -253,8 +253,8 @@ func takesPart(pod *core.Pod, c corev1.TopologySpreadConstraint, node *core.Node
 	return c.NodeTaintsPolicy == nil || *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyIgnore || taints(pod, unmarked) == ""
 }
 
-// Whatever the filters count in advance and bring up to date as pods come and
-// go, each of their answers is that of the plain rules, read anew.
+// Whatever the filters precompute and update as pods come and go, their answers
+// equal those of the plain rules.
 func TestFiltersAgreeWithTheReference(t *testing.T) {
 	p := defaultProfile(t, withNamespaces)
 	taken, refused := 0, map[string]int{}
@@ -269,7 +269,7 @@ func TestFiltersAgreeWithTheReference(t *testing.T) {
 		var kinds []*core.Pod
 		for i := range 60 {
 			pod := d.pod(i)
-			if len(kinds) > 5 { // what is counted for one is kept for the next of its kind
+			if len(kinds) > 5 { // counts for one are kept for the next of its kind
 				pod.Namespace, pod.Labels, pod.Spec = again(kinds[d.IntN(len(kinds))])
 			} else {
 				kinds = append(kinds, pod)
@@ -301,7 +301,8 @@ func TestFiltersAgreeWithTheReference(t *testing.T) {
 	}
 }
 
-// agree compares each node's answer, and returns the nodes that take the pod.
+// agree compares the answers for each node, and returns the nodes on which the
+// pod fits.
 func agree(t *testing.T, p *framework.Profile, snapshot *cache.Snapshot, w *world, pod *core.Pod, refused map[string]int) []string {
 	t.Helper()
 	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)

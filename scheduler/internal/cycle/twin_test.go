@@ -19,8 +19,8 @@ import (
 )
 
 // decided is what kube-scheduler v1.37.0 did in a small cluster of random nodes
-// and pods, step by step (testdata/kube-scheduler-1.37-preemption.json). Pods that
-// had to leave did not end meanwhile.
+// and pods, step by step (testdata/kube-scheduler-1.37-preemption.json).
+// Victims did not end meanwhile.
 type decided struct {
 	Name      string
 	Nodes     []twinNode
@@ -33,7 +33,7 @@ type decided struct {
 	Steps []struct {
 		Create                        *twinPod
 		Taint, Cordon, Remove, Delete string
-		// Want is what became of the pods to whom it meant something else than before.
+		// Want is the new state of the pods that the step changed.
 		Want map[string]string
 	}
 }
@@ -56,7 +56,8 @@ type twinPod struct {
 	Leaving               bool
 }
 
-// TestPreemptionAgreesWithKubeScheduler plays what was recorded of kube-scheduler.
+// TestPreemptionAgreesWithKubeScheduler replays the recorded decisions of
+// kube-scheduler.
 func TestPreemptionAgreesWithKubeScheduler(t *testing.T) {
 	recorded, err := os.ReadFile("testdata/kube-scheduler-1.37-preemption.json")
 	if err != nil {
@@ -116,7 +117,7 @@ func (d *decided) play(t *testing.T, c *cluster, nodes []*core.Node) {
 			nodes[n] = changed
 			c.nodes.Apply(watch.Modified, changed.DeepCopy())
 		}
-		time.Sleep(25 * time.Second) // longer than any back-off; ten steps are over before leftovers are flushed
+		time.Sleep(25 * time.Second) // longer than any back-off; ten steps end before leftovers are flushed
 		synctest.Wait()
 		maps.Copy(want, step.Want)
 		maps.DeleteFunc(want, func(_, what string) bool { return what == "gone" })
@@ -135,7 +136,7 @@ func (d *decided) play(t *testing.T, c *cluster, nodes []*core.Node) {
 	}
 }
 
-// whereabouts is what has become of a pod, as it is recorded.
+// whereabouts is a pod's state in the form that was recorded.
 func (c *cluster) whereabouts(pod *core.Pod) string {
 	switch {
 	case pod.DeletionTimestamp != nil:

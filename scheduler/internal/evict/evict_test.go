@@ -22,7 +22,7 @@ import (
 	"kctl/scheduler/internal/permit"
 )
 
-// server notes what it is asked, and fails as it is told to.
+// server records its requests, and fails when told to.
 type server struct {
 	mu    sync.Mutex
 	lines []string
@@ -106,7 +106,7 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// A pod that is not bound yet gives up its room without ending.
+// A pod that is not bound yet gives up its resources without ending.
 func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 	s, waiting := &server{}, permit.New(clock.RealClock{})
 	low := fixture.Pod("low")
@@ -117,7 +117,7 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 	}
 }
 
-// More pods than are remembered are left alone, and can be chosen again.
+// More pods than can be remembered are left alone, and may be chosen again.
 func TestEvictIsBounded(t *testing.T) {
 	s := &server{}
 	e := New(Options{API: s, Nominations: s, Permits: permit.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})

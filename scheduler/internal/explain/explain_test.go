@@ -56,7 +56,7 @@ func explainer(t *testing.T, stored pods, nodes ...*core.Node) *Explainer {
 	return e
 }
 
-// lines writes an explanation for comparing.
+// lines writes an explanation in a form to compare.
 func lines(x *Explanation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s queue=%q node=%q nominated=%q %q\n", x.Pod, x.Queue, x.Node, x.Nominated, x.Message)
@@ -95,7 +95,7 @@ func TestExplain(t *testing.T) {
 	e.Nominations.Set(fixture.Pod("important", fixture.Priority(9), fixture.Requests("cpu", "2")), "n4")
 	e.Nominations.Set(stored["large"], "n1")
 	for name, want := range map[string]string{
-		// n3 is taken, and half of n4 promised.
+		// n3 is full, and half of n4 is reserved for a nominated pod.
 		"fits": `default/fits queue="active" node="" nominated="" "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."
 n1 0 NodeResourcesFit:UnschedulableAndUnresolvable:Insufficient cpu
 n2 0 TaintToleration:UnschedulableAndUnresolvable:node(s) had untolerated taint(s) NodeResourcesFit:UnschedulableAndUnresolvable:Insufficient cpu
@@ -138,7 +138,7 @@ n4 0 KctlUnsupported:UnschedulableAndUnresolvable:spec.resourceClaims is not sup
 	}
 }
 
-// Scores are those by which a pod is placed, the best node first.
+// The scores are those by which a pod is placed, the best node first.
 func TestExplainRanks(t *testing.T) {
 	stored := pods{"p": fixture.Pod("p", fixture.Requests("cpu", "1")), "q": fixture.Pod("q", fixture.Requests("cpu", "2"), fixture.On("n1"))}
 	got, err := explainer(t, stored, fixture.Node("n1"), fixture.Node("n2")).Explain(t.Context(), "default", "p")

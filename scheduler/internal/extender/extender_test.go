@@ -20,7 +20,7 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// service answers each verb with what it is told to, and notes the questions.
+// service answers each verb as it is told, and records the requests.
 type service struct {
 	answers map[string]string
 
@@ -47,7 +47,7 @@ func (s *service) asked() string {
 	return strings.Join(s.questions, "\n")
 }
 
-// chain is one of a single extender, which s answers.
+// chain has one extender, which s answers.
 func chain(t *testing.T, s *service, change func(*configv1.Extender)) *Chain {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -82,7 +82,7 @@ func TestFilter(t *testing.T) {
 		pod     *core.Pod
 		kept    string
 		refused string
-		asked   string // part of the question; empty: nobody is asked
+		asked   string // part of the request; empty: no request is sent
 		err     string
 	}{
 		"by name": {config: byName, answer: names, pod: gpu("p"), kept: "n1", asked: `"NodeNames":["n1","n2","n3"]`,
@@ -251,7 +251,8 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// An extender with a certificate of its own authority is trusted by that only.
+// An extender whose certificate is from its own CA is trusted only with that
+// CA.
 func TestTLS(t *testing.T) {
 	server := httptest.NewTLSServer(&service{answers: map[string]string{"bind": `{}`}})
 	defer server.Close()

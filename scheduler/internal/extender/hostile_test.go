@@ -18,8 +18,9 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// TestHostileExtenders: whatever comes in place of an answer, or does not come,
-// ends as an error in bounded time and memory; who may be ignored is.
+// TestHostileExtenders: whatever comes instead of an answer, or does not come,
+// ends as an error in bounded time and memory; an ignorable extender is
+// ignored.
 func TestHostileExtenders(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("what was asked went elsewhere")
@@ -99,9 +100,9 @@ func TestStalledExtenderIsLeft(t *testing.T) {
 	}
 }
 
-// stall waits until the one who asks has gone.
+// stall waits until the client has gone.
 func stall(_ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // only then is it seen that somebody goes
+	_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client goes
 	<-r.Context().Done()
 }
 
@@ -128,7 +129,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flood sends names until nobody listens any more.
+// flood sends names until nobody reads any more.
 func flood(w http.ResponseWriter, _ *http.Request) {
 	_, err := io.WriteString(w, `{"NodeNames":["n"`)
 	for i := 0; err == nil; i++ {
@@ -136,7 +137,7 @@ func flood(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// pack sends what is far longer than it looks.
+// pack sends a body that is far larger than it looks.
 func pack(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")
 	packed := gzip.NewWriter(w)

@@ -2,7 +2,7 @@ package feed
 
 import "testing"
 
-// bound is a pod as an API server sends it when it was bound.
+// bound is a pod, as an API server sends it after its binding.
 const bound = `{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"backlog-1-1","namespace":"default","uid":"5a3fd7f2-3a52-4d0b-9a39-2e1d0d5e7a10","generation":1,"creationTimestamp":"2026-11-23T04:02:21Z",` +
 	`"labels":{"app":"bench","release":"stable","tier":"web"},"annotations":{"example.org/owner":"team-a","example.org/note":"0123456789012345678901234567890123456789012345678901234567890123456789"},` +
 	`"managedFields":[{"manager":"Go-http-client","operation":"Update","apiVersion":"v1","time":"2026-11-23T04:02:21Z","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:example.org/note":{},"f:example.org/owner":{}},` +

@@ -20,7 +20,7 @@ import (
 	"kctl/scheduler/internal/permit"
 )
 
-// log notes what the feed says, and counts as the cache does.
+// log records the feed's calls, and counts as the cache does.
 type log struct {
 	lines []string
 	names map[types.UID]string
@@ -156,7 +156,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A nomination that is taken back, in whatever way, makes room for those who wait.
+// A nomination that is removed, in whatever way, frees resources for waiting
+// pods.
 func TestNominations(t *testing.T) {
 	nominated := func(node string) func(*core.Pod) {
 		return func(pod *core.Pod) { pod.Status.NominatedNodeName = node }

@@ -17,8 +17,8 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// crowded is a pod that says about everything that a pod can be placed by, and
-// some of what it can't.
+// crowded is a pod with about every field that affects scheduling, and some
+// that don't.
 func crowded() *core.Pod {
 	always, never, zero := corev1.ContainerRestartPolicyAlways, corev1.PreemptNever, int64(0)
 	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
@@ -74,7 +74,7 @@ func decodedPod(t *testing.T, p pods, pod *core.Pod) *core.Pod {
 	return got
 }
 
-// What is kept is what a pod is placed and counted by, and nothing else.
+// Only those fields are kept by which a pod is placed and counted.
 func TestDecodedPodsAreSlim(t *testing.T) {
 	want := crowded()
 	got := decodedPod(t, pods{shared: newShared()}, want)
@@ -97,7 +97,7 @@ func TestDecodedPodsAreSlim(t *testing.T) {
 	}
 }
 
-// What the quick decoder does not take is read like any other object.
+// What the fast decoder does not accept is decoded like any other object.
 func TestNamesAreToldApartByCase(t *testing.T) {
 	for name, sink := range map[string]pods{"slim": {shared: newShared()}, "whole": {whole: true}} {
 		pod, err := sink.Decode([]byte(`{"metadata":{"name":"p"},"spec":{"nodename":"n1","priority":1,"Priority":2}}`))
@@ -128,8 +128,8 @@ func TestOddPodsAreDecoded(t *testing.T) {
 	}
 }
 
-// Pods of one template share what they say alike, and each of another kind keeps
-// what it says.
+// Pods of one template share the values that they have in common; pods of other
+// kinds keep theirs.
 func TestPodsOfATemplateShare(t *testing.T) {
 	p := pods{shared: newShared()}
 	made := func(app, cpu string) *core.Pod {
@@ -160,7 +160,7 @@ func TestPodsOfATemplateShare(t *testing.T) {
 	}
 }
 
-// No name or image of one pod can make it pass for another.
+// No name or image can make one pod pass for another.
 func TestContainersAreToldApart(t *testing.T) {
 	s := newShared()
 	requests := []byte(`{"cpu":"1"}`)
@@ -175,13 +175,13 @@ func TestContainersAreToldApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(s.containers) != 4 { // ports that are none are refused
+	if len(s.containers) != 4 { // invalid ports are refused
 		t.Errorf("%d of 4 are told apart", len(s.containers))
 	}
 }
 
-// What says which features a pod needs of its node is kept, and not lent to pods of
-// the same template that say otherwise.
+// The fields that tell which node features a pod needs are kept, and not shared
+// with pods of the same template that differ in them.
 func TestFeaturesAreKept(t *testing.T) {
 	p := pods{shared: newShared()}
 	plain := decodedPod(t, p, fixture.Pod("plain"))

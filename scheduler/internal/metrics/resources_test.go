@@ -14,7 +14,7 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// What kube-scheduler v1.37.0 told of the same pods.
+// The metrics of kube-scheduler v1.37.0 for the same pods.
 func TestResources(t *testing.T) {
 	waits := fixture.Pod("rsrc", fixture.Priority(0), fixture.Requests("cpu", "100m", "memory", "64Mi", "example.com/gpu", "1", "ephemeral-storage", "1Gi"))
 	waits.Spec.Containers[0].Resources.Limits = fixture.List("cpu", "1", "example.com/gpu", "1")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What is written is read as the same, and keeps the extenders' keys to itself.
+// The written configuration can be read with the same result, and does not
+// contain the extenders' keys.
 func TestEffective(t *testing.T) {
 	given, err := parse([]byte(`
 apiVersion: kubescheduler.config.k8s.io/v1

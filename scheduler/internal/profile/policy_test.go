@@ -34,7 +34,7 @@ func scoresOf(p *framework.Profile) map[string]int64 {
 	return weights
 }
 
-// The policy of Kubernetes' examples, and what it leaves out.
+// The policy in Kubernetes' examples, and what it leaves out.
 func TestPolicy(t *testing.T) {
 	c, p := fromPolicy(t, `,
 "predicates": [

@@ -240,7 +240,7 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// Errors say in which line of the file the field stands that they are about.
+// Errors name the line of the field that they are about.
 func TestErrorsNameTheLine(t *testing.T) {
 	for want, file := range map[string]string{
 		`line 3: unknown field "bogus"`:                       header + "bogus: 1\n",

@@ -12,8 +12,8 @@ import (
 )
 
 // TestRandomWalk does what a cluster does, in random order, and checks after
-// each step that no pod was lost, doubled, or served after it left; and in the
-// end that every pod that stayed is served, without any event.
+// each step that no pod was lost, duplicated, or popped after it left; and in
+// the end that every pod that stayed is popped, even without an event.
 func TestRandomWalk(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestRandomWalk(t *testing.T) {
 }
 
 func walk(t *testing.T, q *Queue, random *rand.Rand) {
-	waiting := map[types.UID]bool{} // known to be without a node
+	waiting := map[types.UID]bool{} // known to have no node
 	flying := map[types.UID]bool{}
 	check := func(step int) {
 		pending := 0

@@ -33,7 +33,7 @@ func newQueue() *Queue {
 	})
 }
 
-// inBubble runs test with fake time, and the queue's timers running.
+// inBubble runs test in fake time, with the queue's timers running.
 func inBubble(t *testing.T, test func(t *testing.T, q *Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestBackingOffPodGoesWhenNobodyElseWaits(t *testing.T) {
 		q.Add(t.Context(), fixture.Pod("a"))
 		q.Failed(wantNext(t, q, "a").Pod.UID, fitFailure)
 		q.Add(t.Context(), fixture.Pod("b"))
-		q.Move(podGone()) // a may go again, but backs off
+		q.Move(podGone()) // a may be tried again, but backs off
 		wantNext(t, q, "b")
 		wantNext(t, q, "a")
 	})
@@ -395,8 +395,8 @@ func wantEmpty(t *testing.T, q *Queue) {
 	}
 }
 
-// A hundred thousand pods that fit nowhere make no work while nothing happens that
-// they wait for.
+// A hundred thousand pods that fit nowhere make no work until something happens
+// that they wait for.
 func TestManyUnschedulablePodsMakeNoWork(t *testing.T) {
 	const many = 100_000
 	inBubble(t, func(t *testing.T, q *Queue) {

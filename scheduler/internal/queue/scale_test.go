@@ -9,10 +9,10 @@ import (
 	"kctl/scheduler/internal/plugins/noderesources"
 )
 
-// With thousands of pods that fit nowhere, an event costs what it concerns: one that
-// their plugins don't wait for has none of them looked at, also while a few others
-// wait for it; a node that comes has each looked at once, and wakes those that it
-// has room for.
+// With thousands of pods that fit nowhere, the cost of an event depends on the
+// pods that it concerns. An event for which their plugins don't wait has none
+// of them checked, even if a few others wait for it; a new node has each
+// checked once, and wakes those that it has room for.
 func TestEventsCostWhatTheyConcern(t *testing.T) {
 	const many, few, events = 20_000, 10, 1000
 	q := newQueue()

@@ -21,7 +21,7 @@ import (
 	"kctl/scheduler/internal/fixture"
 )
 
-// server takes patches to one pod as the API does, conflicts included.
+// server applies patches to one pod as the API does, conflicts included.
 type server struct {
 	mu      sync.Mutex
 	pod     *core.Pod
@@ -70,7 +70,7 @@ func fitError() error {
 	return fit
 }
 
-// report runs a reporter while report is called, and waits until it is idle.
+// run runs a reporter while report is called, and waits until it is idle.
 func run(t *testing.T, s *server, report func(r *Reporter)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 const mb = 1 << 20
 
-// nodes are three, of which the first has the large image, the first two the
+// nodes are three nodes: the first has the large image, the first two have the
 // common one, and the last a small one.
 func nodes() []*framework.NodeInfo {
 	c := cache.New(clock.RealClock{}, cache.DefaultExpiry)

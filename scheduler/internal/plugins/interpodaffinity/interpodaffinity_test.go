@@ -155,7 +155,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// Running pods' terms are ignored for a pod that has no preferences itself.
+// Existing pods' terms are ignored for a pod without preferences of its own.
 func TestScoreIgnoringExisting(t *testing.T) {
 	web := labelled("app", "web")
 	nodes := []*framework.NodeInfo{
@@ -186,7 +186,8 @@ func TestHints(t *testing.T) {
 		"db came":      {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("d", labelled("app", "db"))}, true},
 		"another came": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("w", labelled("app", "web"))}, false},
 		"another left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w")}, false},
-		// The first of its kind may go anywhere, and db may have been the last.
+		// The first pod of its kind may go anywhere, and db may have been the last
+		// one.
 		"db left":                           {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
 		"one it avoids left":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
 		"one that did not want it left":     {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w", without(term("web", "zone")))}, true},

@@ -89,7 +89,7 @@ func TestFitScore(t *testing.T) {
 	}
 }
 
-// The points are upstream's documented examples: bin packing, and a shape that
+// The shapes are upstream's documented examples: bin packing, and a shape that
 // rises and falls.
 func TestRequestedToCapacityRatio(t *testing.T) {
 	packing := curve.Curve{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}
@@ -113,7 +113,7 @@ func TestRequestedToCapacityRatio(t *testing.T) {
 		"after the last":     {FitOptions{Shape: curve.Curve{{Utilization: 0, Score: 10}, {Utilization: 50, Score: 70}}, Weights: cpu}, "4", "0", 70},
 		"weighted":           {FitOptions{Shape: hill, Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, "2", "6Gi", (3*100 + 60) / 4},
 		"rounded":            {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 1}}}, "1", "4200Mi", 38}, // of 25 and 51
-		// Memory is not used: it does not pull the score down.
+		// Memory is not used: it does not lower the score.
 		"worth nothing, left out": {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 3}}}, "2", "0", 50},
 	} {
 		scores, status := plugintest.Scores(t.Context(), NewFit(test.options), asks(test.cpu, test.memory), fixture.NodeInfo(fixture.Node("n")))
@@ -123,8 +123,8 @@ func TestRequestedToCapacityRatio(t *testing.T) {
 	}
 }
 
-// 75 is a node whose balance stays as it is; half of what it gains or loses is
-// added to that.
+// A node whose balance stays the same gets 75, plus half of what its balance
+// gains or loses.
 func TestBalanced(t *testing.T) {
 	lopsided := fixture.Pod("cpu", fixture.Requests("cpu", "2"))
 	nodes := []*framework.NodeInfo{

@@ -33,7 +33,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// Only a node that was closed, and is not any more, can help.
+// Only a node that was cordoned, and no longer is, can help.
 func TestHints(t *testing.T) {
 	interest, pod := New().EventsToRegister()[0], framework.NewPodInfo(fixture.Pod("p"))
 	open, closed := fixture.Node("n"), fixture.Node("n", func(n *core.Node) { n.Spec.Unschedulable = true })

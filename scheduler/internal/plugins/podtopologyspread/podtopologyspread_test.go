@@ -35,7 +35,7 @@ func spread(key string, action corev1.UnsatisfiableConstraintAction, changes ...
 	return func(p *core.Pod) { p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, c) }
 }
 
-// node is in a zone and has so many web pods.
+// node is a node in a zone with that many web pods.
 func node(name, zone string, web int, changes ...func(*core.Node)) *framework.NodeInfo {
 	var pods []*core.Pod
 	for i := range web {
@@ -121,8 +121,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// Pods without constraints are spread as the profile says, if they belong
-// together with others.
+// Pods without constraints get the profile's defaults, if they belong together
+// with others.
 func TestDefaultConstraints(t *testing.T) {
 	webs := labels.SelectorFromSet(labels.Set{"app": "web"})
 	of := func(pod *core.Pod) labels.Selector {
@@ -169,7 +169,7 @@ func TestDefaultConstraints(t *testing.T) {
 		// A node that is in no zone makes one more domain: log(5) by zone, and all
 		// by log(5) by host: 4 pods are 13, and 6 for the skews: 19, 6 and 2 are what is turned round.
 		"system, a zone is missing": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "a", 4), zoned("b", "b", 0), zoned("c", "", 0)}, []int64{10, 78, 100}},
-		// The zones are not known: only hosts count, and nodes are not left out.
+		// The zones are unknown: only hosts count, and no node is left out.
 		"system, no zones": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "", 4), zoned("b", "", 0)}, []int64{25, 100}},
 	} {
 		scores, status := plugintest.Scores(t.Context(), New(test.options), fixture.Pod("p", app("web")), test.nodes...)
@@ -182,7 +182,7 @@ func TestDefaultConstraints(t *testing.T) {
 	}
 }
 
-// A pod waits for pods that its constraints count, and for no others.
+// A pod waits for events of pods that its constraints count, and of no others.
 func TestHints(t *testing.T) {
 	interests := New(Options{}).EventsToRegister()
 	inZone, bare := fixture.Node("n", fixture.Label("zone", "a")), fixture.Node("n")

@@ -21,8 +21,8 @@ import (
 	"kctl/scheduler/internal/volumes"
 )
 
-// TestPreBind plays the API server and the controller of volumes: what the plugin
-// writes is answered by claims that have their volumes, or that lose their node.
+// TestPreBind plays the API server and the volume controller: what the plugin
+// writes is answered by claims that get their volumes, or lose their node.
 func TestPreBind(t *testing.T) {
 	local, made := class("local", "kubernetes.io/no-provisioner", true), class("made", "csi.example.com", true)
 	selected := func(node string) func(*corev1.PersistentVolumeClaim) {
@@ -97,7 +97,7 @@ func TestPreBind(t *testing.T) {
 	}
 }
 
-// What is waited for is waited for no longer than the time there is.
+// The plugin waits no longer than its timeout.
 func TestNobodyAnswers(t *testing.T) {
 	waits := claim("a", "local", "1Gi")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// Pods with claims wait a little for what is known of volumes, and only once.
+// Pods with claims wait a little for the volume caches to fill, and only once.
 func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plugin := New(volumes.New(clock.RealClock{}, func(framework.Event) {}), nil, DefaultOptions)

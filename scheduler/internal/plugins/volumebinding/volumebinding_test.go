@@ -136,8 +136,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// A node is the better, the less of its storage is asked for: of the volumes that
-// are there already, else of the room in which they would be made.
+// The smaller the requested share of a node's storage, the higher its score: of
+// existing volumes, or of the capacity in which new ones would be made.
 func TestScore(t *testing.T) {
 	local, ssd, made := class("local", "kubernetes.io/no-provisioner", true), class("ssd", "kubernetes.io/no-provisioner", true), class("made", "csi.example.com", true)
 	yes := true
@@ -179,7 +179,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// The smallest volume that will do is taken, and not given to a second pod until
+// The smallest volume that fits is taken, and not given to a second pod until
 // the first gives it back.
 func TestReserve(t *testing.T) {
 	known := volumes.NewKnown(class("local", "kubernetes.io/no-provisioner", true), claim("a", "local", "1Gi"), claim("b", "local", "1Gi"),

@@ -63,8 +63,8 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// A claim that only one pod may have keeps a second one off all nodes, until the
-// first would go.
+// A ReadWriteOncePod claim keeps a second pod off all nodes, unless the first
+// would be evicted.
 func TestOncePod(t *testing.T) {
 	claim := func(name string, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}}}
