@@ -9,8 +9,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// TestDecodeReadsAsKubernetesDoes: objects are read as sigs.k8s.io/json reads them,
-// whichever decoder does.
+// TestDecodeReadsAsKubernetesDoes: objects are decoded as by sigs.k8s.io/json,
+// whichever decoder is used.
 func TestDecodeReadsAsKubernetesDoes(t *testing.T) {
 	for name, text := range map[string]string{
 		"a pod": `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z","deletionTimestamp":null,"labels":{"a":"b"},` +

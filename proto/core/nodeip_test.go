@@ -37,7 +37,7 @@ func TestOwnAddressIsTheMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0")) // by nobody else's
+	listener, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0")) // works only with an address of this machine
 	if err != nil || own.IsUnspecified() {
 		t.Fatalf("%s: %v", own, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// bounded is a server of so many connections that believes what callers say of
-// themselves, and how to connect to it.
+// bounded is a server that takes so many connections, and believes what clients
+// say who they are; dial connects to it.
 func bounded(t *testing.T, most, strangers, unread int) (dial func(user string) net.Conn) {
 	t.Helper()
 	connections := NewConnections(zaptest.NewLogger(t))
@@ -43,7 +43,7 @@ func bounded(t *testing.T, most, strangers, unread int) (dial func(user string) 
 	}
 }
 
-// answers asks over a connection.
+// answers sends a request over a connection.
 func answers(conn net.Conn, user string) bool {
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nUser: "+user+"\r\n\r\n"); err != nil {
 		return false
@@ -103,7 +103,7 @@ func TestStrangersMaySendSoMuch(t *testing.T) {
 	send(known, header(100<<10))
 	send(large, header(60<<10))
 	for range 20 {
-		if !answers(patient, strings.Repeat(" ", 5<<10)) { // 100 KiB, each request of which is read
+		if !answers(patient, strings.Repeat(" ", 5<<10)) { // 100 KiB, in requests that are each read
 			t.Fatal("one whose requests are read is gone")
 		}
 	}
@@ -121,7 +121,7 @@ func TestStrangersMaySendSoMuch(t *testing.T) {
 	}
 }
 
-// What is sent by HTTP/2 may become much more: it counts for more.
+// What is sent by HTTP/2 may expand to much more, so it counts for more.
 func TestStrangersMaySendLessByHTTP2(t *testing.T) {
 	connections := NewConnections(zaptest.NewLogger(t))
 	connections.Unread = 128 << 10
@@ -140,7 +140,8 @@ func TestStrangersMaySendLessByHTTP2(t *testing.T) {
 	framer := http2.NewFramer(conn, conn)
 	_, _ = io.WriteString(conn, http2.ClientPreface)
 	_ = framer.WriteSettings()
-	// 16,000 times "accept-encoding: gzip, deflate", of which each is a byte; unfinished.
+	// 16,000 times "accept-encoding: gzip, deflate", each of which is one byte;
+	// unfinished.
 	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: bytes.Repeat([]byte{0x90}, 16000)})
 	for err == nil {
 		_, err = framer.ReadFrame()
@@ -156,7 +157,7 @@ func TestStrangersMaySendLessByHTTP2(t *testing.T) {
 	_ = answer.Body.Close()
 }
 
-// What is not served within bounds has no owners.
+// Connections of a server without limits have no owners.
 func TestOwnersWithoutBounds(t *testing.T) {
 	OwnConnection(t.Context(), "jane")
 }

@@ -17,7 +17,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// manager is a service manager's end of the socket.
+// manager is a service manager's end of the notification socket.
 type manager struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -44,7 +44,7 @@ func (m manager) hears(want string) {
 	}
 }
 
-// silent says that nothing has been sent.
+// silent checks that nothing was sent.
 func (m manager) silent() {
 	m.t.Helper()
 	buf := make([]byte, 256)
@@ -72,7 +72,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// asked is a fake clock that says when its After has been called.
+// asked is a fake clock that reports calls of its After.
 type asked struct {
 	*testclock.FakeClock
 	calls chan struct{}
@@ -104,7 +104,7 @@ func TestWatchdogPingsWhileAlive(t *testing.T) {
 	go func() { done <- Watchdog(ctx, health, clock, zap.New(core), "elsewhere") }()
 	next := func() {
 		clock.Step(30 * time.Second)
-		<-clock.calls // it has looked, and waits again
+		<-clock.calls // it has checked, and waits again
 	}
 
 	<-clock.calls
@@ -129,7 +129,7 @@ func TestWatchdogPingsWhileAlive(t *testing.T) {
 func TestWatchdogWithoutOne(t *testing.T) {
 	for _, tc := range []struct{ microseconds, pid, says string }{
 		{"", "", ""},
-		{"1000000", "1", ""}, // another process is watched
+		{"1000000", "1", ""}, // for another process
 		{"often", "", `$WATCHDOG_USEC="often"`},
 		{"0", "", "not a number"},
 		{"-5", "", "not a number"},

@@ -23,7 +23,7 @@ func ask(t *testing.T, handler http.Handler, path, accept string) *httptest.Resp
 	return w
 }
 
-// The forms are those in which kube-scheduler v1.37.0 answered.
+// The formats are those of kube-scheduler v1.37.0's answers.
 func TestPages(t *testing.T) {
 	began := time.Date(2026, 11, 22, 8, 1, 46, 0, time.UTC)
 	flags := pflag.NewFlagSet("x", pflag.ContinueOnError)

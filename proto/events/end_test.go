@@ -19,9 +19,9 @@ import (
 	"kctl/proto/rest"
 )
 
-// TestWhatWaitsIsSentAtTheEnd: an event whose sending has begun, those behind it
-// and those that may wait are all told when the program ends; where the server is
-// gone, it is said how many were not.
+// TestWhatWaitsIsSentAtTheEnd: an event that is being sent, those queued behind
+// it, and those that may wait are all sent when the program ends; if the server
+// is gone, the log says how many were not.
 func TestWhatWaitsIsSentAtTheEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		broken bool

@@ -33,8 +33,8 @@ type request struct {
 	event        core.Event
 }
 
-// record runs a Recorder against a server that answers with code, until it has
-// got n requests.
+// record runs a Recorder with a server that answers with code, until it has got
+// n requests.
 func record(t *testing.T, n int, code func(i int) int, report func(r *Recorder)) []request {
 	t.Helper()
 	got := make(chan request, 100)
@@ -126,7 +126,7 @@ func TestServerErrorsAreTriedAgainAndRefusalsAreNot(t *testing.T) {
 func TestReportingNeverBlocks(t *testing.T) {
 	warnings, logged := observer.New(zap.WarnLevel)
 	r := NewRecorder(nil, Options{Component: "kubelet", Host: "node-1"}, clock.RealClock{}, zap.New(warnings))
-	for range queueLength + 10 { // nobody runs it
+	for range queueLength + 10 { // the Recorder does not run
 		r.Event(pod("web"), corev1.EventTypeNormal, "A", strings.Repeat("x", 2*maxMessage))
 	}
 	if len(r.queue) != queueLength {
@@ -184,7 +184,7 @@ func TestCorrelatorIsBounded(t *testing.T) {
 	c := newCorrelator(testclock.NewFakeClock(time.Unix(1000, 0)))
 	for i := range 3 * remembered {
 		e := &core.Event{Message: "m", InvolvedObject: core.ObjectReference{Name: fmt.Sprint(i)}}
-		e.InvolvedObject.UID = "same" // limited together; what counts is that maps stay small
+		e.InvolvedObject.UID = "same" // limited together, to keep the maps small
 		c.correlate(e)
 		clear(c.limits)
 	}
@@ -193,7 +193,7 @@ func TestCorrelatorIsBounded(t *testing.T) {
 	}
 }
 
-// A try whose answer is lost has told the event; the next one finds it there.
+// A try whose answer was lost has created the event; the next try finds it.
 func TestAnEventThatIsThereIsTold(t *testing.T) {
 	there := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "web.1").Status()
 	there.APIVersion, there.Kind = "v1", "Status"

@@ -43,7 +43,7 @@ func TestWhatMayWaitTakesItsTurn(t *testing.T) {
 		}
 		busy = true
 		for i := range laterLength {
-			later(fmt.Sprint(i)) // the last one finds no room
+			later(fmt.Sprint(i)) // there is no room for the last one
 		}
 		next(fmt.Sprint(laterLength-1), 0)
 		next("c", 0) // more wait than should
@@ -101,7 +101,7 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 		if waited := <-told; waited != laterPace/2 {
 			t.Errorf("it was told after %v, want %v", waited, laterPace/2)
 		}
-		// Saying so again and again does not make anything wait longer.
+		// Repeated calls do not make anything wait longer.
 		busy.Store(true)
 		r.Laterf(pod("b"), corev1.EventTypeNormal, "Started", "b")
 		began = time.Now()

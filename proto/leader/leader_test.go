@@ -16,7 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-// fakeLeases is the API's promise for one Lease: an update with a stale
+// fakeLeases is the part of the API that a Lease needs: an update with an old
 // resourceVersion is a conflict. down makes every request fail.
 type fakeLeases struct {
 	mu       sync.Mutex
@@ -111,7 +111,7 @@ func elector(t *testing.T, identity string, leases Leases) *Elector {
 	return e
 }
 
-// candidate runs an elector and tells when it began and ceased to lead.
+// candidate runs an elector and records when it began and stopped leading.
 type candidate struct {
 	*Elector
 	stop   context.CancelFunc
@@ -150,7 +150,8 @@ func TestFirstLeadsSecondWaitsAndTakesOverOnRelease(t *testing.T) {
 		if err := <-first.result; !errors.Is(err, context.Canceled) {
 			t.Errorf("first ended with %v", err)
 		}
-		// Released: the second needs one retry, and not the lease's duration.
+		// The lease was released, so the second needs one retry, not the lease's
+		// duration.
 		time.Sleep(DefaultRetryPeriod*22/10 + time.Millisecond)
 		if !second.Leading() {
 			t.Error("the second does not lead a retry period after the release")
@@ -241,8 +242,8 @@ func TestLeaderStopsLeadingWhenItCannotRenew(t *testing.T) {
 	}
 }
 
-// jumped is the clock of a process that was stopped: the time has passed, and none of
-// its timers has fired yet.
+// jumped is the clock of a process that was suspended: the time has passed, and
+// none of its timers has fired yet.
 type jumped struct {
 	clock.Clock
 	by atomic.Int64

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		// The child outlives it, as daemons do, and must not hold anything.
+		// The child outlives it, as daemons do, and must not keep the directory held.
 		child := exec.Command("sleep", "60")
 		if err := child.Start(); err != nil {
 			panic(err)
@@ -96,8 +96,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A process that is killed while it begins to hold a directory leaves little, and
-// that goes too.
+// A process that is killed while it begins to hold a directory leaves little
+// behind, and that is removed, too.
 func TestSweepTakesBeginnings(t *testing.T) {
 	parent := t.TempDir()
 	path := func(name string) string { return filepath.Join(parent, name) }
@@ -124,7 +124,8 @@ func TestSweepTakesBeginnings(t *testing.T) {
 	}
 }
 
-// What others put into a directory where everybody may write is not ended for them.
+// What others put into a directory that everybody may write must not get
+// processes killed.
 func TestSweepLeavesOthersAlone(t *testing.T) {
 	parent := t.TempDir()
 	made := func(name string) string {

@@ -204,7 +204,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 		name   string
 		issuer *Pair
 		ok     bool
-		file   []byte // what the authorities' file has from now on
+		file   []byte // the CA file's new content
 	}{
 		{"ours", ca, true, nil}, {"another authority's", other, false, nil}, {"none", nil, true, nil},
 		{"another authority's, once it has taken over", other, true, other.Cert}, {"ours, then", ca, false, nil},
@@ -234,7 +234,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 			go func() {
 				c := tls.Client(b, client)
 				_ = c.Handshake()
-				_, _ = c.Read(make([]byte, 1)) // TLS 1.3 tells a refusal here
+				_, _ = c.Read(make([]byte, 1)) // with TLS 1.3 a refusal shows only here
 				b.Close()
 			}()
 			err := tls.Server(a, config).Handshake()
@@ -245,8 +245,8 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 	}
 }
 
-// What is signed again for the keys that are there is good with all that was
-// signed before.
+// A new certificate for an existing key verifies everything that was signed
+// before.
 func TestCertificatesForKeysThatAreThere(t *testing.T) {
 	before := authority(t)
 	leaf, err := before.Issue(Subject{CommonName: "x", DNSNames: []string{"x"}, Server: true}, time.Now(), time.Hour)

@@ -36,7 +36,7 @@ func TestUnansweredByTheNetwork(t *testing.T) {
 			_, _ = w.Write([]byte("{"))
 		},
 		"no answer": func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body) // only then does the server see the client go
+			_, _ = io.ReadAll(r.Body) // only then does the server notice that the client goes
 			<-r.Context().Done()
 		},
 	} {
@@ -56,7 +56,7 @@ func TestUnansweredByTheNetwork(t *testing.T) {
 	}
 }
 
-// askedOf is what comes of a request to a server.
+// askedOf returns the error of a request to a server.
 func askedOf(t *testing.T, url string) error {
 	t.Helper()
 	client, err := New(&Config{Host: url})

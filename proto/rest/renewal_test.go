@@ -16,8 +16,8 @@ import (
 	"kctl/proto/pki"
 )
 
-// A certificate inside of a kubeconfig is replaced while the client runs: when
-// the server stops believing in the old one, the client shows the new one.
+// A certificate in a kubeconfig is replaced while the client runs: when the
+// server no longer accepts the old one, the client uses the new one.
 func TestACertificateInAKubeconfigIsReplaced(t *testing.T) {
 	ca, err := pki.NewCA("ca", time.Now(), time.Hour)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestACertificateInAKubeconfigIsReplaced(t *testing.T) {
 	if who, err := ask("/expired"); err != nil || who != "new" {
 		t.Errorf("after a refusal: %q, %v", who, err)
 	}
-	// Rubbish leaves the newest that was good in use.
+	// With an invalid file, the last good certificate stays in use.
 	if err := os.WriteFile(path, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}

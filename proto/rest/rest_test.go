@@ -25,8 +25,8 @@ import (
 	"kctl/proto/pki"
 )
 
-// serve starts a TLS server that only ever misbehaves as handler says: faults
-// are what it is for.
+// serve starts a TLS server that misbehaves as handler says: it is for faults
+// only.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -94,7 +94,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Services behind the API server's proxies can redirect: nobody else gets the token.
+// Services behind the API server's proxies can redirect: no other server may
+// get the token.
 func TestRedirectsStayOnTheServer(t *testing.T) {
 	reached := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
@@ -123,7 +124,7 @@ func TestRedirectsStayOnTheServer(t *testing.T) {
 	}
 }
 
-// How long an answer says that it is may be made up.
+// The length that an answer declares may be false.
 func TestLengthIsNotBelieved(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(1<<60))
@@ -135,8 +136,8 @@ func TestLengthIsNotBelieved(t *testing.T) {
 	}
 }
 
-// With a connection per request, requests under way at one time go by as many, over
-// HTTP/1.1, and the next ones by the same; a watch goes over HTTP/2.
+// With a connection per request, concurrent requests use as many HTTP/1.1
+// connections, and later ones reuse them; a watch uses HTTP/2.
 func TestConnectionPerRequest(t *testing.T) {
 	const atOnce = 3
 	var mu sync.Mutex
@@ -163,7 +164,7 @@ func TestConnectionPerRequest(t *testing.T) {
 	t.Cleanup(c.http.CloseIdleConnections)
 	t.Cleanup(c.short.CloseIdleConnections)
 	pods := c.Resource(core.Pods, "shop")
-	for range 2 { // the second time by the same connections
+	for range 2 { // the second time on the same connections
 		var all errgroup.Group
 		for range atOnce {
 			all.Go(func() error { return pods.Get(t.Context(), "web", nil) })
@@ -241,7 +242,8 @@ func TestRetriesWhereTheServerAsksForIt(t *testing.T) {
 	}
 }
 
-// A proxy that says an hour, or more than there is, holds nobody for longer than a minute.
+// A proxy may ask to retry after an hour or more; the client waits a minute at
+// most.
 func TestRetriesDoNotWaitForLong(t *testing.T) {
 	for text, least := range map[string]time.Duration{"0": 0, "7": 7 * time.Second, "3600": time.Minute, "9223372036854775807": time.Minute} {
 		wait, again := retryAfter(&http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {text}}})

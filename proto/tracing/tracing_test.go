@@ -29,7 +29,7 @@ func newTracer(t *testing.T, perMillion int32) (*tracing.Tracer, *tracingtest.Co
 	return tracer, c
 }
 
-// sent are the spans by their names, after the tracer has been closed.
+// sent are the spans, by name, after the tracer was closed.
 func sent(t *testing.T, tracer *tracing.Tracer, c *tracingtest.Collector) map[string]tracingtest.Span {
 	t.Helper()
 	if err := tracer.Close(); err != nil {
@@ -76,7 +76,7 @@ func TestNothingIsMadeOfWhatNobodyTraces(t *testing.T) {
 	}
 }
 
-// tracedRequest is one that its caller records, as a part of the span of.
+// tracedRequest is a request that belongs to a sampled span, of.
 func tracedRequest(t *testing.T) (r *http.Request, of trace.SpanContext) {
 	t.Helper()
 	of = trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
@@ -88,7 +88,7 @@ func tracedRequest(t *testing.T) (r *http.Request, of trace.SpanContext) {
 	return r, of
 }
 
-// Whose word counts, has requests traced however few are otherwise.
+// A trusted caller's requests are traced whatever the sampling rate.
 func TestOnlyATrustedCallersTraceIsGoneOnWith(t *testing.T) {
 	tracer, c := newTracer(t, 0)
 	r, of := tracedRequest(t)
@@ -119,7 +119,7 @@ func TestAStrangersTraceIsPointedAt(t *testing.T) {
 	}
 }
 
-// The collector's absence holds up nobody.
+// An absent collector holds up nobody.
 func TestACollectorThatIsNotThere(t *testing.T) {
 	tracer, err := tracing.New(t.Context(), tracing.Options{Endpoint: "127.0.0.1:1", PerMillion: 1e6}, zaptest.NewLogger(t))
 	if err != nil {

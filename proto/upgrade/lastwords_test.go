@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// upgrades is a backend that switches to whatever protocol it is asked for, and speaks it.
+// upgrades is a backend that switches to any requested protocol, and then calls
+// speak.
 func upgrades(t *testing.T, speak func(net.Conn, io.Reader)) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		c, buffer, err := http.NewResponseController(w).Hijack()
@@ -29,7 +30,7 @@ func upgrades(t *testing.T, speak func(net.Conn, io.Reader)) http.HandlerFunc {
 	}
 }
 
-// relayed is a backend behind two proxies, as a container's runtime is behind a
+// relayed is a backend behind two proxies, like a container runtime behind a
 // kubelet and an API server.
 func relayed(t *testing.T, backend func(net.Conn, io.Reader)) (front string) {
 	t.Helper()
@@ -63,12 +64,12 @@ func dial(front string) (*net.TCPConn, *bufio.Reader, error) {
 	return c.(*net.TCPConn), reader, err
 }
 
-// lastWords are what is said right before a connection is closed: small enough
-// for the kernel to take at once, so that closing is what comes next.
+// lastWords are sent right before a connection is closed: little enough for the
+// kernel to take at once, so that the close follows immediately.
 var lastWords = bytes.Repeat([]byte("heard kubectl..\n"), 1<<10)
 
-// chatter is what the other side goes on saying to one that has left, which
-// makes the kernel answer with a reset.
+// chatter is what the other side keeps sending after the close, which makes the
+// kernel answer with a reset.
 func chatter(to io.Writer) {
 	for {
 		if _, err := to.Write([]byte("more")); err != nil {
@@ -98,11 +99,11 @@ func many(t *testing.T, once func() error) {
 	all.Wait()
 }
 
-// TestTheBackendsLastWordsArrive: a backend says something and is gone at once,
-// while the client still talks to it.
+// TestTheBackendsLastWordsArrive: a backend sends something and closes at once,
+// while the client still sends.
 func TestTheBackendsLastWordsArrive(t *testing.T) {
 	front := relayed(t, func(c net.Conn, r io.Reader) {
-		_, _ = io.ReadFull(r, make([]byte, 4)) // the client talks
+		_, _ = io.ReadFull(r, make([]byte, 4)) // the client has sent something
 		_, _ = c.Write(lastWords)
 	})
 	many(t, func() error {
@@ -123,8 +124,8 @@ func TestTheBackendsLastWordsArrive(t *testing.T) {
 	})
 }
 
-// TestTheClientsLastWordsArrive: a client says something and is gone at once,
-// while the backend still talks to it.
+// TestTheClientsLastWordsArrive: a client sends something and closes at once,
+// while the backend still sends.
 func TestTheClientsLastWordsArrive(t *testing.T) {
 	results := make(chan error, workers*rounds)
 	front := relayed(t, func(c net.Conn, r io.Reader) {
@@ -142,7 +143,7 @@ func TestTheClientsLastWordsArrive(t *testing.T) {
 			return err
 		}
 		defer c.Close()
-		if _, err := io.ReadFull(reader, make([]byte, 4)); err != nil { // the backend talks
+		if _, err := io.ReadFull(reader, make([]byte, 4)); err != nil { // the backend has sent something
 			return err
 		}
 		_, err = c.Write(lastWords)

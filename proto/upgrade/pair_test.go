@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestWhoDoesNotFollowIsCutOff: one side leaves, and the other neither reads
-// nor leaves.
+// TestWhoDoesNotFollowIsCutOff: one side closes, and the other neither reads
+// nor closes.
 func TestWhoDoesNotFollowIsCutOff(t *testing.T) {
 	for _, leaver := range []string{"client", "backend", "request"} {
 		t.Run(leaver, func(t *testing.T) {

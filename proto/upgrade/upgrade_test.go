@@ -14,7 +14,7 @@ import (
 )
 
 // TestEitherSideEndsIt: when one side closes its half, the other is told, and
-// when that hangs up, too, nothing is left.
+// when that one closes, too, nothing is left.
 func TestEitherSideEndsIt(t *testing.T) {
 	for _, leaver := range []string{"client", "backend"} {
 		t.Run(leaver, func(t *testing.T) {

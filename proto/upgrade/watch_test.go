@@ -19,10 +19,11 @@ import (
 
 func init() { lookEvery = 10 * time.Millisecond }
 
-// TestAClientThatIsKilledIsMissed: it goes on talking to a backend that takes nothing,
-// until nothing more goes, and is killed then: what it said last is in nobody's way for ever.
+// TestAClientThatIsKilledIsMissed: a client sends to a backend that does not
+// read, until the buffers are full, and is killed: the unsent data must not
+// keep the connection for ever.
 func TestAClientThatIsKilledIsMissed(t *testing.T) {
-	t.Parallel()                  // it waits for Patience to be over
+	t.Parallel()                  // it waits until Patience is over
 	silent := make(chan struct{}) // until the test is over
 	backend := httptest.NewTLSServer(upgrades(t, func(net.Conn, io.Reader) { <-silent }))
 	defer backend.Close()
@@ -50,7 +51,8 @@ func TestAClientThatIsKilledIsMissed(t *testing.T) {
 	}
 }
 
-// TestWhoEndsItHearsThatTheClientIsGone: as above, for those who are no proxies.
+// TestWhoEndsItHearsThatTheClientIsGone: the same for a server that is not a
+// proxy.
 func TestWhoEndsItHearsThatTheClientIsGone(t *testing.T) {
 	heard := make(chan struct{})
 	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +66,7 @@ func TestWhoEndsItHearsThatTheClientIsGone(t *testing.T) {
 		<-ctx.Done()
 		close(heard)
 	}))
-	front.Listener = daemon.NewConnections(zap.NewNop()).Bound(front.Listener) // as our servers have it
+	front.Listener = daemon.NewConnections(zap.NewNop()).Bound(front.Listener) // like our servers
 	front.StartTLS()
 	defer front.Close()
 	plain, err := net.Dial("tcp", front.Listener.Addr().String())
@@ -81,8 +83,8 @@ func TestWhoEndsItHearsThatTheClientIsGone(t *testing.T) {
 	}
 }
 
-// kill says something until nobody takes it, and breaks the connection off, as the
-// kernel does once it has given up on what a killed program said.
+// kill sends until nobody reads, and then resets the connection, as the kernel
+// does when it has given up on what a killed program sent.
 func kill(t *testing.T, c net.Conn) {
 	t.Helper()
 	words := make([]byte, 1<<20)

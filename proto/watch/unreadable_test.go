@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An object that can't be read, as another server may have stored it, keeps
-// nobody from seeing the others, is not asked for again and again, and goes when
-// it is deleted.
+// An object that can't be decoded, as another server may have stored it, does
+// not hide the others, is not read again and again, and disappears when it is
+// deleted.
 func TestObjectsThatCannotBeRead(t *testing.T) {
 	broken := func(kind, name, uid, revision string) string {
 		return strings.Replace(event(kind, pod(name, uid, revision)), `"containers":null`, `"containers":[{"resources":{"requests":{"cpu":"lots"}}}]`, 1)
@@ -35,8 +35,8 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 	s.check("list ", "watch from 10", "watch from 15")
 }
 
-// Who lists again keeps what was there of an object that can't be read now, unless it
-// is another of its name.
+// A new list keeps the old state of an object that can't be decoded now, unless
+// it is another object with that name.
 func TestAListThatCannotBeReadDropsNothing(t *testing.T) {
 	list := func(revision string, items ...string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
@@ -62,7 +62,7 @@ func TestAListThatCannotBeReadDropsNothing(t *testing.T) {
 	}
 }
 
-// What comes after a revision and can't be read at all is got past by a list.
+// An event that can't be decoded at all is got past by listing again.
 func TestAnEventThatCannotBeReadAtAllMakesAList(t *testing.T) {
 	for name, broken := range map[string]string{
 		"object without a name": `{"type":"ADDED","object":{"spec":7}}`,

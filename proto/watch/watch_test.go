@@ -26,8 +26,8 @@ func pod(name, uid, revision string) *core.Pod {
 	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(uid), ResourceVersion: revision}}
 }
 
-// script is a server that answers lists and watches as a test says, to bring
-// faults about; what it was asked for is noted.
+// script is a server that answers lists and watches as a test says, to cause
+// faults. It records the requests.
 type script struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -93,8 +93,8 @@ func status(code int32, reason metav1.StatusReason) metav1.Status {
 	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: code, Reason: reason}
 }
 
-// run runs a reflector against s until the script's last watch has been asked
-// for, and returns what the store's handlers were told.
+// run runs a reflector against s until the script's last watch has been
+// requested, and returns the calls to the store's handlers.
 func run(t *testing.T, s *script, o Options) (told []string, store *Store[*core.Pod]) {
 	t.Helper()
 	server := httptest.NewTLSServer(s)
@@ -161,7 +161,7 @@ func TestListsThenWatchesFromThere(t *testing.T) {
 	if store.Len() != 2 {
 		t.Errorf("%d objects are kept, want 2", store.Len())
 	}
-	s.check("list ", "list next", "watch from 10", "watch from 20") // the bookmark moved it on
+	s.check("list ", "list next", "watch from 10", "watch from 20") // the bookmark moved the revision on
 }
 
 func TestGoneMeansListAgain(t *testing.T) {
@@ -213,7 +213,7 @@ func TestBrokenWatchResumes(t *testing.T) {
 	s.check("list ", "list ", "watch from 10", "watch from 11", "watch from 11", "watch from 12")
 }
 
-// stallClock has its stall timer fire at once, and no other.
+// stallClock fires its stall timer at once, and no other.
 type stallClock struct {
 	clock.RealClock
 	after time.Duration
