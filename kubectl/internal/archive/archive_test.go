@@ -28,8 +28,8 @@ func TestPackAndUnpack(t *testing.T) {
 	}
 	packed := stream.Bytes()
 	for name, want := range map[string]string{
-		"new":      "new/a new/deep/er/b new/empty",                                  // a name that is not there is given to what comes
-		"existing": "existing/there/a existing/there/deep/er/b existing/there/empty", // into a directory that is
+		"new":      "new/a new/deep/er/b new/empty",                                  // a target that does not exist is the new name
+		"existing": "existing/there/a existing/there/deep/er/b existing/there/empty", // into a directory that exists
 	} {
 		to := t.TempDir()
 		if err := os.Mkdir(filepath.Join(to, "existing"), 0o755); err != nil {
@@ -64,7 +64,7 @@ func tree(t *testing.T, dir string) string {
 	return strings.Join(files, " ")
 }
 
-// A container is not to be trusted with the user's files.
+// A container is not trusted with the user's files.
 func TestNothingLandsOutside(t *testing.T) {
 	cases := map[string][]tar.Header{
 		"parent":        {{Name: "data/../../evil", Typeflag: tar.TypeReg}},

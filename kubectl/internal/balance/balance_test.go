@@ -17,14 +17,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// server is an API server as far as the balancer can tell.
+// server is an API server as the balancer sees it.
 type server struct {
 	*httptest.Server
 	name string
 	code atomic.Int32 // of /readyz
 }
 
-// broken is the code of a server that answers nothing.
+// broken is the code of a server that does not answer.
 const broken = 0
 
 func newServer(t *testing.T, name string) *server {
@@ -98,7 +98,7 @@ func ask(address, path string) (*http.Response, error) {
 	return client.Get("https://" + address + path)
 }
 
-// who answers requests, by name.
+// who sends requests, and counts the answers by server.
 func who(t *testing.T, address string) map[string]int {
 	t.Helper()
 	names := map[string]int{}
@@ -153,8 +153,8 @@ func TestConnectionsGoToThoseWhoAnswer(t *testing.T) {
 	}
 }
 
-// A server that answers nothing loses its connections, so that watches
-// on them begin anew elsewhere; one that says it is not ready keeps them.
+// A server that does not answer loses its connections, so that watches start
+// again elsewhere; one that says it is not ready keeps them.
 func TestConnectionsToTheSilentAreEnded(t *testing.T) {
 	a := newServer(t, "a")
 	b, address := balanced(t, Options{Backends: addresses(a)})
@@ -195,13 +195,13 @@ func TestHalfClosedConnectionsGoOn(t *testing.T) {
 			}
 			go func() {
 				defer conn.Close()
-				text, _ := io.ReadAll(conn) // until the client has said all
+				text, _ := io.ReadAll(conn) // until the client has sent everything
 				_, _ = conn.Write([]byte(strings.ToUpper(string(text))))
 			}()
 		}
 	}()
 	_, address := balanced(t, Options{Backends: []string{listener.Addr().String()}, MaxConnections: 1})
-	for range 3 { // one after another: each gives its seat back
+	for range 3 { // one after another: each gives its place back
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)

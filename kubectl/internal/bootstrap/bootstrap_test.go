@@ -74,7 +74,7 @@ type stranger struct {
 
 func (s *stranger) address() string { return s.Listener.Addr().String() }
 
-// meet starts one. chain says whether it shows its authority.
+// meet starts a stranger. chain says whether it sends its CA certificate.
 func meet(t *testing.T, chain bool, expires time.Duration, handler http.HandlerFunc) *stranger {
 	t.Helper()
 	ca, err := pki.NewCA("ca", time.Now().Add(-3*time.Hour), 6*time.Hour)
@@ -111,7 +111,7 @@ func info(server, ca string) string {
 	return string(object)
 }
 
-// A server is known by its authority's hash, and told nothing before.
+// A server is recognised by its CA's hash, and is sent nothing before that.
 func TestServersAreKnownBeforeTheyAreToldAnything(t *testing.T) {
 	told := func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
@@ -160,7 +160,7 @@ func known(s *stranger) Discovery {
 	return Discovery{Server: s.address(), Hashes: []string{s.hash}}
 }
 
-// A server whose name is not in its certificate is not the one that was meant.
+// A server whose name is not in its certificate is not the right one.
 func TestAServerByAnotherName(t *testing.T) {
 	s := meet(t, true, time.Hour, http.NotFound)
 	_, port, _ := net.SplitHostPort(s.address())
@@ -170,7 +170,7 @@ func TestAServerByAnotherName(t *testing.T) {
 }
 
 func TestServersThatDoNotAnswer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestWritingIsAllOrNothing(t *testing.T) {
 	if info, err := os.Stat(o.bootstrap()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the token's file: %v, %v", info.Mode(), err)
 	}
-	// What somebody changed stays.
+	// A file that the user changed is kept.
 	if err := os.WriteFile(o.configuration(), []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func controlPlane(dir string, hosts ...string) *Directory {
 	return &Directory{Dir: dir, Entries: ControlPlane(hosts, Hosts{"etcd-1"}), Server: "https://lb.example.org:6443"}
 }
 
-// content is every file with its content.
+// content are all files with their content.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -107,7 +107,7 @@ func TestMakeMakesWhatProgramsNeed(t *testing.T) {
 func TestMakeKeepsWhatIsGood(t *testing.T) {
 	d := made(t)
 	before := content(t, d.Dir)
-	changes, err := controlPlane(d.Dir).Make(time.Now().Add(time.Hour)) // fewer names are asked for
+	changes, err := controlPlane(d.Dir).Make(time.Now().Add(time.Hour)) // fewer names are requested
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,8 +121,8 @@ func TestMakeKeepsWhatIsGood(t *testing.T) {
 	}
 }
 
-// Whatever is missing after a crash between any two writes is completed, and
-// what was there stays.
+// After a crash between any two writes, what is missing is made, and what
+// existed is kept.
 func TestMakeCompletesWhatWasCutShort(t *testing.T) {
 	d := made(t)
 	before := content(t, d.Dir)
@@ -294,8 +294,8 @@ func TestRenewKeepsKeysAndNames(t *testing.T) {
 	}
 }
 
-// What ends is told before it does, with what is to be done: of authorities, too, and
-// of kubeconfigs that are none of the directory's own.
+// Expiry is reported in advance, with what to do: of CAs, too, and of
+// kubeconfigs that do not belong to the directory.
 func TestCheckSaysWhatToDoAboutTheEnd(t *testing.T) {
 	d := made(t)
 	kubelet, err := d.Mint(User("kubelet", "system:node:n"), time.Now())
@@ -308,7 +308,7 @@ func TestCheckSaysWhatToDoAboutTheEnd(t *testing.T) {
 		}
 	}
 	d = controlPlane(d.Dir)
-	d.RenewBefore = 11 * 365 * 24 * time.Hour // the authorities', too
+	d.RenewBefore = 11 * 365 * 24 * time.Hour // the CAs', too
 	findings, err := d.Check(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -327,7 +327,7 @@ func TestCheckSaysWhatToDoAboutTheEnd(t *testing.T) {
 			t.Errorf("%s: %q, want %q", f.Name, f.Problems, want)
 		}
 	}
-	// Not so soon that nothing could be made anew.
+	// Not so early that nothing could be renewed.
 	if _, err := d.Make(time.Now()); err != nil {
 		t.Errorf("an authority that ends one day: %v", err)
 	}
@@ -341,7 +341,7 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	if err := os.Chmod(d.Path("sa.key"), 0o604); err != nil {
 		t.Fatal(err)
 	}
-	// A kubelet's, of another authority.
+	// A kubelet's certificate of another CA.
 	other, err := pki.NewCA("other", time.Now(), time.Hour)
 	if err != nil {
 		t.Fatal(err)

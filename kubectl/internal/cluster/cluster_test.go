@@ -113,7 +113,8 @@ func TestSettingsStay(t *testing.T) {
 	}
 }
 
-// Kubelets register by small letters: a certificate of any others would not be the node's.
+// Kubelets register in lower case: a certificate with other letters would not
+// be the node's.
 func TestNodeNames(t *testing.T) {
 	l := layout(t)
 	for range 2 {
@@ -129,7 +130,7 @@ func TestNodeNames(t *testing.T) {
 	}
 }
 
-// Where loopback is down, up says so before it makes anything.
+// If loopback is down, up says so before it makes anything.
 func TestLoopbackIsDown(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: needs root, to make a network namespace")
@@ -191,7 +192,7 @@ func TestADirectoryHasAName(t *testing.T) {
 	}
 }
 
-// Nothing is made on a machine that lacks what a cluster is made with.
+// Nothing is made on a machine that lacks the tools.
 func TestMissingToolsComeFirst(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("kctl up needs root")

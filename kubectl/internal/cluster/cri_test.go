@@ -19,7 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// runtimeServer is a runtime behind the gRPC library that runtimes use.
+// runtimeServer is a runtime on the gRPC library that runtimes use.
 type runtimeServer struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 
@@ -56,10 +56,10 @@ func (s *runtimeServer) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodS
 	return &runtimeapi.StopPodSandboxResponse{}, nil
 }
 
-// What kctl says without the gRPC library is understood by it, and the other way
-// round.
+// kctl's calls without the gRPC library are understood by that library, and its
+// answers by kctl.
 func TestRuntimeCalls(t *testing.T) {
-	dir, err := os.MkdirTemp("", "cri-") // sockets' paths are short
+	dir, err := os.MkdirTemp("", "cri-") // the paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,8 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 	}
 }
 
-// All that up has made is looked at, and can be renewed, by who knows no more than
-// the directory.
+// Everything that up made can be checked and renewed with no more than the
+// directory.
 func TestCertificatesOfACluster(t *testing.T) {
 	l := layout(t)
 	if d := Certificates(l.Dir); d != nil {
@@ -71,7 +71,7 @@ func TestCertificatesOfACluster(t *testing.T) {
 	before := fingerprint(t, l, "kubelet-server")
 	d := Certificates(l.Dir)
 	changes, err := d.Renew(nil, time.Now())
-	if want := len(made) - 3; err != nil || len(changes) != want { // two authorities, and the key of service accounts
+	if want := len(made) - 3; err != nil || len(changes) != want { // two CAs, and the key of service accounts
 		t.Errorf("renewed %v, %v, want %d", changes, err, want)
 	}
 	if fingerprint(t, l, "kubelet-server") == before {
@@ -88,8 +88,8 @@ func TestCertificatesOfACluster(t *testing.T) {
 	}
 }
 
-// TestReachableByPods: what pods and other machines connect to has certificates
-// for it.
+// TestReachableByPods: the certificates cover all addresses that pods and other
+// machines connect to.
 func TestReachableByPods(t *testing.T) {
 	for address, good := range map[string]bool{"": true, "192.0.2.1": true, "0.0.0.0": false, "::1": false, "host": false} {
 		if err := (UpOptions{Port: 1, Address: address}).Validate(); (err == nil) != good {

@@ -33,7 +33,8 @@ func TestPIDOfAnotherProcessIsNotOurs(t *testing.T) {
 	if pid := l.pid("kubelet"); pid != 0 {
 		t.Errorf("rubbish is process %d", pid)
 	}
-	// One that names the directory on its command line and does not end by itself.
+	// A process that names the directory on its command line and does not end by
+	// itself.
 	cmd := exec.Command("tail", "-f", "/dev/null", l.PIDFile("kubelet"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestAwaitSaysWhyAProgramEnded(t *testing.T) {
 	}
 }
 
-// Just after it was started, a program's command line can be empty.
+// Just after its start, a program's command line may be empty.
 func TestAwaitBelievesInAProgramWithoutCommandLine(t *testing.T) {
 	l := layout(t)
 	if _, err := l.prepare(); err != nil {
@@ -87,7 +88,8 @@ func TestAwaitBelievesInAProgramWithoutCommandLine(t *testing.T) {
 	}
 }
 
-// A process that the runtime forgot ends with the cluster, and its cgroups go.
+// A process that the runtime forgot ends with the cluster, and its cgroups are
+// removed.
 func TestForgottenProcessesEnd(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: needs root, to make control groups")
@@ -95,7 +97,7 @@ func TestForgottenProcessesEnd(t *testing.T) {
 	l := layout(t)
 	hierarchy := "/sys/fs/cgroup"
 	if _, err := os.Stat(hierarchy + "/cgroup.controllers"); err != nil {
-		hierarchy += "/pids" // version 1
+		hierarchy += "/pids" // cgroup v1
 	}
 	group := filepath.Join(hierarchy, l.CgroupRoot(), "pod1", "container1")
 	if err := os.MkdirAll(group, 0o755); err != nil {
@@ -125,7 +127,7 @@ func TestForgottenProcessesEnd(t *testing.T) {
 	}
 }
 
-// Ctrl-C is no fault of the program that is waited for.
+// Ctrl-C is not an error of the program that is awaited.
 func TestAwaitInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -135,8 +137,8 @@ func TestAwaitInterrupted(t *testing.T) {
 	}
 }
 
-// What a program does not answer is told as that program's, with its log: of an
-// *url.Error kctl says that the server can't be reached, and no more.
+// If a program does not answer, the error names it and shows its log: of a
+// plain *url.Error kctl would say only that the server can't be reached.
 func TestAwaitSaysWhatItWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()

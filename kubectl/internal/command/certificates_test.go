@@ -23,8 +23,8 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// certified makes a certificate that signs itself, valid from and until so far
-// from now, for 127.0.0.1.
+// certified makes a self-signed certificate for 127.0.0.1, valid from and until
+// these durations from now.
 func certified(t *testing.T, from, until time.Duration) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,7 +53,7 @@ func certified(t *testing.T, from, until time.Duration) (tls.Certificate, string
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
 }
 
-// What is wrong with a certificate, the server's or the user's, is said.
+// What is wrong with a certificate, the server's or the user's, is reported.
 func TestCertificatesOutOfTime(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	good, goodFile := certified(t, -time.Hour, year)
@@ -63,8 +63,8 @@ func TestCertificatesOutOfTime(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server tls.Certificate
-		trust  string // what the user trusts
-		user   string // who the user is
+		trust  string // the CA that the user trusts
+		user   string // the user's certificate
 		want   string
 	}{
 		{"server expired", expired, expiredFile, goodFile, "certificate has expired or is not yet valid"},
@@ -99,7 +99,7 @@ func TestCertificatesOutOfTime(t *testing.T) {
 	}
 }
 
-// Whom the server does not believe is told what is wrong with the certificate.
+// A user whom the server rejects is told what is wrong with the certificate.
 func TestUsersCertificateOutOfTime(t *testing.T) {
 	good, trusted := certified(t, -time.Hour, time.Hour)
 	server := httptest.NewUnstartedServer(status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"))

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Lists come in pieces of --chunk-size, what is around an object in kubectl's.
+// Lists come in chunks of --chunk-size; those of related objects in chunks of
+// kubectl's size.
 func TestDescribeAsksInChunks(t *testing.T) {
 	var mu sync.Mutex
 	var asked []url.Values
@@ -40,8 +41,8 @@ func TestDescribeAsksInChunks(t *testing.T) {
 	}
 }
 
-// --record writes the command line where everybody may read it who may read the object:
-// secrets are not among it.
+// --record writes the command line where everybody can read it who can read the
+// object: secrets are left out.
 func TestRecord(t *testing.T) {
 	var mu sync.Mutex
 	var bodies []string

@@ -23,9 +23,9 @@ import (
 	"kctl/proto/relay"
 )
 
-// call is one kctl command line against a server that answers as the test
-// says. What works is tried against real servers, in module test; here it is
-// faults and misuse.
+// call is one kctl command line against a server that answers as the test says.
+// These tests are for faults and misuse; module test tries what works, on real
+// servers.
 type call struct {
 	out, err bytes.Buffer
 	code     int
@@ -35,7 +35,7 @@ func kctl(t *testing.T, host, stdin string, args ...string) *call {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	if os.Getenv(preferences.Environment) == "" {
-		t.Setenv(preferences.Environment, preferences.Off) // not those of who runs the tests
+		t.Setenv(preferences.Environment, preferences.Off) // not those of the user who runs the tests
 	}
 	c := &call{}
 	args = append([]string{"--cache-dir", t.TempDir()}, args...)
@@ -72,7 +72,7 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 	return serveAPIs(t, `{"kind":"APIGroupDiscoveryList","items":[]}`, answer)
 }
 
-// serveAPIs is serve of a server that has groups.
+// serveAPIs is serve for a server with groups.
 func serveAPIs(t *testing.T, apis string, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,7 +166,7 @@ func TestServersThatSayNo(t *testing.T) {
 	}
 }
 
-// Whatever makes no sense is refused before a server is asked.
+// A command line that makes no sense is refused before a server is asked.
 func TestMisuse(t *testing.T) {
 	cases := []struct {
 		args string
@@ -321,8 +321,8 @@ func TestBrokenManifests(t *testing.T) {
 	}
 }
 
-// What is broken of many files keeps nobody from the rest: the definition of a
-// kind is made though objects of that kind, beside it, can't be yet.
+// An error in one of many files does not stop the rest: a definition is created
+// even if the objects of its kind, beside it, can't be created yet.
 func TestTheRestOfManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -349,7 +349,7 @@ func TestTheRestOfManyFiles(t *testing.T) {
 	}
 }
 
-// A kind that --prune can't look through is told before anything is applied.
+// A kind that --prune can't list is refused before anything is applied.
 func TestPruneOfAnUnknownKind(t *testing.T) {
 	host := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s", r.URL) })
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
@@ -375,8 +375,7 @@ func TestBrokenKubeconfig(t *testing.T) {
 	kctl(t, "", "", "--kubeconfig", path+"-none", "get", "pods").want(t, 1, "error: ", path+"-none")
 }
 
-// The create of a pod carries the stamps of the way so far, and nothing else
-// does.
+// Only the create of a pod carries the stamps of the hops so far.
 func TestRunSendsItsStamps(t *testing.T) {
 	var mu sync.Mutex
 	var header string

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/remotecommand"
 )
 
-// pouring serves a pod whose tar sends zeros, the end of an archive, by one of its
-// streams for as long as it is listened to, or most bytes.
+// pouring serves a pod whose tar sends zeros, the end of an archive, on one of
+// its streams, as long as anybody reads, or up to most bytes.
 func pouring(t *testing.T, stream, most int) string {
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/exec") {
@@ -40,14 +40,15 @@ func pouring(t *testing.T, stream, most int) string {
 	})
 }
 
-// A container that goes on behind the end of its archive is not listened to for ever.
+// A container that keeps sending after the end of its archive is not read for
+// ever.
 func TestCopyWithoutEnd(t *testing.T) {
 	const endless = 1 << 60
 	kctl(t, pouring(t, 1, endless), "", "cp", "x:a", filepath.Join(t.TempDir(), "a")).
 		want(t, 1, "error: the container goes on sending behind the end of the archive")
 }
 
-// What a container has to say of its failure is kept in part.
+// Only a part of a container's error output is kept.
 func TestCopyWithEndlessErrors(t *testing.T) {
 	c := kctl(t, pouring(t, 2, 64<<20), "", "cp", "x:a", filepath.Join(t.TempDir(), "a"))
 	c.want(t, 1, "command terminated with exit code 2")

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a debugging container said that ended before anybody could attach to it is
-// shown from its log, as kubectl does.
+// If a debugging container ends before kctl can attach to it, its output is
+// shown from the log, as by kubectl.
 func TestDebugOfWhatEndsAtOnce(t *testing.T) {
 	const made = `"apiVersion":"v1","kind":"Pod","metadata":{"name":"d","namespace":"default","uid":"u","resourceVersion":"1"},
 		"spec":{"nodeName":"n","restartPolicy":"Never","containers":[{"name":"debugger","image":"i"}]}`

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What doctor advises can be pasted into a shell, wherever `kctl up` was told to put the cluster.
+// The commands that doctor advises can be pasted into a shell, whatever
+// directory `kctl up` was given.
 func TestDoctorQuotesDirectories(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my cluster")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -11,8 +11,8 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// Every verb has examples in its help, and what they show is there: the verb,
-// and its flags with such values.
+// Every verb has examples in its help, and their verbs, flags and values are
+// valid.
 func TestExamplesMakeSense(t *testing.T) {
 	root := newRoot(frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{}))
 	var walk func(cmd *cobra.Command)
@@ -39,7 +39,7 @@ func checkExample(t *testing.T, cmd *cobra.Command, line string) {
 	for _, part := range strings.FieldsFunc(line, func(r rune) bool { return r == '|' || r == '(' || r == ')' || r == '>' }) {
 		words := strings.Fields(part)
 		if len(words) == 0 || words[0] != "kctl" || strings.ContainsAny(part, `'"`) {
-			continue // quoting is for a shell to read
+			continue // only a shell can read quotes
 		}
 		root := newRoot(frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{}))
 		found, rest, err := root.Find(words[1:])

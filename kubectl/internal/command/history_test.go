@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The history of what was changed a moment ago is told when its controller has
-// remembered the change.
+// The history of a recent change is shown when its controller has recorded the
+// change.
 func TestHistoryWaitsForTheController(t *testing.T) {
 	deployment := func(observed int) string {
 		return fmt.Sprintf(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"default","uid":"u","generation":2,"resourceVersion":"7"},
@@ -44,7 +44,7 @@ func TestHistoryWaitsForTheController(t *testing.T) {
 	}
 }
 
-// Who rolls back what was applied is told that the next apply does not know of it.
+// Rolling back what was applied warns that the next apply does not know of it.
 func TestUndoOfWhatWasApplied(t *testing.T) {
 	const applied = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"default","uid":"u",
 		"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{}}}`
@@ -58,7 +58,7 @@ func TestUndoOfWhatWasApplied(t *testing.T) {
 	kctl(t, host, "", "rollout", "undo", "deployment/web").want(t, 1, "Warning: resource deployments/web was previously managed with 'kctl apply'. ")
 }
 
-// serveWorkloads is serve of a server that has deployments and replica sets.
+// serveWorkloads is serve for a server with deployments and replica sets.
 func serveWorkloads(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	apis := `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[

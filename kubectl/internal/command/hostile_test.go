@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// serveNamed is a server that has pods and nodes of one name, which is not one that a
-// real server would have.
+// serveNamed is a server that has pods and nodes with a name that a real server
+// would not accept.
 func serveNamed(t *testing.T, name string) string {
 	t.Helper()
 	quoted, err := json.Marshal(name)
@@ -41,7 +41,7 @@ func serveNamed(t *testing.T, name string) string {
 	})
 }
 
-// Names that a server makes up lead to no file but those that were asked for.
+// Names that a server makes up lead to no other files than those asked for.
 func TestNamesThatArePaths(t *testing.T) {
 	for _, c := range []struct {
 		name, stdin string
@@ -72,7 +72,8 @@ func TestNamesThatArePaths(t *testing.T) {
 	}
 }
 
-// Names with control characters, which those of roles may have anywhere, reach no terminal as they are.
+// Control characters in names, which roles' may contain anywhere, reach no
+// terminal.
 func TestNamesWithControlCharacters(t *testing.T) {
 	host := serveNamed(t, "x\x1b]0;title\a")
 	for _, args := range [][]string{

@@ -45,7 +45,7 @@ func TestKustomizeWrites(t *testing.T) {
 	kctl(t, "", "", "kustomize", dir, "--enable-helm").want(t, 1, "kctl runs no helm")
 }
 
-// A name that leads elsewhere makes no file anywhere.
+// A name that is a path creates no file elsewhere.
 func TestKustomizeWritesNowhereElse(t *testing.T) {
 	dir := kustomization(t, map[string]string{
 		"kustomization.yaml": "resources: [all.yaml]\n",
@@ -64,7 +64,7 @@ func TestKustomizeWritesNowhereElse(t *testing.T) {
 	}
 }
 
-// Of a kustomization that can't be made nothing is sent.
+// If a kustomization can't be built, nothing is sent.
 func TestBrokenKustomization(t *testing.T) {
 	host := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s", r.URL) })
 	dir := kustomization(t, map[string]string{
@@ -86,7 +86,7 @@ func TestErrorsSayTheKustomization(t *testing.T) {
 	kctl(t, host, "", "create", "-k", dir).want(t, 1, "error when creating \""+dir+"\"")
 }
 
-// The hashes are kubectl's.
+// The hashes equal kubectl's.
 func TestAppendHash(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("binary", []byte{0xff, 0}, 0o600); err != nil {

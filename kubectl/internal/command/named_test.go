@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is not found in a namespace that is not there: that is what people are told.
+// If the namespace does not exist, the error says that, and not that the object
+// was not found.
 func TestNamespaceThatIsNotThere(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -33,7 +34,7 @@ func TestNamespaceThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A type that is named twice is meant once, as by kubectl.
+// A type that is named twice counts once, as in kubectl.
 func TestATypeTwice(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"web"}}]}`)

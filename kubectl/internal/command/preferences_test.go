@@ -12,7 +12,7 @@ import (
 
 const preferenceHead = "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\n"
 
-// TestPreferences holds kctl to what kubectl 1.37 did with the same files.
+// TestPreferences compares kctl with what kubectl 1.37 did with the same files.
 func TestPreferences(t *testing.T) {
 	versionClient := preferenceHead + "defaults: [{command: version, options: [{name: client, default: 'true'}]}]\n"
 	alias := func(rest string) string {
@@ -56,7 +56,7 @@ func TestPreferences(t *testing.T) {
 			t.Setenv(preferences.Environment, file)
 			c := kctl(t, "", "", each.args...)
 			if c.code == 1 && strings.HasPrefix(c.out.String(), "Client Version") {
-				c.out.Reset() // what version says before it asks the server
+				c.out.Reset() // what version prints before it asks the server
 			}
 			c.want(t, each.code, each.err)
 			if !strings.Contains(c.out.String(), each.out) {
@@ -66,7 +66,8 @@ func TestPreferences(t *testing.T) {
 	}
 }
 
-// TestPreferencesFile says which file is read, and what if it isn't there.
+// TestPreferencesFile: which file is read, and what happens if it does not
+// exist.
 func TestPreferencesFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -127,7 +128,7 @@ kind: Preference
 	}
 }
 
-// TestPluginPolicy sees that a kubeconfig's program runs only where it may.
+// TestPluginPolicy: a kubeconfig's program runs only if the policy allows it.
 func TestPluginPolicy(t *testing.T) {
 	server := httptest.NewTLSServer(status(404, "", "asked"))
 	t.Cleanup(server.Close)

@@ -15,12 +15,12 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// TestRaw: a path is asked for as it was typed, also `?verbose`, which has no
-// value, and what is sent there is not looked at.
+// TestRaw: the path is requested as it was typed, including `?verbose` without
+// a value, and the body is sent unchecked.
 func TestRaw(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if accepts := r.Header.Get("Accept"); accepts != "application/json, */*" {
-			t.Errorf("%s accepts %q", r.URL, accepts) // not all that is served is JSON by name
+			t.Errorf("%s accepts %q", r.URL, accepts) // not everything served is JSON
 		}
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s %t %q %s %s", r.Method, r.URL.Path, r.URL.Query().Has("verbose"), r.URL.Query()["exclude"], r.Header.Get("Content-Type"), body)
@@ -28,7 +28,7 @@ func TestRaw(t *testing.T) {
 	t.Cleanup(server.Close)
 	for _, test := range []struct {
 		args  []string
-		wants string // of what is printed, or of the error
+		wants string // in what is printed, or in the error
 		code  int
 	}{
 		{[]string{"get", "--raw=/livez?verbose&exclude=etcd&exclude=ping"}, `GET /livez true ["etcd" "ping"]  `, frame.ExitOK},
@@ -57,8 +57,8 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// TestRawAnswersGoOn: what has no end yet, a watch or a container's answer, is printed
-// as it comes, and is not kept.
+// TestRawAnswersGoOn: an answer without an end, such as a watch or a
+// container's, is printed as it comes, and is not kept in memory.
 func TestRawAnswersGoOn(t *testing.T) {
 	printed := make(chan string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +81,7 @@ func TestRawAnswersGoOn(t *testing.T) {
 	}
 }
 
-// first tells of the first that is written to it.
+// first reports the first write.
 type first struct {
 	text string
 	told chan string

@@ -19,17 +19,17 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// firstSteps are verbs that begin by asking the server something.
+// firstSteps are verbs that begin with a request to the server.
 var firstSteps = [][]string{
 	{"get", "pods"}, {"get", "pod", "x", "-o", "yaml"}, {"describe", "pod", "x"}, {"run", "x", "--image=x"}, {"delete", "pod", "x"},
 	{"logs", "x"}, {"trace", "pod/x"}, {"wait", "--for=condition=Ready", "pod/x"}, {"api-resources"}, {"auth", "whoami"},
 }
 
-// Servers that are not quite dead get as long as --request-timeout says, and
-// what they did is said.
+// Servers that are half dead get --request-timeout, and the error says what
+// they did.
 func TestHalfDeadServers(t *testing.T) {
 	const page = `<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>`
-	dead := make(chan struct{}) // closed when the servers may go
+	dead := make(chan struct{}) // closed when the servers may end
 	servers := map[string]struct {
 		answer http.HandlerFunc
 		want   string
@@ -77,7 +77,8 @@ func TestHalfDeadServers(t *testing.T) {
 	close(dead)
 }
 
-// A server that speaks TLS and is addressed without it is asked for by the right scheme.
+// For a server with TLS that is addressed without it, the error names the right
+// scheme.
 func TestServerSpeaksTLS(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
@@ -86,7 +87,7 @@ func TestServerSpeaksTLS(t *testing.T) {
 	}
 }
 
-// heard is a standard error that tells when something has been written to it.
+// heard is a standard error that reports writes.
 type heard struct {
 	word string
 	once sync.Once
@@ -111,12 +112,12 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// noPatience is a clock whose timers have always run out.
+// noPatience is a clock whose timers have always fired.
 type noPatience struct{ clock.RealClock }
 
 func (noPatience) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }
 
-// Who waits without a limit is told what for.
+// Somebody who waits without a limit is told what for.
 func TestSilenceIsSaid(t *testing.T) {
 	said := &heard{word: "no answer yet from ", at: make(chan struct{})}
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -132,7 +133,7 @@ func TestSilenceIsSaid(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a run at every stage with 130 and says what it leaves behind.
+// Ctrl-C ends a run at every stage with 130, and says what is left behind.
 func TestInterruptedRun(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"default","uid":"u","resourceVersion":"1"},"spec":{%s"containers":[{"name":"x","image":"i"}]},"status":{%s}}`
 	const onNode = `"nodeName":"n",`
@@ -168,7 +169,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 	t.Run("sent", func(t *testing.T) {
 		host := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-			// Only when all has been read does the server notice that the client goes.
+			// Only when everything was read does the server notice that the client goes.
 			if _, err := io.Copy(io.Discard, r.Body); err == nil {
 				<-r.Context().Done()
 			}
@@ -177,7 +178,7 @@ func TestInterruptedRun(t *testing.T) {
 	})
 }
 
-// interruptAt runs kctl run until it has said word, and interrupts it.
+// interruptAt runs kctl run until it has printed word, and interrupts it.
 func interruptAt(t *testing.T, host, word string, wants ...string) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -200,7 +201,7 @@ func interruptAt(t *testing.T, host, word string, wants ...string) {
 	}
 }
 
-// Broken kubeconfigs are refused by what is wrong with them and where.
+// Broken kubeconfigs are refused with what is wrong and where.
 func TestBrokenKubeconfigs(t *testing.T) {
 	const whole = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
 	for _, c := range []struct{ name, text, want string }{

@@ -14,8 +14,8 @@ import (
 
 const asKctl = "KCTL_TEST_SIGNALS_DIR"
 
-// What does not look whether it is still wanted, as reading a kustomization that is a
-// pipe, or that never ends, goes on after one Ctrl-C; the next one ends it.
+// Work that can't be cancelled, such as reading a kustomization from a pipe,
+// goes on after the first Ctrl-C; the second one ends it.
 func TestSecondSignalEnds(t *testing.T) {
 	if dir := os.Getenv(asKctl); dir != "" {
 		os.Exit(Main([]string{"kctl", "kustomize", dir}, frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
@@ -32,13 +32,13 @@ func TestSecondSignalEnds(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- program.Wait() }()
-	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when it is being read
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when it is opened for reading
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Close()
 	for range 100 {
-		_ = program.Process.Signal(syscall.SIGTERM) // fails where it has ended
+		_ = program.Process.Signal(syscall.SIGTERM) // fails when it has ended
 		select {
 		case err := <-ended:
 			var exit *exec.ExitError
@@ -46,7 +46,7 @@ func TestSecondSignalEnds(t *testing.T) {
 				t.Errorf("it ended by %v", err)
 			}
 			return
-		case <-time.After(100 * time.Millisecond): // the first signal is being taken
+		case <-time.After(100 * time.Millisecond): // the first signal is being handled
 		}
 	}
 	_ = program.Process.Kill()

@@ -13,8 +13,8 @@ import (
 	"kctl/kubectl/internal/preferences"
 )
 
-// Standard input is one: a credential plugin that asks for something is not run where objects
-// are read from it.
+// When objects are read from standard input, a credential plugin that wants to
+// read it, too, is not run.
 func TestStdinIsNotForPlugins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	content := `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}],

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// What others wrote is shown, and not obeyed, by the terminal: who denies a request,
-// annotates an object or describes a kind must not write over what is read beside it.
+// Control characters in what others wrote are shown instead of obeyed: a
+// reason, an annotation or a kind's description must not overwrite what is
+// printed beside it.
 func TestControlCharacters(t *testing.T) {
 	const evil = `\u001b]0;owned\u0007\u001b[2J`
 	pod := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default","annotations":{"a":"` + evil + `"}},

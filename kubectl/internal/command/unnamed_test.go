@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// An object without a name is no target: taken for one, it would mean all of its
-// kind. Only create takes it.
+// An object without a name is not a target: as one, it would mean all objects
+// of its kind. Only create accepts it.
 func TestUnnamed(t *testing.T) {
 	for _, args := range []string{
 		"delete", "replace", "replace --force", "get", "get -w", "describe", "label a=b", "annotate a=b", "patch -p {}", "edit",
@@ -30,7 +30,7 @@ func TestUnnamed(t *testing.T) {
 	}
 }
 
-// No objects at all are none, and nothing to fall over.
+// An empty list of objects is not an error.
 func TestNothingInFiles(t *testing.T) {
 	host := serve(t, func(http.ResponseWriter, *http.Request) {})
 	kctl(t, host, "", "get", "-f", "-").want(t, 0, "No resources found in default namespace.")

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// The same resources, told in the new way and in the old.
+// The same resources in aggregated and in unaggregated discovery.
 const (
 	aggregatedAPI = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
   {"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","singularResource":"pod","shortNames":["po"],"categories":["all"],"verbs":["get","list"],
@@ -47,7 +47,7 @@ var legacy = map[string]string{
 	"/apis/example.org/v1":   `{"kind":"APIResourceList","resources":[{"name":"things","kind":"Thing","verbs":["get"]}]}`,
 }
 
-// server answers from a map of paths, and counts.
+// server answers from a map of paths, and counts the requests.
 type server struct {
 	answers  map[string]string
 	requests int
@@ -73,7 +73,7 @@ func (s *server) start(t *testing.T) *rest.Client {
 }
 
 func TestNamed(t *testing.T) {
-	cases := map[string]string{ // name → group/version/resource, or "" for none
+	cases := map[string]string{ // name → group/version/resource, "" for none
 		"pods": "/v1/pods", "pod": "/v1/pods", "po": "/v1/pods", "Pods": "/v1/pods",
 		"ev": "/v1/events", "events.events.k8s.io": "events.k8s.io/v1/events", "events.v1.events.k8s.io": "events.k8s.io/v1/events",
 		"things": "example.org/v2/things", "things.example.org": "example.org/v2/things", "things.v1.example.org": "example.org/v1/things",

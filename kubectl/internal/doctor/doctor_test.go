@@ -28,7 +28,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// patient is an API server that is looked at, and what the doctor has of it.
+// patient is an API server that is examined, and the doctor's view of it.
 type patient struct {
 	ca      *pki.Pair
 	serving pki.Subject
@@ -171,7 +171,7 @@ func forbidden(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestServersThatAreNone(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// What a deployment of a cluster without kube-controller-manager looks like.
+// A deployment's state in a cluster without kube-controller-manager.
 func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
 	now := time.Now()
 	deployment := func(age time.Duration, observed int64) []appsv1.Deployment {
@@ -283,7 +283,7 @@ func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
 	}
 }
 
-// In a cluster of kctl up nobody has units to look at.
+// A cluster of kctl up has no units to look at.
 func TestAdviceForKctlUp(t *testing.T) {
 	s := newPatient(t).server(t)
 	s.Config.Host, s.Up = "https://127.0.0.1:1", "/srv/two"
@@ -362,7 +362,7 @@ func TestMachines(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	// A socket that nobody listens on any more, and one that never answers.
+	// A socket on which nobody listens any more, and one that never answers.
 	listener, err := net.Listen("unix", filepath.Join(dir, "containerd.sock"))
 	if err != nil {
 		t.Fatal(err)
@@ -379,7 +379,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// Network plugins and configurations have to be where the runtime seeks them.
+// Network plugins and their configuration must be where the runtime looks for
+// them.
 func TestNetworksOfRuntimes(t *testing.T) {
 	dir := t.TempDir()
 	there, elsewhere := filepath.Join(dir, "there"), filepath.Join(dir, "elsewhere")

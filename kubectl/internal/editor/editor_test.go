@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// edit has a program of the shell edit a text. $1 is the file, $TURN how often it was opened before.
+// edit lets a shell script edit a text. $1 is the file, $TURN how often it was
+// opened before.
 func edit(t *testing.T, e *Editor, program, content string, accept func(string) error) (stderr string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +38,7 @@ func TestEdit(t *testing.T) {
 	invalid := &RetryError{Reasons: []Reason{{What: "it was not valid", Details: []string{"a: no", "b: not\nat all"}}, {What: "nor this"}}}
 	for _, test := range []struct {
 		name, format, program string
-		accept                []error // of one time after the other
+		accept                []error // the results, one after the other
 		saved                 string  // what was accepted last
 		wants                 []string
 		fails                 string

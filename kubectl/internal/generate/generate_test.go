@@ -141,7 +141,7 @@ func TestOverride(t *testing.T) {
 	cases := []struct {
 		name, overrides string
 		how             OverrideType
-		want            string // one of "error: …" or the JSON of spec
+		want            string // either "error: …" or the JSON of the spec
 	}{
 		{"nothing", "", OverrideMerge, `{"containers":[{"name":"c","image":"i","resources":{}}]}`},
 		{"merge replaces lists", `{"spec":{"hostNetwork":true,"containers":[{"name":"d","image":"j"}]}}`, OverrideMerge,

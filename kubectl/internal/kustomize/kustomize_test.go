@@ -13,9 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// What kustomize documents of bases and overlays comes together in one: names,
-// labels, generators with hashes, patches of both kinds, images, replicas, a
-// component, a replacement.
+// What kustomize documents for bases and overlays, in one test: names, labels,
+// generators with hashes, patches of both kinds, images, replicas, a component,
+// a replacement.
 func TestOverlay(t *testing.T) {
 	got, err := YAML("testdata/overlay")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestWhatCannotBeMade(t *testing.T) {
 	}
 }
 
-// What a kustomization names by a repository's address comes from there, by git.
+// What a kustomization names by a repository's URL is fetched by git.
 func TestRepositories(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("skipped: there is no git on the PATH")
@@ -109,7 +109,7 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
-// What it names by a web address is fetched.
+// What it names by a web address is downloaded.
 func TestFilesFromTheWeb(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/a.yaml" {

@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is read to be sent is checked as --validate says.
+// What is read to be sent is checked according to --validate.
 func TestRules(t *testing.T) {
 	twice, kindless := "apiVersion: v1\nkind: Pod\nkind: Node\nmetadata: {name: a}\n", "metadata: {name: a}\n"
 	for _, c := range []struct{ validation, text, want, warned string }{

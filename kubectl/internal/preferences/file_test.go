@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A folder that somebody without a home happens to be in says nothing.
+// Without a home directory, no file is read from the current directory.
 func TestNoHome(t *testing.T) {
 	t.Setenv("HOME", "")
 	t.Setenv(Environment, "")

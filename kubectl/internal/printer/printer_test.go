@@ -91,7 +91,7 @@ func TestExists(t *testing.T) {
 	}
 }
 
-// What kubectl prints for --output-watch-events, but for the managed fields.
+// kubectl's output for --output-watch-events, without the managed fields.
 func TestEvents(t *testing.T) {
 	object := pod("a", nil)
 	object.Object = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "managedFields": []any{map[string]any{"manager": "m"}}}}
@@ -193,7 +193,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Who writes an object does not write on the terminal of who looks at it.
+// The author of an object can't send control characters to a reader's terminal.
 func TestControlCharacters(t *testing.T) {
 	const hostile, want = "a\x1b[2J\rb\x07\u009b1mö\tc\nd", "a^[2J^b^^1mö\tc\nd"
 	var out bytes.Buffer
@@ -208,7 +208,7 @@ func TestControlCharacters(t *testing.T) {
 	}
 }
 
-// Rows of a watch come later, without headers, and stay under the first ones.
+// Rows of a watch come later, without headers, aligned with the first ones.
 func TestTableKeepsItsColumns(t *testing.T) {
 	var out bytes.Buffer
 	table := &Table{}
@@ -225,7 +225,7 @@ func TestTableKeepsItsColumns(t *testing.T) {
 	golden.Compare(t, "table-watch", out.String())
 }
 
-// The tables of rollout history stand closer.
+// The tables of rollout history have less padding.
 func TestPadding(t *testing.T) {
 	var out bytes.Buffer
 	columns := &Columns{Padding: 2}

@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// stage builds a pod as it looks at some point of its way.
+// stage is a pod at some point of its start.
 func stage(change func(*core.Pod)) *core.Pod {
 	pod := &core.Pod{}
 	pod.Name = "web"
@@ -41,7 +41,7 @@ func TestLook(t *testing.T) {
 		name    string
 		pod     *core.Pod
 		events  []core.Event
-		want    string // the steps that are done, then the one under way
+		want    string // the finished steps, then the current one
 		problem string
 		ended   bool
 		failed  bool

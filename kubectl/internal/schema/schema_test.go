@@ -76,13 +76,13 @@ func TestExplain(t *testing.T) {
 	if err := document.Explain(&out, thing, []string{"parts", "none"}, Depth{}); err == nil || err.Error() != `field "none" does not exist` {
 		t.Errorf("a field that is not there: %v", err)
 	}
-	// A type that contains itself has an end.
+	// Recursion into a type that contains itself ends.
 	if err := document.Explain(&out, thing, nil, Depth{Recursive: true}); err != nil {
 		t.Error(err)
 	}
 }
 
-// The layout of old names no types, and breaks descriptions otherwise.
+// The old format names no types, and wraps descriptions differently.
 func TestExplainV2(t *testing.T) {
 	document := load(t)
 	for path, want := range map[string]string{
@@ -103,8 +103,8 @@ func TestExplainV2(t *testing.T) {
 	}
 }
 
-// A document whose types lie in themselves, or in each other three times each, is
-// explained in bounded time and memory, whoever wrote it.
+// A document whose types contain themselves, or each other three times, is
+// explained in bounded time and memory.
 func TestExplainWithoutEnd(t *testing.T) {
 	types := []string{
 		`"T":{"type":"object","x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"Thing"}],"properties":{

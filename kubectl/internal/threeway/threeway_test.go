@@ -47,7 +47,7 @@ func TestPatch(t *testing.T) {
 	cases := []struct {
 		name     string
 		modified string
-		others   func(current *unstructured.Unstructured) // what others did meanwhile
+		others   func(current *unstructured.Unstructured) // what others changed meanwhile
 		kind     types.PatchType
 		want     string
 	}{
@@ -72,7 +72,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// What the annotation adds to a patch is of no interest here.
+// The annotation's part of a patch does not matter here.
 func fieldsOf(t *testing.T, patch []byte) map[string]any {
 	t.Helper()
 	content := map[string]any{}
@@ -133,8 +133,8 @@ func TestPatchOfUnknownKinds(t *testing.T) {
 	}
 }
 
-// schemaOf is how the lists of an object's kind are merged; nil where no Go type
-// is known.
+// schemaOf is how the lists of an object's kind are merged; nil if there is no
+// Go type.
 func schemaOf(t *testing.T, of *unstructured.Unstructured) Schema {
 	t.Helper()
 	typed, err := core.Scheme.New(of.GroupVersionKind())
@@ -148,8 +148,8 @@ func schemaOf(t *testing.T, of *unstructured.Unstructured) Schema {
 	return meta
 }
 
-// An object that contradicts its schema, which a broken server may send, is an error
-// and no panic.
+// An object that contradicts its schema, which a broken server may send, is an
+// error and not a panic.
 func TestContradiction(t *testing.T) {
 	schema, err := strategicpatch.NewPatchMetaFromStruct(core.Pod{})
 	if err != nil {

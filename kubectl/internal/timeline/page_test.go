@@ -96,8 +96,8 @@ func TestPageOfAHostilePod(t *testing.T) {
 	}
 }
 
-// The page asks for nothing, and its own policy lets it do nothing but look as
-// its style sheet says.
+// The page requests nothing, and its content security policy allows nothing but
+// its own style sheet.
 func TestPageAllowsItsStyleAlone(t *testing.T) {
 	pod, events := somePod()
 	var out bytes.Buffer
@@ -122,7 +122,7 @@ func TestPageAllowsItsStyleAlone(t *testing.T) {
 	}
 }
 
-// Every moment is on the page, by its hop, in each chart that it is part of.
+// Every hop is on the page, in each chart to which it belongs.
 func TestPageShowsEveryMoment(t *testing.T) {
 	pod, events := somePod()
 	line := Layout(whole())
@@ -153,7 +153,7 @@ func TestPageOfNothing(t *testing.T) {
 	}
 }
 
-// What the rows on the path took adds up to the whole.
+// The durations of the rows on the critical path add up to the whole.
 func TestPathAddsUp(t *testing.T) {
 	line := Layout(whole())
 	var sum time.Duration

@@ -27,7 +27,7 @@ func whole() []Moment {
 		at(relay.SchedulerQueued, 5.9), at(relay.SchedulerPopped, 6), at(relay.SchedulerFiltered, 6.2),
 		at(relay.SchedulerScored, 6.3), at(relay.SchedulerAssumed, 6.4), at(relay.SchedulerBinding, 6.5), at(relay.ServerBound, 10),
 		at(relay.KubeletSeen, 11), at(relay.KubeletAdmitted, 11.1), at(relay.KubeletWorker, 11.4), at(relay.KubeletVolumesReady, 13),
-		// The image is pulled while the sandbox is made.
+		// The image is pulled while the sandbox is created.
 		at(relay.KubeletImagePulled.Of("web"), 61), at(relay.KubeletSandboxCreated, 93),
 		at(relay.KubeletCreated.Of("web"), 113), at(relay.KubeletStarted.Of("web"), 141),
 		at(relay.KubeletRunning, 142), at(relay.ServerStatusRunning, 147), at(relay.KubeletReady, 142),
@@ -87,7 +87,8 @@ func TestLayoutIgnoresOrderAndRepeats(t *testing.T) {
 	}
 }
 
-// somePod is a pod as upstream's programs leave it: times of whole seconds.
+// somePod is a pod as upstream's programs leave it, with times in whole
+// seconds.
 func somePod() (*core.Pod, []core.Event) {
 	second := func(n int) metav1.Time {
 		return metav1.NewTime(zero.Truncate(time.Second).Add(time.Duration(n) * time.Second))
@@ -123,8 +124,8 @@ func TestFromAPIAlone(t *testing.T) {
 	golden.Compare(t, "upstream", out.String())
 }
 
-// Where a program stamped its legs, seconds from the API must not be mixed in;
-// legs of programs that made no stamps are.
+// If a program stamped its legs, the API's whole seconds are not mixed in; they
+// are used for programs without stamps.
 func TestMergePrefersStamps(t *testing.T) {
 	pod, events := somePod()
 	var stamps []Moment

@@ -20,7 +20,8 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestDifference: rules are compared by what they permit, not as they are written.
+// TestDifference: rules are compared by what they permit, not by how they are
+// written.
 func TestDifference(t *testing.T) {
 	role := func(rules string) string { return "{kind: Role, metadata: {name: r}, rules: [" + rules + "]}" }
 	binding := func(role, subjects string) string {

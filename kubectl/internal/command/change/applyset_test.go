@@ -8,8 +8,8 @@ import (
 	"kctl/kubectl/internal/discover"
 )
 
-// What a set has too much goes in the same order each time: whoever reads the output, or
-// stops at an error, can rely on it.
+// Objects are pruned in the same order each time, for those who read the
+// output, or stop at an error.
 func TestSetsArePrunedInOrder(t *testing.T) {
 	m, want := newMembers(), []string{"ConfigMap", "Deployment.apps", "Ingress.networking.k8s.io", "Job.batch", "Pod", "Role.rbac.authorization.k8s.io", "Secret", "Service"}
 	for _, name := range want {

@@ -10,8 +10,8 @@ import (
 	"kctl/kubectl/internal/threeway"
 )
 
-// What diff --prune says would go shows no value of a secret, not even as it was
-// applied.
+// diff --prune shows no values of a secret that would be pruned, not even those
+// in the last-applied annotation.
 func TestHideSecrets(t *testing.T) {
 	secret := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "Secret", "data": map[string]any{"key": "S0VZ"},

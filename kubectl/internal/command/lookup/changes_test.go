@@ -22,7 +22,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// hurried is a clock whose timers have always run out.
+// hurried is a clock whose timers have always fired.
 type hurried struct{ clock.RealClock }
 
 func (hurried) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }
@@ -34,17 +34,17 @@ func change(kind, name, version string) string {
 }
 
 // TestChanges plays the ways in which watches end. Each step answers one
-// request; from each, the versions that were asked for are noted.
+// request; the requested versions are recorded.
 func TestChanges(t *testing.T) {
 	const gone = `{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":"too old"}}`
 	cases := []struct {
 		name  string
 		steps []string // what each watch answers; "!" breaks the connection
-		asked string   // the versions asked for
+		asked string   // the requested versions
 		seen  string
 		err   string
-		one   string // the target's name, if it is about one object
-		list  string // what there is when a watch starts over
+		one   string // the object's name, if there is only one
+		list  string // what a list returns when a watch starts over
 	}{
 		{name: "taken up where it ended", steps: []string{change("ADDED", "a", "11"), change("ADDED", "stop", "12")}, asked: "10 11", seen: "a stop", err: "enough"},
 		{name: "bookmarks move on", steps: []string{change("BOOKMARK", "", "20"), change("ADDED", "stop", "21")}, asked: "10 20", seen: "stop", err: "enough"},
@@ -58,7 +58,7 @@ func TestChanges(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			var mu sync.Mutex // the handlers' ends are not ordered before the client's
+			var mu sync.Mutex // the handlers may end after the client
 			var asked []string
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Query().Get("watch") == "" {

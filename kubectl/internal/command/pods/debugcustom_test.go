@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the command line says can't be taken away by a custom profile either.
+// A custom profile can't remove what the command line says.
 func TestCustomTakesNothingAway(t *testing.T) {
 	for patch, fine := range map[string]bool{
 		`{"env":[{"name":"A","value":"b"}]}`:   true,

@@ -11,7 +11,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// endless is a line that ends as soon as more was asked for than may be kept of it.
+// endless is a line that ends when more has been read than may be kept of it.
 type endless struct {
 	read    int
 	written *bytes.Buffer
@@ -33,7 +33,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A line without an end is written as it comes, and its prefix once.
+// A line without an end is written as it comes, with its prefix once.
 func TestEndlessLine(t *testing.T) {
 	out := &bytes.Buffer{}
 	r := &reading{CLI: &frame.CLI{Streams: frame.Streams{Out: out}}}

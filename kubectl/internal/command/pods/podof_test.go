@@ -21,8 +21,8 @@ func event(kind, name, version string) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"resourceVersion":%q}}}`+"\n", kind, name, version)
 }
 
-// Of a workload without pods, the first that appears is waited for, as long as
-// --pod-running-timeout says.
+// For a workload without pods, kctl waits for the first one, for
+// --pod-running-timeout at most.
 func TestAwaitPod(t *testing.T) {
 	shop := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "shop", "namespace": "default"},

@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// A pod that gets no further is told why, below its way.
+// For a pod that is stuck, the reason is shown below the trace.
 func TestTraceSaysWhatAPodWaitsFor(t *testing.T) {
 	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, message string) corev1.PodStatus {
 		return corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: kind, Status: status, Reason: "Because", Message: message}}}

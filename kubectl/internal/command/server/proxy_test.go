@@ -7,8 +7,9 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// TestFilter: by default a proxy answers to its own name only, and acts for no page of
-// another site, which could not read an answer but that of a WebSocket.
+// TestFilter: by default a proxy answers only to its own name, and refuses
+// WebSockets and writes to pages of other sites; other answers their browser
+// keeps from them.
 func TestFilter(t *testing.T) {
 	flags := newProxy(&frame.CLI{}).Flags()
 	p := &proxying{}
