@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestClauses: what is liked best comes first, and what is no media type nowhere.
+// TestClauses: the preferred media type comes first, and what is not a media
+// type is left out.
 func TestClauses(t *testing.T) {
 	for header, want := range map[string]string{
 		"":                                          "",

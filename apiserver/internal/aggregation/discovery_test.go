@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestResourcesWithoutAKind: clients of v0.26 fall over one that is not there.
+// TestResourcesWithoutAKind: clients of v0.26 crash on resources without a
+// kind.
 func TestResourcesWithoutAKind(t *testing.T) {
 	r := &remote{GroupVersion: schema.GroupVersion{Group: "a.test", Version: "v1"}}
 	got, err := fromAggregated(r, []byte(`{"items": [{"metadata": {"name": "a.test"}, "versions": [{"version": "v1", "resources": [

@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestServices: where a service is reached, and, where it can't be, by which
-// condition its APIService says so.
+// TestServices: the address of a service, or the condition of its APIService if
+// it has none.
 func TestServices(t *testing.T) {
 	service := func(address string) *corev1.Service {
 		return &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: address, Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Name: "x", Port: 443}}}}

@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// fakeBackend keeps what is delivered, in batches.
+// fakeBackend records what is delivered, in batches.
 type fakeBackend struct {
 	fails bool
 
@@ -52,7 +52,7 @@ func (f *fakeBackend) Deliver(_ context.Context, events []*Event) error {
 	return nil
 }
 
-// sizes of the batches that were delivered.
+// sizes are the sizes of the delivered batches.
 func (f *fakeBackend) sizes() (sizes []int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,8 @@ func load(t *testing.T, text string) (*Policy, error) {
 	return LoadPolicy(file)
 }
 
-// The example of the Kubernetes docs ("Auditing"), and what it leaves open.
+// The example in the Kubernetes docs ("Auditing"), and cases that it leaves
+// open.
 const policyText = `
 omitStages: ["RequestReceived"]
 omitManagedFields: true

@@ -26,7 +26,7 @@ const cacheTTL = 10 * time.Second
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// tokens knows the tokens it is a map of; others are errors where the value is nil.
+// tokens is an authenticator that knows these tokens; a nil value is an error.
 type tokens struct {
 	users map[string]*request.User
 	calls int
@@ -231,7 +231,7 @@ func TestCertificates(t *testing.T) {
 			if test.cert != nil {
 				r.TLS.PeerCertificates = []*x509.Certificate{test.cert}
 			}
-			for range 2 { // the second time from memory
+			for range 2 { // the second time from the cache
 				user, ok, err := certificates.Authenticate(r)
 				check(t, user, ok, err, test.user, test.err)
 				if ok && !slices.Equal(user.Groups, []string{"dev", "ops"}) {
@@ -277,8 +277,8 @@ func TestCertificatesOfANewAuthority(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfAnExpiredAuthority: what is remembered of a certificate holds
-// no longer than its authority.
+// TestCertificatesOfAnExpiredAuthority: a cached certificate is valid no longer
+// than its CA.
 func TestCertificatesOfAnExpiredAuthority(t *testing.T) {
 	authority, err := pki.NewCA("test", start, 30*time.Minute)
 	if err != nil {
@@ -325,7 +325,7 @@ func issue(t *testing.T, ca *pki.Pair, subject pki.Subject) *x509.Certificate {
 	return cert.Leaf
 }
 
-// TestAnonymousRule: a path is one path, and what is below it another.
+// TestAnonymousRule: a rule for a path does not cover the paths below it.
 func TestAnonymousRule(t *testing.T) {
 	a := &Anonymous{Next: Union{}}
 	ask := func(path string) bool {

@@ -47,7 +47,7 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// listing is an authorizer that can't list its rules, or not all of them.
+// listing is an authorizer that can't list its rules, or only a part of them.
 type listing struct{ err error }
 
 func (listing) Authorize(context.Context, *Attributes) (Decision, string, error) {
@@ -58,8 +58,8 @@ func (l listing) RulesFor(context.Context, *request.User, string) ([]rbacv1.Poli
 	return nil, l.err
 }
 
-// TestRules: a list is incomplete where an authorizer can't list its rules, and
-// not where one of the rules is missing.
+// TestRules: a list is incomplete if an authorizer can't list its rules, but
+// not if one of the rules refers to a missing role.
 func TestRules(t *testing.T) {
 	none, missing := Named{"w", listing{NoRules("webhook")}}, Named{"r", listing{errors.New("role not found")}}
 	inner := &Exchangeable{}

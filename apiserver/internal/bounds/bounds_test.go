@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/scheme"
 )
 
-// field is one that holds bytes.
+// field is a field of type bytes.
 func field(number protowire.Number, content []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
 }
@@ -30,8 +30,8 @@ func envelope(t *testing.T, kind schema.GroupVersionKind, raw []byte) []byte {
 	return append(bytes.Clone(prefix), body...)
 }
 
-// deep is a definition with a schema so deep: version, its schema, and in that a
-// "not" within a "not".
+// deep is a definition with a schema of that many levels: version, its schema,
+// and in that a "not" within a "not".
 func deep(levels int) []byte {
 	var inside []byte
 	for range levels {
@@ -44,7 +44,7 @@ func TestProtobuf(t *testing.T) {
 	pods, definitions, maps := corev1.SchemeGroupVersion.WithKind("Pod"), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	// Spec (2) of containers (2), which are empty: two bytes each.
 	containers := field(2, bytes.Repeat(field(2, nil), maxParts))
-	// Names in a map are no objects.
+	// Map keys do not count as objects.
 	var data []byte
 	for i := range uint64(2 * maxParts) {
 		data = append(data, field(2, field(1, protowire.AppendVarint(nil, i)))...)
@@ -55,7 +55,7 @@ func TestProtobuf(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		body []byte
-		kind schema.GroupVersionKind // that is asked for
+		kind schema.GroupVersionKind // the requested kind
 		bad  func(error) bool        // nil for none
 	}{
 		"a pod":                                {envelope(t, pods, pod), pods, nil},

@@ -18,7 +18,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// load serves handler over TLS and returns how it is asked.
+// load serves handler over TLS and returns a client for it.
 func load(t *testing.T, clock clock.Clock, handler http.HandlerFunc) *Service {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)

@@ -70,7 +70,7 @@ func (b behind) Slices(context.Context, string, string) ([]*discoveryv1.Endpoint
 	return b.slices, nil
 }
 
-// TestDialService: one of a service's endpoints that answers is enough.
+// TestDialService: it is enough that one of the service's endpoints answers.
 func TestDialService(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

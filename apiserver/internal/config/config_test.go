@@ -128,7 +128,7 @@ func TestFormerNamesOfControllers(t *testing.T) {
 	}
 }
 
-// What kubeadm's manifest of a kube-apiserver says.
+// The flags in kubeadm's manifest of kube-apiserver.
 func TestFlagsOfKubeadm(t *testing.T) {
 	o := parse(t, "--advertise-address=192.0.2.1", "--allow-privileged=true", "--authorization-mode=Node,RBAC",
 		"--client-ca-file=ca.crt", "--enable-admission-plugins=NodeRestriction", "--enable-bootstrap-token-auth=true",

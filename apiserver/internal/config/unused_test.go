@@ -19,7 +19,7 @@ func TestUpstreamsFlagsAreKnown(t *testing.T) {
 	}
 }
 
-// What installers give is taken.
+// The flags that installers set are accepted.
 func TestFlagsOfInstallers(t *testing.T) {
 	o := parse(t, "--enable-garbage-collector", "--storage-backend=etcd3", "--service-account-lookup=true", "--watch-cache=true", "--delete-collection-workers=5",
 		"--endpoint-reconciler-type=lease", "--etcd-compaction-interval=5m", "--kubelet-timeout=10s", "--livez-grace-period=30s", "--apiserver-count=3",

@@ -25,8 +25,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestFollower: a change is taken up once; one that is not good is told once
-// and changes nothing, and neither does a file that is gone.
+// TestFollower: a change is applied once; an invalid one is reported once and
+// changes nothing, and neither does a deleted file.
 func TestFollower(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	core, lines := observer.New(zapcore.ErrorLevel)

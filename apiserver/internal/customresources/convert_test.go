@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestConvertedByAWebhook: what a webhook may answer with, and upstream's words for
-// what it may not.
+// TestConvertedByAWebhook: which answers a webhook may give, and upstream's
+// words for the others.
 func TestConvertedByAWebhook(t *testing.T) {
 	const asked = `{"apiVersion":"c.io/v1","kind":"C","metadata":{"name":"a","namespace":"n","uid":"u","finalizers":["f.io/x"]}}`
 	request := &apiextensionsv1.ConversionRequest{UID: "1", DesiredAPIVersion: "c.io/v2", Objects: []runtime.RawExtension{{Raw: []byte(asked)}}}

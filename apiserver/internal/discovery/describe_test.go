@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// described is a resource with a status and a part.
+// described is a resource with a status and another subresource.
 type described struct{ registry.Resource }
 
 func (d described) Info() registry.Info {

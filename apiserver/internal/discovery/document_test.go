@@ -9,8 +9,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// TestForms: each document comes in the form that the client likes best, the
-// aggregated one wherever it is named at all, as kube-apiserver v1.37.0 answers.
+// TestForms: each document comes in the client's preferred form, the aggregated
+// one whenever it is accepted at all, as from kube-apiserver v1.37.0.
 func TestForms(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()

@@ -66,7 +66,8 @@ func TestEvaluateIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Dear by its count, and not by the time that it takes under a race detector.
+	// Expensive by its cost, and not by the time that it takes with the race
+	// detector.
 	dear, err := Compile(env, "object.text.matches('(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*')")
 	if err != nil {
 		t.Fatal(err)

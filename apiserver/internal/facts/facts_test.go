@@ -23,15 +23,14 @@ func onNode(name, node string) *core.Pod {
 	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: core.PodSpec{NodeName: node}}
 }
 
-// follow runs a mirror inside a synctest bubble, whose clock runs when
-// everybody waits.
+// follow runs a mirror inside a synctest bubble.
 func follow(t *testing.T, m *Mirror[Pod]) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	<-m.Synced()
-	synctest.Wait() // until it watches: what is written before, it would hear of after a while only
+	synctest.Wait() // until it watches: earlier writes would reach it only after a while
 }
 
 func TestMirrorFollows(t *testing.T) {
@@ -56,7 +55,7 @@ func TestMirrorFollows(t *testing.T) {
 		if _, ok := m.Get("shop", "b"); ok {
 			t.Error("b is still there")
 		}
-		slices.Sort(changes[:2]) // a list is in no order
+		slices.Sort(changes[:2]) // a list has no order
 		if !slices.Equal(changes, []string{"+a", "+b", "+c", "~a", "-b"}) {
 			t.Errorf("changes %v", changes)
 		}

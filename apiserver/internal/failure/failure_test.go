@@ -34,8 +34,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestForPeople: tools that people look at answers with get an error laid out, as
-// upstream lays it out, unless they say otherwise.
+// TestForPeople: for tools whose output people read, errors are indented, as
+// upstream, unless the request says otherwise.
 func TestForPeople(t *testing.T) {
 	for _, c := range []struct {
 		agent, target, accepts string

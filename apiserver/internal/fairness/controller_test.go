@@ -19,8 +19,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// world is what is stored, and a Controller that follows it. It runs in a
-// bubble of synctest, whose time stands still until everybody waits.
+// world is the stored configuration, and a Controller that follows it. It runs
+// in a synctest bubble.
 type world struct {
 	*Controller
 	t        *testing.T
@@ -55,7 +55,7 @@ func start(t *testing.T, seats int, stored Configuration) *world {
 	return w
 }
 
-// apply has a configuration put in force.
+// apply puts a configuration in force.
 func (w *world) apply(stored Configuration) {
 	w.stored = stored
 	w.changed <- struct{}{}
@@ -78,7 +78,7 @@ func levelOf(name string, shares int32, queuing *flowcontrolv1.QueuingConfigurat
 	}}
 }
 
-// only is a configuration of one level, which everybody's requests go to.
+// only is a configuration of one level to which all requests go.
 func only(level *flowcontrolv1.PriorityLevelConfiguration) Configuration {
 	s := schemaOf(50, level.Name, flowcontrolv1.PolicyRulesWithSubjects{
 		Subjects:      []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "*"}}},
@@ -90,7 +90,7 @@ func only(level *flowcontrolv1.PriorityLevelConfiguration) Configuration {
 
 var oneQueue = &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 2}
 
-// enter enters in the background and tells later whether that worked.
+// enter enters in the background; the channel reports whether that worked.
 func (w *world) enter(ctx context.Context, patience time.Duration) (*Ticket, <-chan bool) {
 	ticket, entered := w.ticket("jane"), make(chan bool, 1)
 	go func() { entered <- ticket.Enter(ctx, 1, patience) }()
@@ -98,9 +98,9 @@ func (w *world) enter(ctx context.Context, patience time.Duration) (*Ticket, <-c
 	return ticket, entered
 }
 
-// TestWaiting: who waits gets a seat when there is one, gives up when its time
-// is over or its client gone, and leaves nothing behind. (A goroutine that were
-// left would fail the bubble.)
+// TestWaiting: a waiting request gets a seat when there is one, or gives up
+// when its time is over or its client has gone, and leaves nothing behind. (A
+// leaked goroutine would fail the bubble.)
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 1, only(levelOf("l", 100, oneQueue)))
@@ -154,7 +154,8 @@ func (w *world) metrics(want string, names ...string) {
 	}
 }
 
-// TestChanges: a changed configuration holds at once, for those who wait too.
+// TestChanges: a changed configuration applies at once, to waiting requests,
+// too.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 10, only(levelOf("l", 0, oneQueue)))
@@ -163,7 +164,7 @@ func TestChanges(t *testing.T) {
 		if !<-entered {
 			t.Fatal("the seats that came did not help")
 		}
-		// It holds a seat of a level that is no more, and can still leave.
+		// It holds a seat of a level that no longer exists, and can still leave.
 		w.apply(Configuration{Schemas: w.stored.Schemas})
 		if !w.dangling["own"] {
 			t.Error("nobody was told that the schema dangles")
@@ -182,8 +183,9 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestBorrowing: a level that needs more than its own has it from those that
-// need less, after an adjustment, and gives it back when they do.
+// TestBorrowing: a level that needs more seats than its own borrows from those
+// that need fewer, at the next adjustment, and gives them back when they need
+// more.
 func TestBorrowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := levelOf("busy", 50, &flowcontrolv1.QueuingConfiguration{Queues: 8, HandSize: 2, QueueLengthLimit: 100})
@@ -192,8 +194,8 @@ func TestBorrowing(t *testing.T) {
 		idle.Spec.Limited.LendablePercent = ptr.To[int32](50)
 		stored := only(busy)
 		stored.Levels = append(stored.Levels, idle)
-		// Of 21 seats 10 are nominally each one's and one is catch-all's. The five
-		// that are lendable are shared out as long as nobody asks for more.
+		// Of 21 seats, 10 are nominally each level's, and one is catch-all's. The
+		// five that can be lent are shared out as long as nobody asks for more.
 		w := start(t, 21, stored)
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
@@ -229,8 +231,8 @@ func (w *world) queues(name string) queues {
 	return l.queues
 }
 
-// BenchmarkUncontended is what a request pays that finds a seat free: being
-// placed among the schemas of every cluster, entering and leaving.
+// BenchmarkUncontended is the cost of a request that finds a free seat:
+// classification by every cluster's flow schemas, entering and leaving.
 func BenchmarkUncontended(b *testing.B) {
 	c := newController()
 	jane, info := user("jane", "dev"), resource("get", "", "pods", "default")
@@ -244,8 +246,8 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
-// TestPages: people see what the levels did, who waits in which queue, and who
-// runs, laid out as upstream lays it out.
+// TestPages: the pages show what the levels did, who waits in which queue, and
+// who runs, in upstream's layout.
 func TestPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 1, only(levelOf("l", 100, oneQueue)))

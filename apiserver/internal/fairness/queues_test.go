@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// bench is queues with a record of who is in them, as a model to hold them
-// against.
+// bench is queues, and a simple model of who is in them to compare with.
 type bench struct {
 	t       *testing.T
 	queues  queues
@@ -50,7 +49,7 @@ func (b *bench) giveUp(i int) {
 	b.settle()
 }
 
-// settle moves who was admitted, and checks what has to hold at any time.
+// settle handles new admissions, and checks the invariants.
 func (b *bench) settle() {
 	b.t.Helper()
 	still := b.waiting[:0]
@@ -83,9 +82,9 @@ func (b *bench) settle() {
 	}
 }
 
-// TestNoSeatIsLost: whatever comes, goes and gives up, in any order, the counters
-// are right after each step, no seat stays free for which somebody waits, and in
-// the end all is empty.
+// TestNoSeatIsLost: whatever comes, goes and gives up, in any order, the
+// counters are right after each step, no seat stays free while somebody waits
+// for it, and in the end everything is empty.
 func TestNoSeatIsLost(t *testing.T) {
 	for n := range 200 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestNoSeatIsLost(t *testing.T) {
 					b.leave(random.IntN(len(b.running)), random.Float64())
 				case dice < 9 && len(b.waiting) > 0:
 					b.giveUp(random.IntN(len(b.waiting)))
-				case random.IntN(10) == 0: // levels borrow and are reshaped meanwhile
+				case random.IntN(10) == 0: // levels borrow and are reconfigured meanwhile
 					b.queues.limit = random.IntN(14)
 					b.queues.shape(random.IntN(6), 1+random.IntN(4), 4)
 					b.queues.dispatch()
@@ -123,9 +122,9 @@ func TestNoSeatIsLost(t *testing.T) {
 	}
 }
 
-// simulate runs flows that always have so many requests under way, each of
-// which takes a second, and returns how many of each were served. The flows'
-// hands are queues of their own.
+// simulate runs flows that always have under[i] requests in flight, each of
+// which takes a second, and returns how many of each were served. Each flow has
+// queues of its own.
 func simulate(t *testing.T, seats, rounds int, under []int) []int {
 	b := newBench(t, seats, len(under), 1, 1000)
 	flowOf := map[*queue]int{}
@@ -147,17 +146,17 @@ func simulate(t *testing.T, seats, rounds int, under []int) []int {
 	return served
 }
 
-// TestElephantsAndMice: a flow that has a hundred requests under way gets what
-// is left over by those that have one or two.
+// TestElephantsAndMice: a flow with a hundred requests in flight gets what
+// flows with one or two leave over.
 func TestElephantsAndMice(t *testing.T) {
-	// Five flows and four seats: 240 of 1200 are each one's part.
+	// Five flows and four seats: the fair share is 240 of 1200 each.
 	for flow, n := range simulate(t, 4, 300, []int{100, 2, 3, 2, 100}) {
 		if n < 235 || n > 245 {
 			t.Errorf("flow %d was served %d times of 1200", flow, n)
 		}
 	}
-	// Who has a single request under way does not ask for a part while that
-	// runs, and gets no less for the others' many.
+	// A flow with a single request in flight asks for no further seat while that
+	// runs, and gets no less because of the others.
 	for flow, n := range simulate(t, 4, 300, []int{100, 1, 1, 1, 100}) {
 		if n < 190 {
 			t.Errorf("flow %d was served %d times of 1200", flow, n)
@@ -165,8 +164,9 @@ func TestElephantsAndMice(t *testing.T) {
 	}
 }
 
-// TestLateMouse: who comes when a queue has been busy for long is neither made
-// to wait for what that had, nor given as much before anybody else.
+// TestLateMouse: a flow that comes when a queue has been busy for long neither
+// has to wait for what that queue was given, nor gets as much before everybody
+// else.
 func TestLateMouse(t *testing.T) {
 	b := newBench(t, 1, 2, 1, 1000)
 	for range 100 {
@@ -193,7 +193,7 @@ func TestLateMouse(t *testing.T) {
 }
 
 // TestWideRequests: a request that needs more seats than are free is not
-// overtaken for ever, and one that needs more than there are runs alone.
+// overtaken for ever, and one that needs more than exist runs alone.
 func TestWideRequests(t *testing.T) {
 	b := newBench(t, 3, 4, 1, 10)
 	b.enter(0, 1)
@@ -229,7 +229,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("request %d where nobody waits: %q", i, why)
 		}
 	}
-	// As kube-apiserver v1.37.0 was seen to do with no seats at all.
+	// As kube-apiserver v1.37.0 was seen to behave with no seats at all.
 	none := newBench(t, 0, 0, 0, 0)
 	for i, want := range []refusal{admitted, concurrencyLimit} {
 		if _, why := none.enter(7, 1); why != want {
@@ -241,8 +241,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestDeal: hands are of different cards, the same each time, and all cards are
-// dealt about as often.
+// TestDeal: the cards of a hand differ, are the same each time, and all cards
+// are dealt about equally often.
 func TestDeal(t *testing.T) {
 	const deck, size, hands = 16, 4, 20000
 	random := rand.New(rand.NewPCG(1, 2))

@@ -8,7 +8,7 @@ import (
 	"kctl/apiserver/internal/resources/flowcontrol"
 )
 
-// TestShares: what kube-apiserver v1.37.0 tells of its levels with the default
+// TestShares: kube-apiserver v1.37.0's figures for its levels with the default
 // of 600 requests (metrics nominal_, lower_ and upper_limit_seats).
 func TestShares(t *testing.T) {
 	got := shareOut(600, flowcontrol.BuiltinLevels())
@@ -23,8 +23,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestLend: an idle server's levels have what kube-apiserver's have, to a seat
-// or two: its figures add up to one more than there are.
+// TestLend: an idle server's levels have kube-apiserver's seats, give or take
+// two: its figures add up to one more than there are.
 func TestLend(t *testing.T) {
 	lower := []int{13, 24, 25, 73, 50, 49, 24}
 	upper := []int{613, 649, 625, 698, 674, 698, 845}
@@ -45,8 +45,8 @@ func TestLend(t *testing.T) {
 	}
 }
 
-// TestLendKeepsBounds: nobody gets less than the lower bound, more than the
-// upper one, or less than somebody who needs less.
+// TestLendKeepsBounds: no level gets less than its lower bound, more than its
+// upper one, or less than a level that needs less.
 func TestLendKeepsBounds(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -83,7 +83,7 @@ func TestSeats(t *testing.T) {
 	}
 }
 
-// TestDemand: averages are over time, and what is smoothed rises at once and
+// TestDemand: averages are over time; the smoothed demand rises at once and
 // sinks slowly.
 func TestDemand(t *testing.T) {
 	now := time.Unix(1000, 0)

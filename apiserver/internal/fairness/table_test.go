@@ -36,7 +36,7 @@ func resource(verb, group, name, namespace string) *request.Info {
 
 func path(verb, path string) *request.Info { return &request.Info{Verb: verb, Path: path} }
 
-// TestBuiltinSchemas: who belongs where in every cluster.
+// TestBuiltinSchemas: which level each user belongs to in every cluster.
 func TestBuiltinSchemas(t *testing.T) {
 	c := newController()
 	kubelet := user("system:node:n", "system:nodes")
@@ -77,7 +77,7 @@ func schemaOf(precedence int32, level string, rules ...flowcontrolv1.PolicyRules
 	}}
 }
 
-// TestRules: what each field of a rule says.
+// TestRules: the meaning of each field of a rule.
 func TestRules(t *testing.T) {
 	everybody := []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: "*"}}}
 	many := []string{"a", "b", "c", "d", "e", "f", "g", "h", "pods", "pods/log"}
@@ -122,7 +122,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestFlows: requests that the schema does not tell apart are of one flow.
+// TestFlows: requests that the schema does not distinguish are one flow.
 func TestFlows(t *testing.T) {
 	pods := resource("get", "", "pods", "here")
 	for _, test := range []struct {

@@ -9,7 +9,7 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// TestPath: paths are read as upstream's are, from an object's root, too.
+// TestPath: paths are written as upstream's are, from an object's root, too.
 func TestPath(t *testing.T) {
 	var root *field.Path
 	for path, want := range map[*field.Path]string{
@@ -22,7 +22,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestErrors: each is what upstream's function of that name makes.
+// TestErrors: each error equals that of upstream's function of the same name.
 func TestErrors(t *testing.T) {
 	at, theirs, cause := field.NewPath("a"), upstream.NewPath("a"), errors.New("x")
 	for _, pair := range [][2]*field.Error{
@@ -42,8 +42,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestTwice: what is right is looked at once and takes no memory; what is wrong is
-// told with its place.
+// TestTwice: valid input is checked once, without allocations; errors have
+// their path.
 func TestTwice(t *testing.T) {
 	at := field.NewPath("spec")
 	wrong := false

@@ -17,7 +17,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// granting allows what is listed, and writes down what was asked.
+// granting allows what is listed, and records the requests.
 type granting struct {
 	rights []string
 	asked  []string
@@ -32,8 +32,8 @@ func (g *granting) Authorize(_ context.Context, at *authz.Attributes) (authz.Dec
 	return authz.NoOpinion, "", nil
 }
 
-// TestConstrainedImpersonation: what kube-apiserver v1.37.0 asked for each, as a
-// webhook was told, and what became of it.
+// TestConstrainedImpersonation: what kube-apiserver v1.37.0 asked a webhook for
+// each request, and the result.
 func TestConstrainedImpersonation(t *testing.T) {
 	const group = "authentication.k8s.io "
 	for _, test := range []struct {
@@ -41,7 +41,7 @@ func TestConstrainedImpersonation(t *testing.T) {
 		header  []string
 		rights  []string
 		asked   []string
-		groups  []string // of whom the request is made as; nil where it is refused
+		groups  []string // of the impersonated user; nil if it is refused
 		refusal string
 	}{
 		{"a user, whatever is done", []string{"Impersonate-User", "bob"}, []string{"impersonate users"},
@@ -90,8 +90,8 @@ func TestConstrainedImpersonation(t *testing.T) {
 	}
 }
 
-// TestActingAsOnesNode: an account may act as the node that its pod runs on,
-// and is asked about without saying which pod that is.
+// TestActingAsOnesNode: an account may act as its pod's node; the check does
+// not name the pod.
 func TestActingAsOnesNode(t *testing.T) {
 	agent := func(c *gin.Context) {
 		user := &request.User{Username: "system:serviceaccount:ops:agent", Extra: map[string]authenticationv1.ExtraValue{extraNodeName: {"n1"}, "a/b": {"c"}}}
@@ -113,8 +113,8 @@ func TestActingAsOnesNode(t *testing.T) {
 	}
 }
 
-// impersonating lists the pods of a namespace with headers: whom that is done
-// as, or how it is refused.
+// impersonating lists a namespace's pods with these headers, and returns as
+// whom, or the refusal.
 func impersonating(rules authz.Authorizer, who gin.HandlerFunc, header []string) (seen *request.User, refusal string) {
 	handler := chain(func(c *gin.Context) {
 		seen = request.UserFrom(c.Request.Context())

@@ -119,8 +119,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsAreReadAsTheyWereMeant: clients read what was said, whatever
-// characters it is of, but for those that no header may have.
+// TestWarningsAreReadAsTheyWereMeant: clients get a warning's text unchanged,
+// except for characters that no header may contain.
 func TestWarningsAreReadAsTheyWereMeant(t *testing.T) {
 	want := map[string]string{
 		"größer als 世界 👍":    "größer als 世界 👍",
@@ -162,8 +162,8 @@ func (a authenticator) Authenticate(*http.Request) (*request.User, bool, error) 
 	return a.user, a.user != nil, a.err
 }
 
-// TestAuthenticationOwnsConnections: what strangers open can't close the
-// connection of somebody who is known.
+// TestAuthenticationOwnsConnections: connections of unauthenticated clients
+// never get an authenticated client's connection closed.
 func TestAuthenticationOwnsConnections(t *testing.T) {
 	connections := daemon.NewConnections(zap.NewNop())
 	connections.Strangers = 1
@@ -220,8 +220,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestStrangersConnections: who is not known has no HTTP/2 connection for more than
-// one request.
+// TestStrangersConnections: an unauthenticated client's HTTP/2 connection is
+// for one request only.
 func TestStrangersConnections(t *testing.T) {
 	for name, test := range map[string]struct {
 		a      authenticator

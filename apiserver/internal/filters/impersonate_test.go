@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// allowing allows to impersonate what is listed as "resource/name".
+// allowing allows impersonating what is listed as "resource/name".
 type allowing []string
 
 func (a allowing) Authorize(_ context.Context, at *authz.Attributes) (authz.Decision, string, error) {
@@ -24,7 +24,7 @@ func (a allowing) Authorize(_ context.Context, at *authz.Attributes) (authz.Deci
 	return authz.NoOpinion, "", nil
 }
 
-// starting has its policy after the first question only.
+// starting has its policy only from the second request on.
 type starting struct{ asked int }
 
 func (s *starting) Authorize(context.Context, *authz.Attributes) (authz.Decision, string, error) {
@@ -34,7 +34,8 @@ func (s *starting) Authorize(context.Context, *authz.Attributes) (authz.Decision
 	return authz.NoOpinion, "", nil
 }
 
-// Whoever was refused because the policy is not there yet is to ask again.
+// A user who was refused because the policy has not been read yet is told to
+// retry.
 func TestImpersonateAtTheStart(t *testing.T) {
 	for name, header := range map[string]string{"a user": "bob", "a node": "system:node:n1"} {
 		handler := chain(ok, as("jane"), Impersonate(&starting{}, clock.RealClock{}, zap.NewNop()))

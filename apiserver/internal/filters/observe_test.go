@@ -17,7 +17,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Requests are told in both forms of histogram: who scrapes text reads buckets.
+// Durations are recorded in both forms of histogram: scrapers of the text
+// format read buckets.
 func TestDurationsAreNativeHistogramsToo(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newRequestMetrics(registry)
@@ -39,8 +40,8 @@ func TestDurationsAreNativeHistogramsToo(t *testing.T) {
 	t.Error("there is no such metric")
 }
 
-// TestWhatOthersTookIsNotOurs: a request of five seconds, two of which went to a
-// queue and two to webhooks, counts as one of a second.
+// TestWhatOthersTookIsNotOurs: a request of five seconds, two of which went to
+// a queue and two to webhooks, counts as one second.
 func TestWhatOthersTookIsNotOurs(t *testing.T) {
 	registry, clock := prometheus.NewRegistry(), testingclock.NewFakePassiveClock(start)
 	handler := chain(func(c *gin.Context) {
@@ -67,12 +68,12 @@ func TestWhatOthersTookIsNotOurs(t *testing.T) {
 	}
 }
 
-// noneServed: there is nothing but what has a route.
+// noneServed: nothing is served but what has a route.
 func noneServed(*request.Info) bool { return false }
 
-// TestWhatIsToldOfRequests: custom resources that are served appear by name, and
-// what upstream tells of an answer's size, of what is deprecated and of requests
-// that the server ended.
+// TestWhatIsToldOfRequests: served custom resources appear by name; upstream's
+// metrics about response sizes, deprecated versions and requests ended by the
+// server.
 func TestWhatIsToldOfRequests(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	served := func(info *request.Info) bool { return info.ResourceName == "widgets" }

@@ -23,7 +23,7 @@ func TestHowLongCertificateRequestsStay(t *testing.T) {
 	for name, test := range map[string]struct {
 		condition   certificatesv1.RequestConditionType
 		certificate []byte
-		want        time.Duration // after it was made
+		want        time.Duration // since it was created
 	}{
 		"nobody decides":                   {"", nil, 24 * time.Hour},
 		"approved":                         {certificatesv1.CertificateApproved, nil, 4 * time.Hour},

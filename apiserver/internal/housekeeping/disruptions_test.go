@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 )
 
-// TestHowManyMayGo works out budgets over pods that nobody owns.
+// TestHowManyMayGo computes budgets for pods without owners.
 func TestHowManyMayGo(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	pod := func(name string, isReady bool) *core.Pod {

@@ -21,8 +21,7 @@ import (
 
 const nodeGrace = 40 * time.Second
 
-// house runs loops on stores in memory, inside a synctest bubble: its clock
-// stands still while anybody works, and jumps when all wait.
+// house runs loops on stores in memory, in a synctest bubble.
 type house struct {
 	nodes, leases, pods, events *registrytest.Store
 }
@@ -114,7 +113,7 @@ func TestSilentNodeIsLostAndComesBack(t *testing.T) {
 		p := pod("web", "n1")
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		h := run(t, newNodes, node("n1", corev1.ConditionTrue), lease("n1", time.Now()), node("n2", corev1.ConditionTrue), lease("n2", time.Now()), p)
-		for range 3 { // its lease alone keeps it alive
+		for range 3 { // only its lease keeps it alive
 			pass(nodeGrace - time.Second)
 			h.leases.Put(lease("n1", time.Now()))
 			h.leases.Put(lease("n2", time.Now()))
@@ -225,8 +224,8 @@ func TestPodLeavesWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
-// A user's taint does not say since when it is there; taken away and set
-// again, it counts anew.
+// A user's taint has no start time; removed and set again, its time starts
+// over.
 func TestTaintsOfUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bears := int64(60)
@@ -332,8 +331,8 @@ func TestWorkerTriesAgain(t *testing.T) {
 	})
 }
 
-// A node whose clock is a day away lives as long as what it writes changes, and
-// is lost as soon as any other when it doesn't.
+// A node whose clock is a day off lives as long as what it writes changes, and
+// is lost as soon as any other when it stops.
 func TestClocksThatDiffer(t *testing.T) {
 	for _, skew := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestLegacyTokens: what nobody asked for, mounts or uses is taken out of use
-// after a period, and goes after another.
+// TestLegacyTokens: tokens that were generated automatically, are not mounted
+// and not used are invalidated after a period, and deleted after another.
 func TestLegacyTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const period = 10 * 24 * time.Hour

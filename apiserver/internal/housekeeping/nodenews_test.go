@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// told lists what was written about nodes.
+// told lists the events about nodes.
 func (h *house) told(t *testing.T) string {
 	t.Helper()
 	list, err := h.events.List(t.Context(), "default", registry.ListOptions{})
@@ -32,7 +32,8 @@ func (h *house) told(t *testing.T) string {
 	return strings.Join(all, "\n")
 }
 
-// Nodes that come and go are told of, those that were there long before are not.
+// There are events for nodes that are added and removed, but not for those that
+// existed long before.
 func TestNodesThatComeAndGoAreToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old, recent := node("old", corev1.ConditionTrue), node("recent", corev1.ConditionTrue)

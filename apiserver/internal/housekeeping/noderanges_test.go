@@ -21,7 +21,7 @@ import (
 	"kctl/proto/core"
 )
 
-// ranging runs the loop over nodes, and returns what ends it.
+// ranging runs the loop for nodes, and returns the function that ends it.
 func ranging(t *testing.T, nodes registry.Resource, events *registrytest.Store, clusters ...string) (stop func()) {
 	t.Helper()
 	d := &Dependencies{
@@ -78,7 +78,7 @@ func TestNodesGetRangesOfTheirOwn(t *testing.T) {
 			nodes.Put(bare(name))
 		}
 		synctest.Wait()
-		// 10.0.0.0/24 is of the services, 10.0.1.0/24 of the old one.
+		// 10.0.0.0/24 belongs to the services, 10.0.1.0/24 to the old node.
 		seen := [][]string{rangesOf(nodes, "a"), rangesOf(nodes, "b")}
 		slices.SortFunc(seen, slices.Compare)
 		if fmt.Sprint(seen) != "[[10.0.2.0/24 fd00:0:0:1::/64] [10.0.3.0/24 fd00:0:0:2::/64]]" {
@@ -87,7 +87,7 @@ func TestNodesGetRangesOfTheirOwn(t *testing.T) {
 		if n := nodes.Peek("", "a").(*core.Node); n.Spec.PodCIDR != n.Spec.PodCIDRs[0] {
 			t.Errorf("podCIDR %s, podCIDRs %s", n.Spec.PodCIDR, n.Spec.PodCIDRs)
 		}
-		// No range is left. Another leader knows that as well.
+		// No range is left. Another leader knows that, too.
 		nodes.Put(bare("late"))
 		synctest.Wait()
 		stop()
@@ -103,7 +103,7 @@ func TestNodesGetRangesOfTheirOwn(t *testing.T) {
 		if e := event.(*core.Event); err != nil || e.Reason != "CIDRNotAvailable" || e.InvolvedObject.Name != "late" || e.InvolvedObject.Kind != "Node" {
 			t.Errorf("event %+v", e)
 		}
-		// What a node that is deleted had is another's.
+		// A deleted node's range is given to another.
 		gone(t, nodes, "old")
 		if got := rangesOf(nodes, "late"); !slices.Equal(got, []string{"10.0.1.0/24", "fd00::/64"}) {
 			t.Errorf("late has %v", got)
@@ -111,7 +111,8 @@ func TestNodesGetRangesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// unsure is a store whose writes end with an error, done or not.
+// unsure is a store whose writes end with an error, whether or not they were
+// done.
 type unsure struct {
 	*registrytest.Store
 	done  bool
@@ -151,7 +152,7 @@ func TestRangesWhoseWriteIsNotKnown(t *testing.T) {
 	}
 }
 
-// A node that comes and goes while it is looked at keeps nothing.
+// A node that is deleted while it is handled keeps no range.
 func TestNodesThatGoKeepNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := registrytest.New(core.Nodes)

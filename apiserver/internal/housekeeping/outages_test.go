@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-// tell has a kubelet say how its node is.
+// tell sets a node's condition, like its kubelet.
 func (h *house) tell(name string, ready corev1.ConditionStatus) {
 	n := h.nodes.Peek("", name).(*core.Node)
 	n.Status = node(name, ready).Status
@@ -32,8 +32,9 @@ func (h *house) givenUp(t *testing.T, names ...string) (given []string) {
 	return given
 }
 
-// When no node is heard of it is the network that has failed, not the nodes: no pod is
-// evicted, nor from the node that was given up before the others fell silent.
+// If no node at all is heard of, the network has failed and not the nodes: no
+// pod is evicted, not even from the node that was given up before the others
+// fell silent.
 func TestNobodyIsHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := run(t, newNodes, node("n1", corev1.ConditionTrue), node("n2", corev1.ConditionTrue), node("n3", corev1.ConditionTrue))
@@ -68,8 +69,8 @@ func TestNobodyIsHeardOf(t *testing.T) {
 	})
 }
 
-// Of a small zone of which most is not ready no more nodes are given up, of a large one
-// few; a zone that is gone as a whole is given up at the pace of any.
+// In a small zone that is mostly not ready, no more nodes are given up, in a
+// large one few; in a zone that is completely lost, at the normal pace.
 func TestPaceOfAZone(t *testing.T) {
 	for _, test := range []struct {
 		nodes, sick int

@@ -17,7 +17,7 @@ import (
 	"kctl/proto/core"
 )
 
-// family is a store of config maps, whose uids are their names. Finalizers keep
+// family is a store of config maps whose uids are their names. Finalizers keep
 // them.
 type family struct{ *registrytest.Store }
 
@@ -42,7 +42,8 @@ func (f family) Update(ctx context.Context, target registry.Target, change regis
 	return e, created, err
 }
 
-// member makes one. Owners are names; those that begin with a "!" are held up.
+// member makes a config map. Owners are names; with "!", the reference blocks
+// the owner's deletion.
 func member(name string, owners ...string) *core.ConfigMap {
 	m := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 	for _, owner := range owners {
@@ -75,8 +76,8 @@ func (f family) names() string {
 	return strings.Join(out, " ")
 }
 
-// TestDependents: who goes when owners do, and in which order. "x!" is on its
-// way out, "x:y" belongs to y.
+// TestDependents: which dependents are deleted with their owners, and in which
+// order. "x!" is being deleted, "x:y" belongs to y.
 func TestDependents(t *testing.T) {
 	const foreground, orphan = metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents
 	for name, test := range map[string]struct {
@@ -116,8 +117,8 @@ func withFinalizer(m *core.ConfigMap) *core.ConfigMap {
 	return m
 }
 
-// ahead is a family whose stored members have no owners any more: its mirrors, fed
-// by lists and watches, are behind it.
+// ahead is a family whose stored members no longer have owners: its mirrors,
+// fed by lists and watches, are behind it.
 type ahead struct{ family }
 
 func (a ahead) Get(ctx context.Context, namespace, name, version string) (registry.Encoded, error) {
@@ -130,8 +131,8 @@ func (a ahead) Get(ctx context.Context, namespace, name, version string) (regist
 	return registry.Encoded{JSON: text}, err
 }
 
-// TestDependentsThatAreOrphansByNow: an owner that lets its dependents go, and
-// goes, is seen to be gone before they are seen to be free.
+// TestDependentsThatAreOrphansByNow: an owner that orphans its dependents is
+// seen to be gone before they are seen to be orphaned.
 func TestDependentsThatAreOrphansByNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := family{registrytest.New(core.ConfigMaps)}
@@ -144,8 +145,8 @@ func TestDependentsThatAreOrphansByNow(t *testing.T) {
 	})
 }
 
-// TestOwnersOutOfReach: an object in no namespace has no owner in one, whatever
-// it says, and an owner of a kind that is not served may be there.
+// TestOwnersOutOfReach: a cluster-scoped object has no owner in a namespace,
+// whatever it says; an owner of a kind that is not served may exist.
 func TestOwnersOutOfReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, maps, pods := registrytest.New(core.Nodes), registrytest.New(core.ConfigMaps), registrytest.New(core.Pods)

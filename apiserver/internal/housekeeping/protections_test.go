@@ -42,11 +42,11 @@ func kept(name, finalizer string, deleted bool) metav1.ObjectMeta {
 	return m
 }
 
-// settled is time enough for a mirror to list again: the stores in memory don't
-// tell what was written between a list and the watch that follows it.
+// settled is enough time for a mirror to list again: the stores in memory don't
+// report what was written between a list and its watch.
 const settled = time.Minute
 
-// wants checks which finalizers an object has left.
+// wants checks which finalizers an object still has.
 func wants(t *testing.T, what string, s *registrytest.Store, namespace, name string, protected bool) {
 	t.Helper()
 	pass(settled)

@@ -25,7 +25,7 @@ func cidr(name string, ranges ...string) *networkingv1.ServiceCIDR {
 	return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}
 }
 
-// held is an address of a service in namespace shop, made a while ago.
+// held is an address of a service in namespace shop, created a while ago.
 func held(ip, name string) *networkingv1.IPAddress {
 	out := service.NewAddress(netip.MustParseAddr(ip), "shop", name)
 	out.UID, out.CreationTimestamp = types.UID("uid-"+ip), metav1.NewTime(time.Now().Add(-time.Hour))
@@ -46,7 +46,7 @@ func remove(t *testing.T, s *registrytest.Store, namespace, name string) {
 	}
 }
 
-// expect checks what is said of a range, and whether it is kept.
+// expect checks a range's condition, and whether it is kept.
 func expect(t *testing.T, what string, s *registrytest.Store, name string, kept bool, status metav1.ConditionStatus, reason string) {
 	t.Helper()
 	c := s.Peek("", name).(*networkingv1.ServiceCIDR)
@@ -93,8 +93,8 @@ func TestRangesOfServicesAreKept(t *testing.T) {
 	})
 }
 
-// TestOneOfTwoEqualRangesIsKept: each would let the other go, and the address be
-// of neither.
+// TestOneOfTwoEqualRangesIsKept: otherwise each would be deleted on account of
+// the other, and the address would be in none.
 func TestOneOfTwoEqualRangesIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cidrs := registrytest.New(networking.ServiceCIDRResource, cidr("a", "10.0.0.0/24"), cidr("b", "10.0.0.0/24"))
@@ -113,7 +113,7 @@ func TestOneOfTwoEqualRangesIsKept(t *testing.T) {
 	})
 }
 
-// repairing runs the loop that keeps services and addresses in step.
+// repairing runs the loop that keeps services and addresses consistent.
 func repairing(t *testing.T, services, addresses *registrytest.Store) *registrytest.Store {
 	t.Helper()
 	happened := registrytest.New(core.Events)
@@ -129,7 +129,7 @@ func withAddress(name string, ips ...string) *corev1.Service {
 	}
 }
 
-// told are the reasons of the events that happened.
+// told are the reasons of all events.
 func told(t *testing.T, s *registrytest.Store) []string {
 	t.Helper()
 	list, err := s.List(t.Context(), "", registry.ListOptions{})
@@ -186,9 +186,9 @@ func TestServicesAndAddressesAgree(t *testing.T) {
 	})
 }
 
-// TestAddressesInFlight: what a service is about to be stored with is left alone
-// for as long as a request may take, and what a service that goes had is for the
-// server that deletes it, as long as that lives.
+// TestAddressesInFlight: an address that a service is about to be stored with
+// is left alone for as long as a request may take; that of a deleted service is
+// left to the server that deletes it, as long as that lives.
 func TestAddressesInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		services := registrytest.New(core.Services, withAddress("web", "10.0.0.1"))
@@ -207,7 +207,7 @@ func TestAddressesInFlight(t *testing.T) {
 		if addresses.Peek("", "10.0.0.1") != nil || addresses.Peek("", "10.0.0.2") != nil {
 			t.Error("what nobody has any more stays")
 		}
-		// A service that is deleted twice as fast tells nothing.
+		// No event for a service that is deleted as fast as the loop sees it.
 		before := len(told(t, happened))
 		quick := held("10.0.0.3", "quick")
 		quick.CreationTimestamp = metav1.NewTime(time.Now())

@@ -79,7 +79,7 @@ func keptFor(name, uid string) func(v *corev1.PersistentVolume) {
 	}
 }
 
-// are checks what claims and volumes have come to: "PHASE VOLUME" and "PHASE CLAIM".
+// are checks the state of claims and volumes: "PHASE VOLUME" and "PHASE CLAIM".
 func (b *binding) are(t *testing.T, want map[string]string) {
 	t.Helper()
 	pass(settled)
@@ -113,7 +113,8 @@ func (b *binding) says(t *testing.T, message string) {
 	}
 }
 
-// A claim gets the smallest volume of its class that will do, or the one that was kept for it.
+// A claim gets the smallest volume of its class that fits, or the one that was
+// reserved for it.
 func TestClaimsGetTheVolumesThatFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		many := func(v *corev1.PersistentVolume) {
@@ -146,7 +147,7 @@ func TestClaimsGetTheVolumesThatFit(t *testing.T) {
 	})
 }
 
-// Claims that get no volume say why, and get one when it comes.
+// Claims without a volume say why, and get one when it comes.
 func TestClaimsWithoutAVolume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bindVolumes(t,
@@ -165,7 +166,7 @@ func TestClaimsWithoutAVolume(t *testing.T) {
 		if c := b.claims.Peek("shop", "made"); c.GetAnnotations()[provisioner] != "example.com/maker" {
 			t.Errorf("annotations of what is to be made: %v", c.GetAnnotations())
 		}
-		// The scheduler has chosen for its pod, a provisioner has made one, people have.
+		// Volumes chosen by the scheduler, made by a provisioner, and set by people.
 		b.put(disk("later", "late", "1Gi", keptFor("waits", "uid-waits")))
 		b.put(disk("fresh", "made", "1Gi", keptFor("made", "uid-made")))
 		b.put(disk("plain", "", "1Gi"))
@@ -173,7 +174,8 @@ func TestClaimsWithoutAVolume(t *testing.T) {
 	})
 }
 
-// A volume whose claim is gone is released, and stays so; one that was bound in vain is free again.
+// A volume whose claim is gone is Released, and stays so; one whose binding was
+// never completed is free again.
 func TestVolumesAreReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := func(p corev1.PersistentVolumeReclaimPolicy, by string) func(v *corev1.PersistentVolume) {
@@ -198,7 +200,7 @@ func TestVolumesAreReleased(t *testing.T) {
 	})
 }
 
-// A claim whose volume is gone has lost it for good.
+// A claim whose volume is gone is Lost for good.
 func TestClaimsLoseTheirVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bindVolumes(t, wish("c", "hand", "1Gi"), disk("v", "hand", "1Gi"))

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestApplySteps: what an apply costs goes by how many fields and elements have owners of
-// their own beside each other, not by what is replaced as a whole.
+// TestApplySteps: the cost of an apply depends on how many fields and elements
+// have owners of their own side by side, not on what is replaced as a whole.
 func TestApplySteps(t *testing.T) {
 	fields := func(n int) map[string]any {
 		out := map[string]any{}

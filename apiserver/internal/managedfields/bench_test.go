@@ -9,8 +9,8 @@ import (
 	"kctl/proto/core"
 )
 
-// BenchmarkCreate is what the managedFields of a new pod cost, beside encoding it
-// once, which is the floor.
+// BenchmarkCreate is the cost of a new pod's managedFields; its floor is
+// encoding the pod once.
 func BenchmarkCreate(b *testing.B) {
 	m := podTracker(b)
 	pod := newPod()
@@ -42,8 +42,7 @@ func BenchmarkCreate(b *testing.B) {
 	})
 }
 
-// BenchmarkStatus is what the managedFields of a kubelet's patch of a status
-// cost.
+// BenchmarkStatus is the cost of managedFields in a kubelet's status patch.
 func BenchmarkStatus(b *testing.B) {
 	m := podTracker(b)
 	old := newPod()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzFields: text that is no FieldsV1 is refused, and one that is taken stays
-// what it is once it is written.
+// FuzzFields: text that is not a valid FieldsV1 is refused, and one that is
+// accepted stays the same when it is written.
 func FuzzFields(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"f:metadata":{"f:labels":{".":{},"f:a":{}}}}`, `{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{}}}}}`,

@@ -18,8 +18,7 @@ import (
 )
 
 // TestNewcomers collects the field sets of new objects of every kind, filled at
-// random, by their plans, and holds what comes of it to what comparing their
-// JSON tells.
+// random, by their plans, and compares them with those found in their JSON.
 func TestNewcomers(t *testing.T) {
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), runtimeserializer.NewCodecFactory(scheme.Scheme)).NilChance(0.4).NumElements(0, 3).MaxDepth(9)
 	collected, all := 0, 0
@@ -82,7 +81,7 @@ func compareNewcomer(t *testing.T, m *Tracker, way string, obj core.Object) bool
 	return true
 }
 
-// simplify makes the text in a value such as nobody has to escape.
+// simplify replaces strings by some that need no escaping.
 func simplify(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -121,7 +120,7 @@ func simple(text string) string {
 	return strings.Map(func(r rune) rune { return 'a' + r%26 }, text)
 }
 
-// TestNewcomersSeldomLeft: the ordinary pod is collected by its plan.
+// TestNewcomersSeldomLeft: the usual pod is collected by its plan.
 func TestNewcomersSeldomLeft(t *testing.T) {
 	m := podTracker(t)
 	pod := newPod()

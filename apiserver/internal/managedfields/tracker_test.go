@@ -52,7 +52,7 @@ func newPod() *core.Pod {
 	}
 }
 
-// changes are ways to change a pod, each of which may be made at any time.
+// changes are changes to a pod, each of which may come at any time.
 var changes = []func(p *core.Pod, i int){
 	func(p *core.Pod, i int) {
 		if p.Labels == nil {
@@ -122,11 +122,11 @@ var changes = []func(p *core.Pod, i int){
 	func(p *core.Pod, i int) { p.Spec.Containers[0].Command = []string{"a", fmt.Sprint(i)} },
 }
 
-// seeds is how many pods are written to.
+// seeds is the number of pods.
 const seeds = 150
 
 // TestOwnershipAsTheLibraryHasIt writes to pods in every way and compares the
-// managedFields with those that the library keeps.
+// managedFields with those of upstream's library.
 func TestOwnershipAsTheLibraryHasIt(t *testing.T) {
 	m := podTracker(t)
 	unusual := 0
@@ -205,7 +205,8 @@ func compareOnce(t *testing.T, m *Tracker, obj, old *core.Pod, by Manager) (*cor
 	return want, true
 }
 
-// printed tells of a time only whether it is of this test: older ones are an hour older.
+// printed shows of a time only whether it is of this test: older ones are an
+// hour older.
 func printed(entries []metav1.ManagedFieldsEntry) string {
 	var out []string
 	for _, e := range entries {

@@ -12,8 +12,8 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// TestConnections: what may be asked of a connection is told as kube-apiserver
-// v1.37.0 tells it.
+// TestConnections: the options of connections are described as by
+// kube-apiserver v1.37.0.
 func TestConnections(t *testing.T) {
 	served := entries()
 	for name, kind := range map[string]string{"exec": "PodExecOptions", "portforward": "PodPortForwardOptions", "proxy": "PodProxyOptions", "log": "Pod"} {

@@ -24,7 +24,7 @@ import (
 	"kctl/proto/core"
 )
 
-// resource is as much of a resource as a document needs.
+// resource has as much of a resource as a document needs.
 type resource struct {
 	registry.Resource
 	info registry.Info
@@ -140,7 +140,7 @@ func TestV2(t *testing.T) {
 	}
 }
 
-// TestReferences: nothing that a document refers to is missing from it.
+// TestReferences: every reference in a document can be resolved.
 func TestReferences(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	index := decoded(t, get(t, h, "/openapi/v3"))
@@ -178,7 +178,7 @@ func visitReferences(v any, visit func(ref string)) {
 	}
 }
 
-// TestProtobuf reads the message with the package that clients read it with.
+// TestProtobuf decodes the message with the package that clients use.
 func TestProtobuf(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	answer := get(t, h, "/openapi/v2", "Accept", protobufAsked)
@@ -199,7 +199,7 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// readBack is what a message says, as JSON says it.
+// readBack converts a message to JSON.
 func readBack(t *testing.T, doc interface{ YAMLValue(string) ([]byte, error) }) map[string]any {
 	t.Helper()
 	back := map[string]any{}
@@ -213,7 +213,7 @@ func readBack(t *testing.T, doc interface{ YAMLValue(string) ([]byte, error) }) 
 	return back
 }
 
-// compareParts says of each part whether what comes back is what went in.
+// compareParts compares, part by part, what was decoded with what was encoded.
 func compareParts(t *testing.T, what string, back, want any) {
 	t.Helper()
 	parts, _ := back.(map[string]any)
@@ -230,8 +230,8 @@ func compareParts(t *testing.T, what string, back, want any) {
 	}
 }
 
-// withoutObjects takes the defaults away that are objects: the messages of v3 have
-// no place for them.
+// withoutObjects removes defaults that are objects: the v3 messages can't
+// express them.
 func withoutObjects(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -248,8 +248,8 @@ func withoutObjects(v any) {
 	}
 }
 
-// TestThirdInProtobuf: what is kept as JSON comes as protobuf for those who ask,
-// under the same hash.
+// TestThirdInProtobuf: a document that is kept as JSON is served as protobuf on
+// request, under the same hash.
 func TestThirdInProtobuf(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	plain := get(t, h, "/openapi/v3/api/v1")
@@ -277,7 +277,8 @@ func TestThirdInProtobuf(t *testing.T) {
 	}
 }
 
-// TestSchemaInProtobuf: custom resources say what built-in ones never do.
+// TestSchemaInProtobuf: custom resources use parts of the schema that built-in
+// ones never use.
 func TestSchemaInProtobuf(t *testing.T) {
 	const schema = `{"type": "object", "nullable": true, "maxProperties": 3, "properties": {
 		"n": {"type": "integer", "minimum": -1.5, "maximum": 9, "exclusiveMaximum": true, "multipleOf": 3, "default": 3},
@@ -309,8 +310,8 @@ func TestSchemaInProtobuf(t *testing.T) {
 	}
 }
 
-// TestPatchParameters: clients find out by a kind's patch operation what the
-// server can do.
+// TestPatchParameters: clients learn from a kind's patch operation what the
+// server supports.
 func TestPatchParameters(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	doc := decoded(t, get(t, h, "/openapi/v3/api/v1"))

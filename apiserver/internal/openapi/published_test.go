@@ -8,8 +8,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestPublished: what clients can read of fields and operations is what
-// kube-apiserver v1.37.0 tells.
+// TestPublished: fields and operations are described as by kube-apiserver
+// v1.37.0.
 func TestPublished(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	third, second := decoded(t, get(t, h, "/openapi/v3/api/v1")), decoded(t, get(t, h, "/openapi/v2"))

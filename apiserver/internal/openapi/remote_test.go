@@ -29,9 +29,9 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestAdopt: only what is about the group comes, with what it needs; what is
-// there stays, and names that are taken are given anew, also where they are
-// referred to.
+// TestAdopt: only the group's part is merged, with what it refers to. Existing
+// definitions stay; those with a name that is taken are renamed, in references,
+// too.
 func TestAdopt(t *testing.T) {
 	const theirs = `{
 		"parameters": {"pretty": {"name": "pretty", "in": "query", "type": "string"}, "agent": {"name": "agent", "in": "header", "type": "string"}},

@@ -29,7 +29,7 @@ func TestFreeGivesEachOnceAndThenSaysThatNoneIsLeft(t *testing.T) {
 		seen := map[netip.Prefix]bool{}
 		var last netip.Prefix
 		for range c.count {
-			// Without what is taken: one after the other.
+			// With nothing taken, one after the other.
 			p, err := r.Free(nil)
 			if err != nil || seen[p] || !r.cluster.Contains(p.Addr()) || p != p.Masked() {
 				t.Fatalf("%s: %s %v", c.cluster, p, err)
@@ -55,13 +55,13 @@ func TestFreeGivesEachOnceAndThenSaysThatNoneIsLeft(t *testing.T) {
 func TestTakenRangesOfOtherSizes(t *testing.T) {
 	for taken, want := range map[string]string{
 		"10.0.0.0/26":       "10.0.1.0/24", // a part of the first
-		"10.0.0.0/23":       "10.0.2.0/24", // two of them
-		"10.0.0.0/8":        "",            // all and more
+		"10.0.0.0/23":       "10.0.2.0/24", // covers two of them
+		"10.0.0.0/8":        "",            // covers all of them
 		"10.0.3.0/24":       "10.0.0.0/24",
 		"192.168.0.0/16":    "10.0.0.0/24", // of another cluster
 		"fd00::/64":         "10.0.0.0/24",
 		"nonsense":          "10.0.0.0/24",
-		"10.0.0.77/24":      "10.0.1.0/24", // not in its shortest form
+		"10.0.0.77/24":      "10.0.1.0/24", // not in canonical form
 		"10.0.0.0/22":       "",
 		"::ffff:10.0.0.0/8": "10.0.0.0/24",
 	} {

@@ -16,7 +16,8 @@ type listed []*corev1.ResourceQuota
 func (l listed) In(context.Context, string) ([]*corev1.ResourceQuota, error) { return l, nil }
 func (listed) Forget(string)                                                 {}
 
-// TestLimited: what is limited is for those whose quotas cover it. The words are upstream's.
+// TestLimited: a limited resource may be used only if a quota covers it. The
+// words are upstream's.
 func TestLimited(t *testing.T) {
 	cluster := []Limited{
 		{Resource: "pods", MatchContains: []string{"pods"}},

@@ -139,7 +139,7 @@ func TestUnsaid(t *testing.T) {
 	}
 }
 
-// TestLedger: what is reserved is there until its request has ended.
+// TestLedger: a reservation lasts until its request has ended.
 func TestLedger(t *testing.T) {
 	b := NewUsage(Options{})
 	key := facts.Key{Namespace: "shop", Name: "q"}

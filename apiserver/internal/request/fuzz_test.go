@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: whatever the path, what is read off it is a part of it, and a verb
-// about many objects goes with no name but that of a selector.
+// FuzzParse: whatever the path, what is parsed from it is a part of it, and a
+// verb for several objects has no name but that in a field selector.
 func FuzzParse(f *testing.F) {
 	for _, path := range []string{
 		"/api/v1/namespaces/default/pods/web/log", "/apis/apps/v1/deployments", "/api/v1/watch/namespaces/x/pods", "/api/v1/proxy/nodes/n",

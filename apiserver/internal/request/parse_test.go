@@ -79,7 +79,7 @@ func TestLongRunning(t *testing.T) {
 		"/api/v1/namespaces/a/pods/p/exec":      true,
 		"/api/v1/namespaces/a/pods/p/status":    false,
 		"/api/v1/nodes/n/proxy":                 true,
-		"/api/v1/namespaces/a/pods/portforward": false, // a pod of that name
+		"/api/v1/namespaces/a/pods/portforward": false, // a pod with that name
 	} {
 		if got := Parse(httptest.NewRequest("GET", target, nil)).LongRunning(); got != want {
 			t.Errorf("%s: %v", target, got)

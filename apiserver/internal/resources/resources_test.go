@@ -29,7 +29,7 @@ import (
 	"kctl/proto/core"
 )
 
-// bed is the set of all stores over a real etcd.
+// bed has the stores of all resources, over a real etcd.
 type bed struct {
 	*resources.Set
 	t      *testing.T
@@ -37,7 +37,7 @@ type bed struct {
 	served []registry.Served
 }
 
-// issuer tells what it was asked for instead of signing it.
+// issuer returns its parameters instead of a signed token.
 type issuer struct{ bound tokens.Bound }
 
 func (i *issuer) MostSeconds() int64 { return 0 }
@@ -49,7 +49,7 @@ func (i *issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenti
 	return "token of " + sa.Name, time.Unix(*spec.ExpirationSeconds, 0), nil
 }
 
-// start opens a server's resources, with the ranges of services' addresses.
+// start opens a server's resources, with these ranges for services' addresses.
 func start(t *testing.T, ranges ...string) *bed {
 	t.Helper()
 	if len(ranges) == 0 {
@@ -148,7 +148,7 @@ func TestBinding(t *testing.T) {
 
 	b.pod("gated", func(p *core.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} })
 	b.pod("other")
-	// A finalizer keeps a pod that was never bound.
+	// A finalizer keeps a pod even if it was never bound.
 	b.pod("ending", func(p *core.Pod) { p.Finalizers = []string{"example.com/keep"} })
 	if err := b.Pods.DeleteTyped(t.Context(), "default", "ending", nil); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestBinding(t *testing.T) {
 	}
 }
 
-// TestPodsEnd: a bound pod stays until its kubelet lets it go.
+// TestPodsEnd: a bound pod stays until its kubelet deletes it.
 func TestPodsEnd(t *testing.T) {
 	b := start(t)
 	ctx := t.Context()
@@ -250,7 +250,7 @@ func TestNamespacesEnd(t *testing.T) {
 	if list[0].Labels[corev1.LabelMetadataName] != name || list[0].Status.Phase != corev1.NamespaceActive || len(list[0].Spec.Finalizers) != 1 {
 		t.Errorf("a new namespace is %+v", list[0])
 	}
-	for range 2 { // asking again changes nothing
+	for range 2 { // a second time changes nothing
 		if err := b.Namespaces.DeleteTyped(ctx, "", name, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestKeys: what is stored lies where upstream looks for it.
+// TestKeys: objects are stored under upstream's keys.
 func TestKeys(t *testing.T) {
 	b := start(t)
 	ctx := t.Context()

@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/resources/service"
 )
 
-// rangeOf makes a range of services' addresses known.
+// rangeOf creates a range of addresses for services.
 func (b *bed) rangeOf(name string, cidrs ...string) {
 	b.t.Helper()
 	_, err := b.ServiceCIDRs.CreateTyped(b.t.Context(), &networkingv1.ServiceCIDR{
@@ -25,7 +25,7 @@ func (b *bed) rangeOf(name string, cidrs ...string) {
 	}
 }
 
-// ready says of a range whether addresses may be given of it.
+// ready sets whether addresses may be allocated from a range.
 func (b *bed) ready(name string, status metav1.ConditionStatus) {
 	b.t.Helper()
 	_, err := b.ServiceCIDRs.UpdateTyped(b.t.Context(), "", name, "status", func(c *networkingv1.ServiceCIDR) error {
@@ -37,8 +37,8 @@ func (b *bed) ready(name string, status metav1.ConditionStatus) {
 	}
 }
 
-// TestAddressesOfManyRanges: services get addresses of every range that is ready
-// and stays, by whoever it was made.
+// TestAddressesOfManyRanges: services get addresses from every range that is
+// ready and not being deleted, whoever created it.
 func TestAddressesOfManyRanges(t *testing.T) {
 	b := start(t, "10.0.0.0/29")
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -90,7 +90,8 @@ func TestAddressesOfManyRanges(t *testing.T) {
 	}
 }
 
-// TestFirstAddressesAreGivenLast: they are for services that name theirs (KEP-3070).
+// TestFirstAddressesAreGivenLast: the first addresses of a range are reserved
+// for services that name theirs (KEP-3070).
 func TestFirstAddressesAreGivenLast(t *testing.T) {
 	b := start(t, "10.0.0.0/27")
 	var given []netip.Addr
@@ -107,8 +108,8 @@ func TestFirstAddressesAreGivenLast(t *testing.T) {
 	}
 }
 
-// TestAnAddressOfAnother: what a service has is not taken from it because another
-// that goes says that it had it, too.
+// TestAnAddressOfAnother: a service keeps its address when another service that
+// claims it, too, is deleted.
 func TestAnAddressOfAnother(t *testing.T) {
 	b := start(t, "10.0.0.0/28", "fd00::/112")
 	s, err := b.service(newService("web", func(s *corev1.Service) {

@@ -71,7 +71,7 @@ func (b *bed) held() int {
 	return len(all)
 }
 
-// refused checks an error's words.
+// refused checks an error's message.
 func refused(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -126,8 +126,8 @@ func TestServiceAddresses(t *testing.T) {
 	}
 }
 
-// TestTwoFamilies: a service gets an address of each family that it is of, and
-// gives the second back when it is to have one only.
+// TestTwoFamilies: a service gets an address of each of its families, and gives
+// the second one back when it becomes single-stack.
 func TestTwoFamilies(t *testing.T) {
 	b := start(t, "10.0.0.0/28", "fd00::/112")
 	policy := func(p corev1.IPFamilyPolicy) func(*corev1.Service) {
@@ -165,8 +165,8 @@ func TestTwoFamilies(t *testing.T) {
 	expect("the other one", s, err, v6)
 }
 
-// TestServiceAddressesAreGivenOnce: as many writers as there are addresses get
-// them all, each one.
+// TestServiceAddressesAreGivenOnce: as many concurrent writers as there are
+// addresses get one each.
 func TestServiceAddressesAreGivenOnce(t *testing.T) {
 	b := start(t)
 	const all = 14 // of a /28
@@ -233,8 +233,8 @@ func TestNodePorts(t *testing.T) {
 	}
 }
 
-// TestHealthCheckPorts: a load balancer that keeps traffic on its node asks the
-// node on a port of its own, which no other service has meanwhile.
+// TestHealthCheckPorts: a load balancer with externalTrafficPolicy Local gets a
+// health check port that no other service has at the same time.
 func TestHealthCheckPorts(t *testing.T) {
 	b := start(t)
 	local := func(s *corev1.Service) {

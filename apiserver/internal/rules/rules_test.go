@@ -46,7 +46,7 @@ func ruled(rule string) string {
 	return spec(`{"type":"string","maxLength":10,"x-kubernetes-validations":[` + rule + `]}`)
 }
 
-// The messages are those of kube-apiserver 1.37.
+// The messages are kube-apiserver 1.37's.
 func TestCheck(t *testing.T) {
 	const flags = `{"type":"array","items":{"type":"array","items":{"type":"boolean","x-kubernetes-validations":[{"rule":"self"}]}}}`
 	for schema, want := range map[string]string{
@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 		spec(`{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"self.all(x, self.all(y, x == y))"}]}`):                                     "rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x",
 		spec(`{"type":"array","maxItems":3000,"items":{"type":"string","maxLength":100},"x-kubernetes-validations":[{"rule":"oldSelf.all(x, self.exists(y, x==y))"}]}`): "rule: Forbidden: estimated rule cost exceeds budget by factor of 41.4x",
 		spec(flags): "",
-		// As Istio's and MetalLB's definitions have them, in lists without a bound.
+		// As in Istio's and MetalLB's definitions, with lists without a bound.
 		spec(`{"type":"array","items":{"type":"object","properties":{"port":{"type":"integer","x-kubernetes-validations":[{"rule":"0 < self && self <= 65535"}]}}}}`):                                            "",
 		spec(`{"type":"array","items":{"type":"object","properties":{"t":{"type":"string","x-kubernetes-validations":[{"rule":"duration(self).getSeconds() >= 1 && duration(self).getSeconds() <= 65535"}]}}}}`): "",
 		spec(strings.ReplaceAll(flags, `"type":"array",`, `"type":"array","maxItems":5000,`)):                                                                                                                    "estimated rule cost exceeds budget by factor of 2.5x",
@@ -110,7 +110,7 @@ const wholeSchema = `{"type":"object","properties":{
 	"long":{"type":"string","x-kubernetes-validations":[{"rule":"self.matches('(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*')"}]}
 }}`
 
-// The messages are those of kube-apiserver 1.37.
+// The messages are kube-apiserver 1.37's.
 func TestValidate(t *testing.T) {
 	schema := schemaOf(t, wholeSchema)
 	compiled, err := Compile(schema)
@@ -154,7 +154,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestBudget: all rules of an object together have a bound.
+// TestBudget: all rules of an object together have one cost limit.
 func TestBudget(t *testing.T) {
 	const flags = `{"type":"array","maxItems":20,"items":{"type":"boolean"},"x-kubernetes-validations":[{"rule":"self.all(x, self.all(y, x))"}]}`
 	compiled, err := Compile(schemaOf(t, `{"type":"object","properties":{"a":`+flags+`,"b":`+flags+`,"c":`+flags+`}}`))

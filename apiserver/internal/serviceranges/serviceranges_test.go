@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Every address is tried once, those that services name for themselves last,
-// and none that Gives denies.
+// Every address is tried once, those reserved for services that name theirs
+// last, and none that Gives refuses.
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		cidr        string
@@ -49,7 +49,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestTheWidestRange: the numbers of its addresses just fit.
+// TestTheWidestRange: the number of its addresses just fits into the type.
 func TestTheWidestRange(t *testing.T) {
 	r := netip.MustParsePrefix("fd00:1::/64")
 	seen := 0

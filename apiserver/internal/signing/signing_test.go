@@ -114,11 +114,11 @@ func asked(t *testing.T) *x509.CertificateRequest {
 func TestSign(t *testing.T) {
 	a := authority(t, 365*24*time.Hour)
 	for seconds, want := range map[int32]time.Duration{
-		0:       30*24*time.Hour - backdate, // no wish
+		0:       30*24*time.Hour - backdate, // not requested
 		3600:    time.Hour,
 		60:      shortest,
 		86400:   24*time.Hour - backdate,
-		8640000: 30*24*time.Hour - backdate, // more than there is
+		8640000: 30*24*time.Hour - backdate, // more than the maximum
 	} {
 		spec := &certificatesv1.CertificateSigningRequestSpec{Usages: []certificatesv1.KeyUsage{"client auth", "digital signature"}}
 		if seconds > 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUnknownFormats: as kube-apiserver v1.37.0 warns of them.
+// TestUnknownFormats: kube-apiserver v1.37.0's warnings about them.
 func TestUnknownFormats(t *testing.T) {
 	for schema, want := range map[string][]string{
 		`{"type":"object","properties":{"a":{"type":"integer","format":"int32"},"b":{"type":"number","format":"double"},"c":{"type":"string","format":"date-time"},"d":{"type":"string","format":"k8s-short-name"}}}`: nil,
@@ -20,7 +20,7 @@ func TestUnknownFormats(t *testing.T) {
 	}
 }
 
-// As Gateway API's definitions have it: what stands in an anyOf has no type of its own.
+// As in Gateway API's definitions: a schema in an anyOf has no type of its own.
 func TestAFormatInAnAnyOfIsHeldAgainstText(t *testing.T) {
 	s, err := Compile(propsOf(t, `{"type":"object","properties":{"ip":{"type":"string","anyOf":[{"format":"ipv4"},{"format":"ipv6"}]}}}`))
 	if err != nil {
@@ -33,7 +33,8 @@ func TestAFormatInAnAnyOfIsHeldAgainstText(t *testing.T) {
 	}
 }
 
-// In upstream's words, what is of another type than one with a format is not of that format.
+// In upstream's words: a value of another type than the format's is not of that
+// format.
 func TestOtherTypesThanThatOfAFormat(t *testing.T) {
 	s, err := Compile(propsOf(t, `{"type":"object","properties":{"n":{"type":"integer","format":"int32"},"c":{"type":"string","format":"cidr"},"x":{"type":"string","format":"none"}}}`))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Patterns of a few bytes may become programs of gigabytes, which all who read the
-// schema would make.
+// Patterns of a few bytes may compile to gigabytes, for everybody who reads the
+// schema.
 func TestPatternsAreBounded(t *testing.T) {
 	schema := func(n int, pattern string) string {
 		properties := make([]string, 0, n)

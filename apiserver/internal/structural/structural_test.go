@@ -111,15 +111,15 @@ func TestValidate(t *testing.T) {
 		if got != want {
 			t.Errorf("%s\n  got: %s\n want: %s", value, got, want)
 		}
-		// What is in an object where a list belongs is not known to be what it was.
+		// An object in the place of a list can't be compared with its old value.
 		if errs := s.Validate(nil, whole, whole, true); len(errs) > 0 && !strings.Contains(value, `"list":{`) {
 			t.Errorf("%s is held against what did not change: %v", value, errs)
 		}
 	}
 }
 
-// TestUnchanged: what did not change is let be as upstream has it, which takes no
-// object for unchanged that has a field which its schema does not name.
+// TestUnchanged: unchanged values are skipped as by upstream, which takes no
+// object for unchanged that has a field unknown to its schema.
 func TestUnchanged(t *testing.T) {
 	s, err := Compile(propsOf(t, `{"type":"object","required":["b"],"properties":{
 		"apiVersion":{"type":"string","pattern":"v1$"},"kind":{"type":"string"},"a":{"type":"string","maxLength":1},
@@ -187,8 +187,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestEmbeddedDefaults: of a default for an embedded object's metadata nobody need say
-// which fields metadata has, and what it does not have is dropped.
+// TestEmbeddedDefaults: the default of an embedded object's metadata needs no
+// schema for the fields of metadata, and unknown ones are dropped.
 func TestEmbeddedDefaults(t *testing.T) {
 	const full = `{"apiVersion":"v1","kind":"Foo","metadata":{"name":"Bar","unknown":"u"}}`
 	const open = `"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true`
@@ -221,8 +221,8 @@ func TestEmbeddedDefaults(t *testing.T) {
 	}
 }
 
-// TestEmbedded: what is embedded has the version, the kind and the metadata of
-// an object.
+// TestEmbedded: an embedded object has the version, kind and metadata of an
+// object.
 func TestEmbedded(t *testing.T) {
 	s, err := Compile(propsOf(t, `{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`))
 	if err != nil {

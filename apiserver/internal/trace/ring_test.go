@@ -26,7 +26,7 @@ func TestTraceIsInOrderAndKeepsTheFirst(t *testing.T) {
 
 func TestAnotherPodOfTheNameStartsAnew(t *testing.T) {
 	r := NewRing(2)
-	r.Add("shop", "web", "", stamp(relay.ServerReceived, 1)) // not known yet which
+	r.Add("shop", "web", "", stamp(relay.ServerReceived, 1)) // the uid is not known yet
 	r.Add("shop", "web", "1", stamp(relay.ServerStored, 2))
 	if got, _ := r.Trace("shop", "web"); len(got.Stamps) != 2 {
 		t.Errorf("%+v", got)

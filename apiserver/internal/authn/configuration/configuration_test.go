@@ -9,8 +9,7 @@ import (
 
 const header = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"
 
-// file is one with an issuer that is as it should be, but for what is said of
-// it.
+// file is a configuration with a valid issuer, except for the given parts.
 func file(issuer, more string) string {
 	if !strings.Contains(issuer, "audiences") {
 		issuer += ", audiences: [x]"
@@ -21,7 +20,7 @@ func file(issuer, more string) string {
 	return header + "jwt:\n- {issuer: {url: 'https://a.test'" + issuer + "}, " + more + "}\n"
 }
 
-// TestRefusals: what kube-apiserver v1.37.0 says of such files.
+// TestRefusals: kube-apiserver v1.37.0's messages for such files.
 func TestRefusals(t *testing.T) {
 	const unverified = "claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression"
 	for name, test := range map[string]struct{ content, want string }{
@@ -73,7 +72,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestUser: who the bearers of tokens are, or why they are nobody.
+// TestUser: the user of a token, or why there is none.
 func TestUser(t *testing.T) {
 	const claims = `{"sub": "jane", "email": "j@test", "email_verified": true, "groups": ["a", "b"], "team": "red", "n": 7, "roles": "x,y", "iat": 10, "exp": 70}`
 	sub := "claimMappings: {username: {claim: sub, prefix: 'id:'}"

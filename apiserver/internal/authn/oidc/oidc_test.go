@@ -29,8 +29,8 @@ type issuer struct {
 	key   *rsa.PrivateKey
 	keyID string
 	down  atomic.Bool
-	asked atomic.Int32 // for the discovery document
-	keys  atomic.Int32 // how often for the keys
+	asked atomic.Int32 // requests for the discovery document
+	keys  atomic.Int32 // requests for the keys
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -62,7 +62,7 @@ func newIssuer(t *testing.T) *issuer {
 	return i
 }
 
-// rotate makes another key the issuer's.
+// rotate gives the issuer another key.
 func (i *issuer) rotate(t *testing.T, id string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -72,7 +72,7 @@ func (i *issuer) rotate(t *testing.T, id string) {
 	i.key, i.keyID = key, id
 }
 
-// sign makes a token of the issuer's, with further claims or other ones.
+// sign makes a token of the issuer's, with claims added or changed.
 func (i *issuer) sign(t *testing.T, more jwt.MapClaims) string {
 	t.Helper()
 	claims := jwt.MapClaims{"iss": i.URL, "aud": "kctl", "sub": "jane", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix()}
@@ -116,7 +116,7 @@ func (i *issuer) authenticator(t *testing.T, change ...func(*Options)) (*Authent
 type result struct {
 	user   string
 	groups []string
-	err    string // "" with no user: none of its business
+	err    string // "" without a user: not its token
 }
 
 func (i *issuer) check(t *testing.T, a *Authenticator, token string, want result) {
@@ -133,7 +133,7 @@ func (i *issuer) check(t *testing.T, a *Authenticator, token string, want result
 	}
 }
 
-// until waits until the token is good, or no longer is.
+// until waits until the token is valid, or no longer is.
 func until(t *testing.T, a *Authenticator, token string, good bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -189,7 +189,7 @@ func TestForgeries(t *testing.T) {
 	stranger := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": i.URL, "aud": "kctl", "sub": "root", "exp": now.Add(time.Hour).Unix()})
 	stranger.Header["kid"] = i.keyID
 	none := jwt.NewWithClaims(jwt.SigningMethodNone, stranger.Claims)
-	// The public key, which everybody knows, as the secret of an HMAC.
+	// The public key, which everybody knows, used as the secret of an HMAC.
 	confused := jwt.NewWithClaims(jwt.SigningMethodHS256, stranger.Claims)
 	confused.Header["kid"] = i.keyID
 	good := i.sign(t, nil)
@@ -228,7 +228,8 @@ func TestNewKeysOfTheIssuer(t *testing.T) {
 	old := i.sign(t, nil)
 	i.check(t, a, old, result{user: "ISSUER#jane"})
 	i.rotate(t, "second")
-	// Keys are kept a moment after whoever waited for them has been answered.
+	// The keys are stored a moment after those who waited for them got their
+	// answer.
 	until(t, a, i.sign(t, nil), true)
 	until(t, a, old, false)
 	i.check(t, a, old, result{err: "signature"})
@@ -237,7 +238,8 @@ func TestNewKeysOfTheIssuer(t *testing.T) {
 	}
 }
 
-// Anybody can name keys that the issuer does not have: it is not asked about each.
+// Anybody can name keys that the issuer does not have: it must not be asked for
+// each of them.
 func TestTokensOfStrangersAreNoHammer(t *testing.T) {
 	i, other := newIssuer(t), newIssuer(t)
 	a, clock := i.authenticator(t)
@@ -275,8 +277,7 @@ func TestIssuerOfAnotherAuthority(t *testing.T) {
 	if _, err := New(Options{Authorities: []byte("-----BEGIN CERTIFICATE-----\n")}); err == nil {
 		t.Error("what holds no certificate was taken for an authority")
 	}
-	// httptest servers share their certificate: the host's authorities don't
-	// know it.
+	// httptest servers share their certificate, which the host's CAs don't know.
 	a, _ := i.authenticator(t, func(o *Options) { o.Authorities = nil })
 	i.check(t, a, i.sign(t, nil), result{err: "certificate"})
 	a, _ = i.authenticator(t, func(o *Options) { o.IssuerURL = strings.Replace(other.URL, "https:", "http:", 1) })
@@ -285,8 +286,8 @@ func TestIssuerOfAnotherAuthority(t *testing.T) {
 	}
 }
 
-// TestDiscoveryElsewhere: the discovery document lies where nobody would look
-// for it, and is about the issuer all the same.
+// TestDiscoveryElsewhere: the discovery document is at another URL than the
+// issuer's, and still about the issuer.
 func TestDiscoveryElsewhere(t *testing.T) {
 	i := newIssuer(t)
 	i.down.Store(true)

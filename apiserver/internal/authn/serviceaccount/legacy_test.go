@@ -57,7 +57,7 @@ func TestTokensOfSecrets(t *testing.T) {
 			secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
 			f.objects["secrets/shop/web-token"], f.objects["serviceaccounts/shop/web"] = secret, f.sa
 			if test.token == unsigned || test.token == other {
-				secret.Data["token"] = []byte(test.token) // even then
+				secret.Data["token"] = []byte(test.token) // it stays invalid
 			}
 			if test.change != nil {
 				test.change(secret)
@@ -93,7 +93,7 @@ func TestTokensOfSecrets(t *testing.T) {
 	}
 }
 
-// count is a counter of how tokens were used.
+// count is a counter of used tokens.
 func (f *fixture) count(t *testing.T, name string) float64 {
 	t.Helper()
 	families, err := f.registry.Gather()
@@ -109,8 +109,8 @@ func (f *fixture) count(t *testing.T, name string) float64 {
 	return 0
 }
 
-// TestWarnings: whoever uses a token that nobody asked for is warned, also while
-// the token is remembered.
+// TestWarnings: using an automatically generated token causes a warning, even
+// if the token is cached.
 func TestWarnings(t *testing.T) {
 	f := newFixture(t, ecKey(t))
 	token, err := f.issuer.Legacy(f.sa, "web-token")

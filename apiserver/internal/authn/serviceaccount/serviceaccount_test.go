@@ -100,7 +100,7 @@ func newFixture(t *testing.T, key crypto.Signer) *fixture {
 	return f
 }
 
-// legacyChecks are those of tokens in secrets.
+// legacyChecks are the checks for tokens in secrets.
 func (f *fixture) legacyChecks() Checks {
 	checks := f.checks
 	checks.Audiences = []string{"api"}
@@ -166,7 +166,7 @@ func TestTokenRefused(t *testing.T) {
 	tests := map[string]struct {
 		make func(t *testing.T, f *fixture) string
 		want []string // audiences
-		says string   // "" where the token is not ours to judge
+		says string   // "" if the token is not for this authenticator
 	}{
 		"wrong signature": {says: "signature is invalid", make: func(t *testing.T, f *fixture) string {
 			parts := strings.Split(f.token(t, hour, Bound{}), ".")
@@ -293,8 +293,8 @@ func TestTokenRefused(t *testing.T) {
 	}
 }
 
-// TestClocksApart: a server takes another one's token though its own clock is a bit
-// behind or ahead.
+// TestClocksApart: a server accepts another server's token even if its own
+// clock is a bit behind or ahead.
 func TestClocksApart(t *testing.T) {
 	f := newFixture(t, ecKey(t))
 	token := f.token(t, authenticationv1.TokenRequestSpec{}, Bound{})

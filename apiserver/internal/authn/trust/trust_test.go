@@ -70,7 +70,7 @@ func TestMerge(t *testing.T) {
 	if !maps.Equal(p.merged(first), first) {
 		t.Error("what is right is changed")
 	}
-	// Another server has put something else there.
+	// Another server has written something else there.
 	others := map[string]string{
 		keyClients: string(old.Cert), keyNames: `["back"]`, keyUsername: `["X-User"]`, keyGroup: "rubbish", "more": "kept",
 	}

@@ -11,7 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// service answers with a text, after it has looked at the question.
+// service answers with a text, after checking the request.
 type service struct {
 	t      *testing.T
 	answer string

@@ -12,13 +12,13 @@ var allTypes = []string{"ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "We
 
 const header = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n"
 
-// webhook is one that is as it should be, with more.
+// webhook is a valid webhook, with more.
 func webhook(more string) string {
 	return "- type: Webhook\n  name: w\n  webhook: {timeout: 3s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, failurePolicy: Deny, " +
 		"connectionInfo: {type: KubeConfigFile, kubeConfigFile: /k}" + more + "}\n"
 }
 
-// TestRefusals: what kube-apiserver v1.37.0 says of such files.
+// TestRefusals: kube-apiserver v1.37.0's messages for such files.
 func TestRefusals(t *testing.T) {
 	for name, test := range map[string]struct{ content, want string }{
 		"empty":         {header + "authorizers: []\n", "authorizers: Required value: at least one authorization mode must be defined"},
@@ -70,7 +70,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestMatch: one condition that is false decides, whatever becomes of others.
+// TestMatch: one false condition decides, whatever errors others have.
 func TestMatch(t *testing.T) {
 	pods := &authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"dev"}, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "list", Resource: "pods"}}
 	path := &authorizationv1.SubjectAccessReviewSpec{User: "root", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/x", Verb: "get"}}

@@ -38,8 +38,9 @@ func (p known) ByIndex(node string) (out []facts.Pod) {
 	return out
 }
 
-// stored has of each kind an object for n1 and one for n2. The volume disk is
-// that of the claim shop/disk; disk2 is not, though the claim shop/lie says so.
+// stored has an object of each kind for n1 and one for n2. The volume disk
+// belongs to the claim shop/disk; disk2 does not belong to the claim shop/lie,
+// though the claim says so.
 func stored(_ context.Context, r core.Resource, _, name string) (core.Object, error) {
 	volume := func(claim, secret string) core.Object {
 		return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
@@ -182,7 +183,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestCatchesUp: a kubelet may hear of its pod before the authorizer does.
+// TestCatchesUp: a kubelet may learn of its pod before the authorizer does.
 func TestCatchesUp(t *testing.T) {
 	calls := 0
 	a := &Authorizer{Pods: known{}, Stored: stored}

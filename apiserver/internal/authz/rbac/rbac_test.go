@@ -16,7 +16,7 @@ func rules(verbs, groups, resources []string, names ...string) []rbacv1.PolicyRu
 
 func clusterRef(name string) rbacv1.RoleRef { return rbacv1.RoleRef{Kind: "ClusterRole", Name: name} }
 
-// testPolicy: what is written out here is what TestAuthorize asks for.
+// testPolicy has the rules for the requests of TestAuthorize.
 func testPolicy() Policy {
 	one := func(s ...string) []string { return s }
 	clusterRole := func(name string, r []rbacv1.PolicyRule) *rbacv1.ClusterRole {

@@ -16,13 +16,13 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// failing answers nothing.
+// failing never answers.
 type failing struct{ err error }
 
 func (f failing) Ask(context.Context, any, any) error { return f.err }
 
-// TestWhatIsCounted: what becomes of questions is counted by the webhook's name and
-// how they ended; what conditions keep from it is no question.
+// TestWhatIsCounted: requests are counted by the webhook's name and their
+// result; those that match conditions exclude are not counted.
 func TestWhatIsCounted(t *testing.T) {
 	m := NewMetrics(prometheus.NewRegistry())
 	broken := errors.New("broken")

@@ -16,7 +16,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// service answers with a status, and notes what it was asked.
+// service answers with a status, and records the requests.
 type service struct {
 	status string
 	asked  []string

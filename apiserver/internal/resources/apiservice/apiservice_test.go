@@ -11,7 +11,7 @@ import (
 
 const label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 
-// TestValidate: refusals are upstream's, word for word, but for the last.
+// TestValidate: refusals are upstream's, word for word, except for the last.
 func TestValidate(t *testing.T) {
 	const name, good = "{metadata: {name: v1.a.example.com}, spec: {group: a.example.com, version: v1, ", "groupPriorityMinimum: 1, versionPriority: 1"
 	for text, want := range map[string]string{
@@ -68,8 +68,8 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// TestSetCondition: the time tells since when it is so, and not since when it
-// is so for this reason.
+// TestSetCondition: the transition time changes with the status, not with the
+// reason.
 func TestSetCondition(t *testing.T) {
 	s := new(APIService)
 	first := time.Unix(1000, 0)

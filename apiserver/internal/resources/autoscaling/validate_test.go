@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestValidate: what kube-apiserver v1.37.0 says of such specs.
+// TestValidate: kube-apiserver v1.37.0's messages for such specs.
 func TestValidate(t *testing.T) {
 	const target = "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}, minReplicas: 1, "
 	for text, want := range map[string]string{

@@ -30,7 +30,8 @@ status:
   conditions: [{type: AbleToScale, status: "True", reason: R, message: m}]
 `
 
-// TestVersion1 compares with what kube-apiserver v1.37.0 shows, and reads it back.
+// TestVersion1 compares with what kube-apiserver v1.37.0 shows, and converts it
+// back.
 func TestVersion1(t *testing.T) {
 	stored := new(autoscalingv2.HorizontalPodAutoscaler)
 	if err := yaml.UnmarshalStrict([]byte(wanted), stored); err != nil {
@@ -72,7 +73,8 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
-// TestStatusOfVersion1: a share of CPU time is all that version 1 has a field for.
+// TestStatusOfVersion1: CPU utilization is the only metric for which version 1
+// has a field.
 func TestStatusOfVersion1(t *testing.T) {
 	share := int32(70)
 	into := new(autoscalingv2.HorizontalPodAutoscaler)

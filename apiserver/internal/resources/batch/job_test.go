@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A job whose generated name was taken has the next one in its labels; what its
-// user calls by the first stays.
+// If a job's generated name was taken, its labels get the next one; labels that
+// the user set to the first name stay.
 func TestRenamed(t *testing.T) {
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job-1", UID: "u"}}
 	j.Spec.Template.Labels = map[string]string{"mine": "job-1"}

@@ -23,7 +23,7 @@ func job(t *testing.T, spec, status string) *batchv1.Job {
 	return j
 }
 
-// TestStatus: what kube-apiserver v1.37.0 says of changes of a job's status.
+// TestStatus: kube-apiserver v1.37.0's messages for changes of a job's status.
 func TestStatus(t *testing.T) {
 	const (
 		one     = "completions: 1, completionMode: NonIndexed"

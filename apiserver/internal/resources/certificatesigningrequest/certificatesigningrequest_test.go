@@ -43,7 +43,7 @@ func signed(t *testing.T) []byte {
 	return der
 }
 
-// signedBy says that it is signed by an RSA key of so many bits.
+// signedBy is a request that claims an RSA signature of that many bits.
 func signedBy(t *testing.T, bits uint) []byte {
 	t.Helper()
 	modulus := new(big.Int).Lsh(big.NewInt(1), bits-1)
@@ -75,7 +75,7 @@ func block(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// TestValidate has upstream's words, seen from its server of 1.37.
+// TestValidate has upstream's words, as its 1.37 server answered.
 func TestValidate(t *testing.T) {
 	der := signed(t)
 	forged := append([]byte(nil), der...)
@@ -139,7 +139,7 @@ func TestWhoAsksIsSet(t *testing.T) {
 	}
 }
 
-// conditions reads "TYPE=STATUS TYPE=STATUS".
+// conditions parses "TYPE=STATUS TYPE=STATUS".
 func conditions(text string) (out []certificatesv1.CertificateSigningRequestCondition) {
 	for word := range strings.FieldsSeq(text) {
 		kind, status, _ := strings.Cut(word, "=")
@@ -217,7 +217,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestWays: what each way to change a request may not touch.
+// TestWays: what each way of changing a request may not change.
 func TestWays(t *testing.T) {
 	s := Strategy(testingclock.NewFakePassiveClock(now))
 	old := &certificatesv1.CertificateSigningRequest{

@@ -8,14 +8,14 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// FuzzNames: an object whose name is taken is found by it, and is the only thing
-// that its path is about.
+// FuzzNames: an object with a valid name is found under it, and its path means
+// nothing else.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"a", "a.b-c", "system:node:x", "A_b", "..", ".", "a/b", "a%2fb", "a/../b", "", "a?watch=1", "a#b", "ä", "a\x00b", "a b", "a;b", "\\", "a\n"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if name == "" { // refused before its letters are looked at
+		if name == "" { // refused before its characters are checked
 			return
 		}
 		for kind, invalid := range map[string]func(string, bool) []string{"segment": NameIsSegment, "subdomain": NameIsSubdomain, "label": NameIsLabel} {

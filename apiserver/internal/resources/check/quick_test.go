@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestPlainNames holds what is known at a glance to what upstream's functions
-// say of every short name, and of long ones near the bounds.
+// TestPlainNames compares the fast check with upstream's functions, for all
+// short names, and for long ones near the limits.
 func TestPlainNames(t *testing.T) {
 	const alphabet = "aZ0-._/ é"
 	var names []string

@@ -27,7 +27,7 @@ func anchor(t *testing.T, authority bool) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// The words are those of kube-apiserver v1.37.0.
+// The words are kube-apiserver v1.37.0's.
 func TestBundles(t *testing.T) {
 	one, two := anchor(t, true), anchor(t, true)
 	const bundle = `spec.trustBundle: Invalid value: "<value omitted>": `

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefinitions holds what is wrong with definitions to what kube-apiserver
-// 1.37 answered. change is laid over a definition that is well.
+// TestDefinitions compares the errors in definitions with kube-apiserver
+// 1.37's. change is applied to a valid definition.
 func TestDefinitions(t *testing.T) {
 	const v1 = `{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}`
 	schema := func(s string) string {

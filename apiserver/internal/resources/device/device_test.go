@@ -32,7 +32,7 @@ func expect(t *testing.T, what string, errs field.ErrorList, want string) {
 	}
 }
 
-// The tables hold claims, slices and rules to what upstream 1.37 answered.
+// The tables have upstream 1.37's answers for claims, slices and rules.
 
 func TestClaims(t *testing.T) {
 	const request = "{requests: [{name: r, exactly: {deviceClassName: c, allocationMode: All, tolerations: [%]}}]}"
@@ -65,7 +65,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestSpaces: a claim that a client wrote with other spaces is the same claim.
+// TestSpaces: a claim that differs only in its spaces is the same claim.
 func TestSpaces(t *testing.T) {
 	strategy := claims(nil)
 	one, two := &resourcev1.ResourceClaim{}, &resourcev1.ResourceClaim{}
@@ -124,7 +124,7 @@ func TestTaintRules(t *testing.T) {
 	}
 }
 
-// TestTaintedSince: another effect is there since now, but where a client says since when.
+// TestTaintedSince: a changed effect starts now, unless the client says when.
 func TestTaintedSince(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2030, 1, 1, 0, 0, 0, 5, time.UTC))
 	now := metav1.NewTime(clock.Now()).Rfc3339Copy()
@@ -160,7 +160,7 @@ func TestExtendedNames(t *testing.T) {
 	}
 }
 
-// TestSelectors: expressions are compiled as upstream compiles them.
+// TestSelectors: expressions are compiled as by upstream.
 func TestSelectors(t *testing.T) {
 	const complex = "Forbidden: too complex, exceeds cost limit"
 	for text, want := range map[string]string{
@@ -195,7 +195,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// Selectors are compiled for as long as somebody waits for what comes of it.
+// Compiling selectors stops when nobody waits for the result.
 func TestSelectorsThatNobodyWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -44,7 +44,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateChange: through events.k8s.io only the series of an event changes.
+// TestValidateChange: through events.k8s.io only an event's series can be
+// changed.
 func TestValidateChange(t *testing.T) {
 	const old = "{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000001Z', reportingComponent: kubelet, reportingInstance: n1, action: A, reason: R, type: Normal, message: m}"
 	for change, want := range map[string]string{

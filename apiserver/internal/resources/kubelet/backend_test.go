@@ -11,7 +11,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// A kubelet that takes nothing of a stream does not hold up the end of it.
+// A kubelet that does not read its stream does not hold up the stream's end.
 func TestABackendThatTakesNothingIsClosed(t *testing.T) {
 	ours, theirs := net.Pipe()
 	kubelet := &deaf{Conn: theirs, closed: make(chan struct{})}
@@ -29,7 +29,7 @@ func TestABackendThatTakesNothingIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubelet.hears.Store(-1) // after the read under way
+	kubelet.hears.Store(-1) // after the current read
 	talked, more := make(chan error, 1), make(chan struct{}, 1)
 	go func() {
 		_, err := io.Copy(stream, endless{more})
@@ -44,7 +44,7 @@ func TestABackendThatTakesNothingIsClosed(t *testing.T) {
 	_, _ = theirs.Close(), served.Close()
 }
 
-// deaf reads no more once hears, from below, has come to 0.
+// deaf stops reading once hears has counted up to 0.
 type deaf struct {
 	net.Conn
 	hears  atomic.Int64
@@ -59,7 +59,7 @@ func (d *deaf) Read(p []byte) (int, error) {
 	return d.Conn.Read(p)
 }
 
-// endless tells when more of it is asked for.
+// endless reports when more of it is read.
 type endless struct{ more chan struct{} }
 
 func (e endless) Read(p []byte) (int, error) {

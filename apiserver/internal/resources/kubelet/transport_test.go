@@ -17,7 +17,7 @@ import (
 	"kctl/proto/pki"
 )
 
-// ask returns what the kubelet answers.
+// ask returns the kubelet's answer.
 func ask(t *testing.T, c *Client, at string, unchecked bool) (string, error) {
 	t.Helper()
 	to, err := url.Parse(at)
@@ -36,7 +36,7 @@ func ask(t *testing.T, c *Client, at string, unchecked bool) (string, error) {
 	return string(body), nil
 }
 
-// TestKubeletsAreChecked: by the authority, and not where nobody wants that.
+// TestKubeletsAreChecked: by the CA, unless that is turned off.
 func TestKubeletsAreChecked(t *testing.T) {
 	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a log") }))
 	defer kubelet.Close()
@@ -67,8 +67,8 @@ func TestKubeletsAreChecked(t *testing.T) {
 	}
 }
 
-// TestRenewedCertificate: kubelets see a new certificate as soon as it is there, also
-// where a connection was open that showed the one before.
+// TestRenewedCertificate: kubelets get a new client certificate as soon as it
+// exists, even if a connection with the old one is open.
 func TestRenewedCertificate(t *testing.T) {
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.TLS.PeerCertificates[0].Subject.CommonName)

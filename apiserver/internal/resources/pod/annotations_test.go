@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestOldAnnotations: profiles are read from where older manifests have them,
-// and what says two things is refused.
+// TestOldAnnotations: profiles are read from the annotations of older
+// manifests, and contradictions are refused.
 func TestOldAnnotations(t *testing.T) {
 	for text, want := range map[string]string{
 		"annotations: {seccomp.security.alpha.kubernetes.io/pod: x}":                       `metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: "x": must be a valid seccomp profile`,

@@ -25,7 +25,7 @@ func fromYAML(t *testing.T, text string) *core.Pod {
 	return pod
 }
 
-// minimal is the least that is a pod, defaulted.
+// minimal is the smallest valid pod, defaulted.
 func minimal(change ...func(*core.Pod)) *core.Pod {
 	pod := &core.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: 1},
@@ -142,7 +142,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Upstream takes a negative grace period for the least that there is.
+// Upstream takes a negative grace period for the shortest one.
 func TestNegativeGraceIsASecond(t *testing.T) {
 	asked := int64(-1)
 	pod := minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = &asked })
@@ -191,8 +191,8 @@ func TestPullPolicy(t *testing.T) {
 	}
 }
 
-// TestPodLevelDefaults: what a pod does not say of its resources as a whole is
-// what its containers say together. The answers are those of kube-apiserver 1.37.
+// TestPodLevelDefaults: pod-level resources that are not set are computed from
+// the containers. The answers are kube-apiserver 1.37's.
 func TestPodLevelDefaults(t *testing.T) {
 	for name, test := range map[string]struct{ pod, limits, requests, class string }{
 		"requests of containers": {`resources: {limits: {cpu: 2, memory: 1Gi}}
@@ -337,8 +337,8 @@ func TestGracePeriod(t *testing.T) {
 	}
 }
 
-// TestKeepUnknown: who does not know of a part of the status does not take it
-// away by leaving it out.
+// TestKeepUnknown: a client that does not know a part of the status does not
+// remove it by leaving it out.
 func TestKeepUnknown(t *testing.T) {
 	claims := []corev1.PodResourceClaimStatus{{Name: "c"}}
 	allocated := []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "c"}}

@@ -24,7 +24,7 @@ import (
 	"kctl/proto/core"
 )
 
-// serve runs the pods' streams before a kubelet that answers by handler.
+// serve runs the pods' streams in front of a kubelet that answers by handler.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	backend := httptest.NewTLSServer(handler)
@@ -137,7 +137,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestLogsOverWebSocket asks by the protocols that browsers can speak.
+// TestLogsOverWebSocket uses the protocols that browsers can speak.
 func TestLogsOverWebSocket(t *testing.T) {
 	front := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a line") })
 	for protocol, want := range map[string]string{"": "a line", "binary.k8s.io": "a line", "base64.binary.k8s.io": "YSBsaW5l"} {
@@ -213,8 +213,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestKubeletsAnswersToUpgrades: what is neither an upgrade nor a refusal does
-// not reach the client, whom a redirect could lead to anywhere.
+// TestKubeletsAnswersToUpgrades: an answer that is neither an upgrade nor an
+// error does not reach the client, which a redirect could lead anywhere.
 func TestKubeletsAnswersToUpgrades(t *testing.T) {
 	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		code, err := strconv.Atoi(r.URL.Query().Get("command") + r.URL.Query().Get("port"))
@@ -285,8 +285,8 @@ func TestStreamRefusals(t *testing.T) {
 	}
 }
 
-// TestStreamsAreNamedAsClientsSpellThem: a stream is wanted wherever it is named
-// and not denied; Python's client writes True and False.
+// TestStreamsAreNamedAsClientsSpellThem: a stream is wanted if it is named and
+// not denied; Python's client writes True and False.
 func TestStreamsAreNamedAsClientsSpellThem(t *testing.T) {
 	asked := make(chan string, 1)
 	front := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ func TestTemplate(t *testing.T) {
 	if spec.RestartPolicy != corev1.RestartPolicyAlways || spec.Containers[1].ImagePullPolicy != corev1.PullAlways {
 		t.Errorf("defaulted to %+v", spec)
 	}
-	// What follows from the rest is left to the pod that is made of it.
+	// Defaults that depend on other fields are left to the pods made from it.
 	if spec.Containers[0].Ports[0].HostPort != 0 || spec.Containers[0].Resources.Requests != nil || spec.EnableServiceLinks != nil {
 		t.Errorf("a template was defaulted as a pod: %+v", spec)
 	}

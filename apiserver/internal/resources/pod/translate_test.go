@@ -13,7 +13,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// runs is a kubelet that knows SPDY only, and closes the connection as soon as
+// runs is a kubelet that speaks only SPDY, and closes the connection as soon as
 // the command has ended.
 func runs(t *testing.T, run func(map[string]httpstream.Stream)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -48,8 +48,8 @@ func runs(t *testing.T, run func(map[string]httpstream.Stream)) http.HandlerFunc
 	}
 }
 
-// echo is a command that tells its input on its output, and then that it has
-// ended well.
+// echo is a command that copies its input to its output, and then reports
+// success.
 func echo(streams map[string]httpstream.Stream) {
 	text, err := io.ReadAll(streams["stdin"])
 	if err != nil {
@@ -88,7 +88,7 @@ func TestExecOverWebSocket(t *testing.T) {
 	}
 }
 
-// TestKubeletsThatFallSilent: a client that leaves ends its connection to the
+// TestKubeletsThatFallSilent: a client that goes ends the connection to the
 // kubelet, however far the kubelet has come.
 func TestKubeletsThatFallSilent(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
@@ -129,7 +129,7 @@ func TestKubeletsThatFallSilent(t *testing.T) {
 	}
 }
 
-// channels reads all that a container says.
+// channels reads everything that a container sends.
 func channels(connection *websocket.Conn) map[byte]string {
 	got := map[byte]string{}
 	for {
@@ -143,8 +143,8 @@ func channels(connection *websocket.Conn) map[byte]string {
 	}
 }
 
-// TestTheLastWordsOfAContainerArrive: it ends, and its connection with it, while
-// the client still talks to it.
+// TestTheLastWordsOfAContainerArrive: the container ends, and its connection
+// with it, while the client still sends.
 func TestTheLastWordsOfAContainerArrive(t *testing.T) {
 	said := strings.Repeat("said at last\n", 5000)
 	front := serve(t, runs(t, func(streams map[string]httpstream.Stream) {
@@ -169,7 +169,8 @@ func TestTheLastWordsOfAContainerArrive(t *testing.T) {
 	}
 }
 
-// TestTheLastWordsOfAClientArrive: it is gone as soon as it has said them.
+// TestTheLastWordsOfAClientArrive: the client closes as soon as it has sent
+// them.
 func TestTheLastWordsOfAClientArrive(t *testing.T) {
 	said, heard := strings.Repeat("said at last\n", 5000), make(chan string, 1)
 	front := serve(t, runs(t, func(streams map[string]httpstream.Stream) {

@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestStatusOfPods: what is reported of a pod is refused in upstream's words,
-// and what was there before stays.
+// TestStatusOfPods: a bad status is refused in upstream's words; errors that
+// were stored before don't count.
 func TestStatusOfPods(t *testing.T) {
 	const noIP, twoOfAFamily = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", "may specify no more than one IP for each IP family"
 	const noSubdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"

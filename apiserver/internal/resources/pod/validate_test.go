@@ -7,8 +7,8 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// refused is a spec, or a part of one container, with the one error it gets:
-// "" where it is good.
+// refused is a spec, or a part of one container, with the one error it gets: ""
+// if it is valid.
 type refused struct{ yaml, want string }
 
 func checkSpecs(t *testing.T, prefix string, cases []refused) {
@@ -20,7 +20,7 @@ func checkSpecs(t *testing.T, prefix string, cases []refused) {
 	}
 }
 
-// closing ends the brackets that text leaves open.
+// closing adds the missing closing brackets.
 func closing(text string) string {
 	open := ""
 	for _, r := range text {
@@ -88,8 +88,8 @@ func TestValidateSpec(t *testing.T) {
 	})
 }
 
-// TestValidateOfSystem: what only one system has is refused of pods that say they are
-// of the other, and what is said of Windows is checked.
+// TestValidateOfSystem: fields of one operating system are refused for pods of
+// the other, and the Windows options are validated.
 func TestValidateOfSystem(t *testing.T) {
 	const c, windows, linux = "containers: [{name: a, image: i}]", ", os: {name: windows}, ", ", os: {name: linux}, "
 	user := func(text, want string) refused {

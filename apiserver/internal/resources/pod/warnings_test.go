@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-// TestWarnings: users are told in the words that they know.
+// TestWarnings: the warnings are in upstream's words.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string][]string{
 		"metadata: {name: a}\nspec: {containers: [{name: c, image: i}]}": nil,
@@ -72,7 +72,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Of files that are all the same there are as many pairs as their square.
+// Equal paths make as many pairs as their square.
 func TestOverlapsAreBounded(t *testing.T) {
 	items := make([]corev1.KeyToPath, 2000)
 	for i := range items {
@@ -85,7 +85,7 @@ func TestOverlapsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTemplateWarnings: only what is new is told of.
+// TestTemplateWarnings: only changes cause warnings.
 func TestTemplateWarnings(t *testing.T) {
 	var pod corev1.PodTemplateSpec
 	pod.Spec.NodeSelector = map[string]string{"beta.kubernetes.io/os": "linux"}

@@ -63,7 +63,7 @@ func expect(t *testing.T, what string, errs field.ErrorList, want string) {
 	}
 }
 
-// The words are those of kube-apiserver v1.37.0.
+// The words are kube-apiserver v1.37.0's.
 func TestSpec(t *testing.T) {
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -38,9 +38,9 @@ func port(t *testing.T, server *httptest.Server) int32 {
 	return int32(number)
 }
 
-// serve runs the proxies in front of a plain server on a pod "web" and services
-// over it, and of the same server with TLS as the kubelet of node "n1". All are on
-// loopback, which is allowed unless strict.
+// serve runs the proxies in front of a plain server, which is the pod "web" and
+// services, and of the same server with TLS, which is the kubelet of node "n1".
+// All are on loopback, which is allowed unless strict.
 func serve(t *testing.T, strict bool, handler http.HandlerFunc) (server *httptest.Server, plain, secure int32) {
 	t.Helper()
 	http1, https := httptest.NewServer(handler), httptest.NewTLSServer(handler)
@@ -84,7 +84,7 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (server *httptes
 	return front(t, p), plain, secure
 }
 
-// front asks proxies for what is in a request's path.
+// front serves the proxies under the requests' paths.
 func front(t *testing.T, p *Proxies) *httptest.Server {
 	t.Helper()
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +107,7 @@ func front(t *testing.T, p *Proxies) *httptest.Server {
 	return front
 }
 
-// ask sends a request whose path is taken as it is.
+// ask sends a request with this path, unchanged.
 func ask(t *testing.T, front *httptest.Server, method, path string, header http.Header) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, front.URL+path, nil)
@@ -150,7 +150,7 @@ func TestTargets(t *testing.T) {
 		{"GET", "/api/v1/nodes/n1/proxy/logs/", "GET /logs/ tls=true", 200},
 		{"GET", fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/stats", secure), "GET /stats tls=true", 200},
 		{"GET", fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/stats", plain), "GET /stats tls=false", 200},
-		// What is behind the proxy's part is nobody's to change.
+		// The part of the path after the proxy must not be changed.
 		{"GET", space + "/pods/web/proxy/a%2Fb//c/../d%20e?q=%2F&x=a+b;c", "GET /a%2Fb//c/../d%20e?q=%2F&x=a+b;c tls=false", 200},
 		{"GET", space + "/pods/web%2Fproxy/x", "escaped slash", 400},
 		{"GET", space + "/pods/a:b:c:d/proxy/", `invalid pod request "a:b:c:d"`, 400},
@@ -174,7 +174,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestAddresses: nobody reaches the server's own host through it.
+// TestAddresses: the server's own host can't be reached through the proxy.
 func TestAddresses(t *testing.T) {
 	front, plain, _ := serve(t, true, func(http.ResponseWriter, *http.Request) { t.Error("reached") })
 	for _, path := range []string{
@@ -191,8 +191,9 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestNameThatChanges: an address is looked at again when it is connected to, also that
-// of a kubelet's own port: a name may mean another than a moment ago (CVE-2020-8562).
+// TestNameThatChanges: an address is checked again when it is connected to,
+// even that of a kubelet's port, because a name may have changed its meaning
+// (CVE-2020-8562).
 func TestNameThatChanges(t *testing.T) {
 	backend := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("reached") }))
 	t.Cleanup(backend.Close)

@@ -16,7 +16,7 @@ func read(t *testing.T, text string) *corev1.ResourceQuota {
 	return q
 }
 
-// TestValidate holds resource quotas to what upstream 1.37 answered.
+// TestValidate compares the answers for resource quotas with upstream 1.37's.
 func TestValidate(t *testing.T) {
 	selects := func(requirement string) string {
 		return "{hard: {pods: 1}, scopeSelector: {matchExpressions: [" + requirement + "]}}"

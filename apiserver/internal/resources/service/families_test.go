@@ -16,8 +16,8 @@ const (
 	four, six = corev1.IPv4Protocol, corev1.IPv6Protocol
 )
 
-// TestFamilies: of which families a service becomes on a cluster that has these
-// is what kube-apiserver answers, word for word.
+// TestFamilies: the IP families of a service, for the families of the cluster,
+// as kube-apiserver answers, word for word.
 func TestFamilies(t *testing.T) {
 	const (
 		single   = "SingleStack"
@@ -30,7 +30,7 @@ func TestFamilies(t *testing.T) {
 	for _, test := range []struct {
 		have []corev1.IPFamily
 		spec string // of the service, without its ports
-		want string // families and policy, or faults
+		want string // families and policy, or errors
 	}{
 		{one, "", "[IPv4] SingleStack"},
 		{one, "ipFamilyPolicy: PreferDualStack", "[IPv4] PreferDualStack"},
@@ -73,8 +73,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestFamiliesChange: a service of two families becomes one of one, and the
-// other way about, by its policy.
+// TestFamiliesChange: a dual-stack service becomes single-stack, and the other
+// way round, by its policy.
 func TestFamiliesChange(t *testing.T) {
 	const (
 		old  = "clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack"
@@ -109,7 +109,7 @@ func TestFamiliesChange(t *testing.T) {
 	}
 }
 
-// made is a service as a client sends it, with what is filled in.
+// made is a service as a client sends it, with defaults.
 func made(t *testing.T, spec string) *corev1.Service {
 	t.Helper()
 	s := &corev1.Service{}

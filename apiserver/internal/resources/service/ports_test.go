@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPoliciesAndPorts: which node ports and traffic policies an update keeps, drops
-// and gets, as with kube-apiserver.
+// TestPoliciesAndPorts: which node ports and traffic policies an update keeps,
+// drops and allocates, as kube-apiserver.
 func TestPoliciesAndPorts(t *testing.T) {
 	const (
 		balanced = "type: LoadBalancer, allocateLoadBalancerNodePorts: true, ports: [{name: a, port: 80, nodePort: 30080}, {name: b, port: 81, nodePort: 30081}]"

@@ -69,8 +69,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestOrder: of several faults upstream's order is kept, and annotations are looked at
-// that were there before fields.
+// TestOrder: errors come in upstream's order, and annotations that are older
+// than the fields are checked.
 func TestOrder(t *testing.T) {
 	strategy := Strategy(clock.RealClock{})
 	for _, test := range []struct{ text, want string }{
@@ -98,7 +98,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestWarnings: users are told in upstream's order.
+// TestWarnings: the warnings come in upstream's order.
 func TestWarnings(t *testing.T) {
 	s := Strategy(clock.RealClock{}).New()
 	if err := yaml.UnmarshalStrict([]byte("{type: ClusterIP, clusterIP: None, externalName: a, externalIPs: [1.2.3.4], loadBalancerIP: 1.2.3.4, sessionAffinity: ClientIP, trafficDistribution: PreferClose}"), &s.Spec); err != nil {
@@ -130,8 +130,8 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// TestUpdatesOfABalancer: what a service of this type has stays as it is, and
-// what an update leaves out is kept.
+// TestUpdatesOfABalancer: what is allocated to a service of this type stays,
+// and what an update leaves out is kept.
 func TestUpdatesOfABalancer(t *testing.T) {
 	const balanced = "{type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}], loadBalancerClass: a/b, externalTrafficPolicy: Local, healthCheckNodePort: 30000}"
 	testUpdates(t, balanced, map[string]string{
@@ -147,8 +147,8 @@ func TestUpdatesOfABalancer(t *testing.T) {
 	})
 }
 
-// TestLosingABalancer: what goes with a load balancer goes with it, unless the
-// update says something about it.
+// TestLosingABalancer: a load balancer's fields are dropped when the type
+// changes, unless the update sets them.
 func TestLosingABalancer(t *testing.T) {
 	const balanced = "{type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, nodePort: 30080}], allocateLoadBalancerNodePorts: true, loadBalancerClass: a/b, externalTrafficPolicy: Local, healthCheckNodePort: 30000}"
 	testUpdates(t, balanced, map[string]string{
@@ -160,7 +160,8 @@ func TestLosingABalancer(t *testing.T) {
 	})
 }
 
-// testUpdates holds what is said of updates of one service to what is wanted.
+// testUpdates compares the errors in updates of one service with the expected
+// ones.
 func testUpdates(t *testing.T, before string, cases map[string]string) {
 	t.Helper()
 	for text, want := range cases {

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestClaimFromBeforeTwoSources: a claim that was stored when there was one field for
-// what it is filled from can be written again.
+// TestClaimFromBeforeTwoSources: a claim that was stored before dataSourceRef
+// existed can be updated.
 func TestClaimFromBeforeTwoSources(t *testing.T) {
 	old := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "foo"}}}
 	now := old.DeepCopy()

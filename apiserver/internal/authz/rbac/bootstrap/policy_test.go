@@ -13,7 +13,7 @@ func TestPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As many as upstream's server of 1.37 makes.
+	// As many as upstream's 1.37 server creates.
 	if len(p.clusterRoles) != 73 || len(p.clusterRoleBindings) != 54 || len(p.roles) != 7 || len(p.roleBindings) != 7 {
 		t.Errorf("%d cluster roles, %d bindings of them, %d roles, %d bindings", len(p.clusterRoles), len(p.clusterRoleBindings), len(p.roles), len(p.roleBindings))
 	}
