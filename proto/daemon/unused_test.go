@@ -35,7 +35,7 @@ func TestUnusedFlags(t *testing.T) {
 		}
 	}
 	if text := flagsWithUnused().FlagUsages(); text != "" {
-		t.Errorf("help shows what nothing stands behind: %s", text)
+		t.Errorf("help shows flags without an effect: %s", text)
 	}
 	if value := flagsWithUnused().Lookup("cache").Value.String(); value != "true" {
 		t.Errorf("the flag says %q of what is done", value)

@@ -99,7 +99,7 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 		busy.Store(false)
 		r.Rested()
 		if waited := <-told; waited != laterPace/2 {
-			t.Errorf("it was told after %v, want %v", waited, laterPace/2)
+			t.Errorf("it was sent after %v, want %v", waited, laterPace/2)
 		}
 		// Repeated calls do not make anything wait longer.
 		busy.Store(true)
@@ -115,7 +115,7 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 			}
 		}()
 		if _, err := r.next(ctx); err != nil || time.Since(began) != laterPace {
-			t.Errorf("it was told after %v (%v), want %v", time.Since(began), err, laterPace)
+			t.Errorf("it was sent after %v (%v), want %v", time.Since(began), err, laterPace)
 		}
 		cancel()
 		<-ended

@@ -52,7 +52,7 @@ func TestUnansweredByTheNetwork(t *testing.T) {
 	}
 	_ = listener.Close()
 	if err := askedOf(t, "http://"+listener.Addr().String()); err == nil || !Unanswered(err) {
-		t.Errorf("nobody listens: %v is taken for an answer", err)
+		t.Errorf("refused connection: %v is taken for an answer", err)
 	}
 }
 

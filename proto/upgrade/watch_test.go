@@ -79,7 +79,7 @@ func TestWhoEndsItHearsThatTheClientIsGone(t *testing.T) {
 	select {
 	case <-heard:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody heard that the client is gone")
+		t.Fatal("the server did not notice that the client is gone")
 	}
 }
 

@@ -142,7 +142,7 @@ func TestBindersMaySkip(t *testing.T) {
 	}
 	p.Bind = p.Bind[:1]
 	if status := p.RunBind(t.Context(), NewCycleState(nil), pod(), "n"); status.Code() != Error {
-		t.Error("nobody bound the pod, and it counts as bound")
+		t.Error("no plugin bound the pod, and it counts as bound")
 	}
 }
 

@@ -64,7 +64,7 @@ func TestTalliesFollow(t *testing.T) {
 			kept := &CycleState{Nodes: nodes, Tallies: &tallies}
 			anew := &CycleState{Nodes: nodes}
 			if want, got := anew.Tally(key, kinds(kind)), kept.Tally(key, kinds(kind)); !reflect.DeepEqual(want, got) {
-				t.Fatalf("seed %d, step %d, pods of kind %s: %v, counted anew %v", seed, step, kind, got, want)
+				t.Fatalf("seed %d, step %d, pods of kind %s: %v, a new count %v", seed, step, kind, got, want)
 			}
 			if len(tallies.kept) > maxTallies || len(tallies.changes) > maxChanges {
 				t.Fatalf("%d tallies and %d changes are kept", len(tallies.kept), len(tallies.changes))

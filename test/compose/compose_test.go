@@ -200,7 +200,7 @@ func (e *engine) holder(t *testing.T, client *kubernetes.Clientset) string {
 			return service
 		}
 	}
-	t.Fatalf("nobody of ours holds %s", *lease.Spec.HolderIdentity)
+	t.Fatalf("none of our schedulers holds the lease: %s", *lease.Spec.HolderIdentity)
 	return ""
 }
 

@@ -67,7 +67,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s may write the certificates", name)
 		}
 		if name != "pki" && (s.Restart != "unless-stopped" || len(s.Healthcheck.Test) < 3) {
-			t.Errorf("nobody looks after %s: %q, %v", name, s.Restart, s.Healthcheck.Test)
+			t.Errorf("%s is not restarted or not checked: %q, %v", name, s.Restart, s.Healthcheck.Test)
 		}
 		flagsAreKnown(t, name, s)
 	}

@@ -51,7 +51,7 @@ func TestEveryBlockIsMarked(t *testing.T) {
 		for _, b := range read(t, page) {
 			switch {
 			case !b.Run && b.By == "" && b.Reason == "":
-				t.Errorf("%s:%d: before these commands stands none of <!-- run -->, <!-- run by test/FOLDER TEST --> and <!-- not run: why -->:\n%s", filepath.Base(page), b.Line, b.Text)
+				t.Errorf("%s:%d: these commands have no marker before them: <!-- run -->, <!-- run by test/FOLDER TEST --> or <!-- not run: why -->:\n%s", filepath.Base(page), b.Line, b.Text)
 			case b.By != "":
 				folder, test, _ := strings.Cut(b.By, " ")
 				if !isThere(t, folder, test) {
@@ -209,7 +209,7 @@ func configured(t *testing.T) string {
 func TestExamples(t *testing.T) {
 	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}, Flags: []string{"--apiserver-flags=" + configured(t)}})
 	if health := c.Run("", "curl", "--silent", "--insecure", "https://127.0.0.1:"+strconv.Itoa(c.Port)+"/livez"); health.Stdout != "ok" {
-		t.Errorf("a probe without credentials is told %q", health.Stdout)
+		t.Errorf("a probe without credentials got %q", health.Stdout)
 	}
 	const privileged = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i", "securityContext": {"privileged": true}}]}}`
 	if r := c.Run(privileged, c.Bin("kctl"), "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, "violates PodSecurity") {

@@ -96,7 +96,7 @@ func TestEtcdStoppedAndStartedAgain(t *testing.T) {
 	_, err := c.Client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}, metav1.CreateOptions{})
 	cancel()
 	if err == nil {
-		t.Error("a write was acknowledged that nobody kept")
+		t.Error("a write was acknowledged that was not stored")
 	}
 	etcd.Start()
 	harness.Eventually(t, 60*time.Second, func() error {

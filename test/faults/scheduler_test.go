@@ -322,11 +322,11 @@ func endedWithEvents(t *testing.T, c *harness.Cluster) {
 		}
 	}
 	if len(told) != s.pods {
-		t.Errorf("%d of %d pods were told of", len(told), s.pods)
+		t.Errorf("%d of %d pods have a Scheduled event", len(told), s.pods)
 	}
 	for name, times := range told {
 		if times != 1 {
-			t.Errorf("%s was told of %d times", name, times)
+			t.Errorf("%s has %d Scheduled events", name, times)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestAHundredThousandPodsThatFitNowhere(t *testing.T) {
 	harness.Eventually(t, 20*time.Minute, func() error { // until all are marked
 		// A disk that stalls for some seconds does not mean that it is done.
 		if told := value("rest_client_requests_total", `method="PATCH"`, `code="200"`); told < many {
-			return fmt.Errorf("%v pods were told", told)
+			return fmt.Errorf("%v pods were marked unschedulable", told)
 		}
 		before := last
 		time.Sleep(3 * time.Second) // between two looks

@@ -180,7 +180,7 @@ func (p *pages) leaves(m *machine) {
 	m.eventually("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
 	// A pod that no controller would recreate blocks a drain.
 	if out, err := m.try("kctl", "drain", "node-1", "--ignore-daemonsets"); err == nil || !strings.Contains(out, "--force") {
-		m.t.Errorf("a pod of nobody's is drained: %v\n%s", err, out)
+		m.t.Errorf("a pod without a controller was drained: %v\n%s", err, out)
 	}
 	m.do("kctl", "delete", "pod", "web", "--timeout=120s")
 	m.types("/root", p.joining, "Joining", 1)

@@ -45,7 +45,7 @@ func TestBoardIsGrafanas(t *testing.T) {
 	}
 	board := observability(t, "dashboard.json")
 	if out, err := compile(board); err != nil {
-		t.Errorf("the board is none of Grafana's: %v\n%s", err, out)
+		t.Errorf("the board does not fit Grafana's types: %v\n%s", err, out)
 	}
 	// If anything were accepted, the check above would show nothing.
 	var failed *exec.ExitError

@@ -157,7 +157,7 @@ func TestMetricsAreThere(t *testing.T) {
 			}
 			for _, name := range named {
 				if !there[name] && !own[name] {
-					missing = append(missing, fmt.Errorf("%s names %s, which nobody exposes", where, name))
+					missing = append(missing, fmt.Errorf("%s uses %s, which no program exposes", where, name))
 				}
 			}
 		}
@@ -262,13 +262,13 @@ func verbosity(t *testing.T, c *harness.Cluster, p ports) {
 			}
 		}
 		if code := ask(nobody, "-X", "PUT", "-d", "4", url+"flags/v"); code != "403" {
-			t.Errorf("%s: verbosity, by nobody: %s", program, code)
+			t.Errorf("%s: verbosity, without the right: %s", program, code)
 		}
 		if code := ask(admin, url+"pprof/heap"); code != "200" {
 			t.Errorf("%s: profile: %s", program, code)
 		}
 		if code := ask(nobody, url+"pprof/heap"); code != "403" {
-			t.Errorf("%s: profile, by nobody: %s", program, code)
+			t.Errorf("%s: profile, without the right: %s", program, code)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestANodeJoinsWithAToken(t *testing.T) {
 	// Somebody has to approve its serving certificate. Until then the API server
 	// does not trust it as the kubelet.
 	if told := c.KctlFails("logs", "joined"); !strings.Contains(told, "x509") {
-		t.Errorf("logs over a connection that nobody vouches for: %s", told)
+		t.Errorf("logs over a connection with an unapproved certificate: %s", told)
 	}
 	var request string
 	harness.Eventually(t, time.Minute, func() error {

@@ -59,7 +59,7 @@ func preemption(t *testing.T, c *harness.Cluster, _ string) {
 		}
 	}
 	if !told || nominated != nodes.Items[0].Name {
-		t.Errorf("the pod was told why it had to go: %v; the other was promised room on %q", told, nominated)
+		t.Errorf("the victim has DisruptionTarget: %v; the other pod was nominated to %q", told, nominated)
 	}
 	c.AwaitRunning("high")
 	c.AwaitGone("low")

@@ -97,7 +97,7 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 		for i, hop := range order {
 			switch {
 			case at[hop].IsZero():
-				t.Errorf("nobody stamped %s", hop)
+				t.Errorf("%s was not stamped", hop)
 			case i > 0 && at[hop].Before(at[order[i-1]]):
 				t.Errorf("%s is before %s", hop, order[i-1])
 			}

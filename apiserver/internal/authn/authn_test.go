@@ -336,7 +336,7 @@ func TestAnonymousRule(t *testing.T) {
 		return ok
 	}
 	if ask("/healthz") {
-		t.Error("nobody was let in before there was a rule")
+		t.Error("an anonymous request was let in before there was a rule")
 	}
 	health := []string{"/healthz", "/livez"}
 	for _, test := range []struct {

@@ -93,6 +93,6 @@ func TestDialService(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := dialService(t.Context(), b, ref, new(net.Dialer), "tcp"); err == nil || !strings.Contains(err.Error(), "127.0.0.3") || errors.Is(err, context.Canceled) {
-		t.Errorf("nobody answers: %v", err)
+		t.Errorf("no endpoint answers: %v", err)
 	}
 }

@@ -167,7 +167,7 @@ func TestChanges(t *testing.T) {
 		// It holds a seat of a level that no longer exists, and can still leave.
 		w.apply(Configuration{Schemas: w.stored.Schemas})
 		if !w.dangling["own"] {
-			t.Error("nobody was told that the schema dangles")
+			t.Error("the schema has no condition Dangling")
 		}
 		if got := w.ticket("jane").schema.name; got != "catch-all" {
 			t.Errorf("what dangles does not count, and %s does", got)
@@ -219,7 +219,7 @@ func TestBorrowing(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if got := w.queues("idle").limit; got != 7 {
-			t.Errorf("the other has %d seats, and had 7 of what nobody needs", got)
+			t.Errorf("the other has %d seats, want 7", got)
 		}
 	})
 }

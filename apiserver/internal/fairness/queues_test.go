@@ -212,7 +212,7 @@ func TestWideRequests(t *testing.T) {
 	}
 	b.leave(0, 1)
 	if !late[2].admitted {
-		t.Error("the late ones wait for nobody")
+		t.Error("a late request waits although seats are free")
 	}
 }
 

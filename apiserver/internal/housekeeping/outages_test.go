@@ -48,7 +48,7 @@ func TestNobodyIsHeardOf(t *testing.T) {
 		}
 		pass(nodeGrace)
 		if given := h.givenUp(t, "n1", "n2", "n3"); given != nil {
-			t.Errorf("given up while nobody is heard of: %v", given)
+			t.Errorf("given up while no node is heard of: %v", given)
 		}
 		if ready, taints := h.ready(t, "n3"); ready.Status != corev1.ConditionUnknown || !slices.Equal(taints, []string{"node.kubernetes.io/unreachable:NoSchedule"}) {
 			t.Errorf("%v %v", ready.Status, taints)

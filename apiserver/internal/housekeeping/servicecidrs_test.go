@@ -205,7 +205,7 @@ func TestAddressesInFlight(t *testing.T) {
 		}
 		pass(2 * time.Second)
 		if addresses.Peek("", "10.0.0.1") != nil || addresses.Peek("", "10.0.0.2") != nil {
-			t.Error("what nobody has any more stays")
+			t.Error("an unused address stays")
 		}
 		// No event for a service that is deleted as fast as the loop sees it.
 		before := len(told(t, happened))

@@ -162,10 +162,10 @@ func TestForcedDeletionOfWhatHasJustEnded(t *testing.T) {
 		}
 		o.DryRun, meddled.before = nil, before
 		if _, gone, err := store.Delete(t.Context(), "ns", "a", registry.Admit{}, o); !gone || err != nil || meddled.before != nil {
-			t.Errorf("who is told %s: gone %v, %v", name, gone, err)
+			t.Errorf("watcher, %s: gone %v, %v", name, gone, err)
 		}
 		if _, err := b.Get(t.Context(), "ns", "a", ""); !apierrors.IsNotFound(err) {
-			t.Errorf("who is told %s: it is still there: %v", name, err)
+			t.Errorf("watcher, %s: it is still there: %v", name, err)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func TestServiceAddressesAreGivenOnce(t *testing.T) {
 	_, err := b.service(newService("late"))
 	refused(t, "none left", err, `failed to allocate a serviceIP for Service "late": range is full`)
 	if !apierrors.IsInternalError(err) {
-		t.Errorf("none left is told as %v", apierrors.ReasonForError(err))
+		t.Errorf("with no address left, the reason is %v", apierrors.ReasonForError(err))
 	}
 	if _, err := b.Services.DeleteCollection(t.Context(), "default", registry.Admit{}, nil, registry.ListOptions{}); err != nil || b.held() != 0 {
 		t.Errorf("all deleted: %v, %d held", err, b.held())

@@ -113,7 +113,7 @@ func TestValidate(t *testing.T) {
 		}
 		// An object in the place of a list can't be compared with its old value.
 		if errs := s.Validate(nil, whole, whole, true); len(errs) > 0 && !strings.Contains(value, `"list":{`) {
-			t.Errorf("%s is held against what did not change: %v", value, errs)
+			t.Errorf("%s: errors in what did not change: %v", value, errs)
 		}
 	}
 }

@@ -414,7 +414,7 @@ func TestWarningsAreShownOnce(t *testing.T) {
 	})
 	c := kctl(t, host, "", "get", "pod", "x", "pod", "-o", "name")
 	if got := strings.Count(c.err.String(), "Warning: careful \"here\"\n"); got != 1 {
-		t.Errorf("the warning stands %d times in\n%s", got, c.err.String())
+		t.Errorf("the warning is printed %d times in\n%s", got, c.err.String())
 	}
 }
 

@@ -121,7 +121,7 @@ func TestACertificateOfTomorrowIsUsed(t *testing.T) {
 		t.Error(err)
 	}
 	if seen.FilterMessageSnippet("is the clock right?").Len() == 0 {
-		t.Errorf("nobody is told: %v", seen.All())
+		t.Errorf("it is not logged: %v", seen.All())
 	}
 	due, err := (&Rotator{Options: o}).due()
 	if now := time.Now(); err != nil || due.Before(now) || due.After(now.Add(s.lasts)) {

@@ -225,7 +225,7 @@ func TestPluginsThatFail(t *testing.T) {
 				t.Errorf("%q, %v; want %q", users(found), err, test.want)
 			}
 			if strings.Contains(err.Error(), "secret=") {
-				t.Errorf("what may be a password is told: %v", err)
+				t.Errorf("a possible password is shown: %v", err)
 			}
 			families, err := b.Gather()
 			if err != nil || len(families) != 2 || families[1].GetName() != "kubelet_credential_provider_plugin_errors_total" || families[1].GetMetric()[0].GetCounter().GetValue() != 1 {

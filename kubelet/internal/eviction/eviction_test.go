@@ -242,7 +242,7 @@ func TestShortOfDisk(t *testing.T) {
 	n.seen[NodeFSAvailable] = Observation{Available: 9, Capacity: 100}
 	n.reclaim = func() { n.seen[NodeFSAvailable] = Observation{Available: 10, Capacity: 100} }
 	if got := n.step(t, 0); got != "" || n.reclaimed != 1 || !n.Under(corev1.NodeDiskPressure) {
-		t.Errorf("%q was ended though what nobody needs was enough; %d times reclaimed", got, n.reclaimed)
+		t.Errorf("%q was evicted though reclaiming was enough; reclaimed %d times", got, n.reclaimed)
 	}
 	n.reclaim = func() {}
 	n.seen[NodeFSAvailable] = Observation{Available: 9, Capacity: 100}

@@ -125,7 +125,7 @@ func TestWhatIsNotNamedAnyMoreIsNotWaitedFor(t *testing.T) {
 	w.Watch(ctx, nil)
 	w.Wait()
 	if len(ends) > 0 {
-		t.Error("the end of a process that lives was told")
+		t.Error("the end of a live process was reported")
 	}
 	if after := descriptors(t); after > before+1 { // one for the poller itself
 		t.Errorf("%d descriptors are open, %d were before", after, before)

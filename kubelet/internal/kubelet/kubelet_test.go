@@ -89,7 +89,7 @@ func (b *bed) lastEndIsTold(name string) {
 	b.delete(name)
 	s := b.api.deleted(name).Status.ContainerStatuses[0]
 	if last := s.LastTerminationState.Terminated; s.RestartCount == 0 || s.State.Terminated == nil || last == nil || last.ContainerID == s.ContainerID {
-		b.t.Errorf("the last that is told: %+v", s)
+		b.t.Errorf("the last status: %+v", s)
 	}
 }
 

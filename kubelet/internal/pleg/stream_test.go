@@ -189,7 +189,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		r.take(g)
 		r.events <- &runtimeapi.ContainerEventResponse{}
 		if _, lists, _ := r.take(g); lists != 1 {
-			t.Errorf("%d lists for an event about nobody", lists)
+			t.Errorf("%d lists for an event without a pod", lists)
 		}
 	})
 }

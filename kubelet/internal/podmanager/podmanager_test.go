@@ -52,6 +52,6 @@ func TestRemoveLeavesTheNameToItsNewOwner(t *testing.T) {
 		t.Errorf("ByName = %v, want the new pod", got)
 	}
 	if m.APIPod(new) != new {
-		t.Error("a pod of the API stands for itself")
+		t.Error("a pod of the API is not its own API pod")
 	}
 }

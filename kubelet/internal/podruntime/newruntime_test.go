@@ -151,7 +151,7 @@ func TestGroupsAreThoseThatAreAskedFor(t *testing.T) {
 		}
 		user := r.Status.Container("main").User
 		if user == nil {
-			t.Fatalf("%s: nobody says who runs", name)
+			t.Fatalf("%s: the user is not reported", name)
 		}
 		slices.Sort(user.SupplementalGroups)
 		if user.UID != web || user.GID != web || fmt.Sprint(user.SupplementalGroups) != want {

@@ -54,7 +54,7 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	dir := t.TempDir()
 	r := recordsIn(t, dir, preloaded)
 	if !may(r) {
-		t.Error("what nobody pulled is nobody's")
+		t.Error("an image without a record can't be used")
 	}
 	mine := bySecret("a", "secret")
 	pull(t, r, &mine)
@@ -121,7 +121,7 @@ func TestAPullThatWasCutShort(t *testing.T) {
 	}
 	r := recordsIn(t, dir, preloaded, &runtimeapi.Image{Id: id, RepoTags: []string{image}}, &runtimeapi.Image{Id: "sha256:2", RepoTags: []string{"docker.io/library/busybox:latest"}})
 	if may(r, bySecret("a", "x")) || r.May("busybox", "sha256:2", func() []credential.Pass { return nil }) {
-		t.Error("nobody has shown that they may")
+		t.Error("an image whose pull was interrupted may be used")
 	}
 	if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", "pulling")); len(entries) != 1 {
 		t.Errorf("%d pulls are noted, want that of what is not there", len(entries))

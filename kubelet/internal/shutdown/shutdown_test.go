@@ -152,7 +152,7 @@ func TestAShutdownDoesNotWaitForever(t *testing.T) {
 	told <- nil // from an API server that is gone
 	shutdowntest.Eventually(t, "somebody to wait for it", fake.HasWaiters)
 	if !l.Held() {
-		t.Error("the lock was given back before anybody was told of the pods' ends")
+		t.Error("the lock was released before the pods' ends were reported")
 	}
 	fake.Step(tellWithin)
 	l.Await("the lock to be given back", false)

@@ -43,7 +43,7 @@ func TestWhatIsRememberedHolds(t *testing.T) {
 			forgets.verdicts, forgets.worth = memory[*framework.Status]{}, worth{}
 			got, want := place(t, c, remembers, p, pod), place(t, c, forgets, p, pod)
 			if got != want {
-				t.Fatalf("seed %d, pod %d: remembering\n%s, anew\n%s, %+v", seed, i, got, want, pod.Spec)
+				t.Fatalf("seed %d, pod %d: with the cache\n%s, without\n%s, %+v", seed, i, got, want, pod.Spec)
 			}
 			asked += len(remembers.worth.news)
 			remembered += len(remembers.feasible) - len(remembers.worth.news)

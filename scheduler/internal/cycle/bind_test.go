@@ -62,7 +62,7 @@ func TestALostBindingKeepsItsRoom(t *testing.T) {
 					t.Errorf("p is on %q, bound %d times, q on %q", c.nodeOf("p"), c.times(c.bound, "p"), c.nodeOf("q"))
 				}
 				if !strings.Contains(c.said(), "p → n1") {
-					t.Errorf("nobody was told that p is on n1:\n%s", c.said())
+					t.Errorf("no event says that p is on n1:\n%s", c.said())
 				}
 				if _, pods, assumed := s.cache.Sizes(); pods != 1 || assumed != 0 {
 					t.Errorf("the cache counts %d pods, %d of them assumed", pods, assumed)

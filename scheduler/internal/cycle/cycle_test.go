@@ -119,7 +119,7 @@ func TestPodsSpreadOverNodesAndFillThem(t *testing.T) {
 			t.Errorf("pods by node: %v, want 4 on each and 1 left", on)
 		}
 		if want := "0/3 nodes are available: 3 Insufficient cpu."; !strings.Contains(c.said(), want) {
-			t.Errorf("nobody said %q:\n%s", want, c.said())
+			t.Errorf("no event says %q:\n%s", want, c.said())
 		}
 		for name := range c.stored() {
 			if c.nodeOf(name) == "n2" {

@@ -90,6 +90,6 @@ func TestExtender(t *testing.T) {
 	c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))
 	await("nobody leaves where the extender lets them", func() bool { return strings.Contains(c.said(), "a leaves n3 for important") })
 	if strings.Contains(c.said(), "b leaves") {
-		t.Errorf("the extender let nobody leave n2:\n%s", c.said())
+		t.Errorf("a pod left n2, against the extender:\n%s", c.said())
 	}
 }

@@ -91,7 +91,7 @@ func TestPermit(t *testing.T) {
 				t.Errorf("q is on %q, p on %q", c.nodeOf("q"), c.nodeOf("p"))
 			}
 			if want := "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin A."; !strings.Contains(c.said(), want) {
-				t.Errorf("nobody said %q:\n%s", want, c.said())
+				t.Errorf("no event says %q:\n%s", want, c.said())
 			}
 		}, plug(g))
 	})
@@ -144,7 +144,7 @@ func TestPermit(t *testing.T) {
 			c.create(fixture.Pod("quick"))
 			synctest.Wait()
 			if c.nodeOf("quick") != "n1" {
-				t.Error("a pod that nobody has wait is not bound")
+				t.Error("a pod that no plugin makes wait is not bound")
 			}
 		}, plug(waitFor("A", "p", time.Hour)))
 	})
@@ -170,7 +170,7 @@ func TestPermitLastsAQuarterOfAnHourAtMost(t *testing.T) {
 		c.create(whole("p"))
 		time.Sleep(15*time.Minute + time.Second)
 		if want := "rejected due to timeout after waiting 15m0s at plugin A"; !strings.Contains(c.said(), want) {
-			t.Errorf("nobody said %q:\n%s", want, c.said())
+			t.Errorf("no event says %q:\n%s", want, c.said())
 		}
 	}, plug(waitFor("A", "p", 24*time.Hour)))
 }

@@ -38,7 +38,7 @@ extenders:
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "keyData") || !strings.Contains(string(text), "certData: cHVibGlj") || string(given.Extenders[0].TLSConfig.KeyData) != "secret" {
-		t.Errorf("the key is told, or lost: %s", text)
+		t.Errorf("the key is shown, or lost: %s", text)
 	}
 	read, err := Load(path)
 	if err != nil {

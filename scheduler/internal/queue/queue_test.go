@@ -173,7 +173,7 @@ func TestEventBetweenPopAndFailureIsNotMissed(t *testing.T) {
 		wantNext(t, q, "early") // did not see the event
 		wantNext(t, q, "")      // late was popped after it
 		if len(q.journal.events) != 0 {
-			t.Errorf("%d events kept for nobody", len(q.journal.events))
+			t.Errorf("%d events are kept without need", len(q.journal.events))
 		}
 	})
 }

@@ -324,7 +324,7 @@ func TestExtendedLifetime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !expiry.Equal(start.Add(warnOnlyLifetime)) {
-		t.Errorf("client is told %v", expiry)
+		t.Errorf("the client was given the expiry %v", expiry)
 	}
 	f.clock.SetTime(start.Add(24 * time.Hour))
 	if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); !ok || err != nil {

@@ -84,7 +84,7 @@ func TestOneKeepsHouse(t *testing.T) {
 				t.Errorf("the first ended with %v", err)
 			}
 		default:
-			t.Error("the first stands for election while it drains")
+			t.Error("the first is a candidate while it drains")
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestWithoutElection(t *testing.T) {
 		s.stop()
 		synctest.Wait()
 		if !s.keeping.Load() {
-			t.Error("nobody keeps house")
+			t.Error("no server runs the loops")
 		}
 		s.quit()
 		<-s.ended

@@ -282,7 +282,7 @@ func TestAccessReviews(t *testing.T) {
 	}
 	err := c.Root().Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil)
 	if !apierrors.IsInvalid(err) {
-		t.Errorf("a review of nobody: %v", err)
+		t.Errorf("a review without a user: %v", err)
 	}
 	if err := c.Token("nobody").Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil); !apierrors.IsForbidden(err) {
 		t.Errorf("jane asks about others: %v", err)

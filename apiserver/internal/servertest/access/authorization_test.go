@@ -58,7 +58,7 @@ func TestModesOutside(t *testing.T) {
 		t.Errorf("secrets, that ABAC allows and the webhook denies: %v", err)
 	}
 	if err := jane.Resource(core.Pods, "default").Create(t.Context(), servertest.Pod("web"), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "No policy matched.") {
-		t.Errorf("a write, that nobody allows: %v", err)
+		t.Errorf("a write that no authorizer allows: %v", err)
 	}
 	c.Must(c.Root().Resource(core.Secrets, "").List(t.Context(), &corev1.SecretList{}))
 	rules := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}

@@ -165,7 +165,7 @@ func (f *federation) passesOn(t *testing.T) {
 	f.extension.mu.Unlock()
 	if user, groups := seen.Values("X-Remote-User"), seen.Values("X-Remote-Group"); len(user) != 1 || user[0] == "intruder" || !slices.Contains(groups, "system:masters") ||
 		seen.Get("X-Forwarded-Uri") != thingsPath || seen.Get("X-Remote-Extra-A") != "" {
-		t.Errorf("the other server was told %v", seen)
+		t.Errorf("the extension server got %v", seen)
 	}
 	// A request that is not authorized is not passed on.
 	if err := f.Token("nobody").Do(t.Context(), "GET", thingsPath, nil, nil); err == nil || !strings.Contains(err.Error(), "forbidden") {

@@ -106,7 +106,7 @@ func (c *custom) apply() {
 	}
 	left := apply(200, "one", `{"color":"red"}`)
 	if parts := left["spec"].(map[string]any)["parts"].([]any); len(parts) != 1 {
-		c.T.Errorf("what one manager let go of is still there: %v", parts)
+		c.T.Errorf("what a manager no longer applies is still there: %v", parts)
 	}
 	if answer := apply(500, "one", `{"odd":1}`); !strings.Contains(fmt.Sprint(answer["message"]), ".spec.odd: field not declared in schema") {
 		c.T.Errorf("an unknown field: %v", answer["message"])

@@ -69,7 +69,7 @@ func TestACreateIsTraced(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if sent := trace.SpanContextFromContext(tracing.Propagator.Extract(t.Context(), propagation.HeaderCarrier{"Traceparent": {passedOn}})); sent.SpanID() != trace.SpanID(call.SpanId) {
-		t.Errorf("the webhook was told %q, its call is %x", passedOn, call.SpanId)
+		t.Errorf("the webhook got %q, its call is %x", passedOn, call.SpanId)
 	}
 	if strays := slices.DeleteFunc(collector.Spans(), func(s tracingtest.Span) bool { return slices.Equal(s.TraceId, request.TraceId) }); len(strays) > 0 {
 		t.Errorf("traced too: %v", strays)

@@ -84,7 +84,7 @@ func TestSmallFlags(t *testing.T) {
 		}
 		_, err := c.Server.Resources().Endpoints.GetTyped(t.Context(), core.NamespaceDefault, service.ServerService, "")
 		if !apierrors.IsNotFound(err) {
-			t.Errorf("endpoints that nobody asked for: %v", err)
+			t.Errorf("there are endpoints: %v", err)
 		}
 	})
 	t.Run("pages", func(t *testing.T) {

@@ -93,7 +93,7 @@ func TestOperation(t *testing.T) {
 				return
 			}
 		}
-		t.Error("nobody was sent away in 2,000 requests")
+		t.Error("no GOAWAY in 2,000 requests")
 	})
 	t.Run("log verbosity", func(t *testing.T) {
 		if answer, text := c.Request("PUT", "/debug/flags/v", servertest.AsMaster(), "5"); answer.StatusCode != 200 || text != "successfully set klog.logging.verbosity to 5" {

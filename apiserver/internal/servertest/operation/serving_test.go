@@ -56,7 +56,7 @@ func TestOperationalPaths(t *testing.T) {
 		}
 	}
 	if _, text := c.Ask(http.MethodGet, "/metrics/slis", nil, nil); !strings.Contains(string(text), `kubernetes_healthcheck{name="etcd",type="readyz"} 1`) {
-		t.Errorf("of checks is told: %s", text)
+		t.Errorf("the checks are: %s", text)
 	}
 	answer, text := c.Ask(http.MethodGet, "/apis", http.Header{"Accept": {"application/yaml, */*"}}, nil)
 	if !strings.HasPrefix(string(text), "apiVersion: v1\ngroups:\n") || answer.Header.Get("Content-Type") != "application/yaml" {

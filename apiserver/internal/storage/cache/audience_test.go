@@ -59,7 +59,7 @@ func TestWhoIsConcerned(t *testing.T) {
 		}
 		for _, w := range watchers {
 			if n := concerned[w]; n > 1 || n == 0 && wants(w, ch) {
-				t.Fatalf("%s of %s -> %v: %q is told %d times", ch.kind, ch.entry.Value, ch.old, w.options.Fields, n)
+				t.Fatalf("%s of %s -> %v: %q is notified %d times", ch.kind, ch.entry.Value, ch.old, w.options.Fields, n)
 			}
 		}
 		if ch.old == nil && ch.entry.name == "z" && concerned[watchers[5]] != 0 {

@@ -387,7 +387,7 @@ func TestClientIsQuietAboutItsAttempts(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(10*time.Millisecond))
 	defer cancel()
 	if _, err := client.Get(ctx, "key"); err == nil {
-		t.Error("nobody answers")
+		t.Error("there is an answer without an etcd")
 	}
 	for _, line := range logs.All() {
 		t.Errorf("%s: %s", line.Level, line.Message)

@@ -177,7 +177,7 @@ func TestDefaultConstraints(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v", name, scores, status.Reasons(), test.want)
 		}
 		if scores, _ := plugintest.Scores(t.Context(), New(test.options), fixture.Pod("p", app("alone")), test.nodes...); scores != nil {
-			t.Errorf("%s: a pod that belongs to nobody is scored %v", name, scores)
+			t.Errorf("%s: a pod without an owner is scored %v", name, scores)
 		}
 	}
 }
