@@ -91,7 +91,7 @@ type Listener struct {
 	// spoken unless it names protocols without it.
 	TLS    *tls.Config
 	Logger *zap.Logger
-	// OnListen, if not nil, is told the real address.
+	// OnListen, if not nil, is called with the real address.
 	OnListen func(net.Addr)
 }
 

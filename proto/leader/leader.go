@@ -115,9 +115,9 @@ func setDefault(d *time.Duration, value time.Duration) {
 	}
 }
 
-// Leading reports whether this process leads. It goes by the clock: a process that
-// was suspended for a while, and has not noticed yet, leads no more, and another
-// may. Ask right before doing what two must not do at once.
+// Leading reports whether this process leads, by the clock: a process that was
+// suspended for a while, and has not noticed yet, no longer leads, and another
+// one may. Ask right before doing what two must not do at once.
 func (e *Elector) Leading() bool {
 	return e.leading.Load() && e.config.Clock.Since(e.lastRenewed()) < e.config.RenewDeadline
 }

@@ -1,13 +1,13 @@
-// Package relay names the legs of a pod's way through the programs and carries
-// the moments at which each was passed: what `kctl trace` shows.
+// Package relay names the hops of a pod's way through the programs and carries
+// the times at which each was passed: what `kctl trace` shows.
 //
-// Every program stamps the legs it runs and attaches the stamps, as an HTTP
-// header, to the requests it makes anyway (kctl to the create, the scheduler
-// to the Binding, the kubelet to its status patches). The API server keeps
-// them per pod in a bounded ring in memory, adds its own, and answers
-// GET /debug/relay/namespaces/NS/pods/NAME. A server that does not know the
-// header ignores it, so upstream's programs can stand in for any of ours and
-// only their stamps are missing. Nothing is written to the pod.
+// Every program stamps the hops in its part and attaches the stamps, as an HTTP
+// header, to requests that it makes anyway (kctl to the create, the scheduler
+// to the Binding, the kubelet to its status patches). The API server keeps them
+// per pod in a bounded ring in memory, adds its own, and answers GET
+// /debug/relay/namespaces/NS/pods/NAME. A server that does not know the header
+// ignores it, so any of our programs can be replaced by upstream's, and only
+// its stamps are missing. Nothing is written to the pod.
 //
 // The package does no I/O and reads no clock: callers pass the time.
 package relay
@@ -38,14 +38,14 @@ type Hop string
 // The hops, in the order of the relay (design, "The relay").
 const (
 	ClientStarted   Hop = "kctl.started"   // the command was entered
-	ClientGenerated Hop = "kctl.generated" // checks and generator are through
+	ClientGenerated Hop = "kctl.generated" // after checks and generator
 	ClientSent      Hop = "kctl.sent"      // the POST leaves
 
 	ServerReceived      Hop = "apiserver.received"
 	ServerAuthenticated Hop = "apiserver.authenticated"
 	ServerAuthorized    Hop = "apiserver.authorized"
 	ServerAdmitted      Hop = "apiserver.admitted" // decoded, defaulted, validated
-	ServerStored        Hop = "apiserver.stored"   // the etcd transaction is through
+	ServerStored        Hop = "apiserver.stored"   // the etcd transaction is done
 	ServerWatched       Hop = "apiserver.watched"  // the watch cache has it
 
 	SchedulerQueued   Hop = "scheduler.queued"
@@ -138,16 +138,16 @@ func validHop(hop string) bool {
 	return true
 }
 
-// Recorder collects the stamps that one program makes of one pod until they
-// are sent along. It keeps the first stamp of each hop. It is safe for
-// concurrent use, and a nil Recorder records nothing.
+// Recorder collects one program's stamps for one pod until they are sent. It
+// keeps the first stamp of each hop. It is safe for concurrent use, and a nil
+// Recorder records nothing.
 type Recorder struct {
 	mu     sync.Mutex
 	stamps []Stamp
 	sent   int
 }
 
-// Stamp notes that hop was passed at the given time, unless it was before.
+// Stamp records that hop was passed at the given time, unless it has a stamp.
 func (r *Recorder) Stamp(hop Hop, at time.Time) {
 	if r == nil {
 		return
@@ -177,7 +177,7 @@ func (r *Recorder) Unsent() []Stamp {
 	return out
 }
 
-// Lost says that what has been sent may not have arrived: Unsent returns it again.
+// Lost says that what was sent may not have arrived: Unsent returns it again.
 func (r *Recorder) Lost() {
 	if r == nil {
 		return

@@ -54,7 +54,7 @@ type Config struct {
 	// Propagate, if set, adds to a request's header what the receiver should know
 	// about the work that the request belongs to (a trace, say).
 	Propagate func(context.Context, http.Header)
-	// Meter, if set, is told about every request.
+	// Meter, if set, is called for every request.
 	Meter Meter
 }
 

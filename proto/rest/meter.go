@@ -2,9 +2,9 @@ package rest
 
 import "time"
 
-// Meter is told about a client's requests, to make metrics of them. Host is the
-// API server's, with its port; a code of 0 means no answer. Its methods are
-// called from many goroutines and must not block.
+// Meter makes metrics of a client's requests. Host is the API server's, with
+// its port; a code of 0 means no answer. Its methods are called from many
+// goroutines and must not block.
 type Meter interface {
 	// Answered is called for the answer to every attempt of a request.
 	Answered(method, host string, code int)

@@ -42,7 +42,7 @@ type PreFilter interface {
 }
 
 // PreFilterExtensions is for a PreFilter plugin whose state depends on the pods
-// on nodes. It is told about pods that are added to a node, or removed from it,
+// on nodes. It is called for pods that are added to a node, or removed from it,
 // in a what-if, and updates the state accordingly; node has already changed.
 // What it keeps in the state must be a Cloner.
 type PreFilterExtensions interface {
@@ -93,9 +93,9 @@ type Normalize interface {
 	NormalizeScore(ctx context.Context, state *CycleState, pod *PodInfo, scores []int64) *Status
 }
 
-// Reserve is told when a pod has been assumed on a node, before it is bound.
-// Unreserve must undo it, must be callable without a Reserve before, and
-// cannot fail.
+// Reserve is called when a pod has been assumed on a node, before it is bound.
+// Unreserve must undo it, must be callable without a Reserve before, and cannot
+// fail.
 type Reserve interface {
 	Plugin
 	Reserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
@@ -137,7 +137,7 @@ type Bind interface {
 	Bind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
 }
 
-// PostBind is told that the pod is bound.
+// PostBind is called when the pod has been bound.
 type PostBind interface {
 	Plugin
 	PostBind(ctx context.Context, state *CycleState, pod *PodInfo, node string)

@@ -30,7 +30,8 @@ type CycleState struct {
 	Image func(name string) *Image
 	// Tallies are what the snapshot keeps for CycleState.Tally; nil for nothing.
 	Tallies *Tallies
-	// Observer is told how long this attempt's plugins take; usually nil.
+	// Observer is called with the durations of this attempt's plugins; usually
+	// nil.
 	Observer Observer
 	// Relay collects the moments of the attempt.
 	Relay *relay.Recorder

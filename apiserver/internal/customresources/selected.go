@@ -123,7 +123,7 @@ func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
 		if had {
 			kind = cache.Modified
 		}
-		return registry.WatchEvent{Type: kind, Object: event.Object}, true // anew: an event has its frame with it
+		return registry.WatchEvent{Type: kind, Object: event.Object}, true // a copy, because an event caches its frame
 	}
 	delete(s.seen, key)
 	if had && event.Type != cache.Deleted {

@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// retryAfterSeconds is the delay that refused clients are told.
+// retryAfterSeconds is the delay in the Retry-After header of refused requests.
 const retryAfterSeconds = 1
 
 // Kinds of requests, as metrics distinguish them.

@@ -23,7 +23,8 @@ func Goaway(chance float64) gin.HandlerFunc {
 	}
 }
 
-// drainRetrySeconds is the delay that clients of a stopping server are told.
+// drainRetrySeconds is the delay in the Retry-After header while the server
+// stops.
 const drainRetrySeconds = 5
 
 // Drain counts the requests that a server has to finish before it stops, and

@@ -103,7 +103,7 @@ func (s *serviceAddresses) serviceChanged(key facts.Key, old, now *[]netip.Addr)
 	if old == nil {
 		return
 	}
-	for _, addr := range *old { // whoever removed the address returns it, if it still runs
+	for _, addr := range *old { // the server that removed the address returns it, if it still runs
 		if now == nil || !slices.Contains(*now, addr) {
 			s.byAddress.addAfter(facts.Key{Name: addr.String()}, addressInFlight)
 		}

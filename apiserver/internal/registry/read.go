@@ -38,7 +38,7 @@ func (s *Store[T]) read(ctx context.Context, key string, at freshness) (*cache.E
 	if e, ok := s.cache.Get(key); ok {
 		return e, nil
 	}
-	if s.cache.Ready() != nil { // held back since then, and no longer told of the object
+	if s.cache.Ready() != nil { // held back since then: changes of the object no longer arrive
 		return s.cache.GetStored(ctx, key)
 	}
 	return nil, storage.ErrNotFound

@@ -32,10 +32,10 @@ type Options struct {
 	Feed *cache.Feed
 	// Prefix of every key; "/registry" if empty.
 	Prefix string
-	// Claim, if not nil, is told which resource the keys that begin with prefix
-	// belong to.
+	// Claim, if not nil, is called with the resource to which the keys with prefix
+	// belong.
 	Claim func(prefix, group, resource string)
-	// Received, if not nil, counts the changes that storage tells of, by group and
+	// Received, if not nil, counts the changes reported by storage, by group and
 	// resource.
 	Received *prometheus.CounterVec
 	Clock    clock.WithTicker

@@ -148,7 +148,7 @@ func (w viewWatcher) Events() iter.Seq2[WatchEvent, bool] {
 			if event.Type != cache.Error {
 				shown, err := w.view.encoded(event.Object)
 				if err != nil {
-					return // the client lists again, and is told why there
+					return // the client lists again, and learns why then
 				}
 				event = WatchEvent{Type: event.Type, Object: shown}
 			}

@@ -72,8 +72,8 @@ func removeSandboxes(ctx context.Context, socket string, between func() error) (
 	return len(list), nil
 }
 
-// forEachSandbox does the same with all of them, several at a time, whatever
-// becomes of the others.
+// forEachSandbox calls do for all sandboxes, several at a time, even if some
+// fail.
 func forEachSandbox(sandboxes []sandbox, do func(sandbox) error) error {
 	var group errgroup.Group
 	group.SetLimit(16)

@@ -96,7 +96,7 @@ const (
 	leases = "/var/lib/cni/networks"
 )
 
-// removeNodeNetwork takes away what a kubelet made for --node-network.
+// removeNodeNetwork removes what a kubelet made for --node-network.
 func removeNodeNetwork(ctx context.Context) error {
 	var errs []error
 	if err := os.Remove(filepath.Join(NetworkDir, core.NodeNetworkConfig)); err != nil && !errors.Is(err, fs.ErrNotExist) {

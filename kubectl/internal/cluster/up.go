@@ -66,8 +66,8 @@ type PartialError struct {
 func (e *PartialError) Error() string { return e.Err.Error() }
 func (e *PartialError) Unwrap() error { return e.Err }
 
-// Up brings the cluster up: it starts whatever of it is not running and leaves
-// the rest alone. Steps are told to progress.
+// Up brings the cluster up: it starts whatever part of it is not running, and
+// leaves the rest alone. It reports its steps to progress.
 func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -151,8 +151,8 @@ func (l Layout) prepare() (unlock func(), err error) {
 			return nil, fmt.Errorf("cluster directory: %w", err)
 		}
 	}
-	// The containers' root file systems are below it, and the root of a pod's own
-	// user namespace, who is nobody here, has to reach them.
+	// The containers' root file systems are below it, and the root of a pod's user
+	// namespace, an unprivileged user here, must be able to reach them.
 	if err := os.Chmod(l.path("run"), 0o711); err != nil {
 		return nil, fmt.Errorf("cluster directory: %w", err)
 	}

@@ -80,7 +80,7 @@ const pathVariable = "KUBECTL_PATH"
 
 func environ() []string {
 	all := slices.DeleteFunc(os.Environ(), func(each string) bool { return strings.HasPrefix(each, pathVariable+"=") })
-	// By the name under which it was called: kctl goes by it.
+	// Under the name by which it was called: kctl behaves accordingly.
 	if self, err := exec.LookPath(os.Args[0]); err == nil {
 		if self, err = filepath.Abs(self); err == nil {
 			all = append(all, pathVariable+"="+self)

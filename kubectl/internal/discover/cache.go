@@ -27,8 +27,8 @@ type cached struct {
 	Resources []Resource `json:"resources"`
 }
 
-// read returns nothing where the file is missing, old or broken: all three are
-// mended by asking the server.
+// read returns nothing if the file is missing, old or broken: in each case the
+// server is asked.
 func (c Cache) read() ([]Resource, bool) {
 	if c.Dir == "" {
 		return nil, false

@@ -53,8 +53,8 @@ type Options struct {
 	Processes int64
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
 	PodPidsLimit int64
-	// Observe is told how long it took to create, update or destroy a pod's group.
-	// May be nil.
+	// Observe is called with the duration of each creation, update or removal of a
+	// pod's group. May be nil.
 	Observe func(operation string, took time.Duration)
 }
 

@@ -85,8 +85,8 @@ func podLimits(pod *core.Pod) (milliCPU, memory int64) {
 	return milliCPU, memory
 }
 
-// Limited says that a pod as a whole has a limit of cpu or memory: by what it says
-// of itself, or by the sum of its containers if each of them has one.
+// Limited says whether a pod as a whole has a limit of cpu or memory: its
+// pod-level limit, or the sum of its containers' if each of them has one.
 func Limited(pod *core.Pod, name corev1.ResourceName) bool {
 	if pod.Spec.Resources != nil {
 		if _, ok := pod.Spec.Resources.Limits[name]; ok {

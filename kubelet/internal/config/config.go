@@ -50,7 +50,7 @@ type Config struct {
 	CNIConfDir  string
 	MaxPods     int32
 	PodsPerCore int32 // at most, as well; zero for as many as MaxPods
-	MaxImages   int32 // told of in the node's status; -1 for all
+	MaxImages   int32 // reported in the node's status; -1 for all
 	IDsPerPod   int64 // of a user namespace
 
 	RootDir         string
@@ -141,7 +141,7 @@ type Config struct {
 	ProtectKernel  bool
 	SystemReserved corev1.ResourceList
 	KubeReserved   corev1.ResourceList
-	ReservedCPUs   string // of which no cpu is for pods, whatever the two above say of it
+	ReservedCPUs   string // no cpu of these is for pods, whatever the two above say
 	ParallelPulls  int
 	SerializePulls bool // one at a time, where ParallelPulls does not say
 	SeccompDefault bool

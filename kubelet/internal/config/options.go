@@ -50,8 +50,8 @@ func (c *Config) sourceOptions(f *kubeletv1beta1.KubeletConfiguration) []option 
 	}
 }
 
-// nodeOptions: what the API server is told about the node, and how it is connected to
-// others.
+// nodeOptions: what the node reports to the API server, and its network between
+// nodes.
 func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"cloud-provider", &c.CloudProvider, nil, "external: the node is tainted until a cloud's controller has completed it"},

@@ -45,7 +45,7 @@ type answer struct {
 	expires time.Time
 }
 
-// measure is told about each run of a plugin.
+// measure is called after each run of a plugin.
 type measure func(plugin string, took time.Duration, err error)
 
 func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts Accounts, clock clock.PassiveClock, measure measure) *plugin {

@@ -34,8 +34,8 @@ type Options struct {
 	// Timeout is the deadline of calls that do not wait for a container;
 	// zero means two minutes.
 	Timeout time.Duration
-	// Observe, if set, is told about every finished unary call: its CRI method
-	// name, duration and result. It must not block.
+	// Observe, if set, is called after every unary call, with its CRI method name,
+	// duration and result. It must not block.
 	Observe func(method string, took time.Duration, err error)
 	// Tracer makes a span of every call, which the runtime continues if it traces;
 	// nil makes none.

@@ -12,9 +12,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Admit says why the node does not accept a pod while it is short of something;
-// "" if it does. A pod that an earlier kubelet admitted stays: if it has to go,
-// it goes by rank.
+// Admit says why a node under pressure does not accept a pod; "" if it does. A
+// pod that an earlier kubelet admitted stays; only its rank decides whether it
+// is evicted.
 func (m *Manager) Admit(pod *core.Pod) string {
 	m.lock.Lock()
 	defer m.lock.Unlock()

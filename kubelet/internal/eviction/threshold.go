@@ -90,8 +90,8 @@ func parseAmount(text string) (Amount, error) {
 	return Amount{Quantity: quantity.Value()}, nil
 }
 
-// Settings are thresholds as configurations hold them: by signal
-// (KubeletConfiguration v1beta1, evictionHard and its kin).
+// Settings are thresholds as in configurations, by signal (KubeletConfiguration
+// v1beta1, evictionHard and the like).
 type Settings struct {
 	Hard, Soft, SoftGrace, MinimumReclaim map[string]string
 }

@@ -87,7 +87,7 @@ func (w *walker) below(fd int, who identity) {
 
 // list counts what is in a directory, and returns the directories of it.
 func (w *walker) list(fd int) (dirs []entry) {
-	again, err := openDir(fd, ".") // whoever lists closes
+	again, err := openDir(fd, ".") // closed with file
 	if err != nil {
 		w.note(err)
 		return nil

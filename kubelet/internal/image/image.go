@@ -54,7 +54,7 @@ type Access interface {
 	Begin(image string) (end func(id string, by *credential.Pass), err error)
 }
 
-// Options are what a Manager is made of.
+// Options are a Manager's parameters.
 type Options struct {
 	Runtime Runtime
 	Events  Events

@@ -74,8 +74,8 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	return present(image), nil
 }
 
-// passes are the credentials that fit an image. The error is of what can't be had;
-// others may do.
+// passes are the credentials that fit an image. The error is about those that
+// could not be had; the others may be enough.
 type passes func() ([]credential.Pass, error)
 
 // passesFor asks for the credentials when they are needed first, once for a request:

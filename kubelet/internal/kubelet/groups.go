@@ -24,7 +24,7 @@ func (k *Kubelet) makeGroups(ctx context.Context) error {
 	if driver = cmp.Or(driver, k.config.CgroupDriver); driver != k.config.CgroupDriver {
 		k.logger.Warn("the container runtime's cgroup driver is used, not the one of cgroupDriver or --cgroup-driver",
 			zap.String("runtime", driver), zap.String("configured", k.config.CgroupDriver))
-		k.config.CgroupDriver = driver // for those who ask what the kubelet runs with
+		k.config.CgroupDriver = driver // so that /configz shows it
 	}
 	reserved, err := k.config.Reserved()
 	if err != nil {

@@ -80,7 +80,7 @@ type Kubelet struct {
 	node     *node.Manager
 	port     atomic.Int32 // that the server listens on
 	eviction *eviction.Manager
-	usages   *usages // for those who ask the server
+	usages   *usages // for the server's statistics
 
 	// What acts on pods (makeRuntime).
 	state        *runtimestate.Reader // of what the runtime has
@@ -107,7 +107,7 @@ type Kubelet struct {
 	lifecycle *lifecycle.Lifecycle // what the workers do
 	shutdown  *shutdown.Manager    // nil where pods are left to the system's own shutdown
 
-	// What takes away what pods leave behind (makeLoops).
+	// What removes what pods leave behind (makeLoops).
 	cleanups  cleanups
 	collector *collect.Collector
 	rotator   *rotate.Rotator

@@ -34,8 +34,8 @@ func (k *Kubelet) makeRegistries() (*credential.Node, error) {
 	return credential.New(o), nil
 }
 
-// makeImageAccess makes what knows who may use the node's images. Everybody may
-// use simulated ones.
+// makeImageAccess makes the records of who may use the node's images. Simulated
+// images are for everybody.
 func (k *Kubelet) makeImageAccess(ctx context.Context) (*pulled.Records, error) {
 	policy := k.config.ImageAccess
 	if k.hollow != nil {

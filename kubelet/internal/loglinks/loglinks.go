@@ -1,9 +1,9 @@
-// Package loglinks keeps the directory of links to containers' logs in which log
-// shippers look: /var/log/containers, beside /var/log/pods.
+// Package loglinks keeps the directory of links to containers' logs that log
+// shippers read: /var/log/containers, beside /var/log/pods.
 //
 // podruntime adds a link when it has started a container; the pod's end and the
-// collector remove those whose logs are gone. It never touches a log, nor a link that
-// leads anywhere but below the directory of logs.
+// collector remove those whose logs are gone. It never touches a log, nor a
+// link that leads out of the log directory.
 package loglinks
 
 import (
@@ -33,14 +33,14 @@ func Path(podLogsDir, namespace, pod, container, id string) string {
 
 func prefix(namespace, pod string) string { return pod + "_" + namespace + "_" }
 
-// Add makes the link at path to a log, and the directory if there is none. A log that does
-// not exist gets no link: some runtimes keep no logs in files.
+// Add makes the link at path to a log, and the directory if necessary. A log
+// that does not exist gets no link: some runtimes keep no log files.
 func Add(path, log string) error {
 	if _, err := os.Stat(log); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	err := os.Symlink(log, path)
-	if errors.Is(err, fs.ErrNotExist) { // the first, or somebody has cleared the logs away
+	if errors.Is(err, fs.ErrNotExist) { // the first one, or somebody has removed the directory
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
 			err = os.Symlink(log, path)
 		}
@@ -51,12 +51,12 @@ func Add(path, log string) error {
 	return nil
 }
 
-// RemovePod removes the links to those of a pod's logs that are gone.
+// RemovePod removes a pod's links whose logs are gone.
 func RemovePod(podLogsDir, namespace, pod string) error {
 	return remove(podLogsDir, prefix(namespace, pod))
 }
 
-// RemoveAll removes the links to all logs that are gone.
+// RemoveAll removes all links whose logs are gone.
 func RemoveAll(podLogsDir string) error { return remove(podLogsDir, "") }
 
 func remove(podLogsDir, prefix string) error {

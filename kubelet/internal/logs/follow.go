@@ -22,7 +22,7 @@ type happened int
 const (
 	grown happened = iota // there may be more in the file
 	moved                 // another file has taken the file's place
-	ended                 // the container runs no more
+	ended                 // the container has ended
 )
 
 // heldFiles bounds the files that are held open for a follower: as many as the
@@ -36,7 +36,7 @@ type follower struct {
 	log     *Log
 	running func(ctx context.Context) (bool, error)
 	clock   clock.Clock
-	watcher *fsnotify.Watcher // nil where the kernel has no more to give
+	watcher *fsnotify.Watcher // nil if the kernel has none left
 	heard   chan struct{}     // holds one token when something happened at the log's path
 	done    chan struct{}     // closed when nobody watches any more
 

@@ -1,8 +1,8 @@
-// Package metrics has the figures that the kubelet tells of itself and its pods, by
+// Package metrics has the kubelet's metrics of itself and its pods, under
 // upstream's names and labels, so that dashboards carry over.
 //
-// Who assembles the kubelet makes them and gives each room the part that it is to
-// feed: no room knows of this one. metrics.go and measure.go have what is counted as
-// it happens, probes.go what is of each container that is probed, population.go and
-// claims.go what is counted when somebody asks.
+// Package kubelet makes them and gives each room the functions with which to
+// report: no room knows this one. metrics.go and measure.go have what is
+// counted as it happens, probes.go has the metrics of each probed container,
+// population.go and claims.go what is counted when metrics are scraped.
 package metrics

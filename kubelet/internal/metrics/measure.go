@@ -82,7 +82,8 @@ func (m *Metrics) ObserveStartup(leg node.StartupLeg, took time.Duration) {
 	m.startup[leg].Set(took.Seconds())
 }
 
-// ObservePodStart leaves out of the SLI the pods that it is not about: those with state.
+// ObservePodStart leaves pods with state out of the SLI, which does not cover
+// them.
 func (m *Metrics) ObservePodStart(s status.Start) {
 	m.podStartTotal.Observe(max(0, s.Took.Seconds())) // the creation time is in seconds, by another clock
 	if !slices.ContainsFunc(s.Pod.Spec.Volumes, hasState) {

@@ -18,7 +18,7 @@ import (
 // as metrics with upstream's names.
 type population struct{ Sources }
 
-// Sources are those who know how many there are.
+// Sources are where the numbers come from.
 type Sources struct {
 	NodeName string
 	Pods     *podmanager.Manager

@@ -39,7 +39,7 @@ func (p *ProbeMetrics) Observe(pod *core.Pod, container string, kind probe.Kind,
 	}
 }
 
-// Forget takes away what was told of a pod that is probed no more.
+// Forget removes the metrics of a pod that is no longer probed.
 func (p *ProbeMetrics) Forget(pod *core.Pod) {
 	p.total.DeletePartialMatch(prometheus.Labels{"pod_uid": string(pod.UID)})
 	p.duration.DeletePartialMatch(prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace})

@@ -52,7 +52,7 @@ type Events interface {
 	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
 }
 
-// Config is what a Manager is made of.
+// Config is a Manager's parameters.
 type Config struct {
 	Client    *rest.Client
 	Name      string

@@ -163,7 +163,7 @@ func (p *podCertificates) look(ctx context.Context, e *podCertificate, namespace
 	var request certificatesv1.PodCertificateRequest
 	err = p.client.Resource(podRequests, namespace).Get(ctx, e.pending, &request)
 	if apierrors.IsNotFound(err) {
-		e.pending, e.pendingKey = "", nil // nobody answered, and it was taken away
+		e.pending, e.pendingKey = "", nil // nobody answered, and the request was deleted
 	}
 	if err != nil {
 		return false, err

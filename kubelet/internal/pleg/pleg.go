@@ -83,7 +83,7 @@ type Generator struct {
 	streaming atomic.Bool
 	heard     chan about
 
-	exits Exits // nil where nobody tells of them
+	exits Exits // nil if ends are not watched
 
 	// Only Run's goroutine touches these.
 	known     map[types.UID]*runtimestate.RunningPod
@@ -95,13 +95,13 @@ type Generator struct {
 	asked  map[types.UID]bool // pods to inspect in the next relist
 }
 
-// Options are what a Generator is made of.
+// Options are a Generator's parameters.
 type Options struct {
 	Runtime Runtime
 	Cache   Cache
 	Clock   clock.Clock
 	Logger  *zap.Logger
-	// Observe is told of each relist; it may be nil.
+	// Observe is called after each relist; it may be nil.
 	Observe func(took, interval time.Duration)
 	// Stream, if not nil, has the runtime's events listened to where there are any.
 	Stream *Stream
@@ -129,7 +129,7 @@ func (g *Generator) Events() <-chan Event { return g.events }
 func (g *Generator) Poke() {
 	select {
 	case g.poke <- struct{}{}:
-	default: // it is to hear of it anyway
+	default: // one is pending already
 	}
 }
 

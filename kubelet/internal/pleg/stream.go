@@ -113,8 +113,8 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 	}
 }
 
-// hear inspects the pod that something happened to, together with all others
-// that are known to have news by now.
+// hear inspects the pod that an event is about, together with all others whose
+// events have come by now.
 func (g *Generator) hear(ctx context.Context, first about) {
 	pods := map[types.UID]about{}
 	for _, pod := range waiting(first, g.heard) {

@@ -21,7 +21,7 @@ type Options struct {
 	Resync time.Duration
 	// Retry is the wait after failed steps.
 	Retry backoff.Policy
-	// Observe is told how long each step took; it may be nil.
+	// Observe is called with the duration of each step; it may be nil.
 	Observe func(job Job, took time.Duration)
 }
 

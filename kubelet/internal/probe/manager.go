@@ -25,7 +25,7 @@ type Asker interface {
 	Probe(ctx context.Context, target Target) (Answer, error)
 }
 
-// Config is what a Manager is made of.
+// Config is a Manager's parameters.
 type Config struct {
 	Asker Asker
 	// Status is a pod's state in the runtime, as far as known; an error or nil if

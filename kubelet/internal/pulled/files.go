@@ -55,7 +55,7 @@ func drop(path string) error {
 	return nil
 }
 
-// read reads one; false says that there is none.
+// read decodes the file at path; false means that there is none.
 func read(path string, object any) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +115,7 @@ func (f files) writeRecord(record *kubeletv1beta1.ImagePulledRecord) error {
 	return f.write(done, record.ImageRef, record)
 }
 
-// record is an image's; nil where there is none.
+// record is an image's record; nil if there is none.
 func (f files) record(id string) (*kubeletv1beta1.ImagePulledRecord, error) {
 	record := &kubeletv1beta1.ImagePulledRecord{}
 	if found, err := read(f.path(done, id), record); err != nil || !found {

@@ -208,7 +208,7 @@ func (r *Records) note(image, id string, pass *credential.Pass) error {
 	return r.files.writeRecord(record)
 }
 
-// record is an image's; nil where there is none.
+// record is an image's record; nil if there is none.
 func (r *Records) record(id string) (*kubeletv1beta1.ImagePulledRecord, error) {
 	file, err := os.Stat(r.files.path(done, id))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,8 +1,8 @@
-// Package runtimehealth knows how the container runtime is: it asks again and again
-// whether it and its network are well, which it is, and what it can do.
+// Package runtimehealth watches the container runtime: whether it and its
+// network work, its version, and its features.
 //
-// New's caller is told of what changes. Nothing is done about a runtime that is not
-// well: who needs it asks here first.
+// New's caller is notified of changes. This room does nothing about an
+// unhealthy runtime: those who need the runtime ask here first.
 package runtimehealth
 
 import (
@@ -32,7 +32,7 @@ const (
 	firstLogAfter  = 3 // failed attempts at start
 )
 
-// Health knows how the container runtime is.
+// Health is the container runtime's state.
 type Health struct {
 	cri     *cri.Client
 	clock   clock.Clock
@@ -140,7 +140,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// RuntimeError is why nothing works; nil where it does.
+// RuntimeError is why nothing works; nil if the runtime does.
 func (h *Health) RuntimeError() error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -53,7 +53,7 @@ type Runtime interface {
 	CheckpointContainer(ctx context.Context, id, path string, timeout time.Duration) error
 }
 
-// Config is what a Server is made of.
+// Config is a Server's parameters.
 type Config struct {
 	NodeName      string
 	Authenticator *auth.Authenticator
@@ -245,7 +245,7 @@ type Listen struct {
 	DNSNames     []string
 	IPs          []net.IP
 	TLS          daemon.TLSOptions
-	// OnListen, if set, is told the real address.
+	// OnListen, if set, is called with the real address.
 	OnListen func(net.Addr)
 }
 

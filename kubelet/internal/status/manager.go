@@ -23,28 +23,29 @@ type Pods interface {
 	APIPod(pod *core.Pod) *core.Pod
 }
 
-// Options are what a Manager is made of. Those who are told of something may be nil,
-// and must not wait.
+// Options are a Manager's parameters. The callbacks may be nil, and must not
+// block.
 type Options struct {
 	API    API
 	Pods   Pods
 	Clock  clock.Clock
 	Logger *zap.Logger
 
-	// Resting is told when the last status that was on its way has come to the API.
+	// Resting is called when no status is on its way to the API any more.
 	Resting func()
-	// Running is told how long it took since a pod was seen until it came to run.
+	// Running is called when a pod runs, with the time since this kubelet first
+	// saw it.
 	Running func(sinceSeen time.Duration)
-	// Started is told once of each pod that this kubelet starts.
+	// Started is called once for each pod that this kubelet starts.
 	Started func(Start)
-	// Sent is told how long it took until the API had a status, since the pod was no
-	// longer as the API had it.
+	// Sent is called when the API has got a status, with the time since the pod's
+	// state changed.
 	Sent func(took time.Duration)
-	// Ended is told once of each container that is seen to have ended, and how.
+	// Ended is called once for each container that was seen to end.
 	Ended func(kind ContainerKind, how *corev1.ContainerStateTerminated)
 }
 
-// Manager keeps the newest status of each pod and brings it to the API. It is
+// Manager keeps the newest status of each pod and sends it to the API. It is
 // safe for concurrent use.
 type Manager struct {
 	options Options

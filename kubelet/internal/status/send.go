@@ -224,7 +224,7 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 		case theirs != nil && !owned[ours.Type]:
 			ours = *theirs
 		case theirs == nil && early && ours.Type == corev1.DisruptionTarget:
-			continue // it is told with the end
+			continue // it is sent when the pod has ended
 		}
 		conditions = append(conditions, ours)
 	}

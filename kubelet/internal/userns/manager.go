@@ -21,7 +21,7 @@ const (
 	maxFile  = 64 << 10
 )
 
-// Options are what a Manager is made of.
+// Options are a Manager's parameters.
 type Options struct {
 	PodsDir string // has a directory for each pod, by its uid
 	IDs     Range  // that pods may have

@@ -41,7 +41,7 @@ type Objects interface {
 	Prefetch(ctx context.Context, pod *core.Pod)
 }
 
-// Config is what a Manager is made of.
+// Config is a Manager's parameters.
 type Config struct {
 	RootDir string // where pods/UID/ is: /var/lib/kubelet
 	Objects Objects

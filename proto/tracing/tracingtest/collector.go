@@ -1,5 +1,5 @@
-// Package tracingtest is an OpenTelemetry collector for tests, which can read what
-// programs send to it over gRPC.
+// Package tracingtest is an OpenTelemetry collector for tests, which can read
+// what programs send to it over gRPC.
 package tracingtest
 
 import (
@@ -14,13 +14,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Span is a span that was received, and the service that it is of.
+// Span is a span that was received, with its service.
 type Span struct {
 	Service string
 	*tracev1.Span
 }
 
-// Attribute is the text of an attribute; "" where the span has none of that name.
+// Attribute is the text of an attribute; "" if the span has none of that name.
 func (s Span) Attribute(key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
@@ -30,7 +30,7 @@ func (s Span) Attribute(key string) string {
 	return ""
 }
 
-// Within says that the span is a direct part of another.
+// Within says whether the span is a child of another.
 func (s Span) Within(outer Span) bool {
 	return slices.Equal(s.TraceId, outer.TraceId) && slices.Equal(s.ParentSpanId, outer.SpanId)
 }
@@ -88,15 +88,15 @@ func (c *Collector) Export(_ context.Context, request *collector.ExportTraceServ
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// Spans are all that have come so far.
+// Spans are all spans received so far.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// Await returns the first matching span, once it has come; it fails the test if ctx
-// ends before.
+// Await returns the first matching span when it has come; it fails the test if
+// ctx ends before that.
 func (c *Collector) Await(ctx context.Context, t testing.TB, what string, so func(Span) bool) Span {
 	t.Helper()
 	stop := context.AfterFunc(ctx, func() {

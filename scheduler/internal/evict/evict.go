@@ -39,7 +39,7 @@ type API interface {
 	DeletePod(ctx context.Context, pod *core.Pod) error
 }
 
-// Nominations is told about pods that could not be evicted.
+// Nominations is notified of pods that could not be evicted.
 type Nominations interface{ Left(uid types.UID) }
 
 // Permits ends the waiting of pods that are not bound yet.

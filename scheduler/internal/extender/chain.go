@@ -75,8 +75,8 @@ func (c *Chain) pass(e *Extender, pod *core.Pod, err error) bool {
 	return e.Ignorable
 }
 
-// Filter returns the nodes that all extenders let through; refuse is told of
-// the others.
+// Filter returns the nodes that all extenders accept; refuse is called for the
+// others.
 func (c *Chain) Filter(ctx context.Context, pod *core.Pod, nodes []*framework.NodeInfo, refuse func(*framework.NodeInfo, *framework.Status)) ([]*framework.NodeInfo, error) {
 	for _, e := range c.asked(pod, func(e *Extender) string { return e.FilterVerb }) {
 		if len(nodes) == 0 {

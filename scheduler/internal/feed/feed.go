@@ -15,14 +15,14 @@ import (
 // PodSelector leaves out the pods that ended, as upstream's scheduler does.
 const PodSelector = "status.phase!=Succeeded,status.phase!=Failed"
 
-// Queue is told about pods that wait.
+// Queue is notified of waiting pods.
 type Queue interface {
 	Add(ctx context.Context, pod *core.Pod) // or update it
 	Delete(uid types.UID)
 	Move(event framework.Event)
 }
 
-// Cache is told about nodes and the pods on them.
+// Cache is notified of nodes and the pods on them.
 type Cache interface {
 	// SetImages comes before SetNode.
 	SetImages(nodeName string, images []corev1.ContainerImage)
@@ -33,8 +33,8 @@ type Cache interface {
 	RemovePod(uid types.UID) bool
 }
 
-// Nominations is told about pods that others make room for, and about those
-// others.
+// Nominations is notified of nominated pods, and of the pods that are evicted
+// for them.
 type Nominations interface {
 	Set(pod *core.Pod, node string)
 	Delete(uid types.UID)
@@ -43,7 +43,7 @@ type Nominations interface {
 	Left(uid types.UID)
 }
 
-// Permits is told about pods that need no longer wait for a Permit plugin.
+// Permits is notified of pods that need no longer wait for a Permit plugin.
 type Permits interface {
 	Reject(uid types.UID, plugin, reason string) bool
 }

@@ -1,11 +1,11 @@
 // Package nominate remembers which waiting pods are nominated to which node,
-// and which pods have been asked to leave for them (Kubernetes docs, "Pod
-// Priority and Preemption", nominatedNodeName). Until they come, pods of lower
-// priority must not take the room.
+// and which pods are being evicted for them (Kubernetes docs, "Pod Priority and
+// Preemption", nominatedNodeName). Until they come, pods of lower priority must
+// not get these resources.
 //
-// The feed tells it what the API says of pods; preemption tells it of
-// nominations before the API knows; the cycle asks it. Pods that wait for room
-// are told when a nomination is withdrawn. It decides nothing.
+// The feed reports the nominations in the API; preemption reports them before
+// the API knows; the cycle asks. When a nomination is withdrawn, waiting pods
+// are notified. It decides nothing.
 package nominate
 
 import (
@@ -40,7 +40,7 @@ func New() *Nominations {
 	}
 }
 
-// OnRelease sets the function that is called for room that is no longer kept.
+// OnRelease sets the function that is called when a nomination is withdrawn.
 // Call it before any pod is nominated.
 func (n *Nominations) OnRelease(told func(pod *core.Pod)) { n.released = told }
 

@@ -29,8 +29,9 @@ type Options struct {
 	Gated func(pod *core.Pod, status *framework.Status)
 	// Incoming counts pods that enter a part of the queue; may be nil.
 	Incoming func(part, event string)
-	// Handled is told how long it took to look at the pods that an event may help,
-	// and Hinted how long a sample of the plugins' hints took; both may be nil.
+	// Handled is called with the time that it took to check the pods that an event
+	// may help, and Hinted with that of a sample of the plugins' hints; both may
+	// be nil.
 	Handled func(event string, took time.Duration)
 	Hinted  func(plugin, event string, helps bool, took time.Duration)
 }

@@ -230,7 +230,7 @@ func (p patch) encode() ([]byte, error) {
 	switch {
 	case p.nominated == nil:
 	case *p.nominated == "":
-		status["nominatedNodeName"] = nil // taken away
+		status["nominatedNodeName"] = nil // removed
 	default:
 		status["nominatedNodeName"] = *p.nominated
 	}

@@ -99,8 +99,9 @@ func (a *Authorizer) volumeHasSecret(ctx context.Context, namespace, claim strin
 	return bound != nil && bound.Namespace == namespace && bound.Name == claim && slices.Contains(secretsOfVolume(spec), secret)
 }
 
-// secretsOfVolume are those that whoever mounts a volume has to read: those of a
-// driver's controller are not for nodes. Where no namespace is said, it is the claim's.
+// secretsOfVolume are those that a node has to read to mount a volume, without
+// those of a driver's controller. A secret without a namespace is in the
+// claim's.
 func secretsOfVolume(spec *corev1.PersistentVolumeSpec) []corev1.SecretReference {
 	var refs []*corev1.SecretReference
 	switch {

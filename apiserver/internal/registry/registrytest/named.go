@@ -12,7 +12,7 @@ import (
 
 // Named holds read-only objects of one resource by name, ignoring namespaces.
 type Named struct {
-	registry.Resource // nil: what is not implemented below panics
+	registry.Resource // nil: methods that are not implemented below panic
 	resource          core.Resource
 	objects           map[string]core.Object
 }

@@ -1,6 +1,6 @@
-// Package storagemigration holds the strategy of storage version migrations:
-// orders to write all objects of a resource again, in the version that is
-// stored now. kube-controller-manager carries them out.
+// Package storagemigration holds what is particular to storage version
+// migrations: orders to write all objects of a resource again, in the version
+// that is stored now. kube-controller-manager carries them out.
 package storagemigration
 
 import (

@@ -1,3 +1,3 @@
-// Package volume holds the strategies of persistent volumes and of the claims
-// by which pods get them.
+// Package volume holds what is particular to persistent volumes and to the
+// claims by which pods get them.
 package volume

@@ -168,7 +168,7 @@ func checkCSI(s source) field.ErrorList {
 		ref  *corev1.SecretReference
 	}{
 		{"controllerPublishSecretRef", c.ControllerPublishSecretRef}, {"controllerExpandSecretRef", c.ControllerExpandSecretRef},
-		{"nodePublishSecretRef", c.NodePublishSecretRef}, {"nodeExpandSecretRef", c.NodeExpandSecretRef}, // nodeStageSecretRef is not looked at
+		{"nodePublishSecretRef", c.NodePublishSecretRef}, {"nodeExpandSecretRef", c.NodeExpandSecretRef}, // nodeStageSecretRef is not validated
 	} {
 		if of.ref == nil {
 			continue

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// end takes everything away in the order in which it depends on each other,
-// and fails the test if something stays. It always goes through to the end.
+// end removes everything, in the order of dependencies, and fails the test if
+// something stays. It always goes through to the end.
 func (c *Containerd) end(t testing.TB) {
 	if t.Failed() {
 		t.Logf("containerd's log:\n%s", tail(c.log(), 40))
@@ -35,7 +35,7 @@ func (c *Containerd) end(t testing.TB) {
 	c.Down(t)
 	for pid, line := range c.processesLeft() {
 		if strings.Contains(line, "containerd-shim") && len(children(pid)) == 0 {
-			// So does containerd 1.6 when a client goes away while a shim starts.
+			// containerd 1.6 does so when a client goes away while a shim starts.
 			t.Logf("containerd forgot an empty shim: %s", line)
 		} else {
 			t.Errorf("a process of the test's containerd is left: %d %s", pid, line)
@@ -47,9 +47,8 @@ func (c *Containerd) end(t testing.TB) {
 	}
 }
 
-// removeSandboxes stops all there are and removes them, each again until it
-// works or time is up: a container whose start was cancelled may take a moment
-// to end.
+// removeSandboxes stops and removes all sandboxes, retrying until it works or
+// time is up: a container whose start was cancelled may take a moment to end.
 func (c *Containerd) removeSandboxes(t testing.TB) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -70,12 +69,12 @@ func (c *Containerd) removeSandboxes(t testing.TB) error {
 	return errors.Join(failed...)
 }
 
-// killForgotten ends the processes of containers that containerd takes for
-// ended: its version 1.6 does so when a client goes away while one starts.
-// Nothing that a client can ask for over CRI ends them.
+// killForgotten ends the processes of containers that containerd believes to
+// have ended: version 1.6 does so when a client goes away while one starts. No
+// CRI call ends them.
 func (c *Containerd) killForgotten(t testing.TB) {
 	for _, dir := range c.cgroups() {
-		pids, _ := cgroups.GetAllPids(dir) // of a group that is gone, none
+		pids, _ := cgroups.GetAllPids(dir) // none, if the group is gone
 		for _, pid := range pids {
 			if pid <= 0 {
 				continue // of another PID namespace
@@ -103,8 +102,8 @@ func again(do func() error) error {
 	}
 }
 
-// processesLeft waits for shims that are on their way out, which end a moment
-// after their container is gone, and returns those that stay.
+// processesLeft waits for shims, which end a moment after their container, and
+// returns those that stay.
 func (c *Containerd) processesLeft() map[int]string {
 	patience := time.After(shimTimeout)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -122,8 +121,8 @@ func (c *Containerd) processesLeft() map[int]string {
 	}
 }
 
-// processes are those, by pid, whose command line names the test's directory:
-// shims that outlived their containers.
+// processes are the processes, by pid, with the test's directory on their
+// command line: shims that outlived their containers.
 func (c *Containerd) processes() map[int]string {
 	left := map[int]string{}
 	entries, _ := os.ReadDir("/proc")
@@ -140,7 +139,7 @@ func (c *Containerd) processes() map[int]string {
 	return left
 }
 
-// cgroups are the places of the test's group: one in each hierarchy.
+// cgroups are the directories of the test's group, one per hierarchy.
 func (c *Containerd) cgroups() []string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return []string{filepath.Join("/sys/fs/cgroup", c.CgroupRoot)}
@@ -170,7 +169,7 @@ func (c *Containerd) mounts() []string {
 func tail(s string, n int) string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool {
-		return strings.Contains(line, "plugin") || len(line) > 1000 // how it starts, and its configuration
+		return strings.Contains(line, "plugin") || len(line) > 1000 // its start, and its configuration
 	})
 	if len(lines) > n {
 		lines = append([]string{fmt.Sprintf("… %d lines before", len(lines)-n)}, lines[len(lines)-n:]...)

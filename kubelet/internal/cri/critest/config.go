@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 )
 
-// configTemplate: restrict_oom_score_adj because test machines may lack
-// CAP_SYS_RESOURCE; network namespaces under the state directory so that the
-// machine's /run/netns stays as it is; no NRI, whose socket is the machine's.
+// configTemplate sets restrict_oom_score_adj, because test machines may lack
+// CAP_SYS_RESOURCE; it puts network namespaces below the state directory, to
+// leave the machine's /run/netns alone; and it has no NRI, whose socket is the
+// machine's.
 const configTemplate = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"
@@ -56,7 +57,7 @@ func (c *Containerd) writeConfig() error {
 }
 
 // randomSubnet is one of 14,080 subnets, so that tests that run at the same
-// time hardly ever meet.
+// time hardly ever collide.
 func randomSubnet() string {
 	b := make([]byte, 2)
 	_, _ = rand.Read(b)

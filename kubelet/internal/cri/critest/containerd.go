@@ -36,10 +36,10 @@ const (
 // Containerd is a containerd that belongs to one test.
 type Containerd struct {
 	Endpoint string // unix://…
-	Dir      string // holds everything of it
+	Dir      string // everything of it is below this
 	Bridge   string // the pods' network link
-	// CgroupRoot is a group of the test's own that a kubelet may keep its pods'
-	// groups in. It is not made, but removed.
+	// CgroupRoot is a control group of the test's own for a kubelet's pods. It is
+	// not created here, but removed.
 	CgroupRoot string
 
 	client  *cri.Client
@@ -48,7 +48,7 @@ type Containerd struct {
 }
 
 // Start starts a containerd with the package's images, waits until it is ready,
-// and registers its end with t. It skips the test where containerd can not run.
+// and stops it when t ends. It skips the test where containerd can't run.
 func Start(t testing.TB) *Containerd {
 	t.Helper()
 	if reason := missing(); reason != "" {
@@ -62,7 +62,7 @@ func Start(t testing.TB) *Containerd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The root of a pod's own user namespace has to get to what is in it.
+	// The root of a pod's user namespace must be able to enter it.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +84,8 @@ func Start(t testing.TB) *Containerd {
 	return c
 }
 
-// newContainerd is that of a directory: all names of it follow from the
-// directory's, so that it can be taken away by whoever knows that.
+// newContainerd is the containerd of a directory: all its names are derived
+// from the directory's, so that its leftovers can be found by that.
 func newContainerd(dir string) *Containerd {
 	sum := sha256.Sum256([]byte(dir))
 	return &Containerd{
@@ -96,8 +96,8 @@ func newContainerd(dir string) *Containerd {
 	}
 }
 
-// Only skips the test, and says why, where the machine's containerd is older
-// than that version. make test-long puts a new one in front of the machine's.
+// Only skips the test, saying why, if the machine's containerd is older than
+// that version. make test-long puts a new one before it on the PATH.
 func (c *Containerd) Only(t testing.TB, major, minor int) {
 	t.Helper()
 	version, err := c.client.Version(t.Context())
@@ -113,11 +113,11 @@ func (c *Containerd) Only(t testing.TB, major, minor int) {
 	}
 }
 
-// Client is a client to it, closed with the test.
+// Client is a CRI client, which is closed when the test ends.
 func (c *Containerd) Client() *cri.Client { return c.client }
 
-// Up starts the daemon, again if Down stopped it, and waits until it and its
-// network are ready.
+// Up starts the daemon, also after Down, and waits until it and its network are
+// ready.
 func (c *Containerd) Up(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(c.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -137,7 +137,7 @@ func (c *Containerd) Up(t testing.TB) {
 	}
 }
 
-// Down stops the daemon alone: its containers go on, as when it is upgraded.
+// Down stops only the daemon: its containers go on, as during an upgrade.
 func (c *Containerd) Down(t testing.TB) {
 	t.Helper()
 	if c.process == nil {
@@ -181,7 +181,8 @@ func (c *Containerd) ready(ctx context.Context) error {
 		return err
 	}
 	for _, condition := range status.GetStatus().GetConditions() {
-		// Newer ones have conditions of their own, such as one that warns of cgroup v1.
+		// Newer versions have conditions of their own, such as a warning about cgroup
+		// v1.
 		wanted := condition.GetType() == runtimeapi.RuntimeReady || condition.GetType() == runtimeapi.NetworkReady
 		if wanted && !condition.GetStatus() {
 			return fmt.Errorf("%s is false: %s", condition.GetType(), condition.GetMessage())
@@ -209,7 +210,7 @@ func (c *Containerd) importImages() error {
 	return nil
 }
 
-// Import puts the images of an OCI archive into the runtime.
+// Import loads the images of an OCI archive into the runtime.
 func (c *Containerd) Import(archive []byte) error {
 	file := filepath.Join(c.Dir, "image.tar")
 	if err := os.WriteFile(file, archive, 0o600); err != nil {
@@ -224,7 +225,7 @@ func (c *Containerd) Import(archive []byte) error {
 	return nil
 }
 
-// waitImage waits until the runtime's CRI side has heard of an imported image.
+// waitImage waits until CRI lists an imported image.
 func (c *Containerd) waitImage(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -31,7 +31,7 @@ func imageTar(name string, command ...string) ([]byte, error) {
 	return Image{Name: name, Entrypoint: command}.Archive()
 }
 
-// blobs are the parts of an image as registries have them.
+// blobs are the parts of an image in a registry.
 type blobs struct {
 	manifest, config, layer []byte
 }
@@ -173,7 +173,7 @@ func blobPath(content []byte) string {
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // literals of this file
+		panic(err) // literals in this file
 	}
 	return b
 }

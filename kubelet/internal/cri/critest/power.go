@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reboot takes away what a machine loses when its power is cut and comes back:
-// all processes, mounts, links, control groups, and what is in memory. The
-// daemon starts again on what is on its disk.
+// Reboot removes what a machine loses in a power failure: all processes,
+// mounts, links, control groups, and what is in memory. Then the daemon starts
+// again with what is on disk.
 func (c *Containerd) Reboot(t testing.TB) {
 	t.Helper()
 	_ = c.process.Process.Kill()
@@ -34,22 +34,22 @@ func (c *Containerd) Reboot(t testing.TB) {
 	c.Up(t)
 }
 
-// takeAwayAbandoned takes away what a test left in dir, and on the machine,
-// that was killed: its daemon and its pods run on.
+// takeAwayAbandoned removes what a killed test left in dir and on the machine:
+// its daemon and its pods still run.
 func takeAwayAbandoned(dir string) error {
 	c := newContainerd(dir)
 	if err := c.cutPower(); err != nil {
-		return err // what is mounted still is not to be removed
+		return err // RemoveAll would empty what is still mounted
 	}
 	return os.RemoveAll(dir)
 }
 
-// cutPower ends all processes of the containerd, itself included, the hard way,
-// and takes away what of it is in the kernel.
+// cutPower kills all processes of the containerd, itself included, and removes
+// what it has in the kernel.
 func (c *Containerd) cutPower() error {
 	groups := c.cgroups()
 	patience := time.After(shimTimeout)
-	tick := time.NewTicker(10 * time.Millisecond) // the kernel tells of ends nobody but parents
+	tick := time.NewTicker(10 * time.Millisecond) // only a parent is told of a process's end
 	defer tick.Stop()
 	for {
 		pids := c.family()
@@ -68,8 +68,8 @@ func (c *Containerd) cutPower() error {
 	}
 }
 
-// family are the live processes of the daemon and its shims, and of the pods:
-// those below a shim, and those in the test's control groups.
+// family are the live processes of the daemon, its shims and the pods: those
+// below a shim, and those in the test's control groups.
 func (c *Containerd) family() []int {
 	var pids []int
 	for pid := range c.processes() {
@@ -79,9 +79,9 @@ func (c *Containerd) family() []int {
 		pids = append(pids, children(pids[i])...)
 	}
 	for _, dir := range c.cgroups() {
-		inside, _ := cgroups.GetAllPids(dir) // of a group that is gone, none
+		inside, _ := cgroups.GetAllPids(dir) // none, if the group is gone
 		for _, pid := range inside {
-			if pid > 0 { // 0: of another PID namespace
+			if pid > 0 { // 0: in another PID namespace
 				pids = append(pids, pid)
 			}
 		}
@@ -89,12 +89,12 @@ func (c *Containerd) family() []int {
 	return pids
 }
 
-// containerGroups are the control groups that a runtime made for the container
-// of a process, which has the container's id for a name, where no kubelet says
-// where they belong: in k8s.io, beside those of others.
+// containerGroups are the control groups that a runtime made for a process's
+// container, named by the container's id. If no kubelet says where, they are in
+// k8s.io, beside those of others.
 func containerGroups(pid int) []string {
 	var groups []string
-	lines, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // of a process that has ended, nothing
+	lines, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // empty, if the process has ended
 	for line := range strings.Lines(string(lines)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) != 3 || !strings.HasPrefix(fields[2], "/k8s.io/") {
@@ -108,12 +108,12 @@ func containerGroups(pid int) []string {
 	return groups
 }
 
-// children are the processes that a process is the parent of.
+// children are the child processes of a process.
 func children(parent int) []int {
 	var pids []int
 	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range statuses {
-		status, _ := os.ReadFile(path) // of a process that ended meanwhile, nothing
+		status, _ := os.ReadFile(path) // empty, if the process has ended
 		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) && !strings.Contains(string(status), "\nState:\tZ") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
@@ -122,8 +122,8 @@ func children(parent int) []int {
 	return pids
 }
 
-// clear takes away what of a containerd that does not run is in the kernel: its
-// mounts, its bridge and control groups.
+// clear removes what a stopped containerd has in the kernel: its mounts, its
+// bridge and its control groups.
 func (c *Containerd) clear(groups []string) error {
 	var errs []error
 	for _, point := range c.mounts() {
@@ -137,7 +137,7 @@ func (c *Containerd) clear(groups []string) error {
 		}
 	}
 	for _, dir := range groups {
-		// Groups go by rmdir only, and only once nothing runs in them.
+		// A group can be removed only by rmdir, and only when no process is in it.
 		if err := cgroups.RemovePath(dir); err != nil {
 			errs = append(errs, fmt.Errorf("removing control group %s: %w", dir, err))
 		}

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Registry serves images on localhost over plain HTTP, which is what runtimes
-// speak with registries there. It is read-only: images come from Push.
+// Registry serves images on localhost over plain HTTP, which runtimes accept
+// there. It is read-only: images come from Push.
 type Registry struct {
-	// User and Password are asked for if they are set.
+	// User and Password are required from clients if they are set.
 	User, Password string
 
 	server *httptest.Server
@@ -22,7 +22,7 @@ type Registry struct {
 	pulls  map[string]int    // of manifests, by name:tag
 }
 
-// NewRegistry serves until the test's end.
+// NewRegistry serves until the test ends.
 func NewRegistry(t testing.TB) *Registry {
 	r := &Registry{blobs: map[string][]byte{}, tags: map[string][]byte{}, pulls: map[string]int{}}
 	r.server = httptest.NewServer(r)
@@ -30,7 +30,7 @@ func NewRegistry(t testing.TB) *Registry {
 	return r
 }
 
-// Push makes the image called name:tag available, and returns its reference.
+// Push makes an image available as name:tag, and returns its reference.
 func (r *Registry) Push(t testing.TB, nameAndTag string, image Image) string {
 	t.Helper()
 	b, err := image.blobs()
@@ -46,12 +46,12 @@ func (r *Registry) Push(t testing.TB, nameAndTag string, image Image) string {
 	return r.Reference(nameAndTag)
 }
 
-// Reference is how name:tag is asked for here.
+// Reference is how to pull name:tag from here.
 func (r *Registry) Reference(nameAndTag string) string {
 	return r.server.Listener.Addr().String() + "/" + nameAndTag
 }
 
-// Pulls is how often the image was asked for.
+// Pulls is how often the image was pulled.
 func (r *Registry) Pulls(nameAndTag string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *Registry) Pulls(nameAndTag string) int {
 }
 
 // ServeHTTP answers /v2/, /v2/NAME/manifests/REFERENCE and
-// /v2/NAME/blobs/DIGEST, as the OCI distribution specification has them.
+// /v2/NAME/blobs/DIGEST (OCI distribution specification).
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if user, password, _ := request.BasicAuth(); user != r.User || password != r.Password {
 		w.Header().Set("WWW-Authenticate", `Basic realm="critest"`)
@@ -87,6 +87,6 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Docker-Content-Digest", digest(content))
 	w.Header().Set("Content-Length", fmt.Sprint(len(content)))
 	if request.Method != http.MethodHead {
-		_, _ = w.Write(content) // a client that went away is not the registry's trouble
+		_, _ = w.Write(content) // it is not the registry's fault if the client went away
 	}
 }

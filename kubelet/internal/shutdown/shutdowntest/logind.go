@@ -1,7 +1,7 @@
 // Package shutdowntest gives tests a message bus of their own with a fake
 // systemd-logind on it: a machine can't be shut down in a test.
 //
-// Only tests call it. It needs Debian's dbus-daemon, and takes away all it made
+// Only tests call it. It needs Debian's dbus-daemon, and removes everything
 // when the test ends.
 package shutdowntest
 
@@ -45,7 +45,8 @@ func StartBus(t *testing.T) (address string, stop func()) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The bus ends when its input does, which the kernel closes if the test panics.
+	// The bus ends with its standard input, which the kernel closes if the test
+	// panics.
 	cmd := exec.Command("sh", "-c", `"$@" & read -r _; kill -KILL $!; wait`, "sh", daemon, "--config-file="+config, "--nofork", "--nopidfile", "--nosyslog", "--print-address")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -67,20 +68,19 @@ func StartBus(t *testing.T) (address string, stop func()) {
 	return strings.TrimSpace(address), stop
 }
 
-// Logind is logind and systemd as far as a kubelet knows them: a machine
-// can't be shut down in a test.
+// Logind is the part of logind and systemd that a kubelet uses.
 type Logind struct {
 	t   *testing.T
 	bus *dbus.Conn
-	// Dir is where it reads its configuration, unless it is Deaf.
+	// Dir is the directory of its configuration, unless it is Deaf.
 	Dir        string
 	Deaf       bool
 	properties *prop.Properties
 	mu         sync.Mutex
-	locks      []*os.File // our end of each lock: it ends when the kubelet's does
+	locks      []*os.File // our end of each lock: it is closed when the kubelet's is
 }
 
-// StartLogind makes logind answer on a bus, which delays shutdowns by so much.
+// StartLogind starts a logind on a bus that delays shutdowns for that long.
 func StartLogind(t *testing.T, address string, delay time.Duration) *Logind {
 	t.Helper()
 	l := &Logind{t: t, bus: connect(t, address), Dir: t.TempDir()}
@@ -136,7 +136,7 @@ func (l *Logind) inhibit(what, _, _, mode string) (dbus.UnixFD, *dbus.Error) {
 	return dbus.UnixFD(theirs.Fd()), nil // the bus sends a copy
 }
 
-// Held says whether somebody has the last lock besides us.
+// Held says whether somebody else has the last lock.
 func (l *Logind) Held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,13 +157,13 @@ func (l *Logind) Held() bool {
 	return count > 2 // both ends are ours
 }
 
-// Await waits until the last lock is held, or no more.
+// Await waits until the last lock is held, or no longer held.
 func (l *Logind) Await(what string, held bool) {
 	l.t.Helper()
 	Eventually(l.t, what, func() bool { return l.Held() == held })
 }
 
-// Announce says that a shutdown begins, or is called off.
+// Announce reports that a shutdown begins, or is called off.
 func (l *Logind) Announce(begins bool) {
 	l.t.Helper()
 	l.properties.SetMust(logindInterface, "PreparingForShutdown", begins)
@@ -188,7 +188,7 @@ func (l *Logind) killUnit(unit, _ string, _ int32) *dbus.Error {
 	return nil
 }
 
-// Eventually waits for a condition that nothing tells of.
+// Eventually polls until a condition holds.
 func Eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
