@@ -70,7 +70,7 @@ func TestStrangersHaveSoManyConnections(t *testing.T) {
 	}
 	dial("jane")
 	if !answers(others[1], "") {
-		t.Error("one that had left was counted")
+		t.Error("a closed connection was counted")
 	}
 }
 
@@ -104,14 +104,14 @@ func TestStrangersMaySendSoMuch(t *testing.T) {
 	send(large, header(60<<10))
 	for range 20 {
 		if !answers(patient, strings.Repeat(" ", 5<<10)) { // 100 KiB, in requests that are each read
-			t.Fatal("one whose requests are read is gone")
+			t.Fatal("a connection whose requests are read was closed")
 		}
 	}
 	other := dial("")
 	send(other, header(20<<10))
 	_, _ = io.WriteString(large, "\r\n\r\n")
 	if _, err := large.Read(make([]byte, 1)); err == nil {
-		t.Error("who has sent the most has an answer")
+		t.Error("the connection that has sent the most was answered")
 	}
 	for name, conn := range map[string]net.Conn{"a small one": small, "a known one": known, "another": other} {
 		send(conn, "\r\n\r\n")

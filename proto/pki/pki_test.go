@@ -108,7 +108,7 @@ func TestFresh(t *testing.T) {
 		t.Errorf("a new certificate: %t, %v", fresh, err)
 	}
 	if fresh, err := Fresh(cert, key, now.Add(2*time.Hour)); fresh || err != nil {
-		t.Errorf("one that will have ended: %t, %v", fresh, err)
+		t.Errorf("a certificate that will have expired: %t, %v", fresh, err)
 	}
 }
 

@@ -128,6 +128,6 @@ func TestACollectorThatIsNotThere(t *testing.T) {
 	_, span := tracer.Begin(context.Background(), "lost")
 	span.End()
 	if err := tracer.Close(); err == nil {
-		t.Error("what is lost is not told")
+		t.Error("lost spans are not reported")
 	}
 }

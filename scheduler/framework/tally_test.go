@@ -91,6 +91,6 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("after another: b %d, empty %t", second.On(node), second.Empty())
 	}
 	if !maps.Equal(before, sum["zone"]) {
-		t.Errorf("what was counted has changed to %v", sum["zone"])
+		t.Errorf("the original tally has changed to %v", sum["zone"])
 	}
 }

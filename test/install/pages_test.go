@@ -145,7 +145,7 @@ func (p *pages) operates(m *machine) {
 	m.types("/root", p.operations, "Restore", 1)
 	m.do("kctl", "get", "configmap", "before")
 	if out, err := m.try("kctl", "get", "configmap", "after"); err == nil {
-		m.t.Errorf("what was written after the backup is there:\n%s", out)
+		m.t.Errorf("a write after the backup is there:\n%s", out)
 	}
 	m.do("kctl", "wait", "node/node-1", "--for=condition=Ready", "--timeout=120s")
 	m.do("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")

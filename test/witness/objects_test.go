@@ -28,7 +28,7 @@ func finalizers(b bed) {
 	ending, err := maps.Get(b.Context(), "held", metav1.GetOptions{})
 	b.must(err)
 	if ending.DeletionTimestamp == nil || ending.DeletionGracePeriodSeconds == nil || *ending.DeletionGracePeriodSeconds != 0 {
-		b.Errorf("what is deleted: %+v", ending.ObjectMeta)
+		b.Errorf("a deleted object: %+v", ending.ObjectMeta)
 	}
 	more := ending.DeepCopy()
 	more.Finalizers = append(more.Finalizers, "example.org/three")

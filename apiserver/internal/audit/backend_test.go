@@ -95,7 +95,7 @@ func TestBatches(t *testing.T) {
 		cancel()
 		<-done
 		if sizes := backend.sizes(); !slices.Equal(sizes, []int{3, 2, 1}) || !backend.closed {
-			t.Errorf("what was left was not written: %v, closed %v", sizes, backend.closed)
+			t.Errorf("the rest was not written: %v, closed %v", sizes, backend.closed)
 		}
 		if sink.Write(event("/late")) {
 			t.Error("an event after the end was taken")

@@ -81,7 +81,7 @@ func TestRequestHeader(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	one, two := newCA(t), newCA(t)
 	if Overlap(one.Cert, two.Cert) || !Overlap(slices.Concat(two.Cert, one.Cert), one.Cert) {
-		t.Error("what two files have in common")
+		t.Error("the overlap of two files is wrong")
 	}
 }
 

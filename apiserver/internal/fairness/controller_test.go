@@ -117,15 +117,15 @@ func TestWaiting(t *testing.T) {
 		}
 		cancel()
 		if <-gone {
-			t.Error("who is gone was let in")
+			t.Error("a client that has gone was admitted")
 		}
 		began := time.Now()
 		if _, late := w.enter(t.Context(), 3*time.Second); <-late || time.Since(began) != 3*time.Second {
-			t.Errorf("who waits 3s gave up after %v", time.Since(began))
+			t.Errorf("a request that waits 3s gave up after %v", time.Since(began))
 		}
 		first.Leave()
 		if !<-entered {
-			t.Error("who waited was not let in")
+			t.Error("the waiting request was not admitted")
 		}
 		if waited := request.WaitedFrom(asking); waited != 3*time.Second {
 			t.Errorf("a request that stood in the queue for 3s waited for %v", waited)
@@ -170,7 +170,7 @@ func TestChanges(t *testing.T) {
 			t.Error("the schema has no condition Dangling")
 		}
 		if got := w.ticket("jane").schema.name; got != "catch-all" {
-			t.Errorf("what dangles does not count, and %s does", got)
+			t.Errorf("a dangling schema must not apply, %s does", got)
 		}
 		ticket.Leave()
 		if n := testutil.CollectAndCount(w.Controller.metrics.dispatched); n != 0 {

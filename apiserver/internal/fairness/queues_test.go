@@ -96,7 +96,7 @@ func TestNoSeatIsLost(t *testing.T) {
 					before := b.queues.inUse
 					_, why := b.enter(uint64(random.IntN(20))*0x9E3779B97F4A7C15, 1+random.IntN(4))
 					if why != admitted && before != b.queues.inUse {
-						t.Fatal("who was refused took seats")
+						t.Fatal("a refused request took seats")
 					}
 				case dice < 8 && len(b.running) > 0:
 					b.leave(random.IntN(len(b.running)), random.Float64())

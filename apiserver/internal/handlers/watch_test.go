@@ -95,11 +95,11 @@ func TestWatch(t *testing.T) {
 		t.Errorf("got %s %s", kind, object)
 	}
 	if kind, object := ones(); kind != "DELETED" || !bytes.Contains(object, []byte(`"k":"1"`)) {
-		t.Errorf("what stops matching: %s %s", kind, object)
+		t.Errorf("an object that no longer matches: %s %s", kind, object)
 	}
 	s.do("PUT", collection+"/a", configMap("a", "1"))
 	if kind, _ := ones(); kind != "ADDED" {
-		t.Errorf("what comes to match: %s", kind)
+		t.Errorf("an object that now matches: %s", kind)
 	}
 	s.do("DELETE", collection+"/a", "")
 	all()

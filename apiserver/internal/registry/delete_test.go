@@ -46,7 +46,7 @@ func TestGracefulDeletion(t *testing.T) {
 		t.Errorf("no period: gone %v, %+v", gone, last.ObjectMeta)
 	}
 	if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{}, nil); !apierrors.IsNotFound(err) {
-		t.Errorf("what is gone: %v", err)
+		t.Errorf("after the deletion: %v", err)
 	}
 }
 

@@ -60,6 +60,6 @@ func TestWritesOverACacheThatIsBehind(t *testing.T) {
 		t.Error("the present version was refused")
 	}
 	if _, gone := b.delete("b", grace(0)); !gone {
-		t.Error("what the cache does not have was not deleted")
+		t.Error("an object that the cache does not have was not deleted")
 	}
 }

@@ -73,7 +73,7 @@ func TestRevisions(t *testing.T) {
 		t.Errorf("the one before: %+v, %v", before, err)
 	}
 	if _, err := Choose("Deployment", "d", all, 7); err == nil || err.Error() != "unable to find specified revision 7 in history" {
-		t.Errorf("one that is not there: %v", err)
+		t.Errorf("a missing revision: %v", err)
 	}
 	if _, err := Choose("Deployment", "d", all[:1], 0); err == nil || err.Error() != `no rollout history found for deployment "d"` {
 		t.Errorf("the first one: %v", err)

@@ -51,7 +51,7 @@ func TestABrokenClientCertificateIsReplaced(t *testing.T) {
 				t.Errorf("with nothing to begin with: %v", err)
 			}
 			if kept, err := os.ReadFile(o.File() + ".broken"); err != nil || string(kept) != string(content) {
-				t.Errorf("what was there is lost: %v", err)
+				t.Errorf("the old content is lost: %v", err)
 			}
 			put(t, o.File(), content)
 			if err := Bootstrap(t.Context(), path, bootstrap, o); err != nil {

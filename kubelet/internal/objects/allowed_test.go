@@ -82,7 +82,7 @@ func TestWhoGivesUpBelievesNothing(t *testing.T) {
 	<-a.arrived
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up: %v", err)
+		t.Errorf("after giving up: %v", err)
 	}
 	a.mu.Lock()
 	a.forbid = 3

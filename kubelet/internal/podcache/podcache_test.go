@@ -44,7 +44,7 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 		"its worker finds nothing of it": func(c *Cache) {
 			c.Set("u", &runtimestate.PodStatus{UID: "u"}, nil, start.Add(2*time.Second))
 			if c.Set("u", named("stale"), nil, start.Add(time.Second)) {
-				t.Error("what was asked before the pod was gone brought it back")
+				t.Error("an answer from before the pod was gone brought it back")
 			}
 			if got, _ := c.Get("u"); got.Name != "" || len(c.All()) != 1 {
 				t.Errorf("Get = %v, All = %v, want an empty status, and the pod that stays", got, c.All())

@@ -37,7 +37,7 @@ func TestBackOffsOutliveClocksThatAreSet(t *testing.T) {
 					Now: now, Delays: map[string]time.Duration{"a": delay}, Ended: map[string]time.Time{"a": e.of(key, last, now)},
 				})
 				if len(actions.Start) != 1 {
-					t.Fatalf("what is to be done is %+v", actions)
+					t.Fatalf("the actions are %+v", actions)
 				}
 				return actions.Start[0].HeldFor
 			}

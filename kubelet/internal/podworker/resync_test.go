@@ -52,7 +52,7 @@ func TestWhatHappensDuringARepeatedStepIsLookedAt(t *testing.T) {
 		case <-s.begun:
 			s.end <- nil
 		default:
-			t.Error("what happened during the step is not looked at")
+			t.Error("the change during the step is forgotten")
 		}
 	})
 }

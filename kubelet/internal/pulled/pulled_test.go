@@ -91,7 +91,7 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	}
 	pull(t, r, nil)
 	if !may(r) {
-		t.Error("what can be had without a pass is not everybody's")
+		t.Error("an image that was pulled without credentials is not for everybody")
 	}
 	r.Prune([]string{id}, time.Unix(2000, 0))
 	if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", "pulled")); len(entries) != 1 {
@@ -117,7 +117,7 @@ func TestAPullThatWasCutShort(t *testing.T) {
 		}
 	}
 	if may(first, bySecret("a", "x")) {
-		t.Error("what is being pulled is had")
+		t.Error("an image that is being pulled may be used")
 	}
 	r := recordsIn(t, dir, preloaded, &runtimeapi.Image{Id: id, RepoTags: []string{image}}, &runtimeapi.Image{Id: "sha256:2", RepoTags: []string{"docker.io/library/busybox:latest"}})
 	if may(r, bySecret("a", "x")) || r.May("busybox", "sha256:2", func() []credential.Pass { return nil }) {

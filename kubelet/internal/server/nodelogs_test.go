@@ -56,7 +56,7 @@ func TestLogFilesStayTogether(t *testing.T) {
 		}
 	}
 	if _, err := logFiles(logs).Open("out"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what leads out: %v", err)
+		t.Errorf("a link out of the directory: %v", err)
 	}
 }
 

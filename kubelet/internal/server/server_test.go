@@ -73,7 +73,7 @@ func TestNetworksOfPods(t *testing.T) {
 		}
 	}
 	if !strings.Contains(metrics, `container_network_receive_bytes_total{container="",id="box-1"`) {
-		t.Error("what only the runtime tells is missing")
+		t.Error("the figures from the runtime alone are missing")
 	}
 	of["box-1"] = []machine.Interface{} // it has no interface of its own
 	if _, summary := get(t, server, "/stats/summary"); !strings.Contains(summary, `"name":"eth0","rxBytes":1,"rxErrors":3,"txBytes":5,"txErrors":7,"interfaces":[{`) {

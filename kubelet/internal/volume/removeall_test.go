@@ -36,7 +36,7 @@ func nest(t *testing.T, dir string, depth int) {
 	must(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
 	t.Cleanup(func() {
 		if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-			t.Errorf("what a link led to: %v", err)
+			t.Errorf("the target of a link: %v", err)
 		}
 	})
 	must(t, os.MkdirAll(filepath.Join(dir, "..deep.1", "full"), 0o700))
@@ -72,7 +72,7 @@ func TestWhatCantBeRemovedIsNamed(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "a", "beside")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what lay beside it: %v", err)
+		t.Errorf("the file beside it: %v", err)
 	}
 	must(t, removeAll(dir))
 	must(t, removeAll(dir))
@@ -87,7 +87,7 @@ func TestWhatIsMountedIsNotRemoved(t *testing.T) {
 		unix.Mount(theirs, target, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { must(t, mount.UnmountBelow(dir)) })
 	if err := removeAll(dir); err == nil {
-		t.Error("what has something mounted in it was removed")
+		t.Error("a directory with a mount in it was removed")
 	}
 	expectFile(t, "x", theirs, "kept")
 }

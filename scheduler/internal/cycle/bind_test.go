@@ -246,7 +246,7 @@ func TestAnAssumedPodIsNotPlacedAgain(t *testing.T) {
 		c.sink.Apply(watch.Modified, late)
 		synctest.Wait()
 		if said := c.said(); said != "p → n1" {
-			t.Errorf("what was said and done:\n%s\nwant no more than that the pod was bound", said)
+			t.Errorf("the log is\n%s\nwant only that the pod was bound", said)
 		}
 		if part, _ := s.queue.Where(pod.UID); part != "" {
 			t.Errorf("the pod waits in the queue: %s", part)

@@ -23,7 +23,7 @@ import (
 // ignored.
 func TestHostileExtenders(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("what was asked went elsewhere")
+		t.Error("the request went elsewhere")
 	}))
 	defer elsewhere.Close()
 	redirect := func(code int) http.HandlerFunc {

@@ -52,7 +52,7 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("scores %v", got)
 	}
 	if !slices.Contains(names(p.PreFilter), "KctlUnsupported") || p.QueueSort.Name() != "PrioritySort" || len(p.Bind) != 1 || len(p.PostFilter) != 1 {
-		t.Error("what policies are not about is missing")
+		t.Error("a default that policies can't change is missing")
 	}
 	affinity := p.Filter[3]
 	for rack, fits := range map[string]bool{"rack": true, "other": false} {

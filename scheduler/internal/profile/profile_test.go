@@ -99,12 +99,12 @@ profiles:
 		t.Errorf("two has %d scores and filters %v", len(two.Score), names(two.Filter))
 	}
 	if !slices.Contains(names(two.PreFilter), "KctlUnsupported") {
-		t.Error("what refuses the unsupported is off")
+		t.Error("KctlUnsupported is off")
 	}
 	gpu := fixture.Pod("p", fixture.Requests("example.com/gpu", "1"))
 	fit := one.Filter[slices.IndexFunc(one.Filter, func(f framework.Filter) bool { return f.Name() == "NodeResourcesFit" })]
 	if status := plugintest.Filter(t.Context(), fit, gpu, fixture.NodeInfo(fixture.Node("n"))); !status.IsSuccess() || len(c.Extenders) != 1 {
-		t.Errorf("what an extender counts is counted twice: %v", status.Reasons())
+		t.Errorf("a resource of the extender is counted twice: %v", status.Reasons())
 	}
 	if *c.LeaderElection.LeaderElect || c.InitialBackoff.Seconds() != 2 {
 		t.Error("leaderElect or podInitialBackoffSeconds is not read")

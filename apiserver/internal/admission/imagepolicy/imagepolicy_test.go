@@ -151,7 +151,7 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("defaults: %v %v", p.allowed, p.refused)
 		}
 		if err == nil && !p.FailOpen && (p.allowed != 0 || p.refused != 50*time.Second) {
-			t.Errorf("what is said: %v %v", p.allowed, p.refused)
+			t.Errorf("the configured durations: %v %v", p.allowed, p.refused)
 		}
 	}
 }

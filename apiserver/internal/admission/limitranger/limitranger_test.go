@@ -95,7 +95,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	if pod.Spec.Containers[1].Resources.Limits.Cpu().String() != "100m" {
-		t.Errorf("what was asked for was changed: %+v", pod.Spec.Containers[1].Resources)
+		t.Errorf("the limit was changed: %+v", pod.Spec.Containers[1].Resources)
 	}
 }
 

@@ -275,7 +275,7 @@ func TestIssuerThatIsDown(t *testing.T) {
 func TestIssuerOfAnotherAuthority(t *testing.T) {
 	i, other := newIssuer(t), newIssuer(t)
 	if _, err := New(Options{Authorities: []byte("-----BEGIN CERTIFICATE-----\n")}); err == nil {
-		t.Error("what holds no certificate was taken for an authority")
+		t.Error("a CA file without a certificate was accepted")
 	}
 	// httptest servers share their certificate, which the host's CAs don't know.
 	a, _ := i.authenticator(t, func(o *Options) { o.Authorities = nil })

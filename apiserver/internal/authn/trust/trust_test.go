@@ -68,7 +68,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("published %v", first)
 	}
 	if !maps.Equal(p.merged(first), first) {
-		t.Error("what is right is changed")
+		t.Error("the right content was changed")
 	}
 	// Another server has written something else there.
 	others := map[string]string{

@@ -67,6 +67,6 @@ func TestStatusOfPods(t *testing.T) {
 	}
 	stored := core.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "01.2.3.4"}}}}
 	if errs := validateStatus(&stored, &stored); len(errs) > 0 {
-		t.Errorf("what was there before: %v", errs)
+		t.Errorf("an error that was stored before: %v", errs)
 	}
 }

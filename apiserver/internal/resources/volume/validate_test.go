@@ -16,7 +16,7 @@ func TestClaimFromBeforeTwoSources(t *testing.T) {
 		t.Error(errs)
 	}
 	if old.Spec.DataSourceRef != nil {
-		t.Error("what is stored has been changed")
+		t.Error("the stored object was changed")
 	}
 	if now.Spec.DataSourceRef.Name = "bar"; len(sameClaim(now, old)) == 0 {
 		t.Error("another source is taken")

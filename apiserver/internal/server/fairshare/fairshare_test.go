@@ -101,12 +101,12 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if applied() || mine() {
-		t.Error("what is stored counts before there is what every cluster has")
+		t.Error("the stored configuration applies before the default objects exist")
 	}
 	close(bootstrapped)
 	until(t, "what is stored is in force", applied)
 	if !mine() {
-		t.Error("what is stored does not count")
+		t.Error("the stored configuration does not apply")
 	}
 }
 

@@ -150,7 +150,7 @@ func TestBounds(t *testing.T) {
 		t.Error("the oldest of too many strangers is still there")
 	}
 	if again := whence(); again != jane {
-		t.Errorf("who was connected from %s is so from %s", jane, again)
+		t.Errorf("the connection from %s was replaced by one from %s", jane, again)
 	}
 	for _, conn := range strangers {
 		_ = conn.Close()

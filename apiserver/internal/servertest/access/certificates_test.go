@@ -169,6 +169,6 @@ func TestWhoDecidesAboutCertificates(t *testing.T) {
 	})
 	c.Must(requests.Get(t.Context(), "bob", wish))
 	if len(wish.Status.Certificate) > 0 {
-		t.Error("what was denied was signed")
+		t.Error("a denied request was signed")
 	}
 }

@@ -297,14 +297,14 @@ func (c *custom) end() {
 	c.want(403, "PATCH", path+"/b?fieldManager=m", widget(group+"/v1", "b", `{}`), "Content-Type", "application/apply-patch+yaml")
 	served := c.want(200, "GET", "/apis/"+group+"/v1", nil)["resources"].([]any)
 	if verbs := fmt.Sprint(served[0].(map[string]any)["verbs"]); verbs != "[delete deletecollection get list watch]" {
-		c.T.Errorf("what is ending can be asked to %s", verbs)
+		c.T.Errorf("the verbs of a deleted definition are %s", verbs)
 	}
 	c.Until("the object is asked to go", func(context.Context) bool {
 		return c.want(200, "GET", path+"/a", nil)["metadata"].(map[string]any)["deletionTimestamp"] != nil
 	})
 	last := c.want(200, "PATCH", path+"/c", `{"metadata":{"finalizers":null}}`, merge...)["metadata"].(map[string]any)
 	if entries, found := last["managedFields"]; found {
-		c.T.Errorf("who owns nothing has managedFields: %v", entries)
+		c.T.Errorf("an owner of no fields has managedFields: %v", entries)
 	}
 	c.want(200, "PATCH", path+"/a", `{"metadata":{"finalizers":null}}`, merge...)
 	c.Until("the definition is gone", func(context.Context) bool {

@@ -111,7 +111,7 @@ func TestMutatingPods(t *testing.T) {
 	p = servertest.Pod("other")
 	p.Labels = map[string]string{"hook": "atomic"}
 	if got, _ := c.told(core.Pods, "default", p, nil); !strings.HasSuffix(got, ".spec.containers[0].args, .spec.tolerations") {
-		t.Errorf("what is replaced as a whole: %s", got)
+		t.Errorf("a field that is replaced as a whole: %s", got)
 	}
 }
 

@@ -168,7 +168,7 @@ func TestPriorityAndFairness(t *testing.T) {
 		c.Must(c.Root().Resource(priorityLevels, "").Patch(t.Context(), level.Name, types.MergePatchType, []byte(`{"spec":{"limited":{"nominalConcurrencyShares":10}}}`), nil))
 		end()
 		if got := <-status; !strings.HasPrefix(got, "201 ") {
-			t.Errorf("who waited: %s", got)
+			t.Errorf("the request that waited: %s", got)
 		}
 		c.Must(c.Root().Resource(flowSchemas, "").Delete(t.Context(), "wait", nil, nil))
 	})

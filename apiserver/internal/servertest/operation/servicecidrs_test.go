@@ -61,6 +61,6 @@ func TestTwoServersGiveOfAllRanges(t *testing.T) {
 	}
 	servers[1].Must(servers[1].Root().Resource(core.Services, "default").Delete(t.Context(), "s0", nil, nil))
 	if ip, err := service(servers[0], "late"); err != nil || ip != first {
-		t.Errorf("what was given back is %s, one more has %q: %v", first, ip, err)
+		t.Errorf("%s was given back, another service got %q: %v", first, ip, err)
 	}
 }

@@ -63,7 +63,7 @@ func TestWhoIsConcerned(t *testing.T) {
 			}
 		}
 		if ch.old == nil && ch.entry.name == "z" && concerned[watchers[5]] != 0 {
-			t.Fatal("who watches another pod is concerned")
+			t.Fatal("a watcher of another pod is concerned")
 		}
 	}
 	for w := range c.watchers.all() {

@@ -147,7 +147,7 @@ func TestBookmarks(t *testing.T) {
 			}
 			select {
 			case e := <-without:
-				t.Errorf("who asked for none got %s", e.Type)
+				t.Errorf("the watcher without bookmarks got %s", e.Type)
 			default:
 			}
 			return

@@ -139,7 +139,7 @@ func TestUnclaimed(t *testing.T) {
 	}
 	all := mustTransformer(t, "- resources: ['*.*']\n  providers:\n  - "+keysOf("secretbox", "a", key32)+"\n")
 	if plain, _, err := all.Open(t.Context(), "/registry/ranges/x", []byte("text")); err != nil || string(plain) != "text" {
-		t.Errorf("what is no object, and was stored before: %q, %v", plain, err)
+		t.Errorf("an unencrypted value that is not an object: %q, %v", plain, err)
 	}
 }
 

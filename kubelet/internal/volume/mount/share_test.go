@@ -31,7 +31,7 @@ func TestShare(t *testing.T) {
 	must(unix.Mount(volume, container, "", unix.MS_BIND, ""))
 	must(Tmpfs(filepath.Join(volume, "inner"), 1<<20))
 	if there, err := IsTmpfs(filepath.Join(container, "inner")); err != nil || !there {
-		t.Errorf("what was mounted in the one is not in the other: %v", err)
+		t.Errorf("the mount does not appear in the other one: %v", err)
 	}
 }
 
