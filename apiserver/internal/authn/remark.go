@@ -27,7 +27,7 @@ func Say(ctx context.Context, r Remark) {
 	}
 }
 
-// listening returns a context whose remarks are also kept in said.
-func listening(ctx context.Context, said *[]Remark) context.Context {
-	return context.WithValue(ctx, remarksKey{}, said)
+// withRemarks returns a context whose remarks are also added to remarks.
+func withRemarks(ctx context.Context, remarks *[]Remark) context.Context {
+	return context.WithValue(ctx, remarksKey{}, remarks)
 }

@@ -119,7 +119,7 @@ type Cached struct {
 type verified struct {
 	user      *request.User
 	audiences []string
-	said      []Remark
+	remarks   []Remark
 	until     time.Time
 }
 
@@ -134,13 +134,13 @@ func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []s
 	key := keyOf(token, wanted)
 	now := c.clock.Now()
 	if e, ok := c.lookup(key, now); ok {
-		for _, r := range e.said {
+		for _, r := range e.remarks {
 			Say(ctx, r)
 		}
 		return e.user, slices.Clone(e.audiences), true, nil
 	}
 	var said []Remark
-	user, audiences, ok, err := c.next.AuthenticateToken(listening(ctx, &said), token, wanted)
+	user, audiences, ok, err := c.next.AuthenticateToken(withRemarks(ctx, &said), token, wanted)
 	if err == nil && ok && c.ttl > 0 {
 		c.remember(key, verified{user, audiences, said, now.Add(c.ttl)}, now)
 	}

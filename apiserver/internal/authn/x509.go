@@ -24,7 +24,7 @@ import (
 // answered with a 401 and a reason rather than a broken handshake.
 type Certificates struct {
 	verifier
-	left prometheus.Histogram
+	remaining prometheus.Histogram
 }
 
 // NewCertificates trusts the authorities, whichever they are at the time of a request.
@@ -43,7 +43,7 @@ func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock, reg
 func (c *Certificates) Authenticate(r *http.Request) (*request.User, bool, error) {
 	user, err := c.verify(r)
 	if user != nil { // unauthenticated clients must not raise alerts
-		c.left.Observe(r.TLS.PeerCertificates[0].NotAfter.Sub(c.clock.Now()).Seconds())
+		c.remaining.Observe(r.TLS.PeerCertificates[0].NotAfter.Sub(c.clock.Now()).Seconds())
 	}
 	return user, user != nil, err
 }
@@ -70,8 +70,8 @@ type verifier struct {
 	userOf      func(leaf *x509.Certificate, sum [sha256.Size]byte) (*request.User, error)
 
 	mu    sync.Mutex
-	roots *x509.CertPool // against which good was verified
-	good  map[[sha256.Size]byte]certified
+	roots *x509.CertPool // against which the cached were verified
+	cache map[[sha256.Size]byte]certified
 }
 
 type certified struct {
@@ -89,7 +89,7 @@ func (v *verifier) verify(r *http.Request) (*request.User, error) {
 	sum := sha256.Sum256(leaf.Raw)
 	now := v.clock.Now()
 	roots := v.authorities.Pool()
-	if user := v.known(roots, sum, now); user != nil {
+	if user := v.lookup(roots, sum, now); user != nil {
 		return user, nil
 	}
 	intermediates := x509.NewCertPool()
@@ -109,13 +109,13 @@ func (v *verifier) verify(r *http.Request) (*request.User, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.remember(roots, sum, certified{user, lasting(chains)})
+	v.remember(roots, sum, certified{user, chainsValidUntil(chains)})
 	return user, nil
 }
 
-// lasting is until when one of the chains is valid: until the first of its
+// chainsValidUntil is until when one of the chains is valid: until the first of its
 // certificates expires, which need not be the user's.
-func lasting(chains [][]*x509.Certificate) time.Time {
+func chainsValidUntil(chains [][]*x509.Certificate) time.Time {
 	var longest time.Time
 	for _, chain := range chains {
 		until := chain[0].NotAfter
@@ -131,10 +131,10 @@ func lasting(chains [][]*x509.Certificate) time.Time {
 	return longest
 }
 
-func (v *verifier) known(roots *x509.CertPool, sum [sha256.Size]byte, now time.Time) *request.User {
+func (v *verifier) lookup(roots *x509.CertPool, sum [sha256.Size]byte, now time.Time) *request.User {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if e, ok := v.good[sum]; ok && roots == v.roots && now.Before(e.until) {
+	if e, ok := v.cache[sum]; ok && roots == v.roots && now.Before(e.until) {
 		return e.user
 	}
 	return nil
@@ -144,8 +144,8 @@ func (v *verifier) known(roots *x509.CertPool, sum [sha256.Size]byte, now time.T
 func (v *verifier) remember(roots *x509.CertPool, sum [sha256.Size]byte, e certified) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if roots != v.roots || len(v.good) >= certificateCacheSize {
-		v.roots, v.good = roots, map[[sha256.Size]byte]certified{}
+	if roots != v.roots || len(v.cache) >= certificateCacheSize {
+		v.roots, v.cache = roots, map[[sha256.Size]byte]certified{}
 	}
-	v.good[sum] = e
+	v.cache[sum] = e
 }

@@ -27,7 +27,7 @@ type Authenticator struct {
 // AuthenticateToken implements authn.TokenAuthenticator. For what does not look
 // like a bootstrap token, ok is false.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
-	parts := tokenForm.FindStringSubmatch(token)
+	parts := tokenPattern.FindStringSubmatch(token)
 	if parts == nil {
 		return nil, nil, false, nil
 	}
@@ -39,7 +39,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("bootstrap token %s: %w", id, err)
 	}
-	user, err := judge(s, id, parts[2], a.Clock.Now())
+	user, err := userOfSecret(s, id, parts[2], a.Clock.Now())
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("bootstrap token %s: %w", id, err)
 	}

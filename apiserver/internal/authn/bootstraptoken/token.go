@@ -35,27 +35,27 @@ const (
 )
 
 var (
-	tokenForm = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
-	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+	tokenPattern = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
+	groupPattern = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
 )
 
 var (
-	errEnding  = errors.New("its secret is being deleted")
-	errID      = errors.New("its secret has another id")
-	errSecret  = errors.New("the secret part is wrong")
-	errExpired = errors.New("it has run out")
-	errUsage   = errors.New("it is not for authentication")
+	errBeingDeleted = errors.New("its secret is being deleted")
+	errWrongID      = errors.New("its secret has another id")
+	errWrongSecret  = errors.New("the secret part is wrong")
+	errExpired      = errors.New("it has run out")
+	errWrongUsage   = errors.New("it is not for authentication")
 )
 
-// judge returns the user of a token, according to its secret, or why there is none.
-func judge(s *core.Secret, id, secret string, now time.Time) (*request.User, error) {
+// userOfSecret returns the user of a token, according to its secret, or why there is none.
+func userOfSecret(s *core.Secret, id, secret string, now time.Time) (*request.User, error) {
 	switch {
 	case s.DeletionTimestamp != nil:
-		return nil, errEnding
+		return nil, errBeingDeleted
 	case s.Type != SecretType || s.Name != secretPrefix+id || string(s.Data[keyID]) != id:
-		return nil, errID
+		return nil, errWrongID
 	case len(s.Data[keySecret]) == 0 || subtle.ConstantTimeCompare(s.Data[keySecret], []byte(secret)) != 1:
-		return nil, errSecret
+		return nil, errWrongSecret
 	}
 	until, limited, err := Expiry(s)
 	if err != nil {
@@ -65,7 +65,7 @@ func judge(s *core.Secret, id, secret string, now time.Time) (*request.User, err
 		return nil, errExpired
 	}
 	if string(s.Data[keyUsage]) != "true" {
-		return nil, errUsage
+		return nil, errWrongUsage
 	}
 	groups, err := groupsOf(s)
 	if err != nil {
@@ -95,7 +95,7 @@ func groupsOf(s *core.Secret) ([]string, error) {
 		extra = strings.TrimSpace(extra)
 		switch {
 		case extra == "" || slices.Contains(groups, extra):
-		case !groupForm.MatchString(extra):
+		case !groupPattern.MatchString(extra):
 			return nil, fmt.Errorf("group %q is not one of %s:NAME", extra, group)
 		default:
 			groups = append(groups, extra)

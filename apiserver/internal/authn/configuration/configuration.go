@@ -35,36 +35,36 @@ func Parse(content []byte, own []string) (*Configuration, error) {
 	errs := validateAnonymous(c.Anonymous, field.NewPath("anonymous"))
 	root := field.NewPath("jwt")
 	if len(c.JWT) > maxIssuers {
-		return nil, invalid(field.ErrorList{field.TooMany(root, len(c.JWT), maxIssuers)})
+		return nil, invalidError(field.ErrorList{field.TooMany(root, len(c.JWT), maxIssuers)})
 	}
-	seen := uniques{}
+	seen := uniqueValues{}
 	for i := range c.JWT {
 		j, at := &c.JWT[i], root.Index(i)
 		errs = append(errs, validateIssuer(&j.Issuer, own, at.Child("issuer"))...)
-		errs = append(errs, seen.see(j.Issuer.URL, at.Child("issuer", "url"))...)
+		errs = append(errs, seen.add(j.Issuer.URL, at.Child("issuer", "url"))...)
 		if j.Issuer.DiscoveryURL != nil {
-			errs = append(errs, seen.see(*j.Issuer.DiscoveryURL, at.Child("issuer", "discoveryURL"))...)
+			errs = append(errs, seen.add(*j.Issuer.DiscoveryURL, at.Child("issuer", "discoveryURL"))...)
 		}
 		mapping, failures := newMapping(j, at)
 		errs = append(errs, failures...)
 		out.Issuers = append(out.Issuers, Issuer{j.Issuer, mapping})
 	}
 	if len(errs) > 0 {
-		return nil, invalid(errs)
+		return nil, invalidError(errs)
 	}
 	return out, nil
 }
 
-func invalid(errs field.ErrorList) error {
+func invalidError(errs field.ErrorList) error {
 	return fmt.Errorf("invalid authentication configuration: %w", errs.ToAggregate())
 }
 
 const maxIssuers = 64
 
-// uniques are values that may appear only once.
-type uniques map[string]bool
+// uniqueValues are values that may appear only once.
+type uniqueValues map[string]bool
 
-func (u uniques) see(value string, at *field.Path) field.ErrorList {
+func (u uniqueValues) add(value string, at *field.Path) field.ErrorList {
 	if value != "" && u[value] {
 		return field.ErrorList{field.Duplicate(at, value)}
 	}

@@ -74,12 +74,12 @@ func validateAudiences(i *apiserverv1.Issuer, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(audiences, "at least one "+audiences.String()+" is required")}
 	}
 	var errs field.ErrorList
-	seen := uniques{}
+	seen := uniqueValues{}
 	for k, audience := range i.Audiences {
 		if audience == "" {
 			errs = append(errs, field.Required(audiences.Index(k), ""))
 		}
-		errs = append(errs, seen.see(audience, audiences.Index(k))...)
+		errs = append(errs, seen.add(audience, audiences.Index(k))...)
 	}
 	matchAny := i.AudienceMatchPolicy == apiserverv1.AudienceMatchPolicyMatchAny
 	switch {

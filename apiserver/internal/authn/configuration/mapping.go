@@ -52,25 +52,25 @@ type compiler struct {
 func newMapping(j *apiserverv1.JWTAuthenticator, at *field.Path) (*Mapping, field.ErrorList) {
 	c, m := &compiler{}, &Mapping{}
 	rules := at.Child("claimValidationRules")
-	seenClaims, seenTexts := uniques{}, uniques{}
+	seenClaims, seenTexts := uniqueValues{}, uniqueValues{}
 	for i := range j.ClaimValidationRules {
 		m.claimRules = append(m.claimRules, c.claimRule(&j.ClaimValidationRules[i], seenClaims, seenTexts, rules.Index(i)))
 	}
 	c.mappings(m, &j.ClaimMappings, at.Child("claimMappings"))
-	seenTexts = uniques{}
+	seenTexts = uniqueValues{}
 	for i, r := range j.UserValidationRules {
 		path := at.Child("userValidationRules").Index(i).Child("expression")
 		if r.Expression == "" {
 			c.errs = append(c.errs, field.Required(path, ""))
 			continue
 		}
-		c.errs = append(c.errs, seenTexts.see(r.Expression, path)...)
+		c.errs = append(c.errs, seenTexts.add(r.Expression, path)...)
 		m.userRules = append(m.userRules, rule{text: r.Expression, message: r.Message, expression: c.compile(userEnvironment, r.Expression, path, cel.BoolType)})
 	}
 	return m, c.errs
 }
 
-func (c *compiler) claimRule(r *apiserverv1.ClaimValidationRule, claims, texts uniques, at *field.Path) rule {
+func (c *compiler) claimRule(r *apiserverv1.ClaimValidationRule, claims, texts uniqueValues, at *field.Path) rule {
 	out := rule{claim: r.Claim, value: r.RequiredValue, text: r.Expression, message: r.Message}
 	switch {
 	case r.Claim != "" && r.Expression != "":
@@ -81,12 +81,12 @@ func (c *compiler) claimRule(r *apiserverv1.ClaimValidationRule, claims, texts u
 		if r.Message != "" {
 			c.errs = append(c.errs, field.Invalid(at.Child("message"), r.Message, "may not be specified when claim is set"))
 		}
-		c.errs = append(c.errs, claims.see(r.Claim, at.Child("claim"))...)
+		c.errs = append(c.errs, claims.add(r.Claim, at.Child("claim"))...)
 	default:
 		if r.RequiredValue != "" {
 			c.errs = append(c.errs, field.Invalid(at.Child("requiredValue"), r.RequiredValue, "may not be specified when expression is set"))
 		}
-		c.errs = append(c.errs, texts.see(r.Expression, at.Child("expression"))...)
+		c.errs = append(c.errs, texts.add(r.Expression, at.Child("expression"))...)
 		out.expression = c.compile(claimsEnvironment, r.Expression, at.Child("expression"), cel.BoolType)
 	}
 	return out
@@ -98,16 +98,16 @@ func (c *compiler) mappings(m *Mapping, from *apiserverv1.ClaimMappings, at *fie
 		c.errs = append(c.errs, field.Required(username, "claim or expression is required"))
 	}
 	c.email = false // it counts if it names the user
-	m.username = c.prefixed(&from.Username, username)
+	m.username = c.prefixedSource(&from.Username, username)
 	namesUser, verified := c.email, c.verified
-	m.groups = c.prefixed(&from.Groups, at.Child("groups"))
+	m.groups = c.prefixedSource(&from.Groups, at.Child("groups"))
 	m.uid = c.source(from.UID.Claim, from.UID.Expression, at.Child("uid"))
 	c.verified = verified // those two don't prove it
-	seen := uniques{}
+	seen := uniqueValues{}
 	for i, e := range from.Extra {
 		path := at.Child("extra").Index(i)
-		c.key(e.Key, path.Child("key"))
-		c.errs = append(c.errs, seen.see(e.Key, path.Child("key"))...)
+		c.checkExtraKey(e.Key, path.Child("key"))
+		c.errs = append(c.errs, seen.add(e.Key, path.Child("key"))...)
 		if e.ValueExpression == "" {
 			c.errs = append(c.errs, field.Required(path.Child("valueExpression"), ""))
 			continue
@@ -120,7 +120,7 @@ func (c *compiler) mappings(m *Mapping, from *apiserverv1.ClaimMappings, at *fie
 	}
 }
 
-func (c *compiler) prefixed(p *apiserverv1.PrefixedClaimOrExpression, at *field.Path) source {
+func (c *compiler) prefixedSource(p *apiserverv1.PrefixedClaimOrExpression, at *field.Path) source {
 	s := c.source(p.Claim, p.Expression, at)
 	s.prefix = ptr.Deref(p.Prefix, "")
 	switch {
@@ -143,13 +143,13 @@ func (c *compiler) source(claim, text string, at *field.Path) source {
 	return s
 }
 
-// extraForm is what may follow the domain in the name of an extra.
-const extraForm = `[A-Za-z0-9/\-._~%!$&'()*+,;=:]+`
+// extraKeyPattern is what may follow the domain in the name of an extra.
+const extraKeyPattern = `[A-Za-z0-9/\-._~%!$&'()*+,;=:]+`
 
-var extraPath = regexp.MustCompile("^" + extraForm + "$")
+var extraKeyRegexp = regexp.MustCompile("^" + extraKeyPattern + "$")
 
-// key checks the name of an extra.
-func (c *compiler) key(key string, at *field.Path) {
+// checkExtraKey checks the name of an extra.
+func (c *compiler) checkExtraKey(key string, at *field.Path) {
 	domain, path, found := strings.Cut(key, "/")
 	switch {
 	case key == "":
@@ -167,8 +167,8 @@ func (c *compiler) key(key string, at *field.Path) {
 			c.errs = append(c.errs, field.Invalid(at, key, "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use"))
 		}
 	}
-	if !extraPath.MatchString(path) {
-		c.errs = append(c.errs, field.Invalid(at, path, fmt.Sprintf("Invalid path (regex used for validation is '%s')", extraForm)))
+	if !extraKeyRegexp.MatchString(path) {
+		c.errs = append(c.errs, field.Invalid(at, path, fmt.Sprintf("Invalid path (regex used for validation is '%s')", extraKeyPattern)))
 	}
 	if key != strings.ToLower(key) {
 		c.errs = append(c.errs, field.Invalid(at, key, "must be lowercase"))

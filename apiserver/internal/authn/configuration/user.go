@@ -74,17 +74,17 @@ func (m *Mapping) User(ctx context.Context, raw map[string]json.RawMessage) (*re
 		e.claims[name] = decoded
 	}
 	for i := range m.claimRules {
-		if err := e.holds(&m.claimRules[i], claimsVar, e.claims); err != nil {
+		if err := e.checkRule(&m.claimRules[i], claimsVar, e.claims); err != nil {
 			return nil, err
 		}
 	}
-	user, err := m.read(e)
+	user, err := m.readUser(e)
 	if err != nil {
 		return nil, err
 	}
 	seen := map[string]any{"username": user.Username, "uid": user.UID, "groups": user.Groups, "extra": extraOf(user)}
 	for i := range m.userRules {
-		if err := e.holds(&m.userRules[i], userVar, seen); err != nil {
+		if err := e.checkRule(&m.userRules[i], userVar, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -99,8 +99,8 @@ func extraOf(user *request.User) map[string]any {
 	return out
 }
 
-// holds checks one rule.
-func (e *evaluation) holds(r *rule, variable string, value any) error {
+// checkRule checks one rule.
+func (e *evaluation) checkRule(r *rule, variable string, value any) error {
 	if r.expression == nil {
 		text, ok := e.claims[r.claim].(string)
 		if !ok {
@@ -123,8 +123,8 @@ func (e *evaluation) holds(r *rule, variable string, value any) error {
 	return fmt.Errorf("validation expression %q failed", r.text)
 }
 
-// read reads the user in the claims.
-func (m *Mapping) read(e *evaluation) (*request.User, error) {
+// readUser reads the user in the claims.
+func (m *Mapping) readUser(e *evaluation) (*request.User, error) {
 	username, err := e.text(&m.username)
 	if err != nil {
 		return nil, fmt.Errorf("username: %w", err)

@@ -42,8 +42,8 @@ type Options struct {
 // next one may follow: tokens from unauthenticated clients must not make this
 // server flood the issuer.
 const (
-	askTimeout = 10 * time.Second
-	askAgain   = 10 * time.Second
+	requestTimeout = 10 * time.Second
+	retryInterval  = 10 * time.Second
 )
 
 // Authenticator checks ID tokens. It is an authn.TokenAuthenticator. It is safe
@@ -52,10 +52,10 @@ type Authenticator struct {
 	options Options
 	client  *http.Client
 
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil until the issuer has been found
-	failed   error
-	failedAt time.Time
+	mu        sync.Mutex
+	verifier  *oidc.IDTokenVerifier // nil until the issuer has been found
+	lastError error
+	failedAt  time.Time
 }
 
 // New returns an Authenticator. It does not contact the issuer yet, which may
@@ -66,13 +66,13 @@ func New(o Options) (*Authenticator, error) {
 		return nil, err
 	}
 	if o.UserOf == nil {
-		o.UserOf = o.flagged().userOf
+		o.UserOf = o.withFlagDefaults().userOf
 	}
 	return &Authenticator{options: o, client: client}, nil
 }
 
-// flagged are the options with the defaults of the flags.
-func (o Options) flagged() *Options {
+// withFlagDefaults returns the options with the defaults of the flags.
+func (o Options) withFlagDefaults() *Options {
 	if o.UsernamePrefix == "" && o.UsernameClaim != emailClaim {
 		o.UsernamePrefix = o.IssuerURL + "#"
 	}
@@ -92,7 +92,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	if issuerOf(token) != a.options.IssuerURL {
 		return nil, nil, false, nil
 	}
-	verifier, err := a.find(ctx)
+	verifier, err := a.discoverVerifier(ctx)
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
 	}
@@ -114,7 +114,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("oidc: %w", err)
 	}
-	if id, err := claims.text(idClaim); err == nil && id != "" {
+	if id, err := claims.stringValue(idClaim); err == nil && id != "" {
 		if user.Extra == nil {
 			user.Extra = map[string]authenticationv1.ExtraValue{}
 		}
@@ -148,29 +148,29 @@ func issuerOf(token string) string {
 
 // Reach fetches the issuer's discovery document, unless it is known.
 func (a *Authenticator) Reach(ctx context.Context) error {
-	if _, err := a.find(ctx); err != nil {
+	if _, err := a.discoverVerifier(ctx); err != nil {
 		return fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
 	}
 	return nil
 }
 
-var errAskedLately = errors.New("it could not be asked a moment ago")
+var errRecentlyFailed = errors.New("it could not be asked a moment ago")
 
-// find reads the issuer's discovery document once. The request to the issuer,
+// discoverVerifier reads the issuer's discovery document once. The request to the issuer,
 // and its result, outlive the API request that caused it.
-func (a *Authenticator) find(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (a *Authenticator) discoverVerifier(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.verifier != nil {
 		return a.verifier, nil
 	}
 	now := a.options.Clock.Now()
-	if a.failed != nil && now.Sub(a.failedAt) < askAgain {
-		return nil, errors.Join(errAskedLately, a.failed)
+	if a.lastError != nil && now.Sub(a.failedAt) < retryInterval {
+		return nil, errors.Join(errRecentlyFailed, a.lastError)
 	}
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), a.client), a.options.IssuerURL)
 	if err != nil {
-		a.failed, a.failedAt = err, now
+		a.lastError, a.failedAt = err, now
 		return nil, err
 	}
 	a.verifier = provider.Verifier(&oidc.Config{

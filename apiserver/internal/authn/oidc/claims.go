@@ -20,7 +20,7 @@ const (
 
 type claims map[string]json.RawMessage
 
-func (c claims) text(name string) (string, error) {
+func (c claims) stringValue(name string) (string, error) {
 	raw, ok := c[name]
 	if !ok {
 		return "", fmt.Errorf("claim %q is missing", name)
@@ -46,7 +46,7 @@ func (c claims) time(name string) (at time.Time, ok bool) {
 func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*request.User, error) {
 	c := claims(raw)
 	for name, want := range o.RequiredClaims {
-		value, err := c.text(name)
+		value, err := c.stringValue(name)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*re
 			return nil, fmt.Errorf("required claim %q has another value", name)
 		}
 	}
-	name, err := c.text(o.UsernameClaim)
+	name, err := c.stringValue(o.UsernameClaim)
 	if err != nil {
 		return nil, err
 	}

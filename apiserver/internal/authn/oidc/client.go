@@ -14,18 +14,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxAnswer bounds what is read of an issuer's documents.
-const maxAnswer = 1 << 20
+// maxResponse bounds what is read of an issuer's documents.
+const maxResponse = 1 << 20
 
 // The issuer's keys are fetched whenever a token names an unknown one, and anyone can
 // make such tokens. These bound the requests per second, and how many may come at
 // once. A new key is known a second later at most, whatever else is sent.
 const (
-	mostOften  = rate.Limit(1)
-	mostAtOnce = 10
+	maxRequestRate  = rate.Limit(1)
+	maxRequestBurst = 10
 )
 
-var errTooOften = errors.New("it was asked too often")
+var errRateLimited = errors.New("it was asked too often")
 
 // newClient returns the HTTP client for requests to the issuer.
 func newClient(o *Options) (*http.Client, error) {
@@ -36,7 +36,7 @@ func newClient(o *Options) (*http.Client, error) {
 			return nil, fmt.Errorf("oidc: authority of issuer %s: no PEM certificate in it", o.IssuerURL)
 		}
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: askTimeout}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: requestTimeout}
 	elsewhere := map[string]*url.URL{}
 	if o.DiscoveryURL != "" {
 		place, err := url.Parse(o.DiscoveryURL)
@@ -45,20 +45,20 @@ func newClient(o *Options) (*http.Client, error) {
 		}
 		elsewhere[strings.TrimSuffix(o.IssuerURL, "/")+"/.well-known/openid-configuration"] = place
 	}
-	return &http.Client{Transport: careful{transport, elsewhere, rate.NewLimiter(mostOften, mostAtOnce), o.Clock}, Timeout: askTimeout}, nil
+	return &http.Client{Transport: restrictedTransport{transport, elsewhere, rate.NewLimiter(maxRequestRate, maxRequestBurst), o.Clock}, Timeout: requestTimeout}, nil
 }
 
-// careful is a transport that uses TLS only, wherever documents and redirects
+// restrictedTransport is a transport that uses TLS only, wherever documents and redirects
 // lead, limits the rate of requests, and bounds answers.
-type careful struct {
+type restrictedTransport struct {
 	next      *http.Transport
-	elsewhere map[string]*url.URL
+	overrides map[string]*url.URL
 	limit     *rate.Limiter
 	clock     clock.PassiveClock
 }
 
-func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
-	if place := c.elsewhere[r.URL.String()]; place != nil {
+func (c restrictedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if place := c.overrides[r.URL.String()]; place != nil {
 		r = r.Clone(r.Context())
 		r.URL, r.Host = place, place.Host
 	}
@@ -66,7 +66,7 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s: only https is supported", r.URL.Redacted())
 	}
 	if !c.limit.AllowN(c.clock.Now(), 1) {
-		return nil, errTooOften
+		return nil, errRateLimited
 	}
 	answer, err := c.next.RoundTrip(r)
 	if err != nil {
@@ -75,9 +75,9 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	}{io.LimitReader(answer.Body, maxResponse), answer.Body}
 	return answer, nil
 }
 
 // CloseIdleConnections closes the pool's idle connections.
-func (c careful) CloseIdleConnections() { c.next.CloseIdleConnections() }
+func (c restrictedTransport) CloseIdleConnections() { c.next.CloseIdleConnections() }

@@ -249,7 +249,7 @@ func TestTokensOfStrangersAreNoHammer(t *testing.T) {
 			t.Fatalf("a stranger's token was taken: %v %v", ok, err)
 		}
 	}
-	if asked := i.keys.Load(); asked == 0 || asked > mostAtOnce {
+	if asked := i.keys.Load(); asked == 0 || asked > maxRequestBurst {
 		t.Errorf("100 tokens had the issuer asked for its keys %d times", asked)
 	}
 	i.rotate(t, "second")
@@ -268,7 +268,7 @@ func TestIssuerThatIsDown(t *testing.T) {
 	if i.check(t, a, token, result{err: "a moment ago"}); i.asked.Load() != 1 {
 		t.Errorf("an issuer that was down was asked %d times", i.asked.Load())
 	}
-	clock.SetTime(now.Add(askAgain))
+	clock.SetTime(now.Add(retryInterval))
 	i.check(t, a, token, result{user: "ISSUER#jane"})
 }
 
@@ -281,7 +281,7 @@ func TestIssuerOfAnotherAuthority(t *testing.T) {
 	a, _ := i.authenticator(t, func(o *Options) { o.Authorities = nil })
 	i.check(t, a, i.sign(t, nil), result{err: "certificate"})
 	a, _ = i.authenticator(t, func(o *Options) { o.IssuerURL = strings.Replace(other.URL, "https:", "http:", 1) })
-	if _, err := a.find(t.Context()); err == nil || !strings.Contains(err.Error(), "only https is supported") {
+	if _, err := a.discoverVerifier(t.Context()); err == nil || !strings.Contains(err.Error(), "only https is supported") {
 		t.Errorf("asked without TLS: %v", err)
 	}
 }

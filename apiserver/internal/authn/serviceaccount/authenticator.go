@@ -77,7 +77,7 @@ func newParser(clock clock.PassiveClock, more ...jwt.ParserOption) *jwt.Parser {
 // AuthenticateToken returns a token's user, and for which of the wanted
 // audiences it is valid. For tokens of other issuers, ok is false and err nil.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (user *request.User, audiences []string, ok bool, err error) {
-	if !a.ours(token) {
+	if !a.hasKnownIssuer(token) {
 		return nil, nil, false, nil
 	}
 	c, err := a.verify(token)
@@ -95,16 +95,16 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	if len(audiences) == 0 {
 		return nil, nil, false, fmt.Errorf("token audiences %q are not among %q", []string(c.Audience), wanted)
 	}
-	if err := a.alive(ctx, c); err != nil {
+	if err := a.checkBoundObjects(ctx, c); err != nil {
 		return nil, nil, false, err
 	}
-	a.count(ctx, c)
+	a.countUse(ctx, c)
 	return userOf(c), audiences, true, nil
 }
 
-// count counts tokens that should have been replaced apart from those of
+// countUse counts tokens that should have been replaced apart from those of
 // programs that read theirs again in time.
-func (a *Authenticator) count(ctx context.Context, c *claims) {
+func (a *Authenticator) countUse(ctx context.Context, c *claims) {
 	after := c.Kubernetes.WarnAfter
 	if after == nil || !a.Clock.Now().After(after.Time) {
 		a.Uses.valid.Inc()
@@ -114,8 +114,8 @@ func (a *Authenticator) count(ctx context.Context, c *claims) {
 	authn.Say(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject, a.Clock.Since(after.Time).Seconds())})
 }
 
-// ours checks a token's issuer without trusting anything else in it.
-func (a *Authenticator) ours(token string) bool {
+// hasKnownIssuer checks a token's issuer without trusting anything else in it.
+func (a *Authenticator) hasKnownIssuer(token string) bool {
 	issuer := issuerOf(a.peek, token)
 	return issuer != "" && slices.Contains(a.issuers, issuer)
 }
@@ -169,35 +169,35 @@ func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 	return set, nil
 }
 
-// alive checks that everything the token is bound to still exists and is the same.
-func (a *Authenticator) alive(ctx context.Context, c *claims) error {
+// checkBoundObjects checks that everything the token is bound to still exists and is the same.
+func (a *Authenticator) checkBoundObjects(ctx context.Context, c *claims) error {
 	k := c.Kubernetes
 	sa, err := a.Objects.ServiceAccount(ctx, k.Namespace, k.ServiceAccount.Name)
-	if err := a.same("service account", k.ServiceAccount, sa, err); err != nil {
+	if err := a.checkReference("service account", k.ServiceAccount, sa, err); err != nil {
 		return err
 	}
 	if k.Secret != nil {
 		secret, err := a.Objects.Secret(ctx, k.Namespace, k.Secret.Name)
-		if err := a.same("secret", *k.Secret, secret, err); err != nil {
+		if err := a.checkReference("secret", *k.Secret, secret, err); err != nil {
 			return err
 		}
 	}
 	if k.Pod != nil {
 		pod, err := a.Objects.Pod(ctx, k.Namespace, k.Pod.Name)
-		return a.same("pod", *k.Pod, pod, err)
+		return a.checkReference("pod", *k.Pod, pod, err)
 	}
 	if k.Node != nil {
 		node, err := a.Objects.Node(ctx, k.Node.Name)
-		return a.same("node", *k.Node, node, err)
+		return a.checkReference("node", *k.Node, node, err)
 	}
 	return nil
 }
 
-func (a *Authenticator) same(kind string, want reference, obj metav1.Object, err error) error {
-	return same(a.Clock, kind, want, obj, err)
+func (a *Authenticator) checkReference(kind string, want reference, obj metav1.Object, err error) error {
+	return checkReference(a.Clock, kind, want, obj, err)
 }
 
-func same(clock clock.PassiveClock, kind string, want reference, obj metav1.Object, err error) error {
+func checkReference(clock clock.PassiveClock, kind string, want reference, obj metav1.Object, err error) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("service account token: its %s %s is gone", kind, want.Name)
 	}

@@ -109,9 +109,9 @@ func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authen
 	}
 	if bound.Pod != nil {
 		c.Kubernetes.Pod = referenceTo(bound.Pod)
-		if lifetime == warnOnlyLifetime && !i.Exact && !slices.ContainsFunc(audiences, i.foreign) {
+		if lifetime == warnOnlyLifetime && !i.Exact && !slices.ContainsFunc(audiences, i.isForeignAudience) {
 			c.Kubernetes.WarnAfter = jwt.NewNumericDate(expiry)
-			c.ExpiresAt = jwt.NewNumericDate(now.Add(i.within(extendedLifetime)))
+			c.ExpiresAt = jwt.NewNumericDate(now.Add(i.grantedLifetime(extendedLifetime)))
 		}
 	}
 	if bound.Secret != nil {
@@ -135,15 +135,17 @@ func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authen
 // credentialID is how a token is called by its id.
 func credentialID(id string) string { return "JTI=" + id }
 
-// within is the lifetime that is granted for a requested one.
-func (i *Issuer) within(life time.Duration) time.Duration {
+// grantedLifetime is the lifetime that is granted for a requested one.
+func (i *Issuer) grantedLifetime(life time.Duration) time.Duration {
 	if i.Longest > 0 {
 		return min(life, i.Longest)
 	}
 	return life
 }
 
-func (i *Issuer) foreign(audience string) bool { return !slices.Contains(i.audiences, audience) }
+func (i *Issuer) isForeignAudience(audience string) bool {
+	return !slices.Contains(i.audiences, audience)
+}
 
 func referenceTo(obj metav1.Object) *reference {
 	return &reference{Name: obj.GetName(), UID: string(obj.GetUID())}

@@ -89,7 +89,7 @@ func (l *Legacy) AuthenticateToken(ctx context.Context, token string, wanted []s
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if err := l.alive(ctx, &c, token); err != nil {
+	if err := l.checkBoundObjects(ctx, &c, token); err != nil {
 		return nil, nil, false, err
 	}
 	return &request.User{
@@ -98,9 +98,9 @@ func (l *Legacy) AuthenticateToken(ctx context.Context, token string, wanted []s
 	}, audiences, true, nil
 }
 
-// alive checks that the secret still holds this very token, and records its
+// checkBoundObjects checks that the secret still holds this very token, and records its
 // use.
-func (l *Legacy) alive(ctx context.Context, c *legacyClaims, token string) error {
+func (l *Legacy) checkBoundObjects(ctx context.Context, c *legacyClaims, token string) error {
 	secret, err := l.Objects.Secret(ctx, c.Namespace, c.Secret)
 	if err != nil {
 		return fmt.Errorf("service account token: look up its secret %s: %w", c.Secret, err)
@@ -112,18 +112,18 @@ func (l *Legacy) alive(ctx context.Context, c *legacyClaims, token string) error
 		return fmt.Errorf("service account token: its secret %s holds another one", c.Secret)
 	}
 	account, err := l.Objects.ServiceAccount(ctx, c.Namespace, c.Account)
-	if err := same(l.Clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err); err != nil {
+	if err := checkReference(l.Clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err); err != nil {
 		return err
 	}
 	if today := Date(l.Clock.Now()); secret.Labels[LastUsed] != today {
 		l.Objects.TokenUsed(ctx, secret, today)
 	}
-	return l.judge(ctx, account, secret)
+	return l.checkUse(ctx, account, secret)
 }
 
-// judge determines the kind of an otherwise valid token. One that has been
+// checkUse determines the kind of an otherwise valid token. One that has been
 // marked as long unused is no longer accepted.
-func (l *Legacy) judge(ctx context.Context, account *core.ServiceAccount, secret *core.Secret) error {
+func (l *Legacy) checkUse(ctx context.Context, account *core.ServiceAccount, secret *core.Secret) error {
 	name := secret.Namespace + "/" + secret.Name
 	if secret.Labels[InvalidSince] != "" {
 		l.Uses.marked.Inc()

@@ -21,8 +21,8 @@ const (
 	keyExtra    = "requestheader-extra-headers-prefix"
 )
 
-// merged returns have with this server's data added; have is not changed.
-func (p *Publisher) merged(have map[string]string) map[string]string {
+// mergedData returns have with this server's data added; have is not changed.
+func (p *Publisher) mergedData(have map[string]string) map[string]string {
 	data := maps.Clone(have)
 	if data == nil {
 		data = map[string]string{}

@@ -18,8 +18,8 @@ import (
 // Name is the ConfigMap's, in kube-system.
 const Name = "extension-apiserver-authentication"
 
-// every is how often the ConfigMap is checked and brought up to date.
-const every = 10 * time.Second
+// publishInterval is how often the ConfigMap is checked and brought up to date.
+const publishInterval = 10 * time.Second
 
 // ConfigMaps is where it is stored: a registry.Store.
 type ConfigMaps interface {
@@ -43,12 +43,12 @@ type Publisher struct {
 func (p *Publisher) Run(ctx context.Context) error {
 	for {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			p.Logger.Warn("the authorities of clients could not be published, trying again", zap.Error(err), zap.Duration("after", every))
+			p.Logger.Warn("the authorities of clients could not be published, trying again", zap.Error(err), zap.Duration("after", publishInterval))
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-p.Clock.After(every):
+		case <-p.Clock.After(publishInterval):
 		}
 	}
 }
@@ -58,16 +58,16 @@ func (p *Publisher) publish(ctx context.Context) error {
 	current, err := p.ConfigMaps.GetTyped(ctx, core.NamespaceSystem, Name, "0")
 	if apierrors.IsNotFound(err) {
 		_, err = p.ConfigMaps.CreateTyped(ctx, &core.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceSystem, Name: Name}, Data: p.merged(nil),
+			ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceSystem, Name: Name}, Data: p.mergedData(nil),
 		})
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-	} else if err != nil || maps.Equal(current.Data, p.merged(current.Data)) {
+	} else if err != nil || maps.Equal(current.Data, p.mergedData(current.Data)) {
 		return err
 	}
 	_, err = p.ConfigMaps.UpdateTyped(ctx, core.NamespaceSystem, Name, "", func(obj *core.ConfigMap) error {
-		obj.Data = p.merged(obj.Data)
+		obj.Data = p.mergedData(obj.Data)
 		return nil
 	})
 	return err

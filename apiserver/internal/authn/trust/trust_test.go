@@ -63,27 +63,27 @@ func TestMerge(t *testing.T) {
 		Clients: authorities(t, clock, own), Proxies: authorities(t, clock, own), AllowedNames: []string{"front"},
 		Headers: authn.CommonHeaderNames, Clock: clock,
 	}
-	first := p.merged(nil)
+	first := p.mergedData(nil)
 	if first[keyUsername] != `["X-Remote-User"]` || first[keyExtra] != `["X-Remote-Extra-"]` || first[keyNames] != `["front"]` || names(t, first[keyClients]) != "own" {
 		t.Errorf("published %v", first)
 	}
-	if !maps.Equal(p.merged(first), first) {
+	if !maps.Equal(p.mergedData(first), first) {
 		t.Error("the right content was changed")
 	}
 	// Another server has written something else there.
 	others := map[string]string{
 		keyClients: string(old.Cert), keyNames: `["back"]`, keyUsername: `["X-User"]`, keyGroup: "rubbish", "more": "kept",
 	}
-	got := p.merged(others)
+	got := p.mergedData(others)
 	if names(t, got[keyClients]) != "old own" || got[keyNames] != `["back","front"]` || got[keyUsername] != `["X-User","X-Remote-User"]` ||
 		got[keyGroup] != `["X-Remote-Group"]` || got["more"] != "kept" || len(others) != 5 {
 		t.Errorf("joined with another server's: %v", got)
 	}
 	clock.Step(2 * time.Hour)
-	if got := p.merged(got); names(t, got[keyClients]) != "own" {
+	if got := p.mergedData(got); names(t, got[keyClients]) != "own" {
 		t.Errorf("an expired authority stays: %s", names(t, got[keyClients]))
 	}
-	if got := p.merged(map[string]string{keyNames: "[]"}); got[keyNames] != "[]" {
+	if got := p.mergedData(map[string]string{keyNames: "[]"}); got[keyNames] != "[]" {
 		t.Errorf("another server lets any proxy in, and these may be shut out now: %v", got)
 	}
 }

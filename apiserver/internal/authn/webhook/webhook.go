@@ -55,7 +55,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 		return nil, nil, false, nil
 	}
 	if status.User.Username == "" {
-		return nil, nil, false, errNobody
+		return nil, nil, false, errNoUser
 	}
 	has := status.Audiences
 	if len(has) == 0 {
@@ -68,4 +68,4 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	return &status.User, audiences, true, nil
 }
 
-var errNobody = errors.New("token webhook: it knows the token, but names no user")
+var errNoUser = errors.New("token webhook: it knows the token, but names no user")
