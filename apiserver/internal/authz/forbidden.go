@@ -12,7 +12,7 @@ import (
 // Forbidden is the status error for a request that is not allowed, in
 // upstream's words, which users and their tools know.
 func Forbidden(a *Attributes, reason string) *apierrors.StatusError {
-	what := describe(a)
+	what := describeRequest(a)
 	if reason != "" {
 		what += ": " + reason
 	}
@@ -25,21 +25,21 @@ func Forbidden(a *Attributes, reason string) *apierrors.StatusError {
 		status.Details = &metav1.StatusDetails{}
 		status.Message = "forbidden: " + what
 	case a.Name != "":
-		status.Message = fmt.Sprintf("%s %q is forbidden: %s", qualified(a), a.Name, what)
+		status.Message = fmt.Sprintf("%s %q is forbidden: %s", qualifiedResource(a), a.Name, what)
 	default:
-		status.Message = fmt.Sprintf("%s is forbidden: %s", qualified(a), what)
+		status.Message = fmt.Sprintf("%s is forbidden: %s", qualifiedResource(a), what)
 	}
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-func qualified(a *Attributes) string {
+func qualifiedResource(a *Attributes) string {
 	if a.APIGroup == "" {
 		return a.ResourceName
 	}
 	return a.ResourceName + "." + a.APIGroup
 }
 
-func describe(a *Attributes) string {
+func describeRequest(a *Attributes) string {
 	user := ""
 	if a.User != nil {
 		user = a.User.Username

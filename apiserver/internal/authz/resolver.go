@@ -21,7 +21,7 @@ type RuleResolver interface {
 // them, and the failures of those that could not.
 func (u Union) RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
 	var all []rbacv1.PolicyRule
-	var failures failed
+	var failures rulesErrors
 	for _, authorizer := range u {
 		resolver, ok := authorizer.(RuleResolver)
 		if !ok {
@@ -46,7 +46,7 @@ func (u Union) Rules(ctx context.Context, user *request.User, namespace string) 
 	}
 	rules, err := u.RulesFor(ctx, user, namespace)
 	if err != nil {
-		status.Incomplete = errors.As(err, new(noRules))
+		status.Incomplete = errors.As(err, new(noRulesError))
 		status.EvaluationError = err.Error()
 	}
 	for _, rule := range rules {
@@ -64,10 +64,10 @@ func (u Union) Rules(ctx context.Context, user *request.User, namespace string) 
 	return status
 }
 
-// failed are the failures of several authorizers, printed in one line.
-type failed []error
+// rulesErrors are the failures of several authorizers, printed in one line.
+type rulesErrors []error
 
-func (f failed) Error() string {
+func (f rulesErrors) Error() string {
 	texts := make([]string, len(f))
 	for i, err := range f {
 		texts[i] = err.Error()
@@ -75,7 +75,7 @@ func (f failed) Error() string {
 	return strings.Join(texts, ", ")
 }
 
-func (f failed) Unwrap() []error { return f }
+func (f rulesErrors) Unwrap() []error { return f }
 
 // RulesFor implements RuleResolver.
 func (a Always) RulesFor(context.Context, *request.User, string) ([]rbacv1.PolicyRule, error) {
@@ -90,10 +90,10 @@ func (a Always) RulesFor(context.Context, *request.User, string) ([]rbacv1.Polic
 }
 
 // NoRules is the error of an authorizer that can't list its rules.
-func NoRules(name string) error { return noRules(name) }
+func NoRules(name string) error { return noRulesError(name) }
 
-type noRules string
+type noRulesError string
 
-func (n noRules) Error() string {
+func (n noRulesError) Error() string {
 	return string(n) + " authorizer does not support user rule resolution"
 }

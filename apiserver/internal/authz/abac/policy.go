@@ -18,8 +18,8 @@ const (
 	apiVersion = "abac.authorization.kubernetes.io/v1beta1"
 	kind       = "Policy"
 	// maxLine bounds the length of a policy.
-	maxLine = 1 << 20
-	all     = "*"
+	maxLine  = 1 << 20
+	wildcard = "*"
 )
 
 // policy is one line of the file.
@@ -94,7 +94,7 @@ func parse(line []byte) (spec, error) {
 	} else {
 		p, err = parseVersioned(line)
 	}
-	if p.User == all || p.Group == all {
+	if p.User == wildcard || p.Group == wildcard {
 		p.User, p.Group = "", core.GroupAuthenticated
 	}
 	return p, err
@@ -120,14 +120,14 @@ func parseUnversioned(line []byte) (spec, error) {
 		return spec{}, err
 	}
 	out := spec{
-		User: p.User, Group: p.Group, Readonly: p.Readonly, APIGroup: all,
-		Resource: cmp.Or(p.Resource, all), Namespace: cmp.Or(p.Namespace, all),
+		User: p.User, Group: p.Group, Readonly: p.Readonly, APIGroup: wildcard,
+		Resource: cmp.Or(p.Resource, wildcard), Namespace: cmp.Or(p.Namespace, wildcard),
 	}
 	if p.User == "" && p.Group == "" {
-		out.Group = all
+		out.Group = wildcard
 	}
 	if p.Resource == "" && p.Namespace == "" {
-		out.NonResourcePath = all
+		out.NonResourcePath = wildcard
 	}
 	return out, nil
 }

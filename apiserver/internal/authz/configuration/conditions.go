@@ -20,8 +20,8 @@ import (
 // concurrent use.
 type Conditions struct{ programs []*expression.Program }
 
-// compile compiles the conditions of one webhook; none are nil.
-func compile(conditions []apiserverv1.WebhookMatchCondition, at *field.Path) (*Conditions, field.ErrorList) {
+// compileConditions compiles the conditions of one webhook; none are nil.
+func compileConditions(conditions []apiserverv1.WebhookMatchCondition, at *field.Path) (*Conditions, field.ErrorList) {
 	if len(conditions) == 0 {
 		return nil, nil
 	}
@@ -62,19 +62,19 @@ const maxConditions = 64
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	texts := apiservercel.NewListType(apiservercel.StringType, -1)
 	selector := func(name string) *apiservercel.DeclType {
-		requirement := object(name+"Requirement", texts, "values")
-		with(requirement, apiservercel.StringType, "key", "operator")
-		s := object(name+"Attributes", apiservercel.StringType, "rawSelector")
-		return with(s, apiservercel.NewListType(requirement, -1), "requirements")
+		requirement := declareObject(name+"Requirement", texts, "values")
+		addFields(requirement, apiservercel.StringType, "key", "operator")
+		s := declareObject(name+"Attributes", apiservercel.StringType, "rawSelector")
+		return addFields(s, apiservercel.NewListType(requirement, -1), "requirements")
 	}
-	resource := object("ResourceAttributes", apiservercel.StringType, "namespace", "verb", "group", "version", "resource", "subresource", "name")
-	with(resource, selector("FieldSelector"), "fieldSelector")
-	with(resource, selector("LabelSelector"), "labelSelector")
-	spec := object("SubjectAccessReviewSpec", apiservercel.StringType, "user", "uid")
-	with(spec, texts, "groups")
-	with(spec, apiservercel.NewMapType(apiservercel.StringType, texts, -1), "extra")
-	with(spec, resource, "resourceAttributes")
-	with(spec, object("NonResourceAttributes", apiservercel.StringType, "path", "verb"), "nonResourceAttributes")
+	resource := declareObject("ResourceAttributes", apiservercel.StringType, "namespace", "verb", "group", "version", "resource", "subresource", "name")
+	addFields(resource, selector("FieldSelector"), "fieldSelector")
+	addFields(resource, selector("LabelSelector"), "labelSelector")
+	spec := declareObject("SubjectAccessReviewSpec", apiservercel.StringType, "user", "uid")
+	addFields(spec, texts, "groups")
+	addFields(spec, apiservercel.NewMapType(apiservercel.StringType, texts, -1), "extra")
+	addFields(spec, resource, "resourceAttributes")
+	addFields(spec, declareObject("NonResourceAttributes", apiservercel.StringType, "path", "verb"), "nonResourceAttributes")
 	set, err := expression.Environment([]*apiservercel.DeclType{spec}, cel.Variable("request", spec.CelType()))
 	if err != nil {
 		return nil, err
@@ -82,13 +82,13 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return set.Env(expression.Stored)
 })
 
-// object declares a type with fields of one type.
-func object(name string, of *apiservercel.DeclType, fields ...string) *apiservercel.DeclType {
-	return with(apiservercel.NewObjectType("kubernetes."+name, map[string]*apiservercel.DeclField{}), of, fields...)
+// declareObject declares a type with fields of one type.
+func declareObject(name string, of *apiservercel.DeclType, fields ...string) *apiservercel.DeclType {
+	return addFields(apiservercel.NewObjectType("kubernetes."+name, map[string]*apiservercel.DeclField{}), of, fields...)
 }
 
-// with adds fields of one type.
-func with(o, of *apiservercel.DeclType, fields ...string) *apiservercel.DeclType {
+// addFields adds fields of one type.
+func addFields(o, of *apiservercel.DeclType, fields ...string) *apiservercel.DeclType {
 	for _, name := range fields {
 		o.Fields[name] = apiservercel.NewDeclField(name, of, false, nil, nil)
 	}
@@ -99,7 +99,7 @@ func with(o, of *apiservercel.DeclType, fields ...string) *apiservercel.DeclType
 // the others yield; err is about those that could not be evaluated.
 func (c *Conditions) Match(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (bool, error) {
 	budget := expression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
-	variables := map[string]any{"request": variable(spec)}
+	variables := map[string]any{"request": requestVariable(spec)}
 	var errs []error
 	for _, program := range c.programs {
 		value, err := program.Evaluate(ctx, variables, budget)
@@ -116,9 +116,9 @@ func (c *Conditions) Match(ctx context.Context, spec *authorizationv1.SubjectAcc
 	return true, nil
 }
 
-// variable is a review as conditions see it: empty fields are present, except
+// requestVariable is a review as conditions see it: empty fields are present, except
 // the attributes, of which there is only one kind, and their selectors.
-func variable(spec *authorizationv1.SubjectAccessReviewSpec) map[string]any {
+func requestVariable(spec *authorizationv1.SubjectAccessReviewSpec) map[string]any {
 	extra := make(map[string]any, len(spec.Extra))
 	for key, values := range spec.Extra {
 		extra[key] = []string(values)

@@ -46,7 +46,7 @@ func Parse(content []byte, types []string) ([]Authorizer, error) {
 			continue
 		}
 		setDefaults(w)
-		conditions, failures := compile(w.MatchConditions, field.NewPath("authorizers").Index(i).Child("matchConditions"))
+		conditions, failures := compileConditions(w.MatchConditions, field.NewPath("authorizers").Index(i).Child("matchConditions"))
 		out[i].Conditions, errs = conditions, append(errs, failures...)
 	}
 	if len(errs) > 0 {

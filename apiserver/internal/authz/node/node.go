@@ -45,10 +45,10 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	if !ok || !at.Resource {
 		return authz.NoOpinion, "", nil
 	}
-	reason := a.refuse(ctx, node, at)
+	reason := a.refusalReason(ctx, node, at)
 	if reason != "" && a.CatchUp != nil {
 		a.CatchUp(ctx)
-		reason = a.refuse(ctx, node, at)
+		reason = a.refusalReason(ctx, node, at)
 	}
 	if reason != "" {
 		return authz.NoOpinion, reason, nil
@@ -67,50 +67,50 @@ func (a *Authorizer) RulesFor(_ context.Context, user *request.User, _ string) (
 // rule decides about one resource; it returns why not, or "".
 type rule func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string
 
-type place struct{ group, resource, subresource string }
+type resourceKey struct{ group, resource, subresource string }
 
 // rules by resource. Resources that are not here are not for kubelets.
-var rules = map[place]rule{
-	{"", "pods", ""}:                                          pods,
-	{"", "pods", "status"}:                                    both(verbs("patch", "update"), ownPod),
-	{"", "pods", "eviction"}:                                  both(verbs("create"), ownPod),
-	{"", "nodes", ""}:                                         nodes,
-	{"", "nodes", "status"}:                                   both(verbs("patch", "update"), ownName("node")),
-	{"", "secrets", ""}:                                       both(named, secret),
-	{"", "configmaps", ""}:                                    both(named, referenced(configMapsOf)),
-	{"", "persistentvolumeclaims", ""}:                        both(single, referenced(claimsOf)),
-	{"", "persistentvolumeclaims", "status"}:                  both(verbs("update", "patch"), referenced(claimsOf)),
-	{"", "persistentvolumes", ""}:                             both(single, volume),
-	{"", "serviceaccounts", ""}:                               both(single, serviceAccount),
-	{"", "serviceaccounts", "token"}:                          both(verbs("create"), serviceAccount),
-	{"", "events", ""}:                                        verbs("create", "patch", "update"),
-	{"events.k8s.io", "events", ""}:                           verbs("create", "patch", "update"),
-	{"", "services", ""}:                                      verbs("get", "list", "watch"),
-	{"", "endpoints", ""}:                                     verbs("get"),
-	{"coordination.k8s.io", "leases", ""}:                     leases,
-	{"authentication.k8s.io", "tokenreviews", ""}:             verbs("create"),
-	{"authorization.k8s.io", "subjectaccessreviews", ""}:      verbs("create"),
-	{"authorization.k8s.io", "localsubjectaccessreviews", ""}: verbs("create"),
-	{"node.k8s.io", "runtimeclasses", ""}:                     verbs("get", "list", "watch"),
-	{"storage.k8s.io", "csidrivers", ""}:                      verbs("get", "list", "watch"),
-	{"storage.k8s.io", "csinodes", ""}:                        own("CSINode"),
-	{"storage.k8s.io", "volumeattachments", ""}:               both(single, naming(attachments, nodeOfAttachment)),
-	{"resource.k8s.io", "resourceclaims", ""}:                 both(verbs("get"), referenced(resourceClaimsOf)),
-	{"resource.k8s.io", "resourceslices", ""}:                 ofNode([]string{"get", "update", "patch", "delete"}, naming(slicesOf, nodeOfSlice), "nodeName", "list", "watch", "deletecollection"),
-	{"certificates.k8s.io", "certificatesigningrequests", ""}: verbs("create", "get", "list", "watch"),
-	{"certificates.k8s.io", "clustertrustbundles", ""}:        verbs("get", "list", "watch"),
-	{"certificates.k8s.io", "podcertificaterequests", ""}:     ofNode([]string{"get"}, naming(podRequests, nodeOfRequest), "nodeName", "list", "watch"),
+var rules = map[resourceKey]rule{
+	{"", "pods", ""}:                                          podRule,
+	{"", "pods", "status"}:                                    allOf(allowVerbs("patch", "update"), boundPod),
+	{"", "pods", "eviction"}:                                  allOf(allowVerbs("create"), boundPod),
+	{"", "nodes", ""}:                                         nodeRule,
+	{"", "nodes", "status"}:                                   allOf(allowVerbs("patch", "update"), hasNodeName("node")),
+	{"", "secrets", ""}:                                       allOf(readByName, referencedSecret),
+	{"", "configmaps", ""}:                                    allOf(readByName, podReferences(configMapsOf)),
+	{"", "persistentvolumeclaims", ""}:                        allOf(onlyGet, podReferences(claimsOf)),
+	{"", "persistentvolumeclaims", "status"}:                  allOf(allowVerbs("update", "patch"), podReferences(claimsOf)),
+	{"", "persistentvolumes", ""}:                             allOf(onlyGet, boundVolume),
+	{"", "serviceaccounts", ""}:                               allOf(onlyGet, serviceAccountRule),
+	{"", "serviceaccounts", "token"}:                          allOf(allowVerbs("create"), serviceAccountRule),
+	{"", "events", ""}:                                        allowVerbs("create", "patch", "update"),
+	{"events.k8s.io", "events", ""}:                           allowVerbs("create", "patch", "update"),
+	{"", "services", ""}:                                      allowVerbs("get", "list", "watch"),
+	{"", "endpoints", ""}:                                     allowVerbs("get"),
+	{"coordination.k8s.io", "leases", ""}:                     leaseRule,
+	{"authentication.k8s.io", "tokenreviews", ""}:             allowVerbs("create"),
+	{"authorization.k8s.io", "subjectaccessreviews", ""}:      allowVerbs("create"),
+	{"authorization.k8s.io", "localsubjectaccessreviews", ""}: allowVerbs("create"),
+	{"node.k8s.io", "runtimeclasses", ""}:                     allowVerbs("get", "list", "watch"),
+	{"storage.k8s.io", "csidrivers", ""}:                      allowVerbs("get", "list", "watch"),
+	{"storage.k8s.io", "csinodes", ""}:                        ownObject("CSINode"),
+	{"storage.k8s.io", "volumeattachments", ""}:               allOf(onlyGet, objectNamesNode(attachmentResource, nodeOfAttachment)),
+	{"resource.k8s.io", "resourceclaims", ""}:                 allOf(allowVerbs("get"), podReferences(resourceClaimsOf)),
+	{"resource.k8s.io", "resourceslices", ""}:                 ofNode([]string{"get", "update", "patch", "delete"}, objectNamesNode(sliceResource, nodeOfSlice), "nodeName", "list", "watch", "deletecollection"),
+	{"certificates.k8s.io", "certificatesigningrequests", ""}: allowVerbs("create", "get", "list", "watch"),
+	{"certificates.k8s.io", "clustertrustbundles", ""}:        allowVerbs("get", "list", "watch"),
+	{"certificates.k8s.io", "podcertificaterequests", ""}:     ofNode([]string{"get"}, objectNamesNode(podRequestResource, nodeOfRequest), "nodeName", "list", "watch"),
 }
 
-func (a *Authorizer) refuse(ctx context.Context, node string, at *authz.Attributes) string {
-	rule, ok := rules[place{at.APIGroup, at.ResourceName, at.Subresource}]
+func (a *Authorizer) refusalReason(ctx context.Context, node string, at *authz.Attributes) string {
+	rule, ok := rules[resourceKey{at.APIGroup, at.ResourceName, at.Subresource}]
 	if !ok {
 		return fmt.Sprintf("node %q: not something that kubelets do", node)
 	}
 	return rule(ctx, a, node, at)
 }
 
-func verbs(allowed ...string) rule {
+func allowVerbs(allowed ...string) rule {
 	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
 		if slices.Contains(allowed, at.Verb) {
 			return ""
@@ -119,16 +119,16 @@ func verbs(allowed ...string) rule {
 	}
 }
 
-// single: objects are read one at a time.
-func single(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
+// onlyGet: objects are read one at a time.
+func onlyGet(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
 	if at.Verb == "get" {
 		return ""
 	}
 	return "can only get individual resources of this type"
 }
 
-// named: an object is read or watched by its name.
-func named(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
+// readByName: an object is read or watched by its name.
+func readByName(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
 	switch {
 	case at.Verb != "get" && at.Verb != "list" && at.Verb != "watch":
 		return "can only read resources of this type"
@@ -140,7 +140,7 @@ func named(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) str
 	return ""
 }
 
-func both(first, second rule) rule {
+func allOf(first, second rule) rule {
 	return func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 		if reason := first(ctx, a, node, at); reason != "" {
 			return reason
@@ -149,8 +149,8 @@ func both(first, second rule) rule {
 	}
 }
 
-// ownName: the object has the node's name.
-func ownName(kind string) rule {
+// hasNodeName: the object has the node's name.
+func hasNodeName(kind string) rule {
 	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
 		if at.Name == node || at.Name == "" && at.Verb == "create" {
 			return ""
@@ -159,8 +159,8 @@ func ownName(kind string) rule {
 	}
 }
 
-// own: a kubelet maintains the object with its node's name.
-func own(kind string) rule {
+// ownObject: a kubelet maintains the object with its node's name.
+func ownObject(kind string) rule {
 	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
 		switch at.Verb {
 		case "create":
@@ -186,7 +186,7 @@ func ofNode(one []string, rule rule, field string, many ...string) rule {
 		case slices.Contains(one, at.Verb):
 			return rule(ctx, a, node, at)
 		case slices.Contains(many, at.Verb):
-			if selected(node, at) {
+			if selectsNode(node, at) {
 				return ""
 			}
 			return fmt.Sprintf("can only %s %s with %s field selector", strings.Join(many, "/"), at.ResourceName, field)
@@ -195,10 +195,10 @@ func ofNode(one []string, rule rule, field string, many ...string) rule {
 	}
 }
 
-// selected: the request selects the node's objects. A list by name does not: in
+// selectsNode: the request selects the node's objects. A list by name does not: in
 // all namespaces, or for a name yet to come, it could include other nodes'
 // objects.
-func selected(node string, at *authz.Attributes) bool {
+func selectsNode(node string, at *authz.Attributes) bool {
 	if at.Fields == nil {
 		return false
 	}
@@ -206,22 +206,22 @@ func selected(node string, at *authz.Attributes) bool {
 	return ok && value == node
 }
 
-// pods: a kubelet lists and watches the pods of its node, and reads them by
+// podRule: a kubelet lists and watches the pods of its node, and reads them by
 // name. It creates and deletes mirror pods, and deletes pods that have
 // terminated.
-var pods = ofNode([]string{"get", "delete"}, ownPod, "spec.nodeName", "list", "watch")
+var podRule = ofNode([]string{"get", "delete"}, boundPod, "spec.nodeName", "list", "watch")
 
-// ownPod: the pod is bound to the node, or does not exist: a kubelet that looks
+// boundPod: the pod is bound to the node, or does not exist: a kubelet that looks
 // for a lost pod has to learn that it is gone.
-func ownPod(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+func boundPod(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	pod, ok := a.Pods.Get(at.Namespace, at.Name)
 	if !ok || pod.Node == node {
 		return ""
 	}
-	return unrelated(node)
+	return unrelatedReason(node)
 }
 
-func nodes(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+func nodeRule(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	switch at.Verb {
 	case "create":
 		return ""
@@ -234,38 +234,38 @@ func nodes(ctx context.Context, a *Authorizer, node string, at *authz.Attributes
 		}
 		return fmt.Sprintf("node '%s' cannot read '%s', only its own Node object", node, at.Name)
 	case "patch", "update":
-		return ownName("node")(ctx, a, node, at)
+		return hasNodeName("node")(ctx, a, node, at)
 	}
 	return fmt.Sprintf("node %q: kubelets do not %s nodes", node, at.Verb)
 }
 
-func leases(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+func leaseRule(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	if at.Namespace != core.NamespaceNodeLease {
 		return fmt.Sprintf("can only access leases in the %q system namespace", core.NamespaceNodeLease)
 	}
-	return own("node lease")(ctx, a, node, at)
+	return ownObject("node lease")(ctx, a, node, at)
 }
 
-// referenced: a pod of the node names the object. A list or watch is for one
+// podReferences: a pod of the node names the object. A list or watch is for one
 // object, by a field selector on its name.
-func referenced(names func(facts.Pod) []string) rule {
+func podReferences(names func(facts.Pod) []string) rule {
 	return func(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
-		if at.Name != "" && a.podNames(node, at.Namespace, at.Name, names) {
+		if at.Name != "" && a.anyPodNames(node, at.Namespace, at.Name, names) {
 			return ""
 		}
-		return unrelated(node)
+		return unrelatedReason(node)
 	}
 }
 
-// podNames reports whether a pod of the node names an object of its namespace.
-func (a *Authorizer) podNames(node, namespace, name string, names func(facts.Pod) []string) bool {
+// anyPodNames reports whether a pod of the node names an object of its namespace.
+func (a *Authorizer) anyPodNames(node, namespace, name string, names func(facts.Pod) []string) bool {
 	return slices.ContainsFunc(a.Pods.ByIndex(node), func(pod facts.Pod) bool {
 		return pod.Namespace == namespace && slices.Contains(names(pod), name)
 	})
 }
 
-var serviceAccount = referenced(func(p facts.Pod) []string { return []string{p.ServiceAccount} })
+var serviceAccountRule = podReferences(func(p facts.Pod) []string { return []string{p.ServiceAccount} })
 
-func unrelated(node string) string {
+func unrelatedReason(node string) string {
 	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
 }

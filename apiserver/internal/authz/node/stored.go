@@ -18,22 +18,22 @@ import (
 type Stored func(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error)
 
 var (
-	volumes     = core.PersistentVolumes
-	claims      = core.PersistentVolumeClaims
-	attachments = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment"}
-	slicesOf    = core.Resource{Group: resourcev1.GroupName, Version: "v1", Name: "resourceslices", Kind: "ResourceSlice"}
-	podRequests = core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true}
+	volumeResource     = core.PersistentVolumes
+	claimResource      = core.PersistentVolumeClaims
+	attachmentResource = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment"}
+	sliceResource      = core.Resource{Group: resourcev1.GroupName, Version: "v1", Name: "resourceslices", Kind: "ResourceSlice"}
+	podRequestResource = core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true}
 )
 
-// naming: the stored object names the node.
-func naming(r core.Resource, nodeOf func(obj core.Object) string) rule {
+// objectNamesNode: the stored object names the node.
+func objectNamesNode(r core.Resource, nodeOf func(obj core.Object) string) rule {
 	return func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 		if at.Name != "" {
 			if obj, err := a.Stored(ctx, r, at.Namespace, at.Name); err == nil && nodeOf(obj) == node {
 				return ""
 			}
 		}
-		return unrelated(node)
+		return unrelatedReason(node)
 	}
 }
 
@@ -50,22 +50,22 @@ func nodeOfSlice(obj core.Object) string {
 	return ""
 }
 
-// volume: a pod of the node uses the claim that the volume is bound to.
-func volume(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
-	obj, err := a.Stored(ctx, volumes, "", at.Name)
+// boundVolume: a pod of the node uses the claim that the volume is bound to.
+func boundVolume(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+	obj, err := a.Stored(ctx, volumeResource, "", at.Name)
 	if err != nil {
-		return unrelated(node)
+		return unrelatedReason(node)
 	}
 	claim := obj.(*corev1.PersistentVolume).Spec.ClaimRef
-	if claim != nil && a.podNames(node, claim.Namespace, claim.Name, claimsOf) {
+	if claim != nil && a.anyPodNames(node, claim.Namespace, claim.Name, claimsOf) {
 		return ""
 	}
-	return unrelated(node)
+	return unrelatedReason(node)
 }
 
-// secret: a pod of the node names it, or a volume that such a pod has claimed.
-func secret(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
-	reason := referenced(secretsOf)(ctx, a, node, at)
+// referencedSecret: a pod of the node names it, or a volume that such a pod has claimed.
+func referencedSecret(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+	reason := podReferences(secretsOf)(ctx, a, node, at)
 	if reason == "" || at.Name == "" {
 		return reason
 	}
@@ -83,7 +83,7 @@ func secret(ctx context.Context, a *Authorizer, node string, at *authz.Attribute
 // binding alone proves nothing, since its owner can write it: the volume has to
 // name the claim, too.
 func (a *Authorizer) volumeHasSecret(ctx context.Context, namespace, claim string, secret corev1.SecretReference) bool {
-	obj, err := a.Stored(ctx, claims, namespace, claim)
+	obj, err := a.Stored(ctx, claimResource, namespace, claim)
 	if err != nil {
 		return false
 	}
@@ -91,7 +91,7 @@ func (a *Authorizer) volumeHasSecret(ctx context.Context, namespace, claim strin
 	if name == "" {
 		return false
 	}
-	if obj, err = a.Stored(ctx, volumes, "", name); err != nil {
+	if obj, err = a.Stored(ctx, volumeResource, "", name); err != nil {
 		return false
 	}
 	spec := &obj.(*corev1.PersistentVolume).Spec

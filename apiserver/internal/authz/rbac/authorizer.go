@@ -36,18 +36,18 @@ func (a *Authorizer) Authorize(_ context.Context, attributes *authz.Attributes) 
 		if !allows(rule, attributes) {
 			return true
 		}
-		decision, reason = authz.Allow, because(b, s)
+		decision, reason = authz.Allow, allowReason(b, s)
 		return false
 	})
 	if decision == authz.NoOpinion {
-		if missing := rules.dangling(attributes.User, attributes.Namespace); len(missing) > 0 {
+		if missing := rules.danglingRoles(attributes.User, attributes.Namespace); len(missing) > 0 {
 			reason = "RBAC: " + missing.Error()
 		}
 	}
 	return decision, reason, nil
 }
 
-func because(b binding, s subject) string {
+func allowReason(b binding, s subject) string {
 	kind, name := "ClusterRoleBinding", b.name
 	if b.namespace != "" {
 		kind, name = "RoleBinding", b.name+"/"+b.namespace
@@ -68,7 +68,7 @@ func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace s
 		rules = append(rules, *rule)
 		return true
 	})
-	if missing := index.dangling(user, namespace); len(missing) > 0 {
+	if missing := index.danglingRoles(user, namespace); len(missing) > 0 {
 		return rules, missing
 	}
 	return rules, nil

@@ -15,12 +15,12 @@ import (
 type Dangling []rbacv1.RoleRef
 
 // Error names the missing roles.
-func (d Dangling) Error() string { return d.say("") }
+func (d Dangling) Error() string { return d.describe("") }
 
 // Stored names where they should have been stored.
-func (d Dangling) Stored() string { return d.say("s") }
+func (d Dangling) Stored() string { return d.describe("s") }
 
-func (d Dangling) say(plural string) string {
+func (d Dangling) describe(plural string) string {
 	var out []string
 	for _, ref := range d {
 		text := fmt.Sprintf("%s%s.%s %q not found", strings.ToLower(ref.Kind), plural, rbacv1.GroupName, ref.Name)
@@ -34,9 +34,9 @@ func (d Dangling) say(plural string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// dangling are the missing roles of user's bindings in namespace ("" for the cluster
+// danglingRoles are the missing roles of user's bindings in namespace ("" for the cluster
 // scope).
-func (x *index) dangling(user *request.User, namespace string) Dangling {
+func (x *index) danglingRoles(user *request.User, namespace string) Dangling {
 	var out Dangling
 	find := func(b binding, _ subject) bool {
 		if _, ok := x.rulesOf(b); !ok {

@@ -41,12 +41,12 @@ func NewFollower(authorizer *Authorizer, s Sources, clock clock.Clock, logger *z
 func mirror[T core.Object](f *Follower, source facts.Source, clock clock.Clock, logger *zap.Logger) *facts.Mirror[T] {
 	project := func(obj core.Object) T { return obj.(T) }
 	m := facts.NewMirror(source, project, facts.Options[T]{}, clock, logger)
-	m.OnChange(func(facts.Key, *T, *T) { f.mark() })
+	m.OnChange(func(facts.Key, *T, *T) { f.requestRebuild() })
 	return m
 }
 
-// mark requests a new index; many changes at once result in one.
-func (f *Follower) mark() {
+// requestRebuild requests a new index; many changes at once result in one.
+func (f *Follower) requestRebuild() {
 	select {
 	case f.changed <- struct{}{}:
 	default:

@@ -11,18 +11,18 @@ import (
 
 // allows reports whether one rule allows a.
 func allows(rule *rbacv1.PolicyRule, a *authz.Attributes) bool {
-	if !hasOrAll(rule.Verbs, a.Verb) {
+	if !containsOrAll(rule.Verbs, a.Verb) {
 		return false
 	}
 	if !a.Resource {
 		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return pathMatches(pattern, a.Path) })
 	}
-	return hasOrAll(rule.APIGroups, a.APIGroup) &&
+	return containsOrAll(rule.APIGroups, a.APIGroup) &&
 		resourceMatches(rule.Resources, a.ResourceName, a.Subresource) &&
 		nameMatches(rule.ResourceNames, a.Name)
 }
 
-func hasOrAll(set []string, want string) bool {
+func containsOrAll(set []string, want string) bool {
 	return slices.Contains(set, rbacv1.VerbAll) || slices.Contains(set, want)
 }
 

@@ -10,8 +10,8 @@ import (
 
 // Metrics are upstream's metrics of authorization webhooks, for all of them.
 type Metrics struct {
-	asked, open, excluded, unmatched *prometheus.CounterVec
-	took                             *prometheus.HistogramVec
+	requests, failOpen, conditionExclusions, conditionErrors *prometheus.CounterVec
+	duration                                                 *prometheus.HistogramVec
 }
 
 // NewMetrics registers them.
@@ -20,20 +20,20 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "apiserver", Subsystem: "authorization", Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		asked:     counter("webhook_evaluations_total", "Questions to authorization webhooks, by name and result: success, canceled, timeout or error.", "name", "result"),
-		open:      counter("webhook_evaluations_fail_open_total", "Questions that were passed on to the next authorizer because they got no answer, by name and result: timeout or error.", "name", "result"),
-		excluded:  counter("match_condition_exclusions_total", "Requests that match conditions kept from authorization webhooks, by type and name.", "type", "name"),
-		unmatched: counter("match_condition_evaluation_errors_total", "Requests for which match conditions of authorization webhooks could not be told, by type and name.", "type", "name"),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		requests:            counter("webhook_evaluations_total", "Questions to authorization webhooks, by name and result: success, canceled, timeout or error.", "name", "result"),
+		failOpen:            counter("webhook_evaluations_fail_open_total", "Questions that were passed on to the next authorizer because they got no answer, by name and result: timeout or error.", "name", "result"),
+		conditionExclusions: counter("match_condition_exclusions_total", "Requests that match conditions kept from authorization webhooks, by type and name.", "type", "name"),
+		conditionErrors:     counter("match_condition_evaluation_errors_total", "Requests for which match conditions of authorization webhooks could not be told, by type and name.", "type", "name"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "apiserver", Subsystem: "authorization", Name: "webhook_duration_seconds", Help: "How long authorization webhooks took, by name and result.",
 		}, []string{"name", "result"}),
 	}
-	registry.MustRegister(m.asked, m.open, m.excluded, m.unmatched, m.took)
+	registry.MustRegister(m.requests, m.failOpen, m.conditionExclusions, m.conditionErrors, m.duration)
 	return m
 }
 
-// answered counts a question that ended with err after a duration.
-func (a *Authorizer) answered(err error, after time.Duration) {
+// observeRequest counts a question that ended with err after a duration.
+func (a *Authorizer) observeRequest(err error, after time.Duration) {
 	m, result := a.options.Metrics, "success"
 	switch {
 	case m == nil:
@@ -45,23 +45,23 @@ func (a *Authorizer) answered(err error, after time.Duration) {
 	case err != nil:
 		result = "error"
 	}
-	m.asked.WithLabelValues(a.options.Name, result).Inc()
-	m.took.WithLabelValues(a.options.Name, result).Observe(after.Seconds())
+	m.requests.WithLabelValues(a.options.Name, result).Inc()
+	m.duration.WithLabelValues(a.options.Name, result).Observe(after.Seconds())
 	if err != nil && result != "canceled" && !a.options.FailClosed {
-		m.open.WithLabelValues(a.options.Name, result).Inc()
+		m.failOpen.WithLabelValues(a.options.Name, result).Inc()
 	}
 }
 
-// passed counts a request about which the service was not asked, because its
+// observeExclusion counts a request about which the service was not asked, because its
 // conditions exclude it or, with an error, could not be evaluated.
-func (a *Authorizer) passed(err error) {
+func (a *Authorizer) observeExclusion(err error) {
 	m := a.options.Metrics
 	if m == nil {
 		return
 	}
-	of := m.excluded
+	of := m.conditionExclusions
 	if err != nil {
-		of = m.unmatched
+		of = m.conditionErrors
 	}
 	of.WithLabelValues("Webhook", a.options.Name).Inc()
 }

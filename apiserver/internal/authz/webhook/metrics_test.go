@@ -49,22 +49,22 @@ func TestWhatIsCounted(t *testing.T) {
 		labels  []string
 		want    float64
 	}{
-		{m.asked, []string{"closed", "error"}, 1},
-		{m.open, []string{"closed", "error"}, 0},
-		{m.asked, []string{"open", "error"}, 1},
-		{m.asked, []string{"open", "timeout"}, 1},
-		{m.asked, []string{"open", "canceled"}, 1},
-		{m.open, []string{"open", "error"}, 1},
-		{m.open, []string{"open", "timeout"}, 1},
-		{m.open, []string{"open", "canceled"}, 0},
-		{m.excluded, []string{"Webhook", "aside"}, 1},
-		{m.unmatched, []string{"Webhook", "aside"}, 1},
+		{m.requests, []string{"closed", "error"}, 1},
+		{m.failOpen, []string{"closed", "error"}, 0},
+		{m.requests, []string{"open", "error"}, 1},
+		{m.requests, []string{"open", "timeout"}, 1},
+		{m.requests, []string{"open", "canceled"}, 1},
+		{m.failOpen, []string{"open", "error"}, 1},
+		{m.failOpen, []string{"open", "timeout"}, 1},
+		{m.failOpen, []string{"open", "canceled"}, 0},
+		{m.conditionExclusions, []string{"Webhook", "aside"}, 1},
+		{m.conditionErrors, []string{"Webhook", "aside"}, 1},
 	} {
 		if got := testutil.ToFloat64(c.counter.WithLabelValues(c.labels...)); got != c.want {
 			t.Errorf("%v: %v, want %v", c.labels, got, c.want)
 		}
 	}
-	if n := testutil.CollectAndCount(m.took); n != 4 {
+	if n := testutil.CollectAndCount(m.duration); n != 4 {
 		t.Errorf("%d series of durations, want 4", n)
 	}
 }

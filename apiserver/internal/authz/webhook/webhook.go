@@ -38,9 +38,9 @@ type Options struct {
 	FailClosed bool
 }
 
-// maxRemembered is the size of the largest question whose answer is cached:
+// maxCachedSize is the size of the largest question whose answer is cached:
 // long names in requests could fill the memory.
-const maxRemembered = 10_000
+const maxCachedSize = 10_000
 
 // Authorizer is the Webhook authorization mode.
 type Authorizer struct {
@@ -54,15 +54,15 @@ func New(service Service, o Options) *Authorizer {
 	return &Authorizer{service: service, options: o, answers: callout.NewAnswers[authorizationv1.SubjectAccessReviewStatus](o.Clock)}
 }
 
-var errBoth = errors.New("authorization webhook: the answer both allows and denies")
+var errAllowedAndDenied = errors.New("authorization webhook: the answer both allows and denies")
 
 // Authorize implements authz.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz.Decision, string, error) {
 	spec := specOf(at)
 	if a.options.Match != nil {
 		if matches, err := a.options.Match(ctx, &spec); !matches {
-			a.passed(err)
-			return a.failed(err)
+			a.observeExclusion(err)
+			return a.decideWithoutAnswer(err)
 		}
 	}
 	question, err := json.Marshal(spec)
@@ -74,21 +74,21 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	if !ok {
 		began := a.options.Clock.Now()
 		status, err = a.ask(ctx, spec)
-		a.answered(err, a.options.Clock.Since(began))
+		a.observeRequest(err, a.options.Clock.Since(began))
 		if err != nil {
-			return a.failed(err)
+			return a.decideWithoutAnswer(err)
 		}
 		ttl := a.options.RefusedTTL
 		if status.Allowed {
 			ttl = a.options.AllowedTTL
 		}
-		if ttl > 0 && len(key) <= maxRemembered {
+		if ttl > 0 && len(key) <= maxCachedSize {
 			a.answers.Put(key, status, ttl)
 		}
 	}
 	switch {
 	case status.Denied && status.Allowed:
-		return authz.Deny, status.Reason, errBoth
+		return authz.Deny, status.Reason, errAllowedAndDenied
 	case status.Denied:
 		return authz.Deny, status.Reason, nil
 	case status.Allowed:
@@ -97,9 +97,9 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	return authz.NoOpinion, status.Reason, nil
 }
 
-// failed is the decision if the service was not asked: because of err or, if
+// decideWithoutAnswer is the decision if the service was not asked: because of err or, if
 // that is nil, because its conditions exclude the request.
-func (a *Authorizer) failed(err error) (authz.Decision, string, error) {
+func (a *Authorizer) decideWithoutAnswer(err error) (authz.Decision, string, error) {
 	if err != nil && a.options.FailClosed {
 		return authz.Deny, "", err
 	}
@@ -116,7 +116,7 @@ func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccess
 	meta := metav1.TypeMeta{APIVersion: version, Kind: "SubjectAccessReview"}
 	var question any = &authorizationv1.SubjectAccessReview{TypeMeta: meta, Spec: spec}
 	if a.options.Version == "v1beta1" {
-		question = &oldReview{TypeMeta: meta, Spec: oldSpec{SubjectAccessReviewSpec: spec, Groups: spec.Groups}}
+		question = &reviewV1beta1{TypeMeta: meta, Spec: specV1beta1{SubjectAccessReviewSpec: spec, Groups: spec.Groups}}
 	}
 	if a.options.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -133,15 +133,15 @@ func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccess
 	return answer.Status, nil
 }
 
-// oldReview is the review in v1beta1, where groups are called "group".
-type oldReview struct {
+// reviewV1beta1 is the review in v1beta1, where groups are called "group".
+type reviewV1beta1 struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              oldSpec                                   `json:"spec"`
+	Spec              specV1beta1                               `json:"spec"`
 	Status            authorizationv1.SubjectAccessReviewStatus `json:"status"`
 }
 
-type oldSpec struct {
+type specV1beta1 struct {
 	authorizationv1.SubjectAccessReviewSpec `json:",inline"`
 
 	Hidden *struct{} `json:"groups,omitempty"` // takes precedence over the embedded one

@@ -111,7 +111,7 @@ func TestMemory(t *testing.T) {
 		t.Error("a failure was remembered")
 	}
 	s.status = `{"allowed":true}`
-	long := strings.Repeat("x", maxRemembered)
+	long := strings.Repeat("x", maxCachedSize)
 	if ask(long); ask(long) != 8 {
 		t.Error("a question of any length is remembered")
 	}

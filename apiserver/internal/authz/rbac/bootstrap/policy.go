@@ -14,7 +14,7 @@ import (
 )
 
 //go:embed policy.txt
-var text string
+var policyText string
 
 // policy is the content of policy.txt.
 type policy struct {
@@ -33,8 +33,8 @@ const (
 )
 
 var (
-	errWords  = errors.New("words that mean nothing here")
-	errNoRole = errors.New("a rule of no role")
+	errUnknownWords    = errors.New("words that mean nothing here")
+	errRuleWithoutRole = errors.New("a rule of no role")
 )
 
 // parse reads the format that policy.txt describes.
@@ -47,9 +47,9 @@ func parse(text string) (*policy, error) {
 		if len(words) == 0 || strings.HasPrefix(line, "#") {
 			continue
 		}
-		read := p.head
+		read := p.parseHeader
 		if strings.HasPrefix(line, " ") {
-			read = p.rule
+			read = p.parseRule
 		}
 		if err := read(words); err != nil {
 			return nil, fmt.Errorf("bootstrap policy, line %d: %w", number, err)
@@ -58,22 +58,22 @@ func parse(text string) (*policy, error) {
 	return p, nil
 }
 
-func (p *policy) head(words []string) error {
+func (p *policy) parseHeader(words []string) error {
 	if len(words) < 2 {
-		return errWords
+		return errUnknownWords
 	}
 	switch name := words[1]; words[0] {
 	case "clusterrole":
-		return p.clusterRole(name, words[2:])
+		return p.parseClusterRole(name, words[2:])
 	case "controller":
 		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: core.NamespaceSystem, Name: name}
 		role := p.addClusterRole(controllerPrefix + name)
 		p.bindClusterRole(role.Name, []rbacv1.Subject{account})
 		return nil
 	case "role":
-		return p.role(name, words[2:])
+		return p.parseRole(name, words[2:])
 	}
-	return errWords
+	return errUnknownWords
 }
 
 func (p *policy) addClusterRole(name string) *rbacv1.ClusterRole {
@@ -89,7 +89,7 @@ func (p *policy) bindClusterRole(name string, subjects []rbacv1.Subject) {
 	})
 }
 
-func (p *policy) clusterRole(name string, words []string) error {
+func (p *policy) parseClusterRole(name string, words []string) error {
 	role := p.addClusterRole(name)
 	if len(words) > 0 && words[0] == "to" {
 		end := slices.IndexFunc(words, func(word string) bool { return word == "within" || word == "collects" })
@@ -111,23 +111,23 @@ func (p *policy) clusterRole(name string, words []string) error {
 		case "collects":
 			role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{label: "true"}}}}
 		default:
-			return errWords
+			return errUnknownWords
 		}
 	}
 	if len(words) > 0 {
-		return errWords
+		return errUnknownWords
 	}
 	return nil
 }
 
-func (p *policy) role(place string, words []string) error {
+func (p *policy) parseRole(place string, words []string) error {
 	namespace, name, ok := strings.Cut(place, "/")
 	binding := name
 	if len(words) > 1 && words[0] == "as" {
 		binding, words = words[1], words[2:]
 	}
 	if !ok || len(words) < 2 || words[0] != "to" {
-		return errWords
+		return errUnknownWords
 	}
 	subjects, err := subjectsOf(words[1:])
 	if err != nil {
@@ -167,21 +167,21 @@ func subjectsOf(words []string) ([]rbacv1.Subject, error) {
 	return subjects, nil
 }
 
-// verbs are the words that stand for several verbs.
-var verbs = map[string][]string{
+// verbGroups are the words that stand for several verbs.
+var verbGroups = map[string][]string{
 	"read":      {"get", "list", "watch"},
 	"write":     {"create", "delete", "deletecollection", "patch", "update"},
 	"readwrite": {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 }
 
-func (p *policy) rule(words []string) error {
+func (p *policy) parseRule(words []string) error {
 	if p.rules == nil {
-		return errNoRole
+		return errRuleWithoutRole
 	}
 	if len(words) < 3 || len(words) > 4 {
-		return errWords
+		return errUnknownWords
 	}
-	rule := rbacv1.PolicyRule{Verbs: verbs[words[0]]}
+	rule := rbacv1.PolicyRule{Verbs: verbGroups[words[0]]}
 	if rule.Verbs == nil {
 		rule.Verbs = strings.Split(words[0], ",")
 	}

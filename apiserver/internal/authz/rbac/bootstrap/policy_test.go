@@ -9,7 +9,7 @@ import (
 )
 
 func TestPolicy(t *testing.T) {
-	p, err := parse(text)
+	p, err := parse(policyText)
 	if err != nil {
 		t.Fatal(err)
 	}

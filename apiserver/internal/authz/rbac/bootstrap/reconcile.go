@@ -27,19 +27,19 @@ type Store interface {
 // Stores are the stores of the RBAC kinds.
 type Stores struct{ Roles, RoleBindings, ClusterRoles, ClusterRoleBindings Store }
 
-// atOnce is how many objects are written concurrently: an empty store needs
+// maxConcurrent is how many objects are written concurrently: an empty store needs
 // some 150, and each write waits for a disk.
-const atOnce = 32
+const maxConcurrent = 32
 
 // Reconcile brings the stored objects up to the policy of every cluster. It may
 // run in several servers at once.
 func Reconcile(ctx context.Context, s Stores) error {
-	p, err := parse(text)
+	p, err := parse(policyText)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(maxConcurrent)
 	for _, r := range p.clusterRoles {
 		group.Go(func() error { return ensure(ctx, s.ClusterRoles, r, mergeClusterRole) })
 	}
