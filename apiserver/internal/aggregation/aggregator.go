@@ -42,20 +42,20 @@ type Options struct {
 // Aggregator knows which groups and versions other servers serve. It is safe
 // for concurrent use.
 type Aggregator struct {
-	options Options
-	logger  *zap.Logger
-	shown   *pki.Reloader // nil for none
-	metrics *metrics
-	mirror  *facts.Mirror[*apiservice.APIService]
+	options           Options
+	logger            *zap.Logger
+	clientCertificate *pki.Reloader // nil for none
+	metrics           *metrics
+	mirror            *facts.Mirror[*apiservice.APIService]
 
 	// remotes and priorities are replaced, never changed.
-	remotes    atomic.Pointer[map[schema.GroupVersion]*remote]
-	priorities atomic.Pointer[map[string]discovery.Priority]
-	discovered atomic.Int64 // counts changes of what discovery says
-	described  atomic.Int64 // and of what OpenAPI does
+	remotes            atomic.Pointer[map[schema.GroupVersion]*remote]
+	priorities         atomic.Pointer[map[string]discovery.Priority]
+	discoveryChanges   atomic.Int64 // counts changes of what discovery says
+	descriptionChanges atomic.Int64 // and of what OpenAPI does
 
-	telling   sync.Mutex
-	listeners map[*func()]bool
+	listenersMu sync.Mutex
+	listeners   map[*func()]bool
 }
 
 // New returns an Aggregator that knows nothing until Run.
@@ -66,13 +66,13 @@ func New(o Options) (*Aggregator, error) {
 		if err != nil {
 			return nil, errors.Join(errors.New("--proxy-client-cert-file, --proxy-client-key-file"), err)
 		}
-		a.shown = shown
+		a.clientCertificate = shown
 	}
 	a.remotes.Store(&map[schema.GroupVersion]*remote{})
 	a.priorities.Store(&map[string]discovery.Priority{})
 	a.mirror = facts.NewMirror(o.Store, func(obj core.Object) *apiservice.APIService { return obj.(*apiservice.APIService) },
 		facts.Options[*apiservice.APIService]{}, o.Clock, a.logger)
-	a.mirror.OnChange(a.take)
+	a.mirror.OnChange(a.applyChange)
 	return a, nil
 }
 
@@ -88,17 +88,17 @@ func (a *Aggregator) Run(ctx context.Context) error {
 // Synced is closed when all APIServices have been read.
 func (a *Aggregator) Synced() <-chan struct{} { return a.mirror.Synced() }
 
-// take applies one change. Only the mirror's goroutine calls it.
-func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
-	a.metrics.changed(old, now)
+// applyChange applies one change. Only the mirror's goroutine calls it.
+func (a *Aggregator) applyChange(_ facts.Key, old, now **apiservice.APIService) {
+	a.metrics.observeChange(old, now)
 	remotes, priorities := maps.Clone(*a.remotes.Load()), maps.Clone(*a.priorities.Load())
 	if old != nil {
 		gv := apiservice.GroupVersion(*old)
 		delete(priorities, gv.String())
-		if r := remotes[gv]; r != nil && (now == nil || !r.is(*now)) {
+		if r := remotes[gv]; r != nil && (now == nil || !r.isFor(*now)) {
 			delete(remotes, gv)
-			r.end()
-			a.described.Add(1)
+			r.closeIdle()
+			a.descriptionChanges.Add(1)
 		}
 	}
 	if now != nil {
@@ -110,14 +110,14 @@ func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
 				remotes[gv] = a.newRemote(s)
 			}
 			if available := apiservice.Available(s); remotes[gv].available.Swap(available) != available && available {
-				remotes[gv].turns.Add(1)
+				remotes[gv].availableCount.Add(1)
 			}
 		}
 	}
 	a.remotes.Store(&remotes)
 	a.priorities.Store(&priorities)
-	a.discovered.Add(1)
-	a.tell()
+	a.discoveryChanges.Add(1)
+	a.notifyListeners()
 }
 
 // subscribe returns a channel that signals changes of APIServices, or of their
@@ -127,9 +127,9 @@ func (a *Aggregator) subscribe() (changed <-chan struct{}, forget func()) {
 	return c, a.OnChange(func() { signal(c) })
 }
 
-func (a *Aggregator) tell() {
-	a.telling.Lock()
-	defer a.telling.Unlock()
+func (a *Aggregator) notifyListeners() {
+	a.listenersMu.Lock()
+	defer a.listenersMu.Unlock()
 	for told := range a.listeners {
 		(*told)()
 	}

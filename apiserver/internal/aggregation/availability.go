@@ -37,29 +37,29 @@ var retryPolicy = backoff.Policy{Initial: time.Second, Max: checkEvery, Jitter: 
 // agree, and none overwrites another.
 func (a *Aggregator) Check(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.keepLocal(ctx) })
-	group.Go(func() error { return a.forEach(ctx, a.watchOver) })
+	group.Go(func() error { return a.markLocalAvailable(ctx) })
+	group.Go(func() error { return a.forEach(ctx, a.keepChecking) })
 	return group.Wait()
 }
 
-// watchOver checks one server periodically and whenever its service changes.
-func (a *Aggregator) watchOver(ctx context.Context, r *remote) {
+// keepChecking checks one server periodically and whenever its service changes.
+func (a *Aggregator) keepChecking(ctx context.Context, r *remote) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
 	defer watching.Wait() // they end with ctx
 	watching.Go(func() {
 		named := fields.OneTermEqualSelector(metav1.ObjectNameField, r.service.name)
-		a.watch(ctx, changed, a.options.Services, r.service.namespace, registry.ListOptions{Fields: named})
+		a.signalChanges(ctx, changed, a.options.Services, r.service.namespace, registry.ListOptions{Fields: named})
 	})
 	watching.Go(func() {
-		a.watch(ctx, changed, a.options.EndpointSlices, r.service.namespace, registry.ListOptions{Labels: slicesOf(r.service)})
+		a.signalChanges(ctx, changed, a.options.EndpointSlices, r.service.namespace, registry.ListOptions{Labels: slicesOf(r.service)})
 	})
 	for failures := 0; ; {
-		condition := a.examine(ctx, r)
+		condition := a.checkAvailability(ctx, r)
 		if ctx.Err() != nil {
 			return
 		}
-		err := a.report(ctx, r.name, condition, r.is)
+		err := a.updateCondition(ctx, r.name, condition, r.isFor)
 		if err != nil {
 			a.logger.Warn("the condition of an APIService could not be written", zap.String("apiservice", r.name), zap.Error(err))
 		}
@@ -79,8 +79,8 @@ func (a *Aggregator) watchOver(ctx context.Context, r *remote) {
 	}
 }
 
-// watch signals every change of some objects until ctx ends.
-func (a *Aggregator) watch(ctx context.Context, changed chan struct{}, objects registry.Resource, namespace string, of registry.ListOptions) {
+// signalChanges signals every change of some objects until ctx ends.
+func (a *Aggregator) signalChanges(ctx context.Context, changed chan struct{}, objects registry.Resource, namespace string, of registry.ListOptions) {
 	for ctx.Err() == nil {
 		start := of
 		start.ResourceVersion = "0"
@@ -111,12 +111,12 @@ func unavailable(reason, format string, arguments ...any) *apiservice.Condition 
 	}
 }
 
-// examine determines whether a server is available, and if not, why.
-func (a *Aggregator) examine(ctx context.Context, r *remote) apiservice.Condition {
-	if c := a.examineService(ctx, r.service); c != nil {
+// checkAvailability determines whether a server is available, and if not, why.
+func (a *Aggregator) checkAvailability(ctx context.Context, r *remote) apiservice.Condition {
+	if c := a.checkService(ctx, r.service); c != nil {
 		return *c
 	}
-	if err := a.ask(ctx, r); err != nil {
+	if err := a.fetchVersion(ctx, r); err != nil {
 		return *unavailable("FailedDiscoveryCheck", "%v", err)
 	}
 	return apiservice.Condition{
@@ -124,8 +124,8 @@ func (a *Aggregator) examine(ctx context.Context, r *remote) apiservice.Conditio
 	}
 }
 
-// examineService returns what a service lacks; nil if nothing.
-func (a *Aggregator) examineService(ctx context.Context, to serviceName) *apiservice.Condition {
+// checkService returns what a service lacks; nil if nothing.
+func (a *Aggregator) checkService(ctx context.Context, to serviceName) *apiservice.Condition {
 	service, err := a.service(ctx, to)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -151,12 +151,12 @@ func (a *Aggregator) examineService(ctx context.Context, to serviceName) *apiser
 	return nil
 }
 
-// ask asks a server for the document of its group and version.
-func (a *Aggregator) ask(ctx context.Context, r *remote) error {
+// fetchVersion asks a server for the document of its group and version.
+func (a *Aggregator) fetchVersion(ctx context.Context, r *remote) error {
 	path := "/apis/" + r.String()
 	var err error
 	for range attempts {
-		response, _, failed := a.send(ctx, r, question{path: path, as: checker})
+		response, _, failed := a.send(ctx, r, remoteRequest{path: path, user: aggregatorUser})
 		if failed == nil {
 			return nil
 		}
@@ -172,30 +172,30 @@ func (a *Aggregator) ask(ctx context.Context, r *remote) error {
 	return fmt.Errorf("failing or missing response from https://%s%s: %w", host, path, err)
 }
 
-var errOther = errors.New("the APIService is another one now")
+var errReplaced = errors.New("the APIService is another one now")
 
-// report writes a condition if it has changed.
-func (a *Aggregator) report(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {
+// updateCondition writes a condition if it has changed.
+func (a *Aggregator) updateCondition(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {
 	if known, ok := a.mirror.Get("", name); ok && apiservice.Is(known, c) {
 		return nil
 	}
 	_, err := a.options.Store.UpdateTyped(ctx, "", name, "status", func(s *apiservice.APIService) error {
 		if !still(s) {
-			return errOther
+			return errReplaced
 		}
 		if !apiservice.Is(s, c) {
 			apiservice.SetCondition(s, c, a.options.Clock.Now())
 		}
 		return nil
 	})
-	if apierrors.IsNotFound(err) || errors.Is(err, errOther) || ctx.Err() != nil {
+	if apierrors.IsNotFound(err) || errors.Is(err, errReplaced) || ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// keepLocal marks the server's own APIServices as available.
-func (a *Aggregator) keepLocal(ctx context.Context) error {
+// markLocalAvailable marks the server's own APIServices as available.
+func (a *Aggregator) markLocalAvailable(ctx context.Context) error {
 	changed, forget := a.subscribe()
 	defer forget()
 	for {
@@ -205,7 +205,7 @@ func (a *Aggregator) keepLocal(ctx context.Context) error {
 				return
 			}
 			local := func(s *apiservice.APIService) bool { return s.Spec.Service == nil }
-			if err := a.report(ctx, s.Name, apiservice.Local(), local); err != nil {
+			if err := a.updateCondition(ctx, s.Name, apiservice.Local(), local); err != nil {
 				a.logger.Warn("the condition of an APIService could not be written", zap.String("apiservice", s.Name), zap.Error(err))
 				retry = a.options.Clock.After(retryPolicy.Initial)
 			}

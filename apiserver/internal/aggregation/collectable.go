@@ -42,14 +42,14 @@ func (a *Aggregator) Collectable() []registry.Objects {
 
 // OnChange adds a function to be called when other servers, or what they serve,
 // may have changed, until forget is called. The function must not block.
-func (a *Aggregator) OnChange(told func()) (forget func()) {
-	a.telling.Lock()
-	defer a.telling.Unlock()
-	a.listeners[&told] = true
+func (a *Aggregator) OnChange(callback func()) (forget func()) {
+	a.listenersMu.Lock()
+	defer a.listenersMu.Unlock()
+	a.listeners[&callback] = true
 	return func() {
-		a.telling.Lock()
-		defer a.telling.Unlock()
-		delete(a.listeners, &told)
+		a.listenersMu.Lock()
+		defer a.listenersMu.Unlock()
+		delete(a.listeners, &callback)
 	}
 }
 
@@ -58,12 +58,12 @@ func (a *Aggregator) OnChange(told func()) (forget func()) {
 func (a *Aggregator) objectsOf(r *remote) []*objects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known.discovery == nil {
+	if r.documents.discovery == nil {
 		return nil
 	}
 	var out []*objects
-	for i := range r.known.discovery.Resources {
-		served := &r.known.discovery.Resources[i]
+	for i := range r.documents.discovery.Resources {
+		served := &r.documents.discovery.Resources[i]
 		if served.ResponseKind == nil || !canAll(served.Verbs, "list", "watch", "delete") {
 			continue
 		}

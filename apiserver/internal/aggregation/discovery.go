@@ -27,7 +27,7 @@ const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupD
 
 // DiscoveryChanged is a number that changes with the results of Remotes and
 // Priorities.
-func (a *Aggregator) DiscoveryChanged() int64 { return a.discovered.Load() }
+func (a *Aggregator) DiscoveryChanged() int64 { return a.discoveryChanges.Load() }
 
 // Priorities are the priorities that APIServices give their groups and versions.
 func (a *Aggregator) Priorities() map[string]discovery.Priority { return *a.priorities.Load() }
@@ -48,12 +48,12 @@ func (a *Aggregator) Remotes() []discovery.Remote {
 func (r *remote) discovery() *apidiscoveryv2.APIVersionDiscovery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known.discovery == nil {
+	if r.documents.discovery == nil {
 		return nil
 	}
-	out := *r.known.discovery
+	out := *r.documents.discovery
 	out.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
-	if r.known.fresh && r.available.Load() {
+	if r.documents.fresh && r.available.Load() {
 		out.Freshness = apidiscoveryv2.DiscoveryFreshnessCurrent
 	}
 	return &out
@@ -65,7 +65,7 @@ func (a *Aggregator) keepReading(ctx context.Context, r *remote) {
 	changed, forget := a.subscribe()
 	defer forget()
 	for failures := 0; ; {
-		turn := r.turns.Load()
+		turn := r.availableCount.Load()
 		pause := readEvery
 		if r.available.Load() {
 			a.readDiscovery(ctx, r)
@@ -84,7 +84,7 @@ func (a *Aggregator) keepReading(ctx context.Context, r *remote) {
 			case <-next:
 				waiting = false
 			case <-changed:
-				waiting = r.turns.Load() == turn
+				waiting = r.availableCount.Load() == turn
 			}
 		}
 	}
@@ -93,13 +93,13 @@ func (a *Aggregator) keepReading(ctx context.Context, r *remote) {
 func (r *remote) isFresh() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.known.fresh
+	return r.documents.fresh
 }
 
 // readDiscovery reads what a server serves now.
 func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
 	r.mu.Lock()
-	before := r.known
+	before := r.documents
 	r.mu.Unlock()
 	found, etag, err := a.fetchDiscovery(ctx, r, before.discoveryETag)
 	if ctx.Err() != nil {
@@ -111,22 +111,22 @@ func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
 		found = before.discovery // not changed
 	}
 	r.mu.Lock()
-	r.known.fresh = err == nil
+	r.documents.fresh = err == nil
 	if err == nil {
-		r.known.discovery, r.known.discoveryETag = found, etag
+		r.documents.discovery, r.documents.discoveryETag = found, etag
 	}
-	same := r.known.fresh == before.fresh && reflect.DeepEqual(r.known.discovery, before.discovery)
+	same := r.documents.fresh == before.fresh && reflect.DeepEqual(r.documents.discovery, before.discovery)
 	r.mu.Unlock()
 	if !same {
-		a.discovered.Add(1)
-		a.tell()
+		a.discoveryChanges.Add(1)
+		a.notifyListeners()
 	}
 }
 
 // fetchDiscovery asks for aggregated discovery, and for the older document if
 // the server does not support it. It returns nil if nothing has changed.
 func (a *Aggregator) fetchDiscovery(ctx context.Context, r *remote, etag string) (*apidiscoveryv2.APIVersionDiscovery, string, error) {
-	response, body, err := a.send(ctx, r, question{path: "/apis", accept: aggregatedType, etag: etag, as: checker})
+	response, body, err := a.send(ctx, r, remoteRequest{path: "/apis", accept: aggregatedType, etag: etag, user: aggregatorUser})
 	if err == nil && body == nil {
 		return nil, etag, nil
 	}
@@ -137,7 +137,7 @@ func (a *Aggregator) fetchDiscovery(ctx context.Context, r *remote, etag string)
 	if response == nil {
 		return nil, "", err
 	}
-	if _, body, err = a.send(ctx, r, question{path: "/apis/" + r.String(), accept: "application/json", as: checker}); err != nil {
+	if _, body, err = a.send(ctx, r, remoteRequest{path: "/apis/" + r.String(), accept: "application/json", user: aggregatorUser}); err != nil {
 		return nil, "", err
 	}
 	found, err := fromPlain(r, body)

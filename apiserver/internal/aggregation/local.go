@@ -21,16 +21,16 @@ import (
 )
 
 // managedLabel marks the APIServices that API servers create for what they
-// serve themselves: onStart for built-in groups, which are repaired at every
+// serve themselves: managedOnStart for built-in groups, which are repaired at every
 // start, always for custom resources. Without the label, an object is left
 // alone.
 const (
-	managedLabel = "kube-aggregator.kubernetes.io/automanaged"
-	onStart      = "onstart"
-	always       = "true"
+	managedLabel   = "kube-aggregator.kubernetes.io/automanaged"
+	managedOnStart = "onstart"
+	managedAlways  = "true"
 )
 
-func local(gv schema.GroupVersion, mark string) *apiservice.APIService {
+func localAPIService(gv schema.GroupVersion, mark string) *apiservice.APIService {
 	priority := discovery.DefaultPriority(gv)
 	return &apiservice.APIService{
 		ObjectMeta: metav1.ObjectMeta{Name: apiservice.Name(gv), Labels: map[string]string{managedLabel: mark}},
@@ -49,11 +49,11 @@ func (a *Aggregator) Bootstrap(ctx context.Context, builtin []schema.GroupVersio
 			continue // as in upstream: this API can't be served elsewhere
 		}
 		wanted[apiservice.Name(gv)] = true
-		if err := a.put(ctx, local(gv, onStart)); err != nil {
+		if err := a.ensureLocal(ctx, localAPIService(gv, managedOnStart)); err != nil {
 			return fmt.Errorf("bootstrap APIService %s: %w", apiservice.Name(gv), err)
 		}
 	}
-	made, _, err := a.options.Store.ListTyped(ctx, "", registry.ListOptions{Labels: labels.SelectorFromSet(labels.Set{managedLabel: onStart})})
+	made, _, err := a.options.Store.ListTyped(ctx, "", registry.ListOptions{Labels: labels.SelectorFromSet(labels.Set{managedLabel: managedOnStart})})
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (a *Aggregator) Bootstrap(ctx context.Context, builtin []schema.GroupVersio
 	return nil
 }
 
-var errKept = errors.New("it is somebody's own")
+var errNotManaged = errors.New("it is somebody's own")
 
-// put stores an APIService, unless there is one that the servers may not
+// ensureLocal stores an APIService, unless there is one that the servers may not
 // change.
-func (a *Aggregator) put(ctx context.Context, want *apiservice.APIService) error {
+func (a *Aggregator) ensureLocal(ctx context.Context, want *apiservice.APIService) error {
 	have, err := a.options.Store.GetTyped(ctx, "", want.Name, "")
 	if apierrors.IsNotFound(err) {
 		_, err = a.options.Store.CreateTyped(ctx, want)
@@ -81,26 +81,26 @@ func (a *Aggregator) put(ctx context.Context, want *apiservice.APIService) error
 		}
 		return err
 	}
-	if err != nil || right(have, want) {
+	if err != nil || mayStay(have, want) {
 		return err
 	}
 	_, err = a.options.Store.UpdateTyped(ctx, "", want.Name, "", func(s *apiservice.APIService) error {
-		if right(s, want) {
-			return errKept
+		if mayStay(s, want) {
+			return errNotManaged
 		}
 		s.Spec = want.Spec
 		s.Labels[managedLabel] = want.Labels[managedLabel]
 		return nil
 	})
-	if errors.Is(err, errKept) || apierrors.IsNotFound(err) {
+	if errors.Is(err, errNotManaged) || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// right reports whether an APIService may stay as it is: because it is correct,
+// mayStay reports whether an APIService may stay as it is: because it is correct,
 // or not managed.
-func right(have, want *apiservice.APIService) bool {
+func mayStay(have, want *apiservice.APIService) bool {
 	mark := have.Labels[managedLabel]
 	if mark == "" {
 		return true
@@ -131,7 +131,7 @@ func (a *Aggregator) Follow(ctx context.Context, definitions Definitions) error 
 	}
 	for {
 		var retry <-chan time.Time
-		if err := a.settle(ctx, definitions.GroupVersions()); err != nil && ctx.Err() == nil {
+		if err := a.reconcileLocal(ctx, definitions.GroupVersions()); err != nil && ctx.Err() == nil {
 			a.logger.Warn("the APIServices of custom resources are not all right yet, trying again", zap.Error(err))
 			retry = a.options.Clock.After(retryPolicy.Initial)
 		}
@@ -145,18 +145,18 @@ func (a *Aggregator) Follow(ctx context.Context, definitions Definitions) error 
 	}
 }
 
-// settle creates what is missing, repairs what is wrong, and removes what is no
+// reconcileLocal creates what is missing, repairs what is wrong, and removes what is no
 // longer defined.
-func (a *Aggregator) settle(ctx context.Context, defined []schema.GroupVersion) error {
+func (a *Aggregator) reconcileLocal(ctx context.Context, defined []schema.GroupVersion) error {
 	var errs []error
 	for _, gv := range defined {
-		want := local(gv, always)
-		if have, ok := a.mirror.Get("", want.Name); !ok || !right(have, want) {
-			errs = append(errs, a.put(ctx, want))
+		want := localAPIService(gv, managedAlways)
+		if have, ok := a.mirror.Get("", want.Name); !ok || !mayStay(have, want) {
+			errs = append(errs, a.ensureLocal(ctx, want))
 		}
 	}
 	a.mirror.Each(func(_ facts.Key, s *apiservice.APIService) {
-		if s.Labels[managedLabel] != always || slices.Contains(defined, apiservice.GroupVersion(s)) {
+		if s.Labels[managedLabel] != managedAlways || slices.Contains(defined, apiservice.GroupVersion(s)) {
 			return
 		}
 		preconditions := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}}

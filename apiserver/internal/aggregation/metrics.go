@@ -12,8 +12,8 @@ import (
 // metrics have upstream's names. They show the stored state of APIServices, so
 // that all servers show the same.
 type metrics struct {
-	unavailable *prometheus.GaugeVec
-	became      *prometheus.CounterVec
+	unavailable      *prometheus.GaugeVec
+	unavailableTotal *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -22,17 +22,17 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "aggregator_unavailable_apiservice",
 			Help: "Gauge of APIServices which are marked as unavailable broken down by APIService name.",
 		}, []string{"name"}),
-		became: prometheus.NewCounterVec(prometheus.CounterOpts{
+		unavailableTotal: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "aggregator_unavailable_apiservice_total",
 			Help: "Counter of APIServices which are marked as unavailable broken down by APIService name and reason.",
 		}, []string{"name", "reason"}),
 	}
-	registry.MustRegister(m.unavailable, m.became)
+	registry.MustRegister(m.unavailable, m.unavailableTotal)
 	return m
 }
 
-// changed updates the metrics for one change of an APIService.
-func (m *metrics) changed(old, now **apiservice.APIService) {
+// observeChange updates the metrics for one change of an APIService.
+func (m *metrics) observeChange(old, now **apiservice.APIService) {
 	if now == nil {
 		m.unavailable.DeleteLabelValues((*old).Name)
 		return
@@ -45,7 +45,7 @@ func (m *metrics) changed(old, now **apiservice.APIService) {
 	}
 	m.unavailable.WithLabelValues(s.Name).Set(value)
 	if old != nil && apiservice.Available(*old) && !available {
-		m.became.WithLabelValues(s.Name, reasonOf(s)).Inc()
+		m.unavailableTotal.WithLabelValues(s.Name, reasonOf(s)).Inc()
 	}
 }
 

@@ -35,7 +35,7 @@ func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string, stays
 				continue
 			}
 			done[of] = true
-			if err := a.clear(ctx, r, resource, namespace, func(finalizers []string) { stays(of, finalizers) }); err != nil {
+			if err := a.deleteObjects(ctx, r, resource, namespace, func(finalizers []string) { stays(of, finalizers) }); err != nil {
 				failures = append(failures, err)
 			}
 		}
@@ -43,37 +43,37 @@ func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string, stays
 	return undiscovered, failures
 }
 
-// remaining is the part of a list that is needed.
-type remaining struct {
+// objectList is the part of a list that is needed.
+type objectList struct {
 	Items []struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	} `json:"items"`
 }
 
-// clear deletes all objects of a resource in a namespace: together if its
+// deleteObjects deletes all objects of a resource in a namespace: together if its
 // server can, otherwise one by one.
-func (a *Aggregator) clear(ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string, stays func(finalizers []string)) error {
+func (a *Aggregator) deleteObjects(ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string, stays func(finalizers []string)) error {
 	can := func(verb string) bool { return slices.Contains(resource.Verbs, verb) }
 	path := "/apis/" + r.String() + "/namespaces/" + namespace + "/" + resource.Resource
 	if can("deletecollection") {
-		if err := a.remove(ctx, r, path); err != nil {
+		if err := a.deleteObject(ctx, r, path); err != nil {
 			return fmt.Errorf("delete all %s: %w", resource.Resource, err)
 		}
 	}
 	if !can("list") {
 		return nil
 	}
-	left, err := a.list(ctx, r, path)
+	left, err := a.listObjects(ctx, r, path)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", resource.Resource, err)
 	}
 	if !can("deletecollection") && can("delete") && len(left.Items) > 0 {
 		for i := range left.Items {
-			if err := a.remove(ctx, r, path+"/"+left.Items[i].Metadata.Name); err != nil {
+			if err := a.deleteObject(ctx, r, path+"/"+left.Items[i].Metadata.Name); err != nil {
 				return fmt.Errorf("delete %s %s: %w", resource.Resource, left.Items[i].Metadata.Name, err)
 			}
 		}
-		if left, err = a.list(ctx, r, path); err != nil {
+		if left, err = a.listObjects(ctx, r, path); err != nil {
 			return fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 	}
@@ -83,19 +83,19 @@ func (a *Aggregator) clear(ctx context.Context, r *remote, resource *apidiscover
 	return nil
 }
 
-func (a *Aggregator) list(ctx context.Context, r *remote, path string) (*remaining, error) {
-	_, body, err := a.send(ctx, r, question{path: path, accept: "application/json", as: checker})
+func (a *Aggregator) listObjects(ctx context.Context, r *remote, path string) (*objectList, error) {
+	_, body, err := a.send(ctx, r, remoteRequest{path: path, accept: "application/json", user: aggregatorUser})
 	if err != nil {
 		return nil, err
 	}
-	list := &remaining{}
+	list := &objectList{}
 	return list, json.Unmarshal(body, list)
 }
 
-// remove deletes the object at a path. A missing object is no error.
-func (a *Aggregator) remove(ctx context.Context, r *remote, path string) error {
-	response, _, err := a.send(ctx, r, question{
-		method: http.MethodDelete, path: path + "?propagationPolicy=" + string(metav1.DeletePropagationBackground), accept: "application/json", as: checker,
+// deleteObject deletes the object at a path. A missing object is no error.
+func (a *Aggregator) deleteObject(ctx context.Context, r *remote, path string) error {
+	response, _, err := a.send(ctx, r, remoteRequest{
+		method: http.MethodDelete, path: path + "?propagationPolicy=" + string(metav1.DeletePropagationBackground), accept: "application/json", user: aggregatorUser,
 	})
 	if response != nil && response.StatusCode == http.StatusNotFound {
 		return nil

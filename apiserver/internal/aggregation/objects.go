@@ -31,7 +31,7 @@ const (
 	// more, which is ignored.
 	metadataOnly     = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 	metadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-	page             = 500
+	pageSize         = 500
 	// maxObjects bounds the number of objects of one resource.
 	maxObjects = 200_000
 )
@@ -54,12 +54,12 @@ func (o *objects) path(namespace, name string) string {
 	return path
 }
 
-// ask sends a request, and turns a refusal into a status error.
-func (o *objects) ask(ctx context.Context, q question, name string, into any) error {
-	q.as = checker
+// request sends a request, and turns a refusal into a status error.
+func (o *objects) request(ctx context.Context, q remoteRequest, name string, into any) error {
+	q.user = aggregatorUser
 	response, body, err := o.aggregator.send(ctx, o.remote, q)
 	if err != nil {
-		return o.refused(response, body, name, err)
+		return o.refusalError(response, body, name, err)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("decode the answer for %s: %w", q.path, err)
@@ -67,9 +67,9 @@ func (o *objects) ask(ctx context.Context, q question, name string, into any) er
 	return nil
 }
 
-// refused is the error for a refusal. An object counts as not found only if the
+// refusalError is the error for a refusal. An object counts as not found only if the
 // server says so about the object: a 404 for the path itself proves nothing.
-func (o *objects) refused(response *http.Response, body []byte, name string, err error) error {
+func (o *objects) refusalError(response *http.Response, body []byte, name string, err error) error {
 	if response == nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (o *objects) Get(ctx context.Context, namespace, name, _ string) (registry.
 
 func (o *objects) get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
-	if err := o.ask(ctx, question{path: o.path(namespace, name), accept: metadataOnly}, name, found); err != nil {
+	if err := o.request(ctx, remoteRequest{path: o.path(namespace, name), accept: metadataOnly}, name, found); err != nil {
 		return nil, err
 	}
 	if found.Name != name || found.UID == "" {
@@ -110,11 +110,11 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 		return registry.List{}, err
 	}
 	var out registry.List
-	query := url.Values{"limit": {strconv.Itoa(page)}}
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	for {
 		var list metav1.PartialObjectMetadataList
-		q := question{path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnlyList}
-		if err := o.ask(ctx, q, "", &list); err != nil {
+		q := remoteRequest{path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnlyList}
+		if err := o.request(ctx, q, "", &list); err != nil {
 			return registry.List{}, err
 		}
 		for i := range list.Items {
@@ -153,7 +153,7 @@ func (o *objects) Update(ctx context.Context, target registry.Target, change reg
 		return registry.Encoded{}, false, err
 	}
 	now := &metav1.PartialObjectMetadata{}
-	err = o.ask(ctx, question{
+	err = o.request(ctx, remoteRequest{
 		method: http.MethodPatch, path: o.path(target.Namespace, target.Name), accept: metadataOnly, body: patch, media: "application/merge-patch+json",
 	}, target.Name, now)
 	return registry.Encoded{Object: now}, false, err
@@ -166,7 +166,7 @@ func (o *objects) Delete(ctx context.Context, namespace, name string, _ registry
 		return registry.Encoded{}, false, err
 	}
 	last := &metav1.PartialObjectMetadata{}
-	err = o.ask(ctx, question{
+	err = o.request(ctx, remoteRequest{
 		method: http.MethodDelete, path: o.path(namespace, name), accept: metadataOnly, body: body, media: "application/json",
 	}, name, last)
 	return registry.Encoded{Object: last}, false, err

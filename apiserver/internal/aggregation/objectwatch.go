@@ -21,8 +21,8 @@ type watcher struct{ body io.ReadCloser }
 // and with the answer; the caller reads it until then, or ends ctx.
 func (o *objects) Watch(ctx context.Context, namespace string, options registry.ListOptions) (registry.Watcher, error) {
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {options.ResourceVersion}}
-	response, err := o.aggregator.open(ctx, o.remote, question{
-		path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnly, as: checker,
+	response, err := o.aggregator.open(ctx, o.remote, remoteRequest{
+		path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnly, user: aggregatorUser,
 	})
 	if err != nil {
 		return nil, err
@@ -30,13 +30,13 @@ func (o *objects) Watch(ctx context.Context, namespace string, options registry.
 	if response.StatusCode != http.StatusOK {
 		defer response.Body.Close()
 		reason, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-		return nil, o.refused(response, reason, "", fmt.Errorf("bad status from %s: %d", response.Request.URL, response.StatusCode))
+		return nil, o.refusalError(response, reason, "", fmt.Errorf("bad status from %s: %d", response.Request.URL, response.StatusCode))
 	}
 	return watcher{response.Body}, nil
 }
 
-// frame is an event as it is sent.
-type frame struct {
+// watchFrame is an event as it is sent.
+type watchFrame struct {
 	Type   string                        `json:"type"`
 	Object *metav1.PartialObjectMetadata `json:"object"`
 }
@@ -46,11 +46,11 @@ type frame struct {
 func (w watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
 		defer w.body.Close()
-		bounded := &bounded{reader: w.body}
+		bounded := &renewableLimitReader{reader: w.body}
 		decoder := json.NewDecoder(bounded)
 		for {
-			bounded.left = maxDocument
-			var f frame
+			bounded.remaining = maxDocument
+			var f watchFrame
 			if decoder.Decode(&f) != nil || f.Object == nil {
 				return
 			}
@@ -61,18 +61,18 @@ func (w watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	}
 }
 
-// bounded reads up to a limit, which can be renewed.
-type bounded struct {
-	reader io.Reader
-	left   int
+// renewableLimitReader reads up to a limit, which can be renewed.
+type renewableLimitReader struct {
+	reader    io.Reader
+	remaining int
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+func (b *renewableLimitReader) Read(p []byte) (int, error) {
+	if b.remaining <= 0 {
 		return 0, io.ErrShortBuffer
 	}
-	n, err := b.reader.Read(p[:min(len(p), b.left)])
-	b.left -= n
+	n, err := b.reader.Read(p[:min(len(p), b.remaining)])
+	b.remaining -= n
 	return n, err
 }
 

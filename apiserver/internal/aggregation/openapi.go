@@ -13,27 +13,27 @@ import (
 	"kctl/apiserver/internal/openapi"
 )
 
-// reader is the user as which the server reads OpenAPI documents.
-var reader = http.Header{"X-Remote-User": {"system:aggregator"}}
+// openAPIUser is the user as which the server reads OpenAPI documents.
+var openAPIUser = http.Header{"X-Remote-User": {"system:aggregator"}}
 
 // description is another server's OpenAPI of a group and version.
 type description struct {
-	third, thirdETag string
-	second           []byte
-	secondETag       string
+	v3Path, v3ETag string
+	v2             []byte
+	v2ETag         string
 }
 
 // DescriptionsChanged is a number that changes with the results of Descriptions.
-func (a *Aggregator) DescriptionsChanged() int64 { return a.described.Load() }
+func (a *Aggregator) DescriptionsChanged() int64 { return a.descriptionChanges.Load() }
 
 // Descriptions are the other servers' last OpenAPI documents.
 func (a *Aggregator) Descriptions() []openapi.Remote {
 	var out []openapi.Remote
 	for gv, r := range *a.remotes.Load() {
 		r.mu.Lock()
-		d := r.known.description
+		d := r.documents.description
 		r.mu.Unlock()
-		out = append(out, openapi.Remote{GroupVersion: gv, Third: d.third, Second: d.second})
+		out = append(out, openapi.Remote{GroupVersion: gv, Third: d.v3Path, Second: d.v2})
 	}
 	slices.SortFunc(out, func(a, b openapi.Remote) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version))
@@ -45,25 +45,25 @@ func (a *Aggregator) Descriptions() []openapi.Remote {
 // stays as it was.
 func (a *Aggregator) readDescription(ctx context.Context, r *remote) {
 	r.mu.Lock()
-	before := r.known.description
+	before := r.documents.description
 	r.mu.Unlock()
 	now := before
-	third := func(body []byte) (err error) { now.third, err = openapi.Locate(body, r.GroupVersion); return err }
-	second := func(body []byte) (err error) { now.second, err = openapi.Extract(body, r.GroupVersion); return err }
-	now.thirdETag = a.readDocument(ctx, r, "/openapi/v3", before.thirdETag, third)
-	now.secondETag = a.readDocument(ctx, r, "/openapi/v2", before.secondETag, second)
+	third := func(body []byte) (err error) { now.v3Path, err = openapi.Locate(body, r.GroupVersion); return err }
+	second := func(body []byte) (err error) { now.v2, err = openapi.Extract(body, r.GroupVersion); return err }
+	now.v3ETag = a.readDocument(ctx, r, "/openapi/v3", before.v3ETag, third)
+	now.v2ETag = a.readDocument(ctx, r, "/openapi/v2", before.v2ETag, second)
 	r.mu.Lock()
-	r.known.description = now
+	r.documents.description = now
 	r.mu.Unlock()
-	if now.third != before.third || !bytes.Equal(now.second, before.second) {
-		a.described.Add(1)
+	if now.v3Path != before.v3Path || !bytes.Equal(now.v2, before.v2) {
+		a.descriptionChanges.Add(1)
 	}
 }
 
 // readDocument passes a document to take if it differs from that of etag, and
 // returns the etag of the one taken last.
 func (a *Aggregator) readDocument(ctx context.Context, r *remote, path, etag string, take func(body []byte) error) string {
-	response, body, err := a.send(ctx, r, question{path: path, accept: "application/json", etag: etag, as: reader})
+	response, body, err := a.send(ctx, r, remoteRequest{path: path, accept: "application/json", etag: etag, user: openAPIUser})
 	switch {
 	case response != nil && response.StatusCode == http.StatusNotFound:
 		return "" // it has none, which is fine

@@ -42,13 +42,13 @@ func (a *Aggregator) Serve(w http.ResponseWriter, r *http.Request) bool {
 	return ok && a.serve(w, r, gv)
 }
 
-// documents is the path of the OpenAPI v3 documents.
-const documents = "/openapi/v3"
+// documentPrefix is the path of the OpenAPI v3 documents.
+const documentPrefix = "/openapi/v3"
 
 // ServeDocument forwards a request for the OpenAPI document of a group and
 // version to its server, like Serve.
 func (a *Aggregator) ServeDocument(w http.ResponseWriter, r *http.Request) bool {
-	rest, ok := strings.CutPrefix(r.URL.Path, documents)
+	rest, ok := strings.CutPrefix(r.URL.Path, documentPrefix)
 	if !ok {
 		return false
 	}
@@ -65,7 +65,7 @@ func (a *Aggregator) serve(w http.ResponseWriter, r *http.Request, gv schema.Gro
 		refuse(w, "service unavailable", http.StatusServiceUnavailable)
 		return true
 	}
-	a.pass(w, r, to)
+	a.forward(w, r, to)
 	return true
 }
 
@@ -74,9 +74,9 @@ func refuse(w http.ResponseWriter, text string, code int) {
 	http.Error(w, text, code)
 }
 
-func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
-	if to.broken != nil {
-		refuse(w, to.broken.Error(), http.StatusInternalServerError)
+func (a *Aggregator) forward(w http.ResponseWriter, r *http.Request, to *remote) {
+	if to.configError != nil {
+		refuse(w, to.configError.Error(), http.StatusInternalServerError)
 		return
 	}
 	host, err := a.resolve(r.Context(), to.service)
@@ -86,9 +86,9 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 		return
 	}
 	through := &httputil.ReverseProxy{
-		Transport: to.calls, FlushInterval: -1,
-		Rewrite:        func(p *httputil.ProxyRequest) { rewrite(p, host) },
-		ModifyResponse: judge,
+		Transport: to.requestTransport, FlushInterval: -1,
+		Rewrite:        func(p *httputil.ProxyRequest) { rewriteRequest(p, host) },
+		ModifyResponse: refuseRedirect,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if errors.Is(err, errRedirect) {
 				refuse(w, err.Error(), http.StatusBadGateway)
@@ -97,10 +97,10 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 			refuse(w, fmt.Sprintf("error trying to reach service: %v", err), http.StatusServiceUnavailable)
 		},
 	}
-	if upgrades(r) {
-		ctx, cancel := a.stream(r.Context())
+	if isUpgrade(r) {
+		ctx, cancel := a.upgradeContext(r.Context())
 		defer cancel()
-		r, through.Transport = r.WithContext(ctx), to.upgrades
+		r, through.Transport = r.WithContext(ctx), to.upgradeTransport
 	}
 	if begun := request.Begun(r.Context()); begun != nil {
 		begun() // the other server sends the initial objects
@@ -108,20 +108,20 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 	upgrade.Serve(through, w, r)
 }
 
-func upgrades(r *http.Request) bool {
+func isUpgrade(r *http.Request) bool {
 	return r.Header.Get("Upgrade") != "" && httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade")
 }
 
-// stream is the context of an upgraded connection: it is not bounded by the
+// upgradeContext is the context of an upgraded connection: it is not bounded by the
 // request's deadline, and ends with either side or with draining.
-func (a *Aggregator) stream(ctx context.Context) (context.Context, context.CancelFunc) {
+func (a *Aggregator) upgradeContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(a.options.Draining, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// judge refuses redirects: a client might follow with its credentials.
-func judge(response *http.Response) error {
+// refuseRedirect refuses redirects: a client might follow with its credentials.
+func refuseRedirect(response *http.Response) error {
 	proxy.RemoveCORS(response.Header)
 	if response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != "" {
 		return errRedirect
@@ -129,9 +129,9 @@ func judge(response *http.Response) error {
 	return nil
 }
 
-// rewrite names the user to the other server in a front proxy's headers, and
+// rewriteRequest names the user to the other server in a front proxy's headers, and
 // removes everything with which that server could act as the user.
-func rewrite(p *httputil.ProxyRequest, host string) {
+func rewriteRequest(p *httputil.ProxyRequest, host string) {
 	in, out := p.In, p.Out
 	out.URL = &url.URL{Scheme: "https", Host: host, Path: in.URL.Path, RawPath: in.URL.RawPath, RawQuery: in.URL.RawQuery}
 	out.Host = host
@@ -142,7 +142,7 @@ func rewrite(p *httputil.ProxyRequest, host string) {
 		}
 	}
 	authn.CommonHeaderNames.Remove(out.Header)
-	identify(out.Header, request.UserFrom(in.Context()))
+	setUserHeaders(out.Header, request.UserFrom(in.Context()))
 	tracing.Inject(in.Context(), out.Header)
 	from := in.Header.Values("X-Forwarded-For")
 	if client, _, err := net.SplitHostPort(in.RemoteAddr); err == nil {
@@ -159,9 +159,9 @@ func rewrite(p *httputil.ProxyRequest, host string) {
 	}
 }
 
-// identify names the user in the headers that extension servers read
+// setUserHeaders names the user in the headers that extension servers read
 // (Kubernetes docs, "Configure the Aggregation Layer").
-func identify(header http.Header, user *request.User) {
+func setUserHeaders(header http.Header, user *request.User) {
 	if user == nil {
 		return
 	}

@@ -9,25 +9,25 @@ import (
 	"net/http"
 )
 
-// checker is the user as which the server makes its own requests.
-var checker = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote-Group": {"system:masters"}}
+// aggregatorUser is the user as which the server makes its own requests.
+var aggregatorUser = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote-Group": {"system:masters"}}
 
 // maxRefusal bounds how much of a refusal's body is read.
 const maxRefusal = 64 << 10
 
-// question is a request that the server makes for itself.
-type question struct {
+// remoteRequest is a request that the server makes for itself.
+type remoteRequest struct {
 	method, path string // "" for GET
 	accept, etag string
 	body         []byte
 	media        string // of the body
-	as           http.Header
+	user         http.Header
 }
 
 // send sends the request and reads the answer, whose body is nil if what q.etag
 // names has not changed. For a refusal, it also returns an error.
-func (a *Aggregator) send(ctx context.Context, r *remote, q question) (*http.Response, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+func (a *Aggregator) send(ctx context.Context, r *remote, q remoteRequest) (*http.Response, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	response, err := a.open(ctx, r, q)
 	if err != nil {
@@ -49,9 +49,9 @@ func (a *Aggregator) send(ctx context.Context, r *remote, q question) (*http.Res
 }
 
 // open sends the request, and leaves the answer for the caller to read.
-func (a *Aggregator) open(ctx context.Context, r *remote, q question) (*http.Response, error) {
-	if r.broken != nil {
-		return nil, r.broken
+func (a *Aggregator) open(ctx context.Context, r *remote, q remoteRequest) (*http.Response, error) {
+	if r.configError != nil {
+		return nil, r.configError
 	}
 	host, err := a.resolve(ctx, r.service)
 	if err != nil {
@@ -61,12 +61,12 @@ func (a *Aggregator) open(ctx context.Context, r *remote, q question) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(request.Header, q.as)
+	maps.Copy(request.Header, q.user)
 	for name, value := range map[string]string{"Accept": q.accept, "If-None-Match": q.etag, "Content-Type": q.media} {
 		if value != "" {
 			request.Header.Set(name, value)
 		}
 	}
-	client := http.Client{Transport: r.calls, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: r.requestTransport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return client.Do(request)
 }

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	dialTime = 10 * time.Second
-	// readTime bounds how long a document or a check may take.
-	readTime = 5 * time.Second
+	dialTimeout = 10 * time.Second
+	// readTimeout bounds how long a document or a check may take.
+	readTimeout = 5 * time.Second
 	// maxDocument bounds the size of another server's documents.
 	maxDocument = 16 << 20
 )
@@ -33,21 +33,21 @@ type remote struct {
 	name    string // of the APIService
 	uid     types.UID
 	service serviceName
-	// trusted and unchecked determine which certificates are accepted.
-	trusted   []byte
-	unchecked bool
+	// caBundle and insecureSkipTLSVerify determine which certificates are accepted.
+	caBundle              []byte
+	insecureSkipTLSVerify bool
 
-	// calls is for requests, upgrades for those that switch protocols, which
+	// requestTransport is for requests, upgradeTransport for those that switch protocols, which
 	// HTTP/2 can't.
-	calls, upgrades *http.Transport
-	// broken is why the server can't be called at all.
-	broken    error
-	available atomic.Bool
-	turns     atomic.Int64 // counts how often it became available
+	requestTransport, upgradeTransport *http.Transport
+	// configError is why the server can't be called at all.
+	configError    error
+	available      atomic.Bool
+	availableCount atomic.Int64 // counts how often it became available
 
-	mu      sync.Mutex
-	known   knowledge
-	objects map[core.Resource]*objects // of what was known at any time
+	mu        sync.Mutex
+	documents remoteDocuments
+	objects   map[core.Resource]*objects // of what was known at any time
 }
 
 type serviceName struct {
@@ -55,8 +55,8 @@ type serviceName struct {
 	port            int32
 }
 
-// knowledge is the content of another server's documents.
-type knowledge struct {
+// remoteDocuments is the content of another server's documents.
+type remoteDocuments struct {
 	discovery     *apidiscoveryv2.APIVersionDiscovery // nil for nothing yet
 	discoveryETag string
 	fresh         bool // at the last attempt
@@ -74,40 +74,42 @@ func serviceOf(s *apiservice.APIService) serviceName {
 func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 	r := &remote{
 		GroupVersion: apiservice.GroupVersion(s), name: s.Name, uid: s.UID, service: serviceOf(s),
-		trusted: s.Spec.CABundle, unchecked: s.Spec.InsecureSkipTLSVerify, objects: map[core.Resource]*objects{},
+		caBundle: s.Spec.CABundle, insecureSkipTLSVerify: s.Spec.InsecureSkipTLSVerify, objects: map[core.Resource]*objects{},
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: r.service.name + "." + r.service.namespace + ".svc", InsecureSkipVerify: r.unchecked,
+		MinVersion: tls.VersionTLS12, ServerName: r.service.name + "." + r.service.namespace + ".svc", InsecureSkipVerify: r.insecureSkipTLSVerify,
 	}
-	if len(r.trusted) > 0 {
+	if len(r.caBundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(r.trusted) {
-			r.broken = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
+		if !config.RootCAs.AppendCertsFromPEM(r.caBundle) {
+			r.configError = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
 		}
 	}
-	if a.shown != nil {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return a.shown.GetCertificate(nil) }
+	if a.clientCertificate != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return a.clientCertificate.GetCertificate(nil)
+		}
 	}
-	r.calls = &http.Transport{
-		TLSClientConfig: config, DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime,
+	r.requestTransport = &http.Transport{
+		TLSClientConfig: config, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 		// Pings detect a dead connection even if nothing is sent.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
-	r.upgrades = &http.Transport{
-		TLSClientConfig: config.Clone(), DialContext: r.calls.DialContext, TLSHandshakeTimeout: dialTime, DisableKeepAlives: true,
+	r.upgradeTransport = &http.Transport{
+		TLSClientConfig: config.Clone(), DialContext: r.requestTransport.DialContext, TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
 	}
 	return r
 }
 
-// is reports whether an APIService still refers to this server.
-func (r *remote) is(s *apiservice.APIService) bool {
-	return s.UID == r.uid && s.Spec.Service != nil && serviceOf(s) == r.service && s.Spec.InsecureSkipTLSVerify == r.unchecked &&
-		reflect.DeepEqual(s.Spec.CABundle, r.trusted) && apiservice.GroupVersion(s) == r.GroupVersion
+// isFor reports whether an APIService still refers to this server.
+func (r *remote) isFor(s *apiservice.APIService) bool {
+	return s.UID == r.uid && s.Spec.Service != nil && serviceOf(s) == r.service && s.Spec.InsecureSkipTLSVerify == r.insecureSkipTLSVerify &&
+		reflect.DeepEqual(s.Spec.CABundle, r.caBundle) && apiservice.GroupVersion(s) == r.GroupVersion
 }
 
-// end closes idle connections.
-func (r *remote) end() {
-	r.calls.CloseIdleConnections()
-	r.upgrades.CloseIdleConnections()
+// closeIdle closes idle connections.
+func (r *remote) closeIdle() {
+	r.requestTransport.CloseIdleConnections()
+	r.upgradeTransport.CloseIdleConnections()
 }

@@ -74,7 +74,7 @@ func TestServices(t *testing.T) {
 			}
 		}
 		got := ""
-		condition := a.examineService(t.Context(), to)
+		condition := a.checkService(t.Context(), to)
 		if condition != nil {
 			got = condition.Reason + ": " + condition.Message
 		}
@@ -101,7 +101,7 @@ func TestGroupVersion(t *testing.T) {
 
 func TestIdentify(t *testing.T) {
 	header := http.Header{}
-	identify(header, &request.User{
+	setUserHeaders(header, &request.User{
 		Username: "jane", UID: "7", Groups: []string{"a", "b"},
 		Extra: map[string]authenticationv1.ExtraValue{"example.com/k: %": {"1", "2"}},
 	})
