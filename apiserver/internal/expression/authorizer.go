@@ -17,13 +17,13 @@ import (
 // Authorizer is the value of a variable "authorizer" (library.AuthorizerType),
 // with which an expression can ask what a user may do.
 func Authorizer(who *request.User, by authz.Authorizer) ref.Val {
-	return library.NewAuthorizerVal(Info(who), asker{by})
+	return library.NewAuthorizerVal(Info(who), authorizerAdapter{by})
 }
 
 // ResourceAuthorizer is the value of "authorizer.requestResource"
 // (library.ResourceCheckType), already bound to one resource.
 func ResourceAuthorizer(who *request.User, by authz.Authorizer, resource library.Resource) ref.Val {
-	return library.NewResourceAuthorizerVal(Info(who), asker{by}, resource)
+	return library.NewResourceAuthorizerVal(Info(who), authorizerAdapter{by}, resource)
 }
 
 // Info is a user in the form that the library wants.
@@ -38,10 +38,10 @@ func Info(who *request.User) user.Info {
 	return &user.DefaultInfo{Name: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra}
 }
 
-// asker adapts our authorizers to the library.
-type asker struct{ authz.Authorizer }
+// authorizerAdapter adapts our authorizers to the library.
+type authorizerAdapter struct{ authz.Authorizer }
 
-func (a asker) Authorize(ctx context.Context, question authorizer.Attributes) (authorizer.Decision, string, error) {
+func (a authorizerAdapter) Authorize(ctx context.Context, question authorizer.Attributes) (authorizer.Decision, string, error) {
 	info := request.Info{
 		Resource: question.IsResourceRequest(), Path: question.GetPath(), Verb: question.GetVerb(),
 		APIGroup: question.GetAPIGroup(), APIVersion: question.GetAPIVersion(),

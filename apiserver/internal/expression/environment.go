@@ -21,9 +21,9 @@ const (
 	Stored = environment.StoredExpressions
 )
 
-// base takes some milliseconds and megabytes, which servers without expressions
+// baseEnvironment takes some milliseconds and megabytes, which servers without expressions
 // save.
-var base = sync.OnceValue(func() *environment.EnvSet {
+var baseEnvironment = sync.OnceValue(func() *environment.EnvSet {
 	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 })
 
@@ -31,7 +31,7 @@ var base = sync.OnceValue(func() *environment.EnvSet {
 // types, and what options add (mostly variables). It is expensive to make;
 // callers keep it.
 func Environment(types []*apiservercel.DeclType, options ...cel.EnvOption) (*environment.EnvSet, error) {
-	return Extend(base(), types, options...)
+	return Extend(baseEnvironment(), types, options...)
 }
 
 // Extend returns an environment with additions.

@@ -51,14 +51,14 @@ type Checked struct {
 // Check is Compile for callers that need to know more about the expression.
 func Check(env *cel.Env, text string, returns ...*cel.Type) (*Checked, *apiservercel.Error) {
 	if len(text) > maxLength {
-		return nil, invalid(fmt.Sprintf("compilation failed: an expression has no more than %d bytes", maxLength), nil)
+		return nil, invalidError(fmt.Sprintf("compilation failed: an expression has no more than %d bytes", maxLength), nil)
 	}
 	compiled, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, invalid("compilation failed: "+issues.String(), apiservercel.NewCompilationError(issues))
+		return nil, invalidError("compilation failed: "+issues.String(), apiservercel.NewCompilationError(issues))
 	}
 	if got := compiled.OutputType(); !returnsOneOf(got, returns) {
-		return nil, invalid(wanted(returns)+" but got "+got.String(), nil)
+		return nil, invalidError(typeNames(returns)+" but got "+got.String(), nil)
 	}
 	program, err := env.Program(compiled, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *Checked) Cost(sizes checker.CostEstimator) (uint64, error) {
 	return estimate.Max, nil
 }
 
-func invalid(detail string, cause error) *apiservercel.Error {
+func invalidError(detail string, cause error) *apiservercel.Error {
 	return &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: detail, Cause: cause}
 }
 
@@ -117,7 +117,7 @@ func returnsOneOf(got *cel.Type, wanted []*cel.Type) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(wanted, got.IsExactType)
 }
 
-func wanted(types []*cel.Type) string {
+func typeNames(types []*cel.Type) string {
 	if len(types) == 1 {
 		return "must evaluate to " + types[0].String()
 	}
@@ -144,7 +144,7 @@ type Budget struct{ left int64 }
 // which is about a tenth of a second.
 func NewBudget(cost int64) *Budget { return &Budget{left: cost} }
 
-func (b *Budget) draw(details *cel.EvalDetails) error {
+func (b *Budget) spend(details *cel.EvalDetails) error {
 	if details == nil || details.ActualCost() == nil {
 		return fmt.Errorf("%w: the cost of an expression is not known", ErrBudget)
 	}
@@ -175,7 +175,7 @@ func (p *Program) Evaluate(ctx context.Context, variables any, budget *Budget) (
 		budget.Take(celconfig.PerCallLimit)
 		return nil, ErrCallLimit
 	}
-	if drawn := budget.draw(details); drawn != nil && err == nil {
+	if drawn := budget.spend(details); drawn != nil && err == nil {
 		err = drawn
 	}
 	if err != nil {
