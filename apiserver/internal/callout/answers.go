@@ -20,7 +20,7 @@ type Answers[T any] struct {
 }
 
 type answer[T any] struct {
-	says  T
+	value T
 	until time.Time
 }
 
@@ -35,7 +35,7 @@ func (a *Answers[T]) Get(question string) (T, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e, ok := a.entries[key]
-	return e.says, ok && now.Before(e.until)
+	return e.value, ok && now.Before(e.until)
 }
 
 // Put caches an answer for ttl.

@@ -43,14 +43,14 @@ type ClientOptions struct {
 // Client calls one webhook that users have named in an object. It reuses
 // connections, and is safe for concurrent use.
 type Client struct {
-	config   *admissionregistrationv1.WebhookClientConfig
-	options  ClientOptions
-	services Services
-	url      *url.URL
-	broken   error
+	config      *admissionregistrationv1.WebhookClientConfig
+	options     ClientOptions
+	services    Services
+	url         *url.URL
+	configError error
 
-	mu   sync.Mutex
-	http *http.Client
+	mu     sync.Mutex
+	cached *http.Client
 }
 
 // NewClient returns a Client, which connects when it is first used. Calls
@@ -64,11 +64,11 @@ func NewClient(config *admissionregistrationv1.WebhookClientConfig, services Ser
 			c.url.Path = *service.Path
 		}
 	case config.URL != nil:
-		c.url, c.broken = url.Parse(*config.URL)
+		c.url, c.configError = url.Parse(*config.URL)
 	default:
-		c.broken = errors.New("webhook configuration must have either service or URL")
+		c.configError = errors.New("webhook configuration must have either service or URL")
 	}
-	if c.broken == nil {
+	if c.configError == nil {
 		// Like client-go's paths: some webhooks' addresses have a superfluous slash,
 		// and their servers would answer with a redirect.
 		c.url.Path, c.url.RawPath = path.Join("/", c.url.Path), ""
@@ -89,12 +89,12 @@ func port(s *admissionregistrationv1.ServiceReference) int32 {
 	return *s.Port
 }
 
-// connected is the HTTP client, made at the first call.
-func (c *Client) connected() (*http.Client, error) {
+// httpClient is the HTTP client, made at the first call.
+func (c *Client) httpClient() (*http.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.http != nil {
-		return c.http, nil
+	if c.cached != nil {
+		return c.cached, nil
 	}
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(c.config.CABundle) > 0 {
@@ -117,29 +117,29 @@ func (c *Client) connected() (*http.Client, error) {
 			return dialService(ctx, c.services, service, dialer, network)
 		}
 	}
-	c.http = &http.Client{
+	c.cached = &http.Client{
 		Transport: transport,
 		// The configuration decides where requests go, not an answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return c.http, nil
+	return c.cached, nil
 }
 
 // Close closes idle connections.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.http != nil {
-		c.http.CloseIdleConnections()
+	if c.cached != nil {
+		c.cached.CloseIdleConnections()
 	}
 }
 
 // Post sends a review and returns the answer's body.
 func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
-	if c.broken != nil {
-		return nil, c.broken
+	if c.configError != nil {
+		return nil, c.configError
 	}
-	connected, err := c.connected()
+	connected, err := c.httpClient()
 	if err != nil {
 		return nil, err
 	}
@@ -159,10 +159,10 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, int64(c.options.MaxAnswer)+1))
 	switch {
 	case response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices:
-		if status := statusIn(body); status != nil {
+		if status := failureStatus(body); status != nil {
 			return nil, &apierrors.StatusError{ErrStatus: *status}
 		}
-		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", said(response.Header, body), 0, true)
+		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", plainText(response.Header, body), 0, true)
 	case err != nil:
 		return nil, fmt.Errorf("read the response: %w", err)
 	case len(body) > c.options.MaxAnswer:
@@ -173,20 +173,20 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	return body, nil
 }
 
-// mostSaid bounds what is passed on of an answer that is not understood; upstream's.
-const mostSaid = 2048
+// maxPlainText bounds what is passed on of an answer that is not understood; upstream's.
+const maxPlainText = 2048
 
-// said is what a text says that is no Status, for people.
-func said(header http.Header, body []byte) string {
+// plainText is the text of an answer that is no Status, for people.
+func plainText(header http.Header, body []byte) string {
 	media, _, err := mime.ParseMediaType(cmp.Or(header.Get("Content-Type"), "text/plain"))
 	if err != nil || !strings.HasPrefix(media, "text/") {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(body[:min(len(body), mostSaid)]))
+	return strings.TrimSpace(string(body[:min(len(body), maxPlainText)]))
 }
 
-// statusIn is the failure Status in an answer; nil if it is something else.
-func statusIn(body []byte) *metav1.Status {
+// failureStatus is the failure Status in an answer; nil if it is something else.
+func failureStatus(body []byte) *metav1.Status {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure {
 		return nil
