@@ -34,9 +34,9 @@ func JSON(body []byte) error {
 	if parts <= maxParts {
 		return nil
 	}
-	return tooMany(parts)
+	return tooManyPartsError(parts)
 }
 
-func tooMany(parts int) error {
+func tooManyPartsError(parts int) error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, maxParts))
 }

@@ -42,11 +42,11 @@ func Protobuf(body []byte, kind schema.GroupVersionKind, types *runtime.Scheme) 
 		return nil
 	}
 	parts := 0
-	return count(object.Raw, typed, 0, &parts)
+	return countMessages(object.Raw, typed, 0, &parts)
 }
 
-// count walks the messages in data, which is of type t.
-func count(data []byte, t reflect.Type, depth int, parts *int) error {
+// countMessages walks the messages in data, which is of type t.
+func countMessages(data []byte, t reflect.Type, depth int, parts *int) error {
 	if depth > maxDepth {
 		return apierrors.NewBadRequest(fmt.Sprintf("the object is deeper than %d levels", maxDepth))
 	}
@@ -54,7 +54,7 @@ func count(data []byte, t reflect.Type, depth int, parts *int) error {
 		*parts++
 	}
 	if *parts > maxParts {
-		return tooMany(*parts)
+		return tooManyPartsError(*parts)
 	}
 	within := messagesIn(t)
 	for len(data) > 0 {
@@ -69,7 +69,7 @@ func count(data []byte, t reflect.Type, depth int, parts *int) error {
 		}
 		if inner := within[number]; inner != nil && wire == protowire.BytesType {
 			field, _ := protowire.ConsumeBytes(value)
-			if err := count(field, inner, depth+1, parts); err != nil {
+			if err := countMessages(field, inner, depth+1, parts); err != nil {
 				return err
 			}
 		}
@@ -78,22 +78,22 @@ func count(data []byte, t reflect.Type, depth int, parts *int) error {
 	return nil
 }
 
-// fields are a message's fields that hold messages.
-type fields map[protowire.Number]reflect.Type
+// messageFields are a message's fields that hold messages.
+type messageFields map[protowire.Number]reflect.Type
 
-// known caches the fields of types.
-var known sync.Map // of reflect.Type
+// fieldCache caches the fields of types.
+var fieldCache sync.Map // of reflect.Type
 
 // messagesIn reads the tags of a type. A map is a list of messages whose second
 // field is the value.
-func messagesIn(t reflect.Type) fields {
-	if found, ok := known.Load(t); ok {
-		return found.(fields)
+func messagesIn(t reflect.Type) messageFields {
+	if found, ok := fieldCache.Load(t); ok {
+		return found.(messageFields)
 	}
-	found := fields{}
+	found := messageFields{}
 	switch t.Kind() {
 	case reflect.Map:
-		if value := message(t.Elem()); value != nil {
+		if value := messageType(t.Elem()); value != nil {
 			found[2] = value
 		}
 	case reflect.Struct:
@@ -103,17 +103,17 @@ func messagesIn(t reflect.Type) fields {
 				continue
 			}
 			number, err := strconv.Atoi(tag[1])
-			if inner := message(t.Field(i).Type); inner != nil && err == nil {
+			if inner := messageType(t.Field(i).Type); inner != nil && err == nil {
 				found[protowire.Number(number)] = inner
 			}
 		}
 	}
-	known.Store(t, found)
+	fieldCache.Store(t, found)
 	return found
 }
 
-// message is the type of a field's message, nil for a scalar.
-func message(t reflect.Type) reflect.Type {
+// messageType is the type of a field's message, nil for a scalar.
+func messageType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}

@@ -32,7 +32,7 @@ func YAML(body []byte, limit int64) error {
 	if err := yaml.Unmarshal(body, &document); err != nil {
 		return err
 	}
-	if (written{limit, map[*yaml.Node]int64{}}).length(&document) > limit {
+	if (measurer{limit, map[*yaml.Node]int64{}}).length(&document) > limit {
 		return errAliases
 	}
 	return nil
@@ -48,15 +48,15 @@ func YAMLToJSON(body []byte, limit int64) ([]byte, error) {
 
 var errAliases = errors.New("error converting YAML to JSON: yaml: document contains excessive aliasing") // upstream's words for the worst
 
-// written measures values as they are without aliases.
-type written struct {
+// measurer measures values as they are without aliases.
+type measurer struct {
 	limit   int64
 	anchors map[*yaml.Node]int64 // already measured
 }
 
 // length stops counting soon after the limit. A value that contains itself has
 // no length; decoding it reports that.
-func (w written) length(n *yaml.Node) int64 {
+func (w measurer) length(n *yaml.Node) int64 {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 		if known, ok := w.anchors[n]; ok {
