@@ -23,7 +23,7 @@ func meta(label, value string) metav1.ObjectMeta {
 }
 
 //nolint:staticcheck // old clients still use Endpoints
-func (k *Keeper) endpointsOf(alive []netip.AddrPort) *corev1.Endpoints {
+func (k *Keeper) newEndpoints(alive []netip.AddrPort) *corev1.Endpoints {
 	// The slice is written here, too, so no controller should mirror this object.
 	e := &corev1.Endpoints{ObjectMeta: meta(discoveryv1.LabelSkipMirror, "true")}
 	if len(alive) == 0 {
@@ -37,7 +37,7 @@ func (k *Keeper) endpointsOf(alive []netip.AddrPort) *corev1.Endpoints {
 	return e
 }
 
-func (k *Keeper) sliceOf(alive []netip.AddrPort) *discoveryv1.EndpointSlice {
+func (k *Keeper) newSlice(alive []netip.AddrPort) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: meta(discoveryv1.LabelServiceName, service.ServerService), AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{},
@@ -54,9 +54,9 @@ func (k *Keeper) sliceOf(alive []netip.AddrPort) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// write stores want, or changes the stored object to it. It writes nothing if
+// createOrUpdate stores want, or changes the stored object to it. It writes nothing if
 // they are equal.
-func write[T core.Object](ctx context.Context, store *registry.Store[T], want T, assign func(has, want T)) error {
+func createOrUpdate[T core.Object](ctx context.Context, store *registry.Store[T], want T, assign func(has, want T)) error {
 	has, err := store.GetTyped(ctx, want.GetNamespace(), want.GetName(), "0")
 	if apierrors.IsNotFound(err) {
 		if _, err = store.CreateTyped(ctx, want); apierrors.IsAlreadyExists(err) {

@@ -27,9 +27,9 @@ const (
 	identityLabel = "apiserver.kubernetes.io/identity"
 	identity      = "kctl-apiserver"
 
-	renewEvery = 5 * time.Second
-	// lost is how long a lease may stay unchanged before its holder counts as gone.
-	lost = 15 * time.Second
+	renewInterval = 5 * time.Second
+	// leaseDuration is how long a lease may stay unchanged before its holder counts as gone.
+	leaseDuration = 15 * time.Second
 )
 
 // Stores are what a Keeper reads and writes.
@@ -45,45 +45,45 @@ type Keeper struct {
 	address netip.AddrPort
 	clock   clock.WithTicker
 	logger  *zap.Logger
-	// seen is when each lease last changed, by this server's own clock: those of
+	// observed is when each lease last changed, by this server's own clock: those of
 	// other machines may differ.
-	seen map[string]sighting
+	observed map[string]leaseObservation
 }
 
-type sighting struct {
+type leaseObservation struct {
 	version string
 	at      time.Time
 }
 
 // New is the keeper of the server that is reached at address.
 func New(stores Stores, address netip.AddrPort, clock clock.WithTicker, logger *zap.Logger) *Keeper {
-	return &Keeper{stores: stores, address: address, clock: clock, logger: logger, seen: map[string]sighting{}}
+	return &Keeper{stores: stores, address: address, clock: clock, logger: logger, observed: map[string]leaseObservation{}}
 }
 
 // Run keeps the server among the endpoints until ctx ends, and then removes it,
 // so that new connections go to another one.
 func (k *Keeper) Run(ctx context.Context) error {
-	ticker := k.clock.NewTicker(renewEvery)
+	ticker := k.clock.NewTicker(renewInterval)
 	defer ticker.Stop()
 	for {
-		if err := k.once(ctx); err != nil && ctx.Err() == nil {
+		if err := k.renewAndPublish(ctx); err != nil && ctx.Err() == nil {
 			k.logger.Warn("the endpoints of service kubernetes may be out of date, trying again", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
-			return k.leave(context.WithoutCancel(ctx))
+			return k.releaseLease(context.WithoutCancel(ctx))
 		case <-ticker.C():
 		}
 	}
 }
 
-// leave gives up the lease. If the storage is already gone, the lease expires by itself.
-func (k *Keeper) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, renewEvery)
+// releaseLease gives up the lease. If the storage is already gone, the lease expires by itself.
+func (k *Keeper) releaseLease(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, renewInterval)
 	defer cancel()
 	err := k.stores.Leases.DeleteTyped(ctx, core.NamespaceSystem, k.leaseName(), nil)
 	if err == nil {
-		err = k.publish(ctx)
+		err = k.publishEndpoints(ctx)
 	}
 	if err != nil {
 		k.logger.Info("this server is among the endpoints of service kubernetes until its lease ends", zap.Error(err))
@@ -91,22 +91,22 @@ func (k *Keeper) leave(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) once(ctx context.Context) error {
-	if err := k.renew(ctx); err != nil {
+func (k *Keeper) renewAndPublish(ctx context.Context) error {
+	if err := k.renewLease(ctx); err != nil {
 		return err
 	}
-	return k.publish(ctx)
+	return k.publishEndpoints(ctx)
 }
 
 func (k *Keeper) leaseName() string {
 	return "apiserver-" + strings.NewReplacer(":", "-", ".", "-", "[", "", "]", "").Replace(k.address.String())
 }
 
-func (k *Keeper) renew(ctx context.Context) error {
+func (k *Keeper) renewLease(ctx context.Context) error {
 	hold := func(lease *core.Lease) error {
 		lease.Labels = labels.Merge(lease.Labels, labels.Set{identityLabel: identity})
 		lease.Spec.HolderIdentity = ptr.To(k.address.String())
-		lease.Spec.LeaseDurationSeconds = ptr.To(int32(lost / time.Second))
+		lease.Spec.LeaseDurationSeconds = ptr.To(int32(leaseDuration / time.Second))
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(k.clock.Now()))
 		return nil
 	}
@@ -122,18 +122,18 @@ func (k *Keeper) renew(ctx context.Context) error {
 	return nil
 }
 
-// publish writes the addresses of live servers.
-func (k *Keeper) publish(ctx context.Context) error {
-	alive, err := k.alive(ctx)
+// publishEndpoints writes the addresses of live servers.
+func (k *Keeper) publishEndpoints(ctx context.Context) error {
+	alive, err := k.liveServers(ctx)
 	if err != nil {
 		return err
 	}
-	if err := write(ctx, k.stores.Endpoints, k.endpointsOf(alive), func(has, want *corev1.Endpoints) { //nolint:staticcheck // old clients still use it
+	if err := createOrUpdate(ctx, k.stores.Endpoints, k.newEndpoints(alive), func(has, want *corev1.Endpoints) { //nolint:staticcheck // old clients still use it
 		has.Labels, has.Subsets = labels.Merge(has.Labels, want.Labels), want.Subsets
 	}); err != nil {
 		return fmt.Errorf("endpoints of service %s: %w", service.ServerService, err)
 	}
-	if err := write(ctx, k.stores.Slices, k.sliceOf(alive), func(has, want *discoveryv1.EndpointSlice) {
+	if err := createOrUpdate(ctx, k.stores.Slices, k.newSlice(alive), func(has, want *discoveryv1.EndpointSlice) {
 		has.Labels, has.Endpoints, has.Ports = labels.Merge(has.Labels, want.Labels), want.Endpoints, want.Ports
 	}); err != nil {
 		return fmt.Errorf("endpoint slice of service %s: %w", service.ServerService, err)
@@ -141,28 +141,28 @@ func (k *Keeper) publish(ctx context.Context) error {
 	return nil
 }
 
-// alive returns the addresses of all servers whose leases still change, and
+// liveServers returns the addresses of all servers whose leases still change, and
 // removes the leases of the others. A service has one port, so servers on
 // another port than the first one's are left out.
-func (k *Keeper) alive(ctx context.Context) ([]netip.AddrPort, error) {
+func (k *Keeper) liveServers(ctx context.Context) ([]netip.AddrPort, error) {
 	leases, _, err := k.stores.Leases.ListTyped(ctx, core.NamespaceSystem, registry.ListOptions{
 		Labels: labels.SelectorFromSet(labels.Set{identityLabel: identity}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the leases of API servers: %w", err)
 	}
-	now, seen := k.clock.Now(), map[string]sighting{}
+	now, seen := k.clock.Now(), map[string]leaseObservation{}
 	var alive []netip.AddrPort
 	for _, lease := range leases {
 		held, err := netip.ParseAddrPort(ptr.Deref(lease.Spec.HolderIdentity, ""))
 		if err != nil || held.Addr().Is4() != k.address.Addr().Is4() {
 			continue
 		}
-		last, known := k.seen[lease.Name]
+		last, known := k.observed[lease.Name]
 		if !known || last.version != lease.ResourceVersion {
-			last = sighting{lease.ResourceVersion, now}
+			last = leaseObservation{lease.ResourceVersion, now}
 		}
-		if now.Sub(last.at) < lost {
+		if now.Sub(last.at) < leaseDuration {
 			seen[lease.Name] = last
 			alive = append(alive, held)
 			continue
@@ -173,7 +173,7 @@ func (k *Keeper) alive(ctx context.Context) ([]netip.AddrPort, error) {
 			seen[lease.Name] = last
 		}
 	}
-	k.seen = seen
+	k.observed = seen
 	slices.SortFunc(alive, netip.AddrPort.Compare)
 	return slices.DeleteFunc(alive, func(a netip.AddrPort) bool { return a.Port() != alive[0].Port() }), nil
 }
