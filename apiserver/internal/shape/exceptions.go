@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// merge is how a field is merged.
-type merge struct {
+// mergeRule is how a field is merged.
+type mergeRule struct {
 	Kind Kind
 	Keys []string
 }
 
-// mergeOf is how the field of a struct is merged. Mostly that follows from the
+// mergeRuleOf is how the field of a struct is merged. Mostly that follows from the
 // tags for strategic merge patches: lists with a merge key are Keyed, others
 // that are merged are Sets, and those without tags are atomic. The table below
 // has the differences of server-side apply.
-func mergeOf(in reflect.Type, field reflect.StructField, name string) merge {
+func mergeRuleOf(in reflect.Type, field reflect.StructField, name string) mergeRule {
 	if m, ok := exceptions[shortName(in)+"."+name]; ok {
 		return m
 	}
@@ -26,18 +26,18 @@ func mergeOf(in reflect.Type, field reflect.StructField, name string) merge {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 {
 		switch key := field.Tag.Get("patchMergeKey"); {
 		case !strings.Contains(field.Tag.Get("patchStrategy"), "merge"):
-			return merge{Kind: AtomicList}
+			return mergeRule{Kind: AtomicList}
 		case key != "":
-			return merge{Kind: Keyed, Keys: []string{key}}
+			return mergeRule{Kind: Keyed, Keys: []string{key}}
 		}
-		return merge{Kind: Set}
+		return mergeRule{Kind: Set}
 	}
-	return merge{Kind: of(t).Kind}
+	return mergeRule{Kind: shapeOf(t).Kind}
 }
 
-// atomicStruct reports whether values of a type are replaced as a whole
+// isAtomicStruct reports whether values of a type are replaced as a whole
 // everywhere.
-func atomicStruct(t reflect.Type) bool {
+func isAtomicStruct(t reflect.Type) bool {
 	path := strings.Split(t.PkgPath(), "/")
 	versioned := path[len(path)-1] + "." + t.Name()
 	if len(path) > 1 {
@@ -55,54 +55,54 @@ func shortName(t reflect.Type) string {
 	return path[len(path)-2] + "." + t.Name()
 }
 
-func keys(names ...string) merge { return merge{Kind: Keyed, Keys: names} }
+func keyedBy(names ...string) mergeRule { return mergeRule{Kind: Keyed, Keys: names} }
 
 var (
-	set        = merge{Kind: Set}
-	atomicList = merge{Kind: AtomicList}
-	atomicMap  = merge{Kind: AtomicMap}
+	setRule        = mergeRule{Kind: Set}
+	atomicListRule = mergeRule{Kind: AtomicList}
+	atomicMapRule  = mergeRule{Kind: AtomicMap}
 )
 
-var exceptions = map[string]merge{
-	"admissionregistration.ValidatingAdmissionPolicyBindingSpec.validationActions": set,
-	"admissionregistration.ValidatingAdmissionPolicyStatus.conditions":             keys("type"),
-	"apiextensions.CustomResourceDefinitionStatus.conditions":                      keys("type"),
-	"batch.JobStatus.conditions":                                                   atomicList,
-	"batch.PodFailurePolicyOnExitCodesRequirement.values":                          set,
-	"batch.UncountedTerminatedPods.failed":                                         set,
-	"batch.UncountedTerminatedPods.succeeded":                                      set,
-	"certificates.CertificateSigningRequestStatus.conditions":                      keys("type"),
-	"core.Container.ports":                                                         keys("containerPort", "protocol"),
-	"core.ContainerRestartRuleOnExitCodes.values":                                  set,
-	"core.EphemeralContainerCommon.ports":                                          keys("containerPort", "protocol"),
-	"core.NodeAllocatableResourceClaimStatus.containers":                           set,
-	"core.NodePodPreemptionPolicy.disableResizePreemption":                         set,
+var exceptions = map[string]mergeRule{
+	"admissionregistration.ValidatingAdmissionPolicyBindingSpec.validationActions": setRule,
+	"admissionregistration.ValidatingAdmissionPolicyStatus.conditions":             keyedBy("type"),
+	"apiextensions.CustomResourceDefinitionStatus.conditions":                      keyedBy("type"),
+	"batch.JobStatus.conditions":                                                   atomicListRule,
+	"batch.PodFailurePolicyOnExitCodesRequirement.values":                          setRule,
+	"batch.UncountedTerminatedPods.failed":                                         setRule,
+	"batch.UncountedTerminatedPods.succeeded":                                      setRule,
+	"certificates.CertificateSigningRequestStatus.conditions":                      keyedBy("type"),
+	"core.Container.ports":                                                         keyedBy("containerPort", "protocol"),
+	"core.ContainerRestartRuleOnExitCodes.values":                                  setRule,
+	"core.EphemeralContainerCommon.ports":                                          keyedBy("containerPort", "protocol"),
+	"core.NodeAllocatableResourceClaimStatus.containers":                           setRule,
+	"core.NodePodPreemptionPolicy.disableResizePreemption":                         setRule,
 	"core.PersistentVolumeSpec.claimRef":                                           {Kind: Struct},
-	"core.PodSpec.nodeSelector":                                                    atomicMap,
-	"core.PodSpec.topologySpreadConstraints":                                       keys("topologyKey", "whenUnsatisfiable"),
-	"core.PodStatus.hostIPs":                                                       atomicList,
-	"core.PodStatus.volumeHealth":                                                  keys("name"),
-	"core.PodVolumeHealth.healthConditions":                                        keys("status", "reason"),
-	"core.ReplicationControllerSpec.selector":                                      atomicMap,
-	"core.ResourceRequirements.claims":                                             keys("name"),
-	"core.ResourceStatus.resources":                                                keys("resourceID"),
-	"core.ServiceSpec.ports":                                                       keys("port", "protocol"),
-	"core.ServiceSpec.selector":                                                    atomicMap,
-	"core.VolumeHealthStatus.healthConditions":                                     keys("status", "reason"),
-	"core.VolumeMount.bindMountOptions":                                            set,
-	"discovery.Endpoint.addresses":                                                 set,
-	"flowcontrol.NonResourcePolicyRule.nonResourceURLs":                            set,
-	"flowcontrol.NonResourcePolicyRule.verbs":                                      set,
-	"flowcontrol.ResourcePolicyRule.apiGroups":                                     set,
-	"flowcontrol.ResourcePolicyRule.namespaces":                                    set,
-	"flowcontrol.ResourcePolicyRule.resources":                                     set,
-	"flowcontrol.ResourcePolicyRule.verbs":                                         set,
-	"node.Scheduling.nodeSelector":                                                 atomicMap,
-	"resource.AllocatedDeviceStatus.conditions":                                    keys("type"),
-	"resource.DeviceRequestAllocationResult.skipNodeOperations":                    set,
-	"resource.ResourceClaimStatus.devices":                                         keys("driver", "device", "pool", "shareID"),
-	"resource.ResourceSliceSpec.skipNodeOperations":                                set,
-	"storage.CSIDriverSpec.volumeLifecycleModes":                                   set,
+	"core.PodSpec.nodeSelector":                                                    atomicMapRule,
+	"core.PodSpec.topologySpreadConstraints":                                       keyedBy("topologyKey", "whenUnsatisfiable"),
+	"core.PodStatus.hostIPs":                                                       atomicListRule,
+	"core.PodStatus.volumeHealth":                                                  keyedBy("name"),
+	"core.PodVolumeHealth.healthConditions":                                        keyedBy("status", "reason"),
+	"core.ReplicationControllerSpec.selector":                                      atomicMapRule,
+	"core.ResourceRequirements.claims":                                             keyedBy("name"),
+	"core.ResourceStatus.resources":                                                keyedBy("resourceID"),
+	"core.ServiceSpec.ports":                                                       keyedBy("port", "protocol"),
+	"core.ServiceSpec.selector":                                                    atomicMapRule,
+	"core.VolumeHealthStatus.healthConditions":                                     keyedBy("status", "reason"),
+	"core.VolumeMount.bindMountOptions":                                            setRule,
+	"discovery.Endpoint.addresses":                                                 setRule,
+	"flowcontrol.NonResourcePolicyRule.nonResourceURLs":                            setRule,
+	"flowcontrol.NonResourcePolicyRule.verbs":                                      setRule,
+	"flowcontrol.ResourcePolicyRule.apiGroups":                                     setRule,
+	"flowcontrol.ResourcePolicyRule.namespaces":                                    setRule,
+	"flowcontrol.ResourcePolicyRule.resources":                                     setRule,
+	"flowcontrol.ResourcePolicyRule.verbs":                                         setRule,
+	"node.Scheduling.nodeSelector":                                                 atomicMapRule,
+	"resource.AllocatedDeviceStatus.conditions":                                    keyedBy("type"),
+	"resource.DeviceRequestAllocationResult.skipNodeOperations":                    setRule,
+	"resource.ResourceClaimStatus.devices":                                         keyedBy("driver", "device", "pool", "shareID"),
+	"resource.ResourceSliceSpec.skipNodeOperations":                                setRule,
+	"storage.CSIDriverSpec.volumeLifecycleModes":                                   setRule,
 }
 
 // keyDefaults are the API's defaults of list keys.
@@ -112,7 +112,7 @@ var keyDefaults = map[string]any{
 	"core.ServicePort.protocol":      "TCP",
 }
 
-var atomicStructs = names(
+var atomicStructs = nameSet(
 	"admissionregistration.MatchResources", "admissionregistration.NamedRuleWithOperations", "admissionregistration.ParamKind",
 	"admissionregistration.ParamRef", "admissionregistration.Variable",
 	"autoscaling/v1.CrossVersionObjectReference", // and not v2's
@@ -126,13 +126,13 @@ var atomicStructs = names(
 	"rbac.RoleRef", "rbac.Subject",
 )
 
-// whole are fields that are replaced as a whole, whatever their type.
-var whole = names("apps.ControllerRevision.data")
+// atomicFields are fields that are replaced as a whole, whatever their type.
+var atomicFields = nameSet("apps.ControllerRevision.data")
 
-// free are types with unknown fields.
-var free = names("io.k8s.apimachinery.pkg.runtime.RawExtension", "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1")
+// untypedTypes are types with unknown fields.
+var untypedTypes = nameSet("io.k8s.apimachinery.pkg.runtime.RawExtension", "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1")
 
-func names(list ...string) map[string]bool {
+func nameSet(list ...string) map[string]bool {
 	out := make(map[string]bool, len(list))
 	for _, name := range list {
 		out[name] = true

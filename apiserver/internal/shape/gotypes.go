@@ -16,13 +16,13 @@ var (
 func Of(t reflect.Type) *Shape {
 	mu.Lock()
 	defer mu.Unlock()
-	return of(t)
+	return shapeOf(t)
 }
 
-// leaf types have a JSON encoding of their own.
-type leaf interface{ OpenAPISchemaType() []string }
+// schemaTyped types have a JSON encoding of their own.
+type schemaTyped interface{ OpenAPISchemaType() []string }
 
-func of(t reflect.Type) *Shape {
+func shapeOf(t reflect.Type) *Shape {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -36,15 +36,15 @@ func of(t reflect.Type) *Shape {
 	shapes[t] = s // before its parts: types may contain themselves
 	switch t.Kind() {
 	case reflect.Struct:
-		s.structure(t)
+		s.describeStruct(t)
 	case reflect.Map:
-		s.Kind, s.Element = Map, of(t.Elem())
+		s.Kind, s.Element = Map, shapeOf(t.Elem())
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			s.Type = "string"
 			break
 		}
-		s.Kind, s.Element = AtomicList, of(t.Elem())
+		s.Kind, s.Element = AtomicList, shapeOf(t.Elem())
 	case reflect.String:
 		s.Type = "string"
 	case reflect.Bool:
@@ -55,9 +55,9 @@ func of(t reflect.Type) *Shape {
 	return s
 }
 
-func (s *Shape) structure(t reflect.Type) {
+func (s *Shape) describeStruct(t reflect.Type) {
 	s.Name = modelName(t)
-	if l, ok := reflect.New(t).Interface().(leaf); ok {
+	if l, ok := reflect.New(t).Interface().(schemaTyped); ok {
 		switch types := l.OpenAPISchemaType(); {
 		case len(types) == 0: // it may be anything, objects included
 			s.Name, s.Kind, s.Element = "", Deduced, Anything
@@ -66,12 +66,12 @@ func (s *Shape) structure(t reflect.Type) {
 			return
 		}
 	}
-	if free[s.Name] {
+	if untypedTypes[s.Name] {
 		s.Kind, s.Element = Map, Anything
 		return
 	}
 	s.Kind, s.Fields = Struct, map[string]*Shape{}
-	if atomicStruct(t) {
+	if isAtomicStruct(t) {
 		s.Kind = AtomicMap
 	}
 	Fields(t, func(in reflect.Type, field reflect.StructField, name string) {
@@ -100,11 +100,11 @@ func Fields(t reflect.Type, visit func(in reflect.Type, field reflect.StructFiel
 }
 
 func fieldShape(in reflect.Type, field reflect.StructField, name string) *Shape {
-	if whole[shortName(in)+"."+name] {
+	if atomicFields[shortName(in)+"."+name] {
 		return replacedWhole
 	}
-	inner := of(field.Type)
-	merge := mergeOf(in, field, name)
+	inner := shapeOf(field.Type)
+	merge := mergeRuleOf(in, field, name)
 	if merge.Kind == inner.Kind {
 		return inner
 	}
@@ -147,11 +147,11 @@ func keyDefault(t reflect.Type, key string) any {
 	return out
 }
 
-type named interface{ OpenAPIModelName() string }
+type modelNamed interface{ OpenAPIModelName() string }
 
 // modelName is the name of t in upstream's documents.
 func modelName(t reflect.Type) string {
-	if n, ok := reflect.New(t).Interface().(named); ok {
+	if n, ok := reflect.New(t).Interface().(modelNamed); ok {
 		return n.OpenAPIModelName()
 	}
 	path := strings.Split(t.PkgPath(), "/")

@@ -10,13 +10,13 @@ import (
 // Schema is s, with everything it contains, in the form of the merge library;
 // name is the type of s in it.
 func Schema(s *Shape) (types *schema.Schema, name string) {
-	w := &writer{names: map[*Shape]string{}, schema: &schema.Schema{}, taken: map[string]bool{}}
-	ref := w.ref(s)
+	w := &schemaWriter{names: map[*Shape]string{}, schema: &schema.Schema{}, taken: map[string]bool{}}
+	ref := w.typeRef(s)
 	w.finish()
 	return w.schema, *ref.NamedType
 }
 
-type writer struct {
+type schemaWriter struct {
 	names  map[*Shape]string
 	taken  map[string]bool
 	schema *schema.Schema
@@ -28,8 +28,8 @@ const (
 	untypedDeduced = "__untyped_deduced_"
 )
 
-// ref names the type of s, and defines it if it is new.
-func (w *writer) ref(s *Shape) schema.TypeRef {
+// typeRef names the type of s, and defines it if it is new.
+func (w *schemaWriter) typeRef(s *Shape) schema.TypeRef {
 	if s == nil || s == replacedWhole {
 		return schema.TypeRef{NamedType: ptr.To(untypedAtomic)}
 	}
@@ -50,7 +50,7 @@ func (w *writer) ref(s *Shape) schema.TypeRef {
 	return schema.TypeRef{NamedType: &name}
 }
 
-func (w *writer) atom(s *Shape) schema.Atom {
+func (w *schemaWriter) atom(s *Shape) schema.Atom {
 	switch s.Kind {
 	case Struct, Map, AtomicMap:
 		m := &schema.Map{ElementRelationship: schema.Separable}
@@ -58,10 +58,10 @@ func (w *writer) atom(s *Shape) schema.Atom {
 			m.ElementRelationship = schema.Atomic
 		}
 		for name, field := range s.Fields {
-			m.Fields = append(m.Fields, schema.StructField{Name: name, Type: w.ref(field)})
+			m.Fields = append(m.Fields, schema.StructField{Name: name, Type: w.typeRef(field)})
 		}
 		if s.Element != nil || s.Kind != Struct && len(s.Fields) == 0 {
-			m.ElementType = w.ref(s.Element)
+			m.ElementType = w.typeRef(s.Element)
 		}
 		return schema.Atom{Map: m}
 	case Set, Keyed:
@@ -72,7 +72,7 @@ func (w *writer) atom(s *Shape) schema.Atom {
 		l.ElementType = w.element(s)
 		return schema.Atom{List: l}
 	case AtomicList:
-		return schema.Atom{List: &schema.List{ElementRelationship: schema.Atomic, ElementType: w.ref(s.Element)}}
+		return schema.Atom{List: &schema.List{ElementRelationship: schema.Atomic, ElementType: w.typeRef(s.Element)}}
 	}
 	if s.Type == "" {
 		return schema.Atom{Scalar: ptr.To(schema.Scalar("untyped"))}
@@ -82,8 +82,8 @@ func (w *writer) atom(s *Shape) schema.Atom {
 
 // element is the type of a list's elements, with the defaults of its keys,
 // which the same type need not have elsewhere.
-func (w *writer) element(s *Shape) schema.TypeRef {
-	ref := w.ref(s.Element)
+func (w *schemaWriter) element(s *Shape) schema.TypeRef {
+	ref := w.typeRef(s.Element)
 	for i := range w.schema.Types {
 		if def := &w.schema.Types[i]; def.Name == *ref.NamedType && def.Map != nil {
 			withDefaults(def.Map, s.Keys)
@@ -103,7 +103,7 @@ func withDefaults(m *schema.Map, keys []Key) {
 }
 
 // finish adds the types that every schema has.
-func (w *writer) finish() {
+func (w *schemaWriter) finish() {
 	for _, free := range []struct {
 		name     string
 		relation schema.ElementRelationship
