@@ -18,21 +18,21 @@ import (
 // Write answers r with the Status of an error, in the form that r prefers, or in
 // JSON if it accepts none of the forms, so that it can read why.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
-	told := status.Of(err)
-	media, clause := formFor(r)
-	body := inForm(told, media, accept.ByPeople(r, clause))
+	answer := status.Of(err)
+	media, clause := negotiate(r)
+	body := encode(answer, media, accept.ByPeople(r, clause))
 	header := w.Header()
 	header.Set("Content-Type", media)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	if d := told.Details; d != nil && d.RetryAfterSeconds > 0 {
+	if d := answer.Details; d != nil && d.RetryAfterSeconds > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
-	w.WriteHeader(int(told.Code))
+	w.WriteHeader(int(answer.Code))
 	_, _ = w.Write(body) // a client that is gone needs no answer
 }
 
-func formFor(r *http.Request) (string, accept.Clause) {
+func negotiate(r *http.Request) (string, accept.Clause) {
 	for _, clause := range accept.Clauses(r) {
 		if media, ok := clause.Form(); ok && clause.Plain() {
 			return media, clause
@@ -41,20 +41,20 @@ func formFor(r *http.Request) (string, accept.Clause) {
 	return runtime.ContentTypeJSON, accept.Clause{}
 }
 
-func inForm(told *metav1.Status, media string, laidOut bool) []byte {
+func encode(answer *metav1.Status, media string, pretty bool) []byte {
 	switch media {
 	case runtime.ContentTypeYAML:
-		if out, err := yaml.JSONToYAML(status.Encode(told)); err == nil {
+		if out, err := yaml.JSONToYAML(status.Encode(answer)); err == nil {
 			return out
 		}
 	case runtime.ContentTypeProtobuf:
 		var out bytes.Buffer
-		if err := protobuf.NewSerializer(nil, nil).Encode(told, &out); err == nil {
+		if err := protobuf.NewSerializer(nil, nil).Encode(answer, &out); err == nil {
 			return out.Bytes()
 		}
 	}
-	body := status.Encode(told)
-	if laidOut {
+	body := status.Encode(answer)
+	if pretty {
 		var out bytes.Buffer
 		if err := json.Indent(&out, body, "", "  "); err == nil {
 			body = out.Bytes()
