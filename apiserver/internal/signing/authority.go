@@ -17,11 +17,11 @@ import (
 const (
 	// backdate lets machines whose clocks are slow accept a new certificate.
 	backdate = 5 * time.Minute
-	// short certificates are valid for their whole time from now on; the time of
+	// shortValidity certificates are valid for their whole time from now on; the time of
 	// longer ones includes backdate.
-	short = 8 * time.Hour
-	// shortest is the shortest time that clients may request.
-	shortest = 10 * time.Minute
+	shortValidity = 8 * time.Hour
+	// minValidity is the shortest time that clients may request.
+	minValidity = 10 * time.Minute
 )
 
 // Authority signs certificates with the key in its files, which it reads each
@@ -69,10 +69,10 @@ func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.C
 		DNSNames:     parsed.DNSNames, IPAddresses: parsed.IPAddresses, EmailAddresses: parsed.EmailAddresses, URIs: parsed.URIs,
 		BasicConstraintsValid: true,
 	}
-	if template.KeyUsage, template.ExtKeyUsage, err = usagesOf(spec.Usages); err != nil {
+	if template.KeyUsage, template.ExtKeyUsage, err = x509Usages(spec.Usages); err != nil {
 		return nil, err
 	}
-	template.NotBefore, template.NotAfter = a.period(spec.ExpirationSeconds, now)
+	template.NotBefore, template.NotAfter = a.validityPeriod(spec.ExpirationSeconds, now)
 	if template.NotAfter.After(authority.NotAfter) {
 		template.NotAfter = authority.NotAfter
 	}
@@ -86,14 +86,14 @@ func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.C
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// period limits the requested validity to what is allowed.
-func (a *Authority) period(seconds *int32, now time.Time) (from, until time.Time) {
+// validityPeriod limits the requested validity to what is allowed.
+func (a *Authority) validityPeriod(seconds *int32, now time.Time) (from, until time.Time) {
 	lasts := a.Longest
 	if seconds != nil {
-		lasts = min(a.Longest, max(shortest, time.Duration(*seconds)*time.Second))
+		lasts = min(a.Longest, max(minValidity, time.Duration(*seconds)*time.Second))
 	}
 	from = now.Add(-backdate)
-	if lasts < short {
+	if lasts < shortValidity {
 		return from, now.Add(lasts)
 	}
 	return from, from.Add(lasts)
@@ -128,7 +128,7 @@ var extendedUsages = map[certificatesv1.KeyUsage]x509.ExtKeyUsage{
 	certificatesv1.UsageNetscapeSGC:     x509.ExtKeyUsageNetscapeServerGatedCrypto,
 }
 
-func usagesOf(usages []certificatesv1.KeyUsage) (key x509.KeyUsage, extended []x509.ExtKeyUsage, err error) {
+func x509Usages(usages []certificatesv1.KeyUsage) (key x509.KeyUsage, extended []x509.ExtKeyUsage, err error) {
 	for _, usage := range usages {
 		k, isKey := keyUsages[usage]
 		e, isExtended := extendedUsages[usage]

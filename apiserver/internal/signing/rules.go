@@ -18,9 +18,9 @@ const LegacyUnknown = "kubernetes.io/legacy-unknown"
 
 // rules are what each signer permits.
 var rules = map[string]func(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error{
-	certificatesv1.KubeAPIServerClientSignerName:        client,
+	certificatesv1.KubeAPIServerClientSignerName:        validateClient,
 	certificatesv1.KubeAPIServerClientKubeletSignerName: KubeletClient,
-	certificatesv1.KubeletServingSignerName:             kubeletServing,
+	certificatesv1.KubeletServingSignerName:             validateKubeletServing,
 	LegacyUnknown:                                       func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
 }
 
@@ -37,44 +37,44 @@ func Check(signer string, parsed *x509.CertificateRequest, usages []certificates
 }
 
 var (
-	errNodesOnly = fmt.Errorf("subject organization is not %q", core.GroupNodes)
-	errNodeName  = fmt.Errorf("subject common name does not begin with %s", core.UserNodePrefix)
-	errNames     = errors.New("DNS names and IP addresses are not permitted")
-	errNoName    = errors.New("a DNS name or an IP address is required")
-	errEmail     = errors.New("email addresses are not permitted")
-	errURI       = errors.New("URIs are not permitted")
+	errNodesOnly        = fmt.Errorf("subject organization is not %q", core.GroupNodes)
+	errNodeName         = fmt.Errorf("subject common name does not begin with %s", core.UserNodePrefix)
+	errSubjectAltNames  = errors.New("DNS names and IP addresses are not permitted")
+	errNoSubjectAltName = errors.New("a DNS name or an IP address is required")
+	errEmail            = errors.New("email addresses are not permitted")
+	errURI              = errors.New("URIs are not permitted")
 )
 
-func client(_ *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+func validateClient(_ *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
 		return fmt.Errorf("usages did not include %q", certificatesv1.UsageClientAuth)
 	}
-	return within(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth)
+	return allowOnly(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth)
 }
 
 // KubeletClient returns why a request is not for a kubelet's client
 // certificate; nil if it is.
 func KubeletClient(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
-	if err := ofNode(parsed); err != nil {
+	if err := validateNodeSubject(parsed); err != nil {
 		return err
 	}
 	if len(parsed.DNSNames) > 0 || len(parsed.IPAddresses) > 0 {
-		return errNames
+		return errSubjectAltNames
 	}
-	return kubeletUsages(usages, certificatesv1.UsageClientAuth)
+	return validateKubeletUsages(usages, certificatesv1.UsageClientAuth)
 }
 
-func kubeletServing(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
-	if err := ofNode(parsed); err != nil {
+func validateKubeletServing(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+	if err := validateNodeSubject(parsed); err != nil {
 		return err
 	}
 	if len(parsed.DNSNames) == 0 && len(parsed.IPAddresses) == 0 {
-		return errNoName
+		return errNoSubjectAltName
 	}
-	return kubeletUsages(usages, certificatesv1.UsageServerAuth)
+	return validateKubeletUsages(usages, certificatesv1.UsageServerAuth)
 }
 
-func ofNode(parsed *x509.CertificateRequest) error {
+func validateNodeSubject(parsed *x509.CertificateRequest) error {
 	switch {
 	case !slices.Equal(parsed.Subject.Organization, []string{core.GroupNodes}):
 		return errNodesOnly
@@ -88,18 +88,18 @@ func ofNode(parsed *x509.CertificateRequest) error {
 	return nil
 }
 
-// kubeletUsages checks the usages: the purpose, digital signature and, as RSA
+// validateKubeletUsages checks the usages: the purpose, digital signature and, as RSA
 // needs, key encipherment.
-func kubeletUsages(usages []certificatesv1.KeyUsage, purpose certificatesv1.KeyUsage) error {
+func validateKubeletUsages(usages []certificatesv1.KeyUsage, purpose certificatesv1.KeyUsage) error {
 	for _, usage := range []certificatesv1.KeyUsage{purpose, certificatesv1.UsageDigitalSignature} {
 		if !slices.Contains(usages, usage) {
 			return fmt.Errorf("usages did not include %q", usage)
 		}
 	}
-	return within(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, purpose)
+	return allowOnly(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, purpose)
 }
 
-func within(usages []certificatesv1.KeyUsage, permitted ...certificatesv1.KeyUsage) error {
+func allowOnly(usages []certificatesv1.KeyUsage, permitted ...certificatesv1.KeyUsage) error {
 	for _, usage := range usages {
 		if !slices.Contains(permitted, usage) {
 			return fmt.Errorf("usage %q is not permitted", usage)

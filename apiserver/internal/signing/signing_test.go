@@ -116,7 +116,7 @@ func TestSign(t *testing.T) {
 	for seconds, want := range map[int32]time.Duration{
 		0:       30*24*time.Hour - backdate, // not requested
 		3600:    time.Hour,
-		60:      shortest,
+		60:      minValidity,
 		86400:   24*time.Hour - backdate,
 		8640000: 30*24*time.Hour - backdate, // more than the maximum
 	} {
