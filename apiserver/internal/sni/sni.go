@@ -28,7 +28,7 @@ func ByName(named []config.SNICertificate, ordinary Choose, clock clock.PassiveC
 		names, into := n.Names, explicit
 		if len(names) == 0 {
 			into = found
-			if names, err = namesOf(reloader.GetCertificate); err != nil {
+			if names, err = certificateNames(reloader.GetCertificate); err != nil {
 				return nil, fmt.Errorf("--tls-sni-cert-key: %s: %w", n.CertFile, err)
 			}
 		}
@@ -52,8 +52,8 @@ func ByName(named []config.SNICertificate, ordinary Choose, clock clock.PassiveC
 	}, nil
 }
 
-// namesOf are the names that a certificate is for.
-func namesOf(load Choose) ([]string, error) {
+// certificateNames are the names that a certificate is for.
+func certificateNames(load Choose) ([]string, error) {
 	pair, err := load(nil)
 	if err != nil {
 		return nil, err
