@@ -49,13 +49,13 @@ type Options[P any] struct {
 // Mirror keeps a P of each object of one resource. Ps are shared and must not
 // be changed. A Mirror is safe for concurrent use.
 type Mirror[P any] struct {
-	source  Source
-	project func(obj core.Object) P
-	options Options[P]
-	clock   clock.Clock
-	logger  *zap.Logger
-	synced  chan struct{}
-	changed []func(key Key, old, new *P)
+	source   Source
+	project  func(obj core.Object) P
+	options  Options[P]
+	clock    clock.Clock
+	logger   *zap.Logger
+	synced   chan struct{}
+	handlers []func(key Key, old, new *P)
 
 	mu    sync.RWMutex
 	facts map[Key]*P
@@ -63,7 +63,7 @@ type Mirror[P any] struct {
 	// revision is that of the facts; when it changes, risen is closed and
 	// replaced.
 	revision int64
-	risen    chan struct{}
+	advanced chan struct{}
 }
 
 // NewMirror returns a Mirror that is empty until Run. project may keep parts of
@@ -72,14 +72,14 @@ func NewMirror[P any](source Source, project func(obj core.Object) P, o Options[
 	return &Mirror[P]{
 		source: source, project: project, options: o, clock: clock, logger: logger,
 		synced: make(chan struct{}),
-		facts:  map[Key]*P{}, index: map[string]map[Key]*P{}, risen: make(chan struct{}),
+		facts:  map[Key]*P{}, index: map[string]map[Key]*P{}, advanced: make(chan struct{}),
 	}
 }
 
 // OnChange adds a function to be called for every change, from one goroutine,
 // in order, outside locks: old is nil for a new object, new is nil for one that
 // is gone. It must be called before Run.
-func (m *Mirror[P]) OnChange(f func(key Key, old, new *P)) { m.changed = append(m.changed, f) }
+func (m *Mirror[P]) OnChange(f func(key Key, old, new *P)) { m.handlers = append(m.handlers, f) }
 
 // relistPolicy is the back-off between lists while the store can't be read.
 var relistPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
@@ -121,7 +121,7 @@ func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
 		return false, err
 	}
 	if revision, err := strconv.ParseInt(list.ResourceVersion, 10, 64); err == nil {
-		m.rise(revision)
+		m.advance(revision)
 	}
 	watcher, err := m.source.Watch(ctx, "", registry.ListOptions{Fields: m.options.Fields, ResourceVersion: list.ResourceVersion})
 	if err != nil {
@@ -131,18 +131,18 @@ func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
 		if err := m.apply(event); err != nil {
 			return true, err
 		}
-		m.rise(event.Object.Revision)
+		m.advance(event.Object.Revision)
 	}
 	return true, nil
 }
 
-func (m *Mirror[P]) rise(revision int64) {
+func (m *Mirror[P]) advance(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if revision > m.revision {
 		m.revision = revision
-		close(m.risen)
-		m.risen = make(chan struct{})
+		close(m.advanced)
+		m.advanced = make(chan struct{})
 	}
 }
 
@@ -150,7 +150,7 @@ func (m *Mirror[P]) rise(revision int64) {
 func (m *Mirror[P]) Reach(ctx context.Context, revision int64) {
 	for {
 		m.mu.RLock()
-		there, risen := m.revision >= revision, m.risen
+		there, risen := m.revision >= revision, m.advanced
 		m.mu.RUnlock()
 		if there {
 			return
@@ -246,7 +246,7 @@ func (m *Mirror[P]) put(key Key, p *P) {
 	if old == nil && p == nil {
 		return
 	}
-	for _, f := range m.changed {
+	for _, f := range m.handlers {
 		f(key, old, p)
 	}
 }

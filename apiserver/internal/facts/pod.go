@@ -47,54 +47,54 @@ func PodOf(obj core.Object) Pod {
 			p.Ready = condition.Status == corev1.ConditionTrue
 		}
 	}
-	p.references(&pod.Spec)
-	p.resourceClaims(pod)
+	p.addReferences(&pod.Spec)
+	p.addResourceClaims(pod)
 	return p
 }
 
 // PodNode indexes pods by their node.
 func PodNode(p Pod) string { return p.Node }
 
-func (p *Pod) references(spec *core.PodSpec) {
+func (p *Pod) addReferences(spec *core.PodSpec) {
 	for _, s := range spec.ImagePullSecrets {
-		add(&p.Secrets, s.Name)
+		addName(&p.Secrets, s.Name)
 	}
 	containers := slices.Concat(spec.InitContainers, spec.Containers)
 	for i := range spec.EphemeralContainers {
 		containers = append(containers, core.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
 	for i := range containers {
-		p.environment(&containers[i])
+		p.addEnvironment(&containers[i])
 	}
 	for i := range spec.Volumes {
-		p.volume(&spec.Volumes[i])
+		p.addVolume(&spec.Volumes[i])
 	}
 }
 
-// resourceClaims are those that a pod names, and those generated for it.
-func (p *Pod) resourceClaims(pod *core.Pod) {
+// addResourceClaims adds the claims that a pod names, and those generated for it.
+func (p *Pod) addResourceClaims(pod *core.Pod) {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.ResourceClaimName != nil {
-			add(&p.ResourceClaims, *c.ResourceClaimName)
+			addName(&p.ResourceClaims, *c.ResourceClaimName)
 		}
 	}
 	for _, s := range pod.Status.ResourceClaimStatuses {
 		if s.ResourceClaimName != nil {
-			add(&p.ResourceClaims, *s.ResourceClaimName)
+			addName(&p.ResourceClaims, *s.ResourceClaimName)
 		}
 	}
 	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
-		add(&p.ResourceClaims, extended.ResourceClaimName)
+		addName(&p.ResourceClaims, extended.ResourceClaimName)
 	}
 }
 
-func (p *Pod) environment(c *core.Container) {
+func (p *Pod) addEnvironment(c *core.Container) {
 	for _, from := range c.EnvFrom {
 		if from.SecretRef != nil {
-			add(&p.Secrets, from.SecretRef.Name)
+			addName(&p.Secrets, from.SecretRef.Name)
 		}
 		if from.ConfigMapRef != nil {
-			add(&p.ConfigMaps, from.ConfigMapRef.Name)
+			addName(&p.ConfigMaps, from.ConfigMapRef.Name)
 		}
 	}
 	for _, env := range c.Env {
@@ -102,30 +102,30 @@ func (p *Pod) environment(c *core.Container) {
 			continue
 		}
 		if ref := env.ValueFrom.SecretKeyRef; ref != nil {
-			add(&p.Secrets, ref.Name)
+			addName(&p.Secrets, ref.Name)
 		}
 		if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
-			add(&p.ConfigMaps, ref.Name)
+			addName(&p.ConfigMaps, ref.Name)
 		}
 	}
 }
 
-func (p *Pod) volume(v *corev1.Volume) {
-	add(&p.Secrets, secretOf(&v.VolumeSource))
+func (p *Pod) addVolume(v *corev1.Volume) {
+	addName(&p.Secrets, secretOf(&v.VolumeSource))
 	switch {
 	case v.ConfigMap != nil:
-		add(&p.ConfigMaps, v.ConfigMap.Name)
+		addName(&p.ConfigMaps, v.ConfigMap.Name)
 	case v.PersistentVolumeClaim != nil:
-		add(&p.Claims, v.PersistentVolumeClaim.ClaimName)
+		addName(&p.Claims, v.PersistentVolumeClaim.ClaimName)
 	case v.Ephemeral != nil:
-		add(&p.Claims, p.Name+"-"+v.Name)
+		addName(&p.Claims, p.Name+"-"+v.Name)
 	case v.Projected != nil:
 		for _, source := range v.Projected.Sources {
 			if source.Secret != nil {
-				add(&p.Secrets, source.Secret.Name)
+				addName(&p.Secrets, source.Secret.Name)
 			}
 			if source.ConfigMap != nil {
-				add(&p.ConfigMaps, source.ConfigMap.Name)
+				addName(&p.ConfigMaps, source.ConfigMap.Name)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func secretOf(v *corev1.VolumeSource) string {
 	return ref.Name
 }
 
-func add(names *[]string, name string) {
+func addName(names *[]string, name string) {
 	if name != "" && !slices.Contains(*names, name) {
 		*names = append(*names, name)
 	}
