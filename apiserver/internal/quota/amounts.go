@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// only is the part of list with the given names.
-func only(list, names corev1.ResourceList) corev1.ResourceList {
+// withNames is the part of list with the given names.
+func withNames(list, names corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, amount := range list {
 		if _, ok := names[name]; ok {
@@ -23,8 +23,8 @@ func only(list, names corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// add adds amounts to list.
-func add(list, amounts corev1.ResourceList) {
+// addTo adds amounts to list.
+func addTo(list, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		sum := list[name].DeepCopy()
 		sum.Add(amount)
@@ -32,8 +32,8 @@ func add(list, amounts corev1.ResourceList) {
 	}
 }
 
-// more is by how much list exceeds was; names that don't are left out.
-func more(list, was corev1.ResourceList) corev1.ResourceList {
+// excess is by how much list exceeds was; names that don't are left out.
+func excess(list, was corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, amount := range list {
 		left := amount.DeepCopy()
@@ -45,8 +45,8 @@ func more(list, was corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// less subtracts amounts from list, down to zero.
-func less(list, amounts corev1.ResourceList) {
+// subtractFrom subtracts amounts from list, down to zero.
+func subtractFrom(list, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		left, ok := list[name]
 		if !ok {
@@ -61,8 +61,8 @@ func less(list, amounts corev1.ResourceList) {
 	}
 }
 
-// exceeds lists the names in amounts of which used is more than hard.
-func exceeds(used, hard, amounts corev1.ResourceList) []corev1.ResourceName {
+// exceeded lists the names in amounts of which used is more than hard.
+func exceeded(used, hard, amounts corev1.ResourceList) []corev1.ResourceName {
 	var out []corev1.ResourceName
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		limit, limited := hard[name]
@@ -74,7 +74,7 @@ func exceeds(used, hard, amounts corev1.ResourceList) []corev1.ResourceName {
 	return out
 }
 
-func text(list corev1.ResourceList, names []corev1.ResourceName) string {
+func formatAmounts(list corev1.ResourceList, names []corev1.ResourceName) string {
 	parts := make([]string, 0, len(names))
 	for _, name := range names {
 		amount := list[name]
@@ -83,36 +83,36 @@ func text(list corev1.ResourceList, names []corev1.ResourceName) string {
 	return strings.Join(parts, ",")
 }
 
-func same(a, b corev1.ResourceList) bool {
+func equalAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// told are the resources that containers have to specify if a quota limits
+// computeResources are the resources that containers have to specify if a quota limits
 // them: otherwise their usage is unknown.
-var told = map[corev1.ResourceName]func(*core.Container) bool{
-	corev1.ResourceCPU:            asks(corev1.ResourceCPU),
-	corev1.ResourceMemory:         asks(corev1.ResourceMemory),
-	corev1.ResourceRequestsCPU:    asks(corev1.ResourceCPU),
-	corev1.ResourceRequestsMemory: asks(corev1.ResourceMemory),
-	corev1.ResourceLimitsCPU:      bounds(corev1.ResourceCPU),
-	corev1.ResourceLimitsMemory:   bounds(corev1.ResourceMemory),
+var computeResources = map[corev1.ResourceName]func(*core.Container) bool{
+	corev1.ResourceCPU:            hasRequest(corev1.ResourceCPU),
+	corev1.ResourceMemory:         hasRequest(corev1.ResourceMemory),
+	corev1.ResourceRequestsCPU:    hasRequest(corev1.ResourceCPU),
+	corev1.ResourceRequestsMemory: hasRequest(corev1.ResourceMemory),
+	corev1.ResourceLimitsCPU:      hasLimit(corev1.ResourceCPU),
+	corev1.ResourceLimitsMemory:   hasLimit(corev1.ResourceMemory),
 }
 
-func asks(name corev1.ResourceName) func(*core.Container) bool {
+func hasRequest(name corev1.ResourceName) func(*core.Container) bool {
 	return func(c *core.Container) bool { _, ok := c.Resources.Requests[name]; return ok }
 }
 
-func bounds(name corev1.ResourceName) func(*core.Container) bool {
+func hasLimit(name corev1.ResourceName) func(*core.Container) bool {
 	return func(c *core.Container) bool { _, ok := c.Resources.Limits[name]; return ok }
 }
 
-// unsaid says which containers don't specify which of the quota's resources;
+// unspecified says which containers don't specify which of the quota's resources;
 // empty if none.
-func unsaid(q *corev1.ResourceQuota, pod *core.Pod) string {
+func unspecified(q *corev1.ResourceQuota, pod *core.Pod) string {
 	silent := map[corev1.ResourceName][]string{}
 	for name := range q.Spec.Hard {
-		says := told[name]
-		if says == nil || podSays(pod, name) {
+		says := computeResources[name]
+		if says == nil || podSpecifies(pod, name) {
 			continue
 		}
 		for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
@@ -131,11 +131,11 @@ func unsaid(q *corev1.ResourceQuota, pod *core.Pod) string {
 	return strings.Join(parts, "; ")
 }
 
-// podSays reports whether the pod-level resources specify it for all containers.
-func podSays(pod *core.Pod, name corev1.ResourceName) bool {
+// podSpecifies reports whether the pod-level resources specify it for all containers.
+func podSpecifies(pod *core.Pod, name corev1.ResourceName) bool {
 	r := pod.Spec.Resources
 	if r == nil {
 		return false
 	}
-	return told[name](&core.Container{Resources: *r})
+	return computeResources[name](&core.Container{Resources: *r})
 }

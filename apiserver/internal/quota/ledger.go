@@ -15,27 +15,27 @@ import (
 // of their quotas, but the objects may not be stored yet, so a recount must not
 // remove them.
 type ledger struct {
-	mu     sync.Mutex
-	open   map[facts.Key]map[*corev1.ResourceList]struct{}
-	closed map[*func(facts.Key)]struct{}
+	mu           sync.Mutex
+	reservations map[facts.Key]map[*corev1.ResourceList]struct{}
+	listeners    map[*func(facts.Key)]struct{}
 }
 
-// enter records a reservation until leave is called.
-func (l *ledger) enter(key facts.Key, amounts corev1.ResourceList) (leave func()) {
+// reserve records a reservation until leave is called.
+func (l *ledger) reserve(key facts.Key, amounts corev1.ResourceList) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[key] == nil {
-		l.open[key] = map[*corev1.ResourceList]struct{}{}
+	if l.reservations[key] == nil {
+		l.reservations[key] = map[*corev1.ResourceList]struct{}{}
 	}
 	entry := &amounts
-	l.open[key][entry] = struct{}{}
+	l.reservations[key][entry] = struct{}{}
 	return func() {
 		l.mu.Lock()
-		delete(l.open[key], entry)
-		if len(l.open[key]) == 0 {
-			delete(l.open, key)
+		delete(l.reservations[key], entry)
+		if len(l.reservations[key]) == 0 {
+			delete(l.reservations, key)
 		}
-		tell := slices.Collect(maps.Keys(l.closed))
+		tell := slices.Collect(maps.Keys(l.listeners))
 		l.mu.Unlock()
 		for _, f := range tell {
 			(*f)(key)
@@ -48,37 +48,37 @@ func (l *ledger) sum(key facts.Key) corev1.ResourceList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := corev1.ResourceList{}
-	for entry := range l.open[key] {
-		add(sum, *entry)
+	for entry := range l.reservations[key] {
+		addTo(sum, *entry)
 	}
 	return sum
 }
 
-// turns admits one caller at a time to each namespace.
-type turns struct {
+// namespaceLocks admits one caller at a time to each namespace.
+type namespaceLocks struct {
 	mu    sync.Mutex
-	taken map[string]*turn
+	locks map[string]*namespaceLock
 }
 
-type turn struct {
+type namespaceLock struct {
 	waiting int
 	token   chan struct{}
 }
 
-// take waits for the turn in a namespace, or until ctx ends.
-func (t *turns) take(ctx context.Context, namespace string) (give func(), err error) {
+// acquire waits for the turn in a namespace, or until ctx ends.
+func (t *namespaceLocks) acquire(ctx context.Context, namespace string) (give func(), err error) {
 	t.mu.Lock()
-	mine := t.taken[namespace]
+	mine := t.locks[namespace]
 	if mine == nil {
-		mine = &turn{token: make(chan struct{}, 1)}
-		t.taken[namespace] = mine
+		mine = &namespaceLock{token: make(chan struct{}, 1)}
+		t.locks[namespace] = mine
 	}
 	mine.waiting++
 	t.mu.Unlock()
 	done := func() {
 		t.mu.Lock()
 		if mine.waiting--; mine.waiting == 0 {
-			delete(t.taken, namespace)
+			delete(t.locks, namespace)
 		}
 		t.mu.Unlock()
 	}

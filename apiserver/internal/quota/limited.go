@@ -19,9 +19,9 @@ type Limited struct {
 	MatchScopes   []corev1.ScopedResourceSelectorRequirement `json:"matchScopes"`
 }
 
-// uncovered is an error for the limited part of a change that no quota covers; will
+// checkCovered is an error for the limited part of a change that no quota covers; will
 // is what the object uses.
-func (c Change) uncovered(will corev1.ResourceList, quotas []*corev1.ResourceQuota) error {
+func (c Change) checkCovered(will corev1.ResourceList, quotas []*corev1.ResourceQuota) error {
 	names, scopes := map[corev1.ResourceName]bool{}, []corev1.ScopedResourceSelectorRequirement{}
 	for _, l := range c.Limited {
 		for name := range will {
@@ -31,19 +31,19 @@ func (c Change) uncovered(will corev1.ResourceList, quotas []*corev1.ResourceQuo
 			}
 		}
 		for _, term := range l.MatchScopes {
-			if within(term, c.New) {
+			if termMatches(term, c.New) {
 				scopes = append(scopes, term)
 			}
 		}
 	}
 	for _, q := range quotas {
-		if applies(q, c.New) {
-			for name := range only(will, q.Spec.Hard) {
+		if scopesMatch(q, c.New) {
+			for name := range withNames(will, q.Spec.Hard) {
 				delete(names, name)
 			}
 		}
-		for _, term := range terms(q) {
-			if within(term, c.New) {
+		for _, term := range scopeTerms(q) {
+			if termMatches(term, c.New) {
 				scopes = slices.DeleteFunc(scopes, func(s corev1.ScopedResourceSelectorRequirement) bool { return s.ScopeName == term.ScopeName })
 			}
 		}

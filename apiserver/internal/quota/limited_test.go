@@ -54,7 +54,7 @@ func TestLimited(t *testing.T) {
 		}
 		change := Change{Resource: of, New: c.obj, Limited: c.limited}
 		u := NewUsage(Options{Quotas: quotas, Clock: clocktesting.NewFakePassiveClock(now)})
-		_, err := u.charges(change, quotas)
+		_, err := u.chargesFor(change, quotas)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -67,7 +67,7 @@ func TestLimited(t *testing.T) {
 		t.Error("taken where there is no quota")
 	}
 	resized := Change{Resource: pods, New: plain, Old: plain, Limited: cluster}
-	if _, err := NewUsage(Options{Clock: clocktesting.NewFakePassiveClock(now)}).charges(resized, nil); err != nil {
+	if _, err := NewUsage(Options{Clock: clocktesting.NewFakePassiveClock(now)}).chargesFor(resized, nil); err != nil {
 		t.Errorf("a change that uses no more: %v", err)
 	}
 }

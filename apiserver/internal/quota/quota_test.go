@@ -27,7 +27,7 @@ func read[T any](t *testing.T, text string) *T {
 
 func shown(list corev1.ResourceList) string {
 	names := slices.Sorted(maps.Keys(list))
-	return text(list, names)
+	return formatAmounts(list, names)
 }
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -64,7 +64,7 @@ func TestUses(t *testing.T) {
 		"podlike": {schema.GroupResource{Group: "apps", Resource: "secrets"}, &core.ConfigMap{},
 			"count/secrets.apps=1"},
 	} {
-		if got := shown(uses(c.of, c.obj, now)); got != c.want {
+		if got := shown(usageOf(c.of, c.obj, now)); got != c.want {
 			t.Errorf("%s:\n  got: %s\n want: %s", name, got, c.want)
 		}
 	}
@@ -116,7 +116,7 @@ func TestScopes(t *testing.T) {
 		q := &corev1.ResourceQuota{Spec: *read[corev1.ResourceQuotaSpec](t, spec)}
 		var got []string
 		for _, name := range slices.Sorted(maps.Keys(pods)) {
-			if applies(q, pods[name]) {
+			if scopesMatch(q, pods[name]) {
 				got = append(got, name)
 			}
 		}
@@ -130,11 +130,11 @@ func TestScopes(t *testing.T) {
 func TestUnsaid(t *testing.T) {
 	q := &corev1.ResourceQuota{Spec: *read[corev1.ResourceQuotaSpec](t, `hard: {requests.cpu: 1, memory: 1Gi, limits.cpu: 2, pods: 3}`)}
 	pod := read[core.Pod](t, `spec: {initContainers: [{name: i}], containers: [{name: c}, {name: d, resources: {requests: {cpu: 100m}}}]}`)
-	if got, want := unsaid(q, pod), "limits.cpu for: c,d,i; memory for: c,d,i; requests.cpu for: c,i"; got != want {
+	if got, want := unspecified(q, pod), "limits.cpu for: c,d,i; memory for: c,d,i; requests.cpu for: c,i"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	pod.Spec.Resources = &corev1.ResourceRequirements{Requests: read[core.Pod](t, asking).Spec.Containers[0].Resources.Requests}
-	if got, want := unsaid(q, pod), "limits.cpu for: c,d,i"; got != want {
+	if got, want := unspecified(q, pod), "limits.cpu for: c,d,i"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -143,8 +143,8 @@ func TestUnsaid(t *testing.T) {
 func TestLedger(t *testing.T) {
 	b := NewUsage(Options{})
 	key := facts.Key{Namespace: "shop", Name: "q"}
-	first := b.ledger.enter(key, corev1.ResourceList{"pods": one})
-	second := b.ledger.enter(key, corev1.ResourceList{"pods": one, "secrets": one})
+	first := b.ledger.reserve(key, corev1.ResourceList{"pods": one})
+	second := b.ledger.reserve(key, corev1.ResourceList{"pods": one, "secrets": one})
 	closed := 0
 	forget := b.OnClosed(func(k facts.Key) {
 		if k == key {
@@ -160,7 +160,7 @@ func TestLedger(t *testing.T) {
 	}
 	forget()
 	first()
-	if got := shown(b.ledger.sum(key)); got != "" || closed != 1 || len(b.ledger.open) != 0 {
+	if got := shown(b.ledger.sum(key)); got != "" || closed != 1 || len(b.ledger.reservations) != 0 {
 		t.Errorf("%s, told %d times", got, closed)
 	}
 }

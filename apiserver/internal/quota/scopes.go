@@ -9,13 +9,13 @@ import (
 	"kctl/proto/core"
 )
 
-// applies reports whether obj counts against q, according to q's scopes.
-func applies(q *corev1.ResourceQuota, obj core.Object) bool {
-	return !slices.ContainsFunc(terms(q), func(term corev1.ScopedResourceSelectorRequirement) bool { return !within(term, obj) })
+// scopesMatch reports whether obj counts against q, according to q's scopes.
+func scopesMatch(q *corev1.ResourceQuota, obj core.Object) bool {
+	return !slices.ContainsFunc(scopeTerms(q), func(term corev1.ScopedResourceSelectorRequirement) bool { return !termMatches(term, obj) })
 }
 
-// terms are q's scopes and the terms of its selector, all of which have to match.
-func terms(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
+// scopeTerms are q's scopes and the terms of its selector, all of which have to match.
+func scopeTerms(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, scope := range q.Spec.Scopes {
 		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
@@ -26,20 +26,20 @@ func terms(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	return all
 }
 
-func within(term corev1.ScopedResourceSelectorRequirement, obj core.Object) bool {
+func termMatches(term corev1.ScopedResourceSelectorRequirement, obj core.Object) bool {
 	switch o := obj.(type) {
 	case *core.Pod:
-		return podWithin(term, o)
+		return podTermMatches(term, o)
 	case *corev1.PersistentVolumeClaim:
 		if term.ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass {
 			return false
 		}
-		return chosen(term, attributesClasses(o))
+		return namesMatch(term, volumeAttributesClasses(o))
 	}
 	return false // no scope includes anything else
 }
 
-func podWithin(term corev1.ScopedResourceSelectorRequirement, p *core.Pod) bool {
+func podTermMatches(term corev1.ScopedResourceSelectorRequirement, p *core.Pod) bool {
 	limited := p.Spec.ActiveDeadlineSeconds != nil && *p.Spec.ActiveDeadlineSeconds >= 0
 	switch term.ScopeName {
 	case corev1.ResourceQuotaScopeTerminating:
@@ -55,15 +55,15 @@ func podWithin(term corev1.ScopedResourceSelectorRequirement, p *core.Pod) bool 
 		if p.Spec.PriorityClassName != "" {
 			names = append(names, p.Spec.PriorityClassName)
 		}
-		return chosen(term, names)
+		return namesMatch(term, names)
 	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
-		return looksElsewhere(p.Spec.Affinity)
+		return hasCrossNamespaceTerms(p.Spec.Affinity)
 	}
 	return false
 }
 
-// chosen reports whether one of names, if any, matches the term.
-func chosen(term corev1.ScopedResourceSelectorRequirement, names []string) bool {
+// namesMatch reports whether one of names, if any, matches the term.
+func namesMatch(term corev1.ScopedResourceSelectorRequirement, names []string) bool {
 	listed := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(term.Values, name) })
 	switch term.Operator {
 	case corev1.ScopeSelectorOpIn:
@@ -78,8 +78,8 @@ func chosen(term corev1.ScopedResourceSelectorRequirement, names []string) bool 
 	return false
 }
 
-// attributesClasses are the classes that a claim has, requests, or is being given.
-func attributesClasses(claim *corev1.PersistentVolumeClaim) []string {
+// volumeAttributesClasses are the classes that a claim has, requests, or is being given.
+func volumeAttributesClasses(claim *corev1.PersistentVolumeClaim) []string {
 	var names []string
 	add := func(name *string) {
 		if name != nil && *name != "" {
@@ -94,8 +94,8 @@ func attributesClasses(claim *corev1.PersistentVolumeClaim) []string {
 	return names
 }
 
-// looksElsewhere reports whether the affinity concerns pods of other namespaces.
-func looksElsewhere(affinity *corev1.Affinity) bool {
+// hasCrossNamespaceTerms reports whether the affinity concerns pods of other namespaces.
+func hasCrossNamespaceTerms(affinity *corev1.Affinity) bool {
 	if affinity == nil {
 		return false
 	}

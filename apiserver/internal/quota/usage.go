@@ -45,15 +45,15 @@ type Options struct {
 type Usage struct {
 	Options
 	ledger  ledger
-	turns   turns
-	written written
+	locks   namespaceLocks
+	written lastWritten
 }
 
 // NewUsage returns a Usage; it starts nothing.
 func NewUsage(o Options) *Usage {
 	return &Usage{
-		Options: o, turns: turns{taken: map[string]*turn{}}, written: written{lru.New(remembered)},
-		ledger: ledger{open: map[facts.Key]map[*corev1.ResourceList]struct{}{}, closed: map[*func(facts.Key)]struct{}{}},
+		Options: o, locks: namespaceLocks{locks: map[string]*namespaceLock{}}, written: lastWritten{lru.New(maxRemembered)},
+		ledger: ledger{reservations: map[facts.Key]map[*corev1.ResourceList]struct{}{}, listeners: map[*func(facts.Key)]struct{}{}},
 	}
 }
 
@@ -63,11 +63,11 @@ func NewUsage(o Options) *Usage {
 func (u *Usage) OnClosed(told func(quota facts.Key)) (forget func()) {
 	u.ledger.mu.Lock()
 	defer u.ledger.mu.Unlock()
-	u.ledger.closed[&told] = struct{}{}
+	u.ledger.listeners[&told] = struct{}{}
 	return func() {
 		u.ledger.mu.Lock()
 		defer u.ledger.mu.Unlock()
-		delete(u.ledger.closed, &told)
+		delete(u.ledger.listeners, &told)
 	}
 }
 
@@ -94,11 +94,11 @@ func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	if err != nil || len(quotas) == 0 && len(c.Limited) == 0 {
 		return err
 	}
-	charges, err := u.charges(c, quotas)
+	charges, err := u.chargesFor(c, quotas)
 	if err != nil || len(charges) == 0 {
 		return err
 	}
-	give, err := u.turns.take(ctx, c.Namespace)
+	give, err := u.locks.acquire(ctx, c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -111,35 +111,35 @@ func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	return nil
 }
 
-// charges is what the change costs, by quota.
-func (u *Usage) charges(c Change, quotas []*corev1.ResourceQuota) ([]charge, error) {
+// chargesFor is what the change costs, by quota.
+func (u *Usage) chargesFor(c Change, quotas []*corev1.ResourceQuota) ([]charge, error) {
 	now := u.Clock.Now()
-	will := uses(c.Resource, c.New, now)
+	will := usageOf(c.Resource, c.New, now)
 	var had corev1.ResourceList
 	if c.Old != nil {
-		had = uses(c.Resource, c.Old, now)
+		had = usageOf(c.Resource, c.Old, now)
 	}
-	if len(more(will, had)) > 0 {
-		if err := c.uncovered(will, quotas); err != nil {
+	if len(excess(will, had)) > 0 {
+		if err := c.checkCovered(will, quotas); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(quotas, func(x, y *corev1.ResourceQuota) int { return cmp.Compare(x.Name, y.Name) })
 	var charges []charge
 	for _, q := range quotas {
-		if !applies(q, c.New) {
+		if !scopesMatch(q, c.New) {
 			continue
 		}
 		if pod, ok := c.New.(*core.Pod); ok && c.Old == nil {
-			if text := unsaid(q, pod); text != "" {
+			if text := unspecified(q, pod); text != "" {
 				return nil, fmt.Errorf("failed quota: %s: must specify %s", q.Name, text)
 			}
 		}
 		was := had
-		if c.Old != nil && !applies(q, c.Old) {
+		if c.Old != nil && !scopesMatch(q, c.Old) {
 			was = nil
 		}
-		if amounts := more(only(will, q.Spec.Hard), was); len(amounts) > 0 {
+		if amounts := excess(withNames(will, q.Spec.Hard), was); len(amounts) > 0 {
 			charges = append(charges, charge{facts.Key{Namespace: c.Namespace, Name: q.Name}, amounts})
 		}
 	}
@@ -150,21 +150,21 @@ var errRefused = errors.New("refused")
 
 // reserve reserves of one quota.
 func (u *Usage) reserve(ctx context.Context, c charge, dry bool) error {
-	leave := u.ledger.enter(c.quota, c.amounts)
+	leave := u.ledger.reserve(c.quota, c.amounts)
 	var refused error
-	err := u.write(ctx, c.quota, dry, func(q *corev1.ResourceQuota) error {
+	err := u.updateStatus(ctx, c.quota, dry, func(q *corev1.ResourceQuota) error {
 		refused = nil
-		if !current(q) || u.written.lowered(q) {
+		if !statusIsCurrent(q) || u.written.isLowered(q) {
 			if err := u.recount(ctx, q, c.quota); err != nil {
 				return err
 			}
 		} else {
-			add(q.Status.Used, c.amounts)
+			addTo(q.Status.Used, c.amounts)
 		}
-		if names := exceeds(q.Status.Used, q.Spec.Hard, c.amounts); len(names) > 0 {
-			less(q.Status.Used, c.amounts)
+		if names := exceeded(q.Status.Used, q.Spec.Hard, c.amounts); len(names) > 0 {
+			subtractFrom(q.Status.Used, c.amounts)
 			refused = fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s",
-				q.Name, text(c.amounts, names), text(q.Status.Used, names), text(q.Spec.Hard, names))
+				q.Name, formatAmounts(c.amounts, names), formatAmounts(q.Status.Used, names), formatAmounts(q.Spec.Hard, names))
 			return errRefused
 		}
 		return nil
@@ -187,17 +187,17 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 	}
 	var errs []error
 	for _, c := range charges {
-		errs = append(errs, u.write(ctx, c.quota, false, func(q *corev1.ResourceQuota) error {
-			less(q.Status.Used, c.amounts)
+		errs = append(errs, u.updateStatus(ctx, c.quota, false, func(q *corev1.ResourceQuota) error {
+			subtractFrom(q.Status.Used, c.amounts)
 			return nil
 		}))
 	}
 	return errors.Join(errs...)
 }
 
-// write changes the status of a quota; if the quota is gone, there is nothing to
+// updateStatus changes the status of a quota; if the quota is gone, there is nothing to
 // do.
-func (u *Usage) write(ctx context.Context, key facts.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
+func (u *Usage) updateStatus(ctx context.Context, key facts.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
 	options := &metav1.UpdateOptions{}
 	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -220,14 +220,14 @@ func (u *Usage) write(ctx context.Context, key facts.Key, dry bool, change func(
 		return nil
 	}
 	if err == nil && !dry {
-		u.written.note(q)
+		u.written.record(q)
 	}
 	return err
 }
 
-// current: the status is of this spec.
-func current(q *corev1.ResourceQuota) bool {
-	if !same(q.Spec.Hard, q.Status.Hard) {
+// statusIsCurrent: the status is of this spec.
+func statusIsCurrent(q *corev1.ResourceQuota) bool {
+	if !equalAmounts(q.Spec.Hard, q.Status.Hard) {
 		return false
 	}
 	for name := range q.Spec.Hard {
@@ -250,7 +250,7 @@ func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key facts.
 	if err != nil {
 		return err
 	}
-	add(used, reserved)
+	addTo(used, reserved)
 	q.Status.Hard, q.Status.Used = q.Spec.Hard, used
 	return nil
 }
@@ -258,12 +258,12 @@ func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key facts.
 // Recount counts again what a quota's objects use. reserved reports whether
 // that includes reservations of requests in flight.
 func (u *Usage) Recount(ctx context.Context, key facts.Key) (reserved bool, err error) {
-	give, err := u.turns.take(ctx, key.Namespace)
+	give, err := u.locks.acquire(ctx, key.Namespace)
 	if err != nil {
 		return false, err
 	}
 	defer give()
-	err = u.write(ctx, key, false, func(q *corev1.ResourceQuota) error {
+	err = u.updateStatus(ctx, key, false, func(q *corev1.ResourceQuota) error {
 		reserved = len(u.ledger.sum(key)) > 0
 		return u.recount(ctx, q, key)
 	})
@@ -289,14 +289,14 @@ func (u *Usage) count(ctx context.Context, q *corev1.ResourceQuota) (corev1.Reso
 			continue
 		}
 		counted[of] = false // of several versions, one is enough
-		if err := u.countOf(ctx, store, of, q, used); err != nil {
+		if err := u.addUsage(ctx, store, of, q, used); err != nil {
 			return nil, err
 		}
 	}
 	return used, nil
 }
 
-func (u *Usage) countOf(ctx context.Context, store registry.Resource, of schema.GroupResource, q *corev1.ResourceQuota, used corev1.ResourceList) error {
+func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema.GroupResource, q *corev1.ResourceQuota, used corev1.ResourceList) error {
 	list, err := store.List(ctx, q.Namespace, registry.ListOptions{})
 	if err != nil {
 		return err
@@ -309,8 +309,8 @@ func (u *Usage) countOf(ctx context.Context, store registry.Resource, of schema.
 				return fmt.Errorf("counting %s: %w", of, err)
 			}
 		}
-		if applies(q, obj) {
-			add(used, only(uses(of, obj, now), q.Spec.Hard))
+		if scopesMatch(q, obj) {
+			addTo(used, withNames(usageOf(of, obj, now), q.Spec.Hard))
 		}
 	}
 	return nil

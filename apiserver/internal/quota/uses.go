@@ -30,8 +30,8 @@ var (
 
 	deviceClaims = schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceclaims"}
 
-	// plain are the older resources that are counted under their bare names.
-	plain = []string{"configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services"}
+	// countedByName are the older resources that are counted under their bare names.
+	countedByName = []string{"configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services"}
 
 	one = resource.MustParse("1")
 )
@@ -43,7 +43,7 @@ func Counted(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
 	switch {
 	case strings.HasPrefix(text, countPrefix):
 		return schema.ParseGroupResource(strings.TrimPrefix(text, countPrefix)), true
-	case slices.Contains(plain, text):
+	case slices.Contains(countedByName, text):
 		return schema.GroupResource{Resource: text}, true
 	case name == corev1.ResourceServicesNodePorts, name == corev1.ResourceServicesLoadBalancers:
 		return services, true
@@ -59,27 +59,27 @@ func Counted(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
 	return pods, strings.HasPrefix(text, requestsPrefix) || strings.HasPrefix(text, limitsPrefix) || strings.HasPrefix(text, hugePagesPrefix)
 }
 
-// uses is what obj uses of everything that a quota can name.
-func uses(of schema.GroupResource, obj core.Object, now time.Time) corev1.ResourceList {
+// usageOf is what obj uses of everything that a quota can name.
+func usageOf(of schema.GroupResource, obj core.Object, now time.Time) corev1.ResourceList {
 	list := corev1.ResourceList{corev1.ResourceName(countPrefix + of.String()): one}
-	if of.Group == "" && slices.Contains(plain, of.Resource) {
+	if of.Group == "" && slices.Contains(countedByName, of.Resource) {
 		list[corev1.ResourceName(of.Resource)] = one
 	}
 	switch o := obj.(type) {
 	case *core.Pod:
-		podUses(list, o, now)
+		addPodUsage(list, o, now)
 	case *corev1.Service:
-		serviceUses(list, &o.Spec)
+		addServiceUsage(list, &o.Spec)
 	case *corev1.PersistentVolumeClaim:
-		claimUses(list, o)
+		addClaimUsage(list, o)
 	case *resourcev1.ResourceClaim:
-		deviceUses(list, &o.Spec.Devices)
+		addDeviceUsage(list, &o.Spec.Devices)
 	}
 	return list
 }
 
-func podUses(list corev1.ResourceList, pod *core.Pod, now time.Time) {
-	if over(pod, now) {
+func addPodUsage(list corev1.ResourceList, pod *core.Pod, now time.Time) {
+	if hasEnded(pod, now) {
 		return
 	}
 	list[corev1.ResourcePods] = one
@@ -99,9 +99,9 @@ func podUses(list corev1.ResourceList, pod *core.Pod, now time.Time) {
 	}
 }
 
-// over reports whether the pod has ended, or should have by now: pods of a lost
+// hasEnded reports whether the pod has ended, or should have by now: pods of a lost
 // node do not count for ever.
-func over(pod *core.Pod, now time.Time) bool {
+func hasEnded(pod *core.Pod, now time.Time) bool {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded:
 		return true
@@ -111,7 +111,7 @@ func over(pod *core.Pod, now time.Time) bool {
 		now.After(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds)*time.Second))
 }
 
-func serviceUses(list corev1.ResourceList, spec *corev1.ServiceSpec) {
+func addServiceUsage(list corev1.ResourceList, spec *corev1.ServiceSpec) {
 	ports := int64(len(spec.Ports))
 	switch spec.Type {
 	case corev1.ServiceTypeNodePort:
@@ -132,7 +132,7 @@ func serviceUses(list corev1.ResourceList, spec *corev1.ServiceSpec) {
 	list[corev1.ResourceServicesNodePorts] = *resource.NewQuantity(ports, resource.DecimalSI)
 }
 
-func claimUses(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim) {
+func addClaimUsage(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim) {
 	class := ""
 	if claim.Spec.StorageClassName != nil {
 		class = *claim.Spec.StorageClassName
@@ -156,26 +156,26 @@ func claimUses(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// deviceUses is the maximum number of devices of each class that a claim may be given.
-func deviceUses(list corev1.ResourceList, claim *resourcev1.DeviceClaim) {
+// addDeviceUsage is the maximum number of devices of each class that a claim may be given.
+func addDeviceUsage(list corev1.ResourceList, claim *resourcev1.DeviceClaim) {
 	for _, request := range claim.Requests {
 		if e := request.Exactly; e != nil {
-			add(list, devices(e.DeviceClassName, e.AllocationMode, e.Count))
+			addTo(list, deviceAmount(e.DeviceClassName, e.AllocationMode, e.Count))
 			continue
 		}
 		most := corev1.ResourceList{} // one of the alternatives is used
 		for _, alternative := range request.FirstAvailable {
-			for name, amount := range devices(alternative.DeviceClassName, alternative.AllocationMode, alternative.Count) {
+			for name, amount := range deviceAmount(alternative.DeviceClassName, alternative.AllocationMode, alternative.Count) {
 				if have, ok := most[name]; !ok || have.Cmp(amount) < 0 {
 					most[name] = amount
 				}
 			}
 		}
-		add(list, most)
+		addTo(list, most)
 	}
 }
 
-func devices(class string, mode resourcev1.DeviceAllocationMode, count int64) corev1.ResourceList {
+func deviceAmount(class string, mode resourcev1.DeviceAllocationMode, count int64) corev1.ResourceList {
 	if mode == resourcev1.DeviceAllocationModeAll {
 		count = resourcev1.AllocationResultsMaxSize
 	}

@@ -5,20 +5,20 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// remembered is the number of quotas for which a server remembers what it wrote.
-const remembered = 4096
+// maxRemembered is the number of quotas for which a server remembers what it wrote.
+const maxRemembered = 4096
 
-// written holds the usage of each quota that this server last wrote. Another
+// lastWritten holds the usage of each quota that this server last wrote. Another
 // writer, such as kube-controller-manager, may not have seen yet what a quota
 // was charged for, and write less.
-type written struct {
+type lastWritten struct {
 	used *lru.Cache // by the quota's UID
 }
 
-func (w written) note(q *corev1.ResourceQuota) { w.used.Add(q.UID, q.Status.Used.DeepCopy()) }
+func (w lastWritten) record(q *corev1.ResourceQuota) { w.used.Add(q.UID, q.Status.Used.DeepCopy()) }
 
-// lowered reports whether the usage is less than this server has written.
-func (w written) lowered(q *corev1.ResourceQuota) bool {
+// isLowered reports whether the usage is less than this server has written.
+func (w lastWritten) isLowered(q *corev1.ResourceQuota) bool {
 	mine, ok := w.used.Get(q.UID)
-	return ok && len(more(mine.(corev1.ResourceList), q.Status.Used)) > 0
+	return ok && len(excess(mine.(corev1.ResourceList), q.Status.Used)) > 0
 }
