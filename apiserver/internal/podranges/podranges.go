@@ -14,8 +14,8 @@ import (
 	"slices"
 )
 
-// mostBits bounds the number of ranges per cluster: 65536.
-const mostBits = 16
+// maxBits bounds the number of ranges per cluster: 65536.
+const maxBits = 16
 
 // Range is a cluster's range of one address family.
 type Range struct {
@@ -32,8 +32,8 @@ func New(cluster netip.Prefix, bits int) (*Range, error) {
 		return nil, fmt.Errorf("%s is an address in a range; the range is %s", cluster, cluster.Masked())
 	case bits < cluster.Bits() || bits > cluster.Addr().BitLen():
 		return nil, fmt.Errorf("%s can't be cut into ranges of /%d", cluster, bits)
-	case bits-cluster.Bits() > mostBits:
-		return nil, fmt.Errorf("%s has too many ranges of /%d: the lengths may differ by %d at most", cluster, bits, mostBits)
+	case bits-cluster.Bits() > maxBits:
+		return nil, fmt.Errorf("%s has too many ranges of /%d: the lengths may differ by %d at most", cluster, bits, maxBits)
 	}
 	return &Range{cluster: cluster, bits: bits}, nil
 }
@@ -72,7 +72,7 @@ func (r *Range) Free(taken []netip.Prefix) (netip.Prefix, error) {
 	for i := range count {
 		if at := (r.next + i) % count; !used[at] {
 			r.next = (at + 1) % count
-			return r.at(at), nil
+			return r.rangeAt(at), nil
 		}
 	}
 	return netip.Prefix{}, ErrFull
@@ -80,22 +80,22 @@ func (r *Range) Free(taken []netip.Prefix) (netip.Prefix, error) {
 
 // index is the number of the range that contains an address.
 func (r *Range) index(addr netip.Addr) int {
-	n := number(addr)
-	n.Sub(n, number(r.cluster.Addr()))
+	n := addressNumber(addr)
+	n.Sub(n, addressNumber(r.cluster.Addr()))
 	n.Rsh(n, uint(addr.BitLen()-r.bits))
 	return int(n.Int64())
 }
 
-func (r *Range) at(index int) netip.Prefix {
+func (r *Range) rangeAt(index int) netip.Prefix {
 	n := big.NewInt(int64(index))
 	n.Lsh(n, uint(r.cluster.Addr().BitLen()-r.bits))
-	n.Add(n, number(r.cluster.Addr()))
+	n.Add(n, addressNumber(r.cluster.Addr()))
 	raw := n.FillBytes(make([]byte, r.cluster.Addr().BitLen()/8))
 	addr, _ := netip.AddrFromSlice(raw)
 	return netip.PrefixFrom(addr, r.bits)
 }
 
-func number(addr netip.Addr) *big.Int { return new(big.Int).SetBytes(addr.AsSlice()) }
+func addressNumber(addr netip.Addr) *big.Int { return new(big.Int).SetBytes(addr.AsSlice()) }
 
 // Parse reads nodes' ranges; invalid ones are left out.
 func Parse(cidrs []string) []netip.Prefix {

@@ -93,8 +93,8 @@ func TestRangesThatCantBeCut(t *testing.T) {
 func TestTheLargest(t *testing.T) {
 	for cluster, bits := range map[string]int{"10.0.0.0/8": 24, "0.0.0.0/0": 16, "fd00::/48": 64, "::/0": 16} {
 		r := must(t, cluster, bits)
-		last := r.at(1<<mostBits - 1)
-		if r.index(last.Addr()) != 1<<mostBits-1 || !r.cluster.Contains(last.Addr()) {
+		last := r.rangeAt(1<<maxBits - 1)
+		if r.index(last.Addr()) != 1<<maxBits-1 || !r.cluster.Contains(last.Addr()) {
 			t.Errorf("%s: the last is %s", cluster, last)
 		}
 	}
