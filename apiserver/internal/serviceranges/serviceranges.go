@@ -38,14 +38,14 @@ func Ready(c *networkingv1.ServiceCIDR) bool {
 	return ready == nil || ready.Status == metav1.ConditionTrue
 }
 
-// widest is the number of bits by which addresses in a range may differ: wider
+// maxHostBits is the number of bits by which addresses in a range may differ: wider
 // IPv6 ranges are not used entirely, as in upstream.
-const widest = 64
+const maxHostBits = 64
 
 // Gives reports whether a service may have this address of the range: it is
 // neither the network's address nor, for IPv4, the broadcast address.
 func Gives(r netip.Prefix, addr netip.Addr) bool {
-	if !r.Contains(addr) || r.Addr().BitLen()-r.Bits() > widest {
+	if !r.Contains(addr) || r.Addr().BitLen()-r.Bits() > maxHostBits {
 		return false
 	}
 	n := offset(r, addr)
@@ -53,7 +53,7 @@ func Gives(r netip.Prefix, addr netip.Addr) bool {
 }
 
 // First is the first address that can be assigned.
-func First(r netip.Prefix) netip.Addr { return at(r, 1) }
+func First(r netip.Prefix) netip.Addr { return addressAt(r, 1) }
 
 // Addresses yields all addresses that can be assigned, in the order in which
 // they are tried for a service that requests none in particular: first those
@@ -61,7 +61,7 @@ func First(r netip.Prefix) netip.Addr { return at(r, 1) }
 // reserved ones.
 func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
-		all, kept := Size(r), kept(r)
+		all, kept := Size(r), reservedSize(r)
 		for _, band := range []struct{ behind, count uint64 }{{kept, all - kept}, {0, kept}} {
 			if band.count == 0 {
 				continue
@@ -71,7 +71,7 @@ func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 				if step >= band.count || step < start { // it wraps around
 					step -= band.count
 				}
-				if !yield(at(r, band.behind+1+step)) {
+				if !yield(addressAt(r, band.behind+1+step)) {
 					return
 				}
 			}
@@ -82,29 +82,29 @@ func Addresses(r netip.Prefix) iter.Seq[netip.Addr] {
 // Size is the number of addresses that can be assigned.
 func Size(r netip.Prefix) uint64 {
 	bits := r.Addr().BitLen() - r.Bits()
-	if bits > widest {
+	if bits > maxHostBits {
 		return 0
 	}
-	last := ^uint64(0) >> (widest - bits) // 0 if bits is 0
+	last := ^uint64(0) >> (maxHostBits - bits) // 0 if bits is 0
 	if r.Addr().Is4() && last > 0 {
 		last--
 	}
 	return last
 }
 
-// kept is how many addresses at the beginning of a range are assigned last, so
+// reservedSize is how many addresses at the beginning of a range are assigned last, so
 // that services that request one find it free.
-func kept(r netip.Prefix) uint64 {
+func reservedSize(r netip.Prefix) uint64 {
 	const least, most, part = 16, 256, 16
 	bits := r.Addr().BitLen() - r.Bits()
-	if bits > widest || bits <= 4 {
+	if bits > maxHostBits || bits <= 4 {
 		return 0
 	}
 	return min(max(uint64(1)<<min(bits, 16)/part, least), most)
 }
 
-// at is the nth address of a range, counted from the network address.
-func at(r netip.Prefix, n uint64) netip.Addr {
+// addressAt is the nth address of a range, counted from the network address.
+func addressAt(r netip.Prefix, n uint64) netip.Addr {
 	raw := r.Masked().Addr().As16()
 	low := binary.BigEndian.Uint64(raw[8:])
 	binary.BigEndian.PutUint64(raw[8:], low+n) // the range is not wider than that
