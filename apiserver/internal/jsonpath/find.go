@@ -16,7 +16,7 @@ func (p *Path) Find(value any) []any {
 	for _, one := range p.steps {
 		var next []any
 		for _, from := range found {
-			if next = one.from(from, next); len(next) > maxFound {
+			if next = one.selectFrom(from, next); len(next) > maxFound {
 				return nil
 			}
 		}
@@ -25,9 +25,9 @@ func (p *Path) Find(value any) []any {
 	return found
 }
 
-type names []string
+type memberNames []string
 
-func (s names) from(value any, found []any) []any {
+func (s memberNames) selectFrom(value any, found []any) []any {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return found
@@ -40,9 +40,9 @@ func (s names) from(value any, found []any) []any {
 	return found
 }
 
-type every struct{}
+type wildcard struct{}
 
-func (every) from(value any, found []any) []any {
+func (wildcard) selectFrom(value any, found []any) []any {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -54,23 +54,23 @@ func (every) from(value any, found []any) []any {
 	return found
 }
 
-// descend goes to a value and everything below it.
-type descend struct{}
+// recursiveDescent goes to a value and everything below it.
+type recursiveDescent struct{}
 
-func (d descend) from(value any, found []any) []any {
+func (d recursiveDescent) selectFrom(value any, found []any) []any {
 	if len(found) > maxFound {
 		return found
 	}
 	found = append(found, value)
-	for _, below := range (every{}).from(value, nil) {
-		found = d.from(below, found)
+	for _, below := range (wildcard{}).selectFrom(value, nil) {
+		found = d.selectFrom(below, found)
 	}
 	return found
 }
 
 type indexes []int
 
-func (s indexes) from(value any, found []any) []any {
+func (s indexes) selectFrom(value any, found []any) []any {
 	list, ok := value.([]any)
 	if !ok {
 		return found
@@ -89,7 +89,7 @@ func (s indexes) from(value any, found []any) []any {
 // slice is start, end and step, each of which may be omitted.
 type slice [3]*int
 
-func (s slice) from(value any, found []any) []any {
+func (s slice) selectFrom(value any, found []any) []any {
 	list, ok := value.([]any)
 	if !ok {
 		return found
@@ -120,7 +120,7 @@ type operand struct {
 	value any
 }
 
-func (o operand) of(item any) (any, bool) {
+func (o operand) resolve(item any) (any, bool) {
 	if o.path == nil {
 		return o.value, true
 	}
@@ -136,8 +136,8 @@ type filter struct {
 	operator    string
 }
 
-func (f filter) from(value any, found []any) []any {
-	for _, item := range (every{}).from(value, nil) {
+func (f filter) selectFrom(value any, found []any) []any {
+	for _, item := range (wildcard{}).selectFrom(value, nil) {
 		if f.matches(item) {
 			found = append(found, item)
 		}
@@ -146,11 +146,11 @@ func (f filter) from(value any, found []any) []any {
 }
 
 func (f filter) matches(item any) bool {
-	left, ok := f.left.of(item)
+	left, ok := f.left.resolve(item)
 	if !ok || f.operator == "" {
 		return ok
 	}
-	right, ok := f.right.of(item)
+	right, ok := f.right.resolve(item)
 	if !ok {
 		return false
 	}

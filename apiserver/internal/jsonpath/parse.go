@@ -11,7 +11,7 @@ type Path struct{ steps []step }
 
 // step is one step from values to values below them.
 type step interface {
-	from(value any, found []any) []any
+	selectFrom(value any, found []any) []any
 }
 
 // maxSteps bounds the work of one path.
@@ -28,15 +28,15 @@ func Compile(text string) (*Path, error) {
 }
 
 type parser struct {
-	text string
-	at   int
+	text   string
+	offset int
 }
 
-func (p *parser) rest() string { return p.text[p.at:] }
+func (p *parser) rest() string { return p.text[p.offset:] }
 
 func (p *parser) steps() ([]step, error) {
 	var out []step
-	for p.at < len(p.text) {
+	for p.offset < len(p.text) {
 		if len(out) == maxSteps {
 			return nil, fmt.Errorf("more than %d steps", maxSteps)
 		}
@@ -44,19 +44,19 @@ func (p *parser) steps() ([]step, error) {
 		var err error
 		switch {
 		case strings.HasPrefix(p.rest(), ".."):
-			p.at += 2
-			out = append(out, descend{})
+			p.offset += 2
+			out = append(out, recursiveDescent{})
 			if strings.HasPrefix(p.rest(), "[") {
 				continue
 			}
 			one, err = p.name()
-		case p.text[p.at] == '.':
-			p.at++
-			if strings.HasPrefix(p.rest(), "[") || p.at == len(p.text) {
+		case p.text[p.offset] == '.':
+			p.offset++
+			if strings.HasPrefix(p.rest(), "[") || p.offset == len(p.text) {
 				continue
 			}
 			one, err = p.name()
-		case p.text[p.at] == '[':
+		case p.text[p.offset] == '[':
 			one, err = p.bracket()
 		default:
 			return nil, fmt.Errorf("unexpected %q", p.rest())
@@ -73,39 +73,39 @@ func (p *parser) steps() ([]step, error) {
 // character.
 func (p *parser) name() (step, error) {
 	var name strings.Builder
-	for p.at < len(p.text) {
-		c := p.text[p.at]
-		if c == '\\' && p.at+1 < len(p.text) {
-			name.WriteByte(p.text[p.at+1])
-			p.at += 2
+	for p.offset < len(p.text) {
+		c := p.text[p.offset]
+		if c == '\\' && p.offset+1 < len(p.text) {
+			name.WriteByte(p.text[p.offset+1])
+			p.offset += 2
 			continue
 		}
 		if c == '.' || c == '[' {
 			break
 		}
 		name.WriteByte(c)
-		p.at++
+		p.offset++
 	}
 	switch name.String() {
 	case "":
 		return nil, fmt.Errorf("a name is missing at %q", p.rest())
 	case "*":
-		return every{}, nil
+		return wildcard{}, nil
 	}
-	return names{name.String()}, nil
+	return memberNames{name.String()}, nil
 }
 
 // bracket reads the content of brackets.
 func (p *parser) bracket() (step, error) {
-	end := closing(p.rest())
+	end := closingBracket(p.rest())
 	if end < 0 {
 		return nil, fmt.Errorf("a bracket is not closed")
 	}
 	inside := strings.TrimSpace(p.rest()[1:end])
-	p.at += end + 1
+	p.offset += end + 1
 	switch {
 	case inside == "*":
-		return every{}, nil
+		return wildcard{}, nil
 	case inside == "": // as client-go's parser reads it
 		return indexes{0}, nil
 	case strings.HasPrefix(inside, "?(") && strings.HasSuffix(inside, ")"):
@@ -127,8 +127,8 @@ func (p *parser) bracket() (step, error) {
 	return out, nil
 }
 
-// closing finds the bracket that closes the one that text begins with.
-func closing(text string) int {
+// closingBracket finds the bracket that closes the one that text begins with.
+func closingBracket(text string) int {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -152,7 +152,7 @@ func closing(text string) int {
 }
 
 func quotedNames(text string) (step, error) {
-	var out names
+	var out memberNames
 	for text = strings.TrimSpace(text); text != ""; {
 		name, rest, err := unquote(text)
 		if err != nil {
