@@ -11,8 +11,8 @@ import (
 
 // What documents are made from is several times their size, and is not kept.
 
-// customs are the custom resources, and a mark of their state.
-func (h *Handler) customs() ([]Custom, any) {
+// customResources are the custom resources, and a mark of their state.
+func (h *Handler) customResources() ([]Custom, any) {
 	if h.source == nil {
 		return nil, nil
 	}
@@ -27,35 +27,35 @@ func (h *Handler) remotes() []Remote {
 	return h.source.Remotes()
 }
 
-func (h *Handler) changed() any {
+func (h *Handler) changeMark() any {
 	if h.source == nil {
 		return nil
 	}
 	return h.source.Changed()
 }
 
-// second is the document of v2.
-func (h *Handler) second() (*whole, error) {
+// documentV2 is the document of v2.
+func (h *Handler) documentV2() (*v2Document, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.whole.done && h.whole.changed == h.changed() {
+	if h.whole.done && h.whole.changed == h.changeMark() {
 		return &h.whole.value, nil
 	}
-	customs, changed := h.customs()
+	customs, changed := h.customResources()
 	m, err := newModel(h.entries, h.created, customs)
 	if err != nil {
 		return nil, err
 	}
-	document := m.document(h.release)
+	document := m.renderV2(h.release)
 	for _, remote := range h.remotes() {
 		if remote.Second == nil {
 			continue
 		}
-		if err := adopt(document, remote.Second); err != nil {
+		if err := mergeRemote(document, remote.Second); err != nil {
 			return nil, err
 		}
 	}
-	var all whole
+	var all v2Document
 	if all.json, err = newJSONAnswer(document); err != nil {
 		return nil, err
 	}
@@ -63,23 +63,23 @@ func (h *Handler) second() (*whole, error) {
 	if err != nil {
 		return nil, err
 	}
-	if all.protobuf, err = newAnswer(encoded, protobufProper); err != nil {
+	if all.protobuf, err = newAnswer(encoded, protobufTypeV2Proper); err != nil {
 		return nil, err
 	}
-	h.whole = made[whole]{all, changed, true}
+	h.whole = memoized[v2Document]{all, changed, true}
 	return &h.whole.value, nil
 }
 
-// third is the list of the documents of v3, and the documents by name.
-func (h *Handler) third() (answer, func(name string) (answer, bool), error) {
+// documentsV3 is the list of the documents of v3, and the documents by name.
+func (h *Handler) documentsV3() (answer, func(name string) (answer, bool), error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.index.done || h.index.changed != h.changed() {
-		if err := h.makeThird(); err != nil {
+	if !h.index.done || h.index.changed != h.changeMark() {
+		if err := h.buildV3(); err != nil {
 			return answer{}, nil, err
 		}
 	}
-	own, grown := h.own, h.grown
+	own, grown := h.builtinGroups, h.customGroups
 	return h.index.value, func(name string) (answer, bool) {
 		if a, ok := own[name]; ok {
 			return a, true
@@ -89,27 +89,27 @@ func (h *Handler) third() (answer, func(name string) (answer, bool), error) {
 	}, nil
 }
 
-func (h *Handler) makeThird() error {
-	if h.own == nil {
+func (h *Handler) buildV3() error {
+	if h.builtinGroups == nil {
 		m, err := newModel(h.entries, h.created, nil)
 		if err != nil {
 			return err
 		}
 		own := make(map[string]answer, len(m.groups))
 		for _, g := range m.groups {
-			if own[documentName(g.version)], err = newJSONAnswer(m.groupDocument(g, h.release)); err != nil {
+			if own[documentName(g.version)], err = newJSONAnswer(m.renderV3(g, h.release)); err != nil {
 				return err
 			}
 		}
-		h.own = own
+		h.builtinGroups = own
 	}
-	customs, changed := h.customs()
-	next, err := h.grow(customs)
+	customs, changed := h.customResources()
+	next, err := h.buildCustomGroups(customs)
 	if err != nil {
 		return err
 	}
 	paths := map[string]any{}
-	for name, a := range h.own {
+	for name, a := range h.builtinGroups {
 		paths[name] = map[string]any{"serverRelativeURL": groupURL(name, a.etag)}
 	}
 	for name, g := range next {
@@ -124,16 +124,16 @@ func (h *Handler) makeThird() error {
 	if err != nil {
 		return err
 	}
-	h.grown, h.index, h.encoded = next, made[answer]{index, changed, true}, map[string]answer{}
+	h.customGroups, h.index, h.protobufGroups = next, memoized[answer]{index, changed, true}, map[string]answer{}
 	return nil
 }
 
-// encode is a document of v3 in protobuf. It has the hash of the one in JSON, by
+// encodeProtobuf returns a document of v3 in protobuf. It has the hash of the one in JSON, by
 // which clients name both.
-func (h *Handler) encode(group answer) (answer, error) {
+func (h *Handler) encodeProtobuf(group answer) (answer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if a, ok := h.encoded[group.etag]; ok {
+	if a, ok := h.protobufGroups[group.etag]; ok {
 		return a, nil
 	}
 	text, err := group.unzip()
@@ -144,22 +144,22 @@ func (h *Handler) encode(group answer) (answer, error) {
 	if err := json.NewDecoder(text).Decode(&document); err != nil {
 		return answer{}, fmt.Errorf("openapi: decoding: %w", err)
 	}
-	encoded, err := thirdMessage(document)
+	encoded, err := documentMessageV3(document)
 	if err != nil {
 		return answer{}, err
 	}
-	a, err := newAnswer(encoded, thirdProper)
+	a, err := newAnswer(encoded, protobufTypeV3Proper)
 	if err != nil {
 		return answer{}, err
 	}
 	a.etag = group.etag
-	h.encoded[group.etag] = a
+	h.protobufGroups[group.etag] = a
 	return a, nil
 }
 
-// grow makes the documents of the groups of custom resources. Those whose
+// buildCustomGroups makes the documents of the groups of custom resources. Those whose
 // resources have not changed stay.
-func (h *Handler) grow(customs []Custom) (map[string]grown, error) {
+func (h *Handler) buildCustomGroups(customs []Custom) (map[string]customGroup, error) {
 	byGroup := map[runtimeschema.GroupVersion][]Custom{}
 	marks := map[runtimeschema.GroupVersion]string{}
 	for _, c := range customs {
@@ -167,13 +167,13 @@ func (h *Handler) grow(customs []Custom) (map[string]grown, error) {
 		byGroup[gv] = append(byGroup[gv], c)
 		marks[gv] += fmt.Sprintf("%s %s %v %v\n", c.Name, c.Mark, c.HasStatus, c.Parts)
 	}
-	next := make(map[string]grown, len(byGroup))
+	next := make(map[string]customGroup, len(byGroup))
 	for _, gv := range slices.SortedFunc(maps.Keys(byGroup), func(a, b runtimeschema.GroupVersion) int { return compare(a.String(), b.String()) }) {
 		name := documentName(gv)
-		if _, taken := h.own[name]; taken {
+		if _, taken := h.builtinGroups[name]; taken {
 			continue
 		}
-		if have, ok := h.grown[name]; ok && have.of == marks[gv] {
+		if have, ok := h.customGroups[name]; ok && have.mark == marks[gv] {
 			next[name] = have
 			continue
 		}
@@ -181,11 +181,11 @@ func (h *Handler) grow(customs []Custom) (map[string]grown, error) {
 		if err != nil {
 			return nil, err
 		}
-		a, err := newJSONAnswer(m.groupDocument(m.groups[0], h.release))
+		a, err := newJSONAnswer(m.renderV3(m.groups[0], h.release))
 		if err != nil {
 			return nil, err
 		}
-		next[name] = grown{marks[gv], a}
+		next[name] = customGroup{marks[gv], a}
 	}
 	return next, nil
 }

@@ -16,31 +16,31 @@ import (
 // logOptions are a log's options.
 var logOptions = runtimeschema.GroupVersionKind{Version: "v1", Kind: "PodLogOptions"}
 
-// readLog is the path of a log, which is a read and not a connection.
-func (b *builder) readLog(path, name string) {
-	b.group.pathParameters[path] = sorted(append(b.group.pathParameters[path], optionParameters(logOptions)...))
+// addLog adds the path of a log, which is a read and not a connection.
+func (b *builder) addLog(path, name string) {
+	b.group.pathParameters[path] = sortParameters(append(b.group.pathParameters[path], optionParameters(logOptions)...))
 	b.add(path, operation{
-		method: http.MethodGet, action: "get", id: b.id("read", true, name), description: "read log of the specified " + b.info.Kind,
+		method: http.MethodGet, action: "get", id: b.operationID("read", true, name), description: "read log of the specified " + b.info.Kind,
 		produces: append([]string{"text/plain"}, objectTypes...), answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
 	})
 }
 
-// connects are the paths of subresources that answer requests themselves. Their
+// addConnects adds the paths of subresources that answer requests themselves. Their
 // query parameters are the fields of their kind; proxies also pass on the rest
 // of the path.
-func (b *builder) connects(path string, sub registry.Subresource) {
-	b.connection(path, sub, "", b.connectionParameters(sub))
+func (b *builder) addConnects(path string, sub registry.Subresource) {
+	b.addConnection(path, sub, "", b.connectionParameters(sub))
 	if sub.Name == "proxy" {
-		b.connection(path+"/{path}", sub, "WithPath", append(b.connectionParameters(sub),
+		b.addConnection(path+"/{path}", sub, "WithPath", append(b.connectionParameters(sub),
 			parameter{name: "path", in: "path", kind: "string", required: true, description: "path to the resource"}))
 	}
 }
 
-func (b *builder) connection(path string, sub registry.Subresource, suffix string, parameters []parameter) {
-	b.group.pathParameters[path] = sorted(parameters)
+func (b *builder) addConnection(path string, sub registry.Subresource, suffix string, parameters []parameter) {
+	b.group.pathParameters[path] = sortParameters(parameters)
 	for method := range sub.Connect {
 		b.add(path, operation{
-			method: method, action: "connect", id: b.id("connect "+title(strings.ToLower(method)), true, sub.Name) + suffix, kind: sub.Kind,
+			method: method, action: "connect", id: b.operationID("connect "+title(strings.ToLower(method)), true, sub.Name) + suffix, kind: sub.Kind,
 			description: "connect " + method + " requests to " + sub.Name + " of " + b.info.Kind,
 			produces:    []string{"*/*"}, answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
 		})
@@ -55,8 +55,8 @@ func (b *builder) connectionParameters(sub registry.Subresource) []parameter {
 	return out
 }
 
-// sorted are parameters in upstream's order.
-func sorted(parameters []parameter) []parameter {
+// sortParameters are parameters in upstream's order.
+func sortParameters(parameters []parameter) []parameter {
 	slices.SortFunc(parameters, func(a, b parameter) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.in, b.in)) })
 	return parameters
 }
@@ -77,7 +77,7 @@ func optionParameters(kind runtimeschema.GroupVersionKind) (out []parameter) {
 		field := fields.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if kind := queryKind(field.Type); kind != "" && name != "" {
-			out = append(out, query(described, name, kind))
+			out = append(out, queryParameter(described, name, kind))
 		}
 	}
 	return out

@@ -37,8 +37,8 @@ const conventions = "https://git.k8s.io/community/contributors/devel/sig-archite
 
 // describeCustom adds a custom resource's paths and types to its group.
 func (g *group) describeCustom(c Custom, d definitions) {
-	meta := d.add(reflect.TypeFor[metav1.ObjectMeta]())
-	listMeta := d.add(reflect.TypeFor[metav1.ListMeta]())
+	meta := d.define(reflect.TypeFor[metav1.ObjectMeta]())
+	listMeta := d.define(reflect.TypeFor[metav1.ListMeta]())
 	labels := strings.Split(c.Group, ".")
 	slices.Reverse(labels)
 	name := strings.Join(append(labels, c.Version, c.Kind), ".")
@@ -46,7 +46,7 @@ func (g *group) describeCustom(c Custom, d definitions) {
 		custom:     func(v version) map[string]any { return c.render(v, v.ref(meta)) },
 		customRefs: []string{meta},
 	}
-	d.mark(name, c.GVK())
+	d.addKind(name, c.GVK())
 	list := name + "List"
 	kind := c.GVK()
 	kind.Kind = c.ListKind
@@ -59,12 +59,12 @@ func (g *group) describeCustom(c Custom, d definitions) {
 			"items":      {kind: "array", description: "List of " + c.Name + ". More info: " + conventions, items: &schema{ref: name}},
 		},
 	}
-	d.mark(list, kind)
+	d.addKind(list, kind)
 	b := builder{group: g, info: c.Info, definitions: d, object: &schema{ref: name}, listed: list, jsonOnly: true}
-	b.collection()
-	b.single("", true)
+	b.addCollection()
+	b.addObject("", true)
 	if c.HasStatus {
-		b.single("status", false)
+		b.addObject("status", false)
 	}
 }
 
@@ -120,9 +120,9 @@ func renderProps(props *apiextensionsv1.JSONSchemaProps, v version) map[string]a
 		return map[string]any{}
 	}
 	if v == v2 {
-		simplify(out)
+		simplifyForV2(out)
 	} else {
-		spellOut(out)
+		expandIntOrString(out)
 	}
 	return out
 }
@@ -130,9 +130,9 @@ func renderProps(props *apiextensionsv1.JSONSchemaProps, v version) map[string]a
 // onlyV3 are the keywords that v2 lacks.
 var onlyV3 = []string{"oneOf", "anyOf", "allOf", "not", "nullable", "x-kubernetes-validations", "default"}
 
-// simplify reduces a schema to what v2 can express, or to nothing if that would
+// simplifyForV2 reduces a schema to what v2 can express, or to nothing if that would
 // be wrong.
-func simplify(s map[string]any) {
+func simplifyForV2(s map[string]any) {
 	preserve, _ := s["x-kubernetes-preserve-unknown-fields"].(bool)
 	nullable, _ := s["nullable"].(bool)
 	mixed, _ := s["x-kubernetes-int-or-string"].(bool)
@@ -149,19 +149,19 @@ func simplify(s map[string]any) {
 			delete(s, word)
 		}
 	}
-	below(s, simplify)
+	eachSubschema(s, simplifyForV2)
 }
 
-// spellOut replaces int-or-string by its meaning.
-func spellOut(s map[string]any) {
+// expandIntOrString replaces int-or-string by its meaning.
+func expandIntOrString(s map[string]any) {
 	if mixed, _ := s["x-kubernetes-int-or-string"].(bool); mixed && s["anyOf"] == nil && s["allOf"] == nil {
 		s["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
 	}
-	below(s, spellOut)
+	eachSubschema(s, expandIntOrString)
 }
 
-// below calls f for the schemas of a value's parts.
-func below(s map[string]any, f func(map[string]any)) {
+// eachSubschema calls f for the schemas of a value's parts.
+func eachSubschema(s map[string]any, f func(map[string]any)) {
 	properties, _ := s["properties"].(map[string]any)
 	for _, property := range properties {
 		if one, ok := property.(map[string]any); ok {

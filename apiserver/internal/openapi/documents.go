@@ -51,12 +51,12 @@ func (m *model) group(version runtimeschema.GroupVersion) *group {
 	return g
 }
 
-// document is the one v2 document of everything.
-func (m *model) document(release string) map[string]any {
+// renderV2 returns the one v2 document of everything.
+func (m *model) renderV2(release string) map[string]any {
 	paths := map[string]any{}
 	for _, g := range m.groups {
 		for path := range g.paths {
-			paths[path] = g.item(path, v2)
+			paths[path] = g.renderPath(path, v2)
 		}
 	}
 	all := make(map[string]any, len(m.definitions))
@@ -71,9 +71,9 @@ func (m *model) document(release string) map[string]any {
 	}
 }
 
-// groupDocument is the v3 document of one group and version, with the
+// renderV3 returns the v3 document of one group and version, with the
 // definitions that it needs.
-func (m *model) groupDocument(g *group, release string) map[string]any {
+func (m *model) renderV3(g *group, release string) map[string]any {
 	paths := make(map[string]any, len(g.paths))
 	needed := map[string]any{}
 	var need func(name string)
@@ -85,7 +85,7 @@ func (m *model) groupDocument(g *group, release string) map[string]any {
 		m.definitions[name].references(need)
 	}
 	for path, operations := range g.paths {
-		paths[path] = g.item(path, v3)
+		paths[path] = g.renderPath(path, v3)
 		for i := range operations {
 			operations[i].body.references(need)
 			operations[i].answer.references(need)
@@ -106,8 +106,8 @@ func info(release string) map[string]any {
 	return map[string]any{"title": product, "version": release}
 }
 
-// item is one path.
-func (g *group) item(path string, v version) map[string]any {
+// renderPath returns one path.
+func (g *group) renderPath(path string, v version) map[string]any {
 	out := map[string]any{"parameters": renderParameters(g.pathParameters[path], v)}
 	for i := range g.paths[path] {
 		op := &g.paths[path][i]

@@ -1,8 +1,8 @@
 package openapi
 
-// enumerated are the values of fields with a closed set of them, as
+// enumsByField are the values of fields with a closed set of them, as
 // kube-apiserver v1.37.0 publishes them. The Go types don't have them.
-var enumerated = byField([]enumeration{
+var enumsByField = byField([]enumeration{
 	{
 		[]string{
 			"Equivalent", "Exact",

@@ -1,8 +1,8 @@
 package openapi
 
-// mustBe are required fields whose JSON encoding may omit them, as kube-apiserver
+// requiredFields are required fields whose JSON encoding may omit them, as kube-apiserver
 // v1.37.0 publishes them.
-var mustBe = fieldNames(
+var requiredFields = fieldNames(
 	"admissionregistration.v1.ValidatingAdmissionPolicyBinding.spec",
 	"admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec.policyName",
 	"admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec.validationActions", "apps.v1.DaemonSet.spec",
@@ -19,9 +19,9 @@ var mustBe = fieldNames(
 	"resource.v1.DeviceCounterConsumption.counters", "resource.v1.DeviceTaintRuleSpec.taint",
 )
 
-// mayBeLeft are fields that clients may omit although the server always sends
+// optionalFields are fields that clients may omit although the server always sends
 // them.
-var mayBeLeft = fieldNames(
+var optionalFields = fieldNames(
 	"apps.v1.ControllerRevision.revision", "apps.v1.DaemonSetCondition.status", "apps.v1.DaemonSetCondition.type",
 	"apps.v1.DeploymentCondition.status", "apps.v1.DeploymentCondition.type", "apps.v1.ReplicaSetCondition.status",
 	"apps.v1.ReplicaSetCondition.type", "apps.v1.StatefulSetCondition.status", "apps.v1.StatefulSetCondition.type",
@@ -61,8 +61,8 @@ func fieldNames(names ...string) map[string]bool {
 	return out
 }
 
-// published are the defaults in the descriptions of types.
-var published = map[string]any{
+// publishedDefaults are the defaults in the descriptions of types.
+var publishedDefaults = map[string]any{
 	"autoscaling.v1.ScaleSpec.replicas":                              0,
 	"certificates.v1.PodCertificateRequestSpec.maxExpirationSeconds": 86400,
 	"core.v1.AzureDiskVolumeSource.cachingMode":                      "ReadWrite",

@@ -27,10 +27,10 @@ const (
 	jsonType = "application/json"
 	// Clients ask for the first one, which is not a proper media type; answers
 	// have the second.
-	protobufAsked  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-	protobufProper = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-	thirdAsked     = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
-	thirdProper    = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+	protobufTypeV2       = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	protobufTypeV2Proper = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	protobufTypeV3       = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+	protobufTypeV3Proper = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 	// discoveryPath is where v3 documents are listed.
 	discoveryPath = "/openapi/v3"
 )
@@ -44,29 +44,29 @@ type Handler struct {
 	started time.Time
 
 	mu sync.Mutex
-	// own are the documents of what the server itself serves, made once.
-	own map[string]answer
-	// grown are the documents of custom resources.
-	grown map[string]grown
-	// encoded are documents of v3 that were requested in protobuf, by the hash of
+	// builtinGroups are the documents of what the server itself serves, made once.
+	builtinGroups map[string]answer
+	// customGroups are the documents of custom resources.
+	customGroups map[string]customGroup
+	// protobufGroups are documents of v3 that were requested in protobuf, by the hash of
 	// what they were made from.
-	encoded map[string]answer
-	index   made[answer]
-	whole   made[whole]
+	protobufGroups map[string]answer
+	index          memoized[answer]
+	whole          memoized[v2Document]
 }
 
-// grown is the document of a group with custom resources, and what it was made
+// customGroup is the document of a group with custom resources, and what it was made
 // from.
-type grown struct {
-	of string
+type customGroup struct {
+	mark string
 	answer
 }
 
-// whole is the one document of v2, in both forms.
-type whole struct{ json, protobuf answer }
+// v2Document is the one document of v2, in both forms.
+type v2Document struct{ json, protobuf answer }
 
-// made is a result, and the state of the source that it was made from.
-type made[T any] struct {
+// memoized is a result, and the state of the source that it was made from.
+type memoized[T any] struct {
 	value   T
 	changed any
 	done    bool
@@ -102,7 +102,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	if path == "/openapi/v2" {
 		return h.serveV2(w, r)
 	}
-	index, groups, err := h.third()
+	index, groups, err := h.documentsV3()
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -118,42 +118,42 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request) error {
-	all, err := h.second()
+	all, err := h.documentV2()
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	switch accepted(r, protobufAsked, protobufProper) {
-	case inProtobuf:
+	switch acceptedForm(r, protobufTypeV2, protobufTypeV2Proper) {
+	case formProtobuf:
 		return h.write(w, r, all.protobuf)
-	case inJSON:
+	case formJSON:
 		return h.write(w, r, all.json)
 	}
-	return notAcceptable(protobufAsked)
+	return notAcceptable(protobufTypeV2)
 }
 
 // form is the media type of an answer.
 type form int
 
 const (
-	inNone form = iota
-	inJSON
-	inProtobuf
+	formNone form = iota
+	formJSON
+	formProtobuf
 )
 
-// accepted is the supported form that the request prefers.
-func accepted(r *http.Request, protobuf ...string) form {
+// acceptedForm is the supported form that the request prefers.
+func acceptedForm(r *http.Request, protobuf ...string) form {
 	if r.Header.Get("Accept") == "" {
-		return inJSON
+		return formJSON
 	}
 	for _, clause := range accept.Clauses(r) {
 		switch {
 		case slices.Contains(protobuf, clause.Media):
-			return inProtobuf
+			return formProtobuf
 		case slices.Contains([]string{jsonType, "application/*", "*/*"}, clause.Media):
-			return inJSON
+			return formJSON
 		}
 	}
-	return inNone
+	return formNone
 }
 
 func notAcceptable(protobuf string) error {
@@ -163,11 +163,11 @@ func notAcceptable(protobuf string) error {
 // serveGroup lets clients that name the document by its hash cache it for ever,
 // and redirects those with an old hash to the new one.
 func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, name string, group answer) error {
-	switch accepted(r, thirdAsked, thirdProper) {
-	case inNone:
-		return notAcceptable(thirdAsked)
-	case inProtobuf:
-		encoded, err := h.encode(group)
+	switch acceptedForm(r, protobufTypeV3, protobufTypeV3Proper) {
+	case formNone:
+		return notAcceptable(protobufTypeV3)
+	case formProtobuf:
+		encoded, err := h.encodeProtobuf(group)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}

@@ -181,8 +181,8 @@ func visitReferences(v any, visit func(ref string)) {
 // TestProtobuf decodes the message with the package that clients use.
 func TestProtobuf(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
-	answer := get(t, h, "/openapi/v2", "Accept", protobufAsked)
-	if got := answer.Header.Get("Content-Type"); got != protobufProper {
+	answer := get(t, h, "/openapi/v2", "Accept", protobufTypeV2)
+	if got := answer.Header.Get("Content-Type"); got != protobufTypeV2Proper {
 		t.Errorf("Content-Type is %q", got)
 	}
 	doc := new(openapi_v2.Document)
@@ -254,9 +254,9 @@ func TestThirdInProtobuf(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	plain := get(t, h, "/openapi/v3/api/v1")
 	want := decoded(t, plain)
-	for _, asked := range []string{thirdAsked, thirdProper + ", application/json"} {
+	for _, asked := range []string{protobufTypeV3, protobufTypeV3Proper + ", application/json"} {
 		answer := get(t, h, "/openapi/v3/api/v1", "Accept", asked)
-		if got := answer.Header.Get("Content-Type"); got != thirdProper {
+		if got := answer.Header.Get("Content-Type"); got != protobufTypeV3Proper {
 			t.Errorf("Content-Type is %q", got)
 		}
 		if answer.Header.Get("ETag") != plain.Header.Get("ETag") {
@@ -272,8 +272,8 @@ func TestThirdInProtobuf(t *testing.T) {
 			compareParts(t, part, at(t, back, "components", part), at(t, want, "components", part))
 		}
 	}
-	if len(h.encoded) != 1 {
-		t.Errorf("%d are kept", len(h.encoded))
+	if len(h.protobufGroups) != 1 {
+		t.Errorf("%d are kept", len(h.protobufGroups))
 	}
 }
 
@@ -291,7 +291,7 @@ func TestSchemaInProtobuf(t *testing.T) {
 	if err := json.Unmarshal([]byte(schema), &want); err != nil {
 		t.Fatal(err)
 	}
-	message, err := thirdPlain(want)
+	message, err := plainSchemaMessageV3(want)
 	if err != nil {
 		t.Fatal(err)
 	}

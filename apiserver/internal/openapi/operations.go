@@ -37,8 +37,8 @@ type group struct {
 	pathParameters map[string][]parameter
 }
 
-// query is a query parameter, which is described by the options it belongs to.
-func query(options documented, name, kind string) parameter {
+// queryParameter is a query parameter, which is described by the options it belongs to.
+func queryParameter(options documented, name, kind string) parameter {
 	return parameter{name: name, in: "query", kind: kind, description: options.SwaggerDoc()[name]}
 }
 
@@ -46,25 +46,25 @@ var (
 	lists, patches, deletes = metav1.ListOptions{}, metav1.PatchOptions{}, metav1.DeleteOptions{}
 
 	pretty          = parameter{name: "pretty", in: "query", kind: "string", description: prettyText}
-	dryRun          = query(patches, "dryRun", "string")
-	fieldManager    = query(patches, "fieldManager", "string")
-	fieldValidation = query(patches, "fieldValidation", "string")
-	force           = query(patches, "force", "boolean")
+	dryRun          = queryParameter(patches, "dryRun", "string")
+	fieldManager    = queryParameter(patches, "fieldManager", "string")
+	fieldValidation = queryParameter(patches, "fieldValidation", "string")
+	force           = queryParameter(patches, "force", "boolean")
 
 	writeParameters  = []parameter{dryRun, fieldManager, fieldValidation}
 	patchParameters  = []parameter{dryRun, fieldManager, fieldValidation, force}
 	deleteParameters = []parameter{
-		dryRun, query(deletes, "gracePeriodSeconds", "integer"), query(deletes, "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
-		query(deletes, "orphanDependents", "boolean"), query(deletes, "propagationPolicy", "string"),
+		dryRun, queryParameter(deletes, "gracePeriodSeconds", "integer"), queryParameter(deletes, "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
+		queryParameter(deletes, "orphanDependents", "boolean"), queryParameter(deletes, "propagationPolicy", "string"),
 	}
 	// selectParameters select what of a collection is deleted, listParameters what
 	// is listed or watched.
 	selectParameters = []parameter{
-		query(lists, "continue", "string"), query(lists, "fieldSelector", "string"), query(lists, "labelSelector", "string"),
-		query(lists, "limit", "integer"), query(lists, "resourceVersion", "string"), query(lists, "resourceVersionMatch", "string"),
-		query(lists, "sendInitialEvents", "boolean"), query(lists, "timeoutSeconds", "integer"),
+		queryParameter(lists, "continue", "string"), queryParameter(lists, "fieldSelector", "string"), queryParameter(lists, "labelSelector", "string"),
+		queryParameter(lists, "limit", "integer"), queryParameter(lists, "resourceVersion", "string"), queryParameter(lists, "resourceVersionMatch", "string"),
+		queryParameter(lists, "sendInitialEvents", "boolean"), queryParameter(lists, "timeoutSeconds", "integer"),
 	}
-	listParameters = byName(query(lists, "allowWatchBookmarks", "boolean"), query(lists, "watch", "boolean"))
+	listParameters = byName(queryParameter(lists, "allowWatchBookmarks", "boolean"), queryParameter(lists, "watch", "boolean"))
 
 	namespaceParameter = parameter{name: "namespace", in: "path", kind: "string", required: true, description: "object name and auth scope, such as for teams and projects"}
 
@@ -85,30 +85,30 @@ func byName(more ...parameter) []parameter {
 // describe adds an entry's paths to its group.
 func (g *group) describe(e registry.Served, d definitions) {
 	info := e.Resource.Info()
-	object := &schema{ref: d.add(reflect.TypeOf(e.Resource.New()).Elem())}
-	d.mark(object.ref, info.GVK())
+	object := &schema{ref: d.define(reflect.TypeOf(e.Resource.New()).Elem())}
+	d.addKind(object.ref, info.GVK())
 	b := builder{group: g, info: info, definitions: d, object: object}
-	b.collection()
-	b.single("", true)
+	b.addCollection()
+	b.addObject("", true)
 	if info.HasStatus {
-		b.single("status", false)
+		b.addObject("status", false)
 	}
 	for _, part := range info.Parts {
-		b.single(part, false)
+		b.addObject(part, false)
 	}
 	for _, sub := range e.Subresources {
-		b.subresource(sub)
+		b.addSubresource(sub)
 	}
-	b.watches()
+	b.addWatches()
 }
 
 // describeCreated adds the path of a resource that can only be created: its
 // objects are reviews or commands, and never stored.
 func (g *group) describeCreated(resource core.Resource, obj any, d definitions) {
-	object := &schema{ref: d.add(reflect.TypeOf(obj).Elem())}
-	d.mark(object.ref, resource.GVK())
+	object := &schema{ref: d.define(reflect.TypeOf(obj).Elem())}
+	d.addKind(object.ref, resource.GVK())
 	b := builder{group: g, info: registry.Info{Resource: resource}, definitions: d, object: object}
-	b.creates(b.path(true))
+	b.addCreate(b.path(true))
 }
 
 type builder struct {
@@ -131,7 +131,7 @@ func (b *builder) path(namespaced bool, parts ...string) string {
 	path := strings.Join(append([]string{b.info.Path(namespace, "")}, parts...), "/")
 	var parameters []parameter
 	if len(parts) > 0 {
-		parameters = append(parameters, parameter{name: "name", in: "path", kind: "string", required: true, description: "name of the " + b.described().Kind})
+		parameters = append(parameters, parameter{name: "name", in: "path", kind: "string", required: true, description: "name of the " + b.operationKind().Kind})
 	}
 	if namespace != "" {
 		parameters = append(parameters, namespaceParameter)
@@ -152,7 +152,7 @@ func (b *builder) add(path string, op operation) {
 		return
 	}
 	if op.kind.Empty() {
-		op.kind = b.described()
+		op.kind = b.operationKind()
 	}
 	if op.consumes == nil {
 		op.consumes = []string{"*/*"}
@@ -174,9 +174,9 @@ func withoutStrategic(types []string) []string {
 	return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return strings.Contains(t, "strategic") })
 }
 
-// id is the operation's name in upstream's form: readCoreV1NamespacedPodStatus.
+// operationID is the operation's name in upstream's form: readCoreV1NamespacedPodStatus.
 // verb may have a part that follows the group and version: "connect Get".
-func (b *builder) id(verb string, namespaced bool, subresource string) string {
+func (b *builder) operationID(verb string, namespaced bool, subresource string) string {
 	verb, more, _ := strings.Cut(verb, " ")
 	name := verb + title(groupName(b.info.Group)) + title(b.info.Version) + more
 	if namespaced && b.info.Namespaced {
@@ -185,8 +185,8 @@ func (b *builder) id(verb string, namespaced bool, subresource string) string {
 	return name + b.info.Kind + title(subresource)
 }
 
-// described is the kind of what is sent and answered.
-func (b *builder) described() runtimeschema.GroupVersionKind {
+// operationKind is the kind of what is sent and answered.
+func (b *builder) operationKind() runtimeschema.GroupVersionKind {
 	if b.kind.Empty() {
 		return b.info.GVK()
 	}
@@ -212,34 +212,34 @@ func title(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// collection is the path that lists and creates; namespaced resources also
+// addCollection adds the path that lists and creates; namespaced resources also
 // list on one without the namespace.
-func (b *builder) collection() {
+func (b *builder) addCollection() {
 	path, kind := b.path(true), b.info.Kind
-	b.creates(path)
+	b.addCreate(path)
 	list, reads := &schema{ref: b.list()}, "list"
 	if b.info.Serves("watch") {
 		reads = "list or watch"
 	}
 	lists := operation{
-		method: http.MethodGet, action: "list", id: b.id("list", true, ""), description: reads + " objects of kind " + kind,
+		method: http.MethodGet, action: "list", id: b.operationID("list", true, ""), description: reads + " objects of kind " + kind,
 		parameters: listParameters, produces: listTypes, answer: list, codes: []int{http.StatusOK},
 	}
 	b.add(path, lists)
 	b.add(path, operation{
-		method: http.MethodDelete, action: "deletecollection", id: b.id("delete Collection", true, ""), description: "delete collection of " + kind,
+		method: http.MethodDelete, action: "deletecollection", id: b.operationID("delete Collection", true, ""), description: "delete collection of " + kind,
 		parameters: byName(deleteParameters...),
 		body:       b.deleteOptions(), answer: b.status(), codes: []int{http.StatusOK},
 	})
 	if b.info.Namespaced {
-		lists.id = b.id("list", false, "") + "ForAllNamespaces"
+		lists.id = b.operationID("list", false, "") + "ForAllNamespaces"
 		b.add(b.path(false), lists)
 	}
 }
 
-func (b *builder) creates(path string) {
+func (b *builder) addCreate(path string) {
 	b.add(path, operation{
-		method: http.MethodPost, action: "post", id: b.id("create", true, ""), description: "create a " + b.info.Kind,
+		method: http.MethodPost, action: "post", id: b.operationID("create", true, ""), description: "create a " + b.info.Kind,
 		parameters: writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
 	})
@@ -255,26 +255,26 @@ func (b *builder) list() string {
 	if err != nil { // every kind that is served has a list
 		panic("openapi: " + err.Error())
 	}
-	name := b.definitions.add(reflect.TypeOf(list).Elem())
-	b.definitions.mark(name, kind)
+	name := b.definitions.define(reflect.TypeOf(list).Elem())
+	b.definitions.addKind(name, kind)
 	return name
 }
 
 func (b *builder) deleteOptions() *schema {
-	name := b.definitions.add(reflect.TypeFor[metav1.DeleteOptions]())
-	b.definitions.mark(name, b.group.version.WithKind("DeleteOptions"))
+	name := b.definitions.define(reflect.TypeFor[metav1.DeleteOptions]())
+	b.definitions.addKind(name, b.group.version.WithKind("DeleteOptions"))
 	return &schema{ref: name}
 }
 
 func (b *builder) status() *schema {
-	name := b.definitions.add(reflect.TypeFor[metav1.Status]())
-	b.definitions.mark(name, runtimeschema.GroupVersionKind{Version: "v1", Kind: "Status"})
+	name := b.definitions.define(reflect.TypeFor[metav1.Status]())
+	b.definitions.addKind(name, runtimeschema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	return &schema{ref: name}
 }
 
-// single is the path of one object, or of a part of it that is read and written
+// addObject adds the path of one object, or of a part of it that is read and written
 // like the object.
-func (b *builder) single(subresource string, whole bool) {
+func (b *builder) addObject(subresource string, whole bool) {
 	parts := []string{"{name}"}
 	if subresource != "" {
 		parts = append(parts, subresource)
@@ -289,17 +289,17 @@ func (b *builder) single(subresource string, whole bool) {
 		b = &part
 	}
 	b.add(path, operation{
-		method: http.MethodGet, action: "get", id: b.id("read", true, subresource), description: "read " + of,
+		method: http.MethodGet, action: "get", id: b.operationID("read", true, subresource), description: "read " + of,
 		answer: b.object, codes: []int{http.StatusOK},
 	})
 	b.add(path, operation{
-		method: http.MethodPut, action: "put", id: b.id("replace", true, subresource), description: "replace " + of,
+		method: http.MethodPut, action: "put", id: b.operationID("replace", true, subresource), description: "replace " + of,
 		parameters: writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated},
 	})
-	patch := &schema{ref: b.definitions.add(reflect.TypeFor[metav1.Patch]())}
+	patch := &schema{ref: b.definitions.define(reflect.TypeFor[metav1.Patch]())}
 	b.add(path, operation{
-		method: http.MethodPatch, action: "patch", id: b.id("patch", true, subresource), description: "partially update " + of,
+		method: http.MethodPatch, action: "patch", id: b.operationID("patch", true, subresource), description: "partially update " + of,
 		parameters: patchParameters, consumes: patchTypes, body: patch, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated},
 	})
@@ -309,21 +309,21 @@ func (b *builder) single(subresource string, whole bool) {
 			answer = b.object
 		}
 		b.add(path, operation{
-			method: http.MethodDelete, action: "delete", id: b.id("delete", true, ""), description: "delete a " + b.info.Kind,
+			method: http.MethodDelete, action: "delete", id: b.operationID("delete", true, ""), description: "delete a " + b.info.Kind,
 			parameters: deleteParameters, body: b.deleteOptions(), answer: answer,
 			codes: []int{http.StatusOK, http.StatusAccepted},
 		})
 	}
 }
 
-// subresource is the path of one that has a handler of its own.
-func (b *builder) subresource(sub registry.Subresource) {
+// addSubresource adds the path of one that has a handler of its own.
+func (b *builder) addSubresource(sub registry.Subresource) {
 	path := b.path(true, "{name}", sub.Name)
 	if sub.Create != nil && sub.New != nil {
-		object := &schema{ref: b.definitions.add(reflect.TypeOf(sub.New()).Elem())}
-		b.definitions.mark(object.ref, sub.Kind)
+		object := &schema{ref: b.definitions.define(reflect.TypeOf(sub.New()).Elem())}
+		b.definitions.addKind(object.ref, sub.Kind)
 		b.add(path, operation{
-			method: http.MethodPost, action: "post", id: b.id("create", true, sub.Name), kind: sub.Kind,
+			method: http.MethodPost, action: "post", id: b.operationID("create", true, sub.Name), kind: sub.Kind,
 			description: "create " + sub.Name + " of a " + b.info.Kind,
 			parameters:  writeParameters, body: object, answer: object,
 			codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
@@ -331,15 +331,15 @@ func (b *builder) subresource(sub registry.Subresource) {
 	}
 	if sub.Object != nil {
 		part := *b
-		part.object = &schema{ref: b.definitions.add(reflect.TypeOf(sub.Object.New()).Elem())}
-		b.definitions.mark(part.object.ref, sub.Kind)
+		part.object = &schema{ref: b.definitions.define(reflect.TypeOf(sub.Object.New()).Elem())}
+		b.definitions.addKind(part.object.ref, sub.Kind)
 		part.kind = sub.Kind
-		part.single(sub.Name, false)
+		part.addObject(sub.Name, false)
 	}
 	switch {
 	case sub.Name == "log":
-		b.readLog(path, sub.Name)
+		b.addLog(path, sub.Name)
 	case len(sub.Connect) > 0:
-		b.connects(path, sub)
+		b.addConnects(path, sub)
 	}
 }

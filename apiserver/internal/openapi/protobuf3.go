@@ -10,24 +10,24 @@ import (
 // openapi.v3 package, from the JSON that is kept of it; the field numbers are
 // those of gnostic's OpenAPIv3.proto.
 
-// numbered is a field: its name in JSON and its number in protobuf.
-type numbered struct {
+// numberedField is a field: its name in JSON and its number in protobuf.
+type numberedField struct {
 	name   string
 	number protowire.Number
 }
 
 var (
-	schemaFlags = []numbered{{"nullable", 1}, {"readOnly", 3}, {"writeOnly", 4}, {"deprecated", 8},
+	schemaFlags = []numberedField{{"nullable", 1}, {"readOnly", 3}, {"writeOnly", 4}, {"deprecated", 8},
 		{"exclusiveMaximum", 12}, {"exclusiveMinimum", 14}, {"uniqueItems", 20}}
-	schemaReals    = []numbered{{"multipleOf", 10}, {"maximum", 11}, {"minimum", 13}}
-	schemaIntegers = []numbered{{"maxLength", 15}, {"minLength", 16}, {"maxItems", 18}, {"minItems", 19}, {"maxProperties", 21}, {"minProperties", 22}}
-	schemaTexts    = []numbered{{"title", 9}, {"pattern", 17}, {"type", 25}, {"description", 34}, {"format", 35}}
-	schemaChoices  = []numbered{{"allOf", 26}, {"oneOf", 27}, {"anyOf", 28}}
-	itemMethods    = []numbered{{"get", 4}, {"put", 5}, {"post", 6}, {"delete", 7}, {"options", 8}, {"head", 9}, {"patch", 10}}
-	schemeTexts    = []numbered{{"type", 1}, {"description", 2}, {"name", 3}, {"in", 4}}
+	schemaReals    = []numberedField{{"multipleOf", 10}, {"maximum", 11}, {"minimum", 13}}
+	schemaIntegers = []numberedField{{"maxLength", 15}, {"minLength", 16}, {"maxItems", 18}, {"minItems", 19}, {"maxProperties", 21}, {"minProperties", 22}}
+	schemaTexts    = []numberedField{{"title", 9}, {"pattern", 17}, {"type", 25}, {"description", 34}, {"format", 35}}
+	schemaChoices  = []numberedField{{"allOf", 26}, {"oneOf", 27}, {"anyOf", 28}}
+	itemMethods    = []numberedField{{"get", 4}, {"put", 5}, {"post", 6}, {"delete", 7}, {"options", 8}, {"head", 9}, {"patch", 10}}
+	schemeTexts    = []numberedField{{"type", 1}, {"description", 2}, {"name", 3}, {"in", 4}}
 )
 
-func (m *message) textFields(of map[string]any, fields []numbered) {
+func (m *message) textFields(of map[string]any, fields []numberedField) {
 	for _, f := range fields {
 		m.text(f.number, stringOf(of[f.name]))
 	}
@@ -45,124 +45,124 @@ func (m *message) entries(number, inner protowire.Number, of any, encode func(ma
 	return err
 }
 
-func thirdMessage(doc map[string]any) (message, error) {
+func documentMessageV3(doc map[string]any) (message, error) {
 	var m, info, components, schemes message
 	m.text(1, stringOf(doc["openapi"]))
-	info.textFields(mapOf(doc["info"]), []numbered{{"title", 1}, {"version", 6}})
+	info.textFields(mapOf(doc["info"]), []numberedField{{"title", 1}, {"version", 6}})
 	m.embed(2, info)
-	if err := m.entries(4, 1, doc["paths"], thirdItem); err != nil {
+	if err := m.entries(4, 1, doc["paths"], itemMessageV3); err != nil {
 		return nil, err
 	}
 	parts := mapOf(doc["components"])
-	if err := components.entries(1, 1, parts["schemas"], thirdSchema); err != nil {
+	if err := components.entries(1, 1, parts["schemas"], schemaMessageV3); err != nil {
 		return nil, err
 	}
 	err := schemes.entries(7, 1, parts["securitySchemes"], func(of map[string]any) (message, error) {
 		var scheme message
 		scheme.textFields(of, schemeTexts)
-		return chosen(1, scheme), nil
+		return oneOfMessage(1, scheme), nil
 	})
 	m.embed(5, append(components, schemes...))
 	return m, err
 }
 
-// chosen is a message that is one of several, identified by a number.
-func chosen(number protowire.Number, inner message) message {
+// oneOfMessage is a message that is one of several, identified by a number.
+func oneOfMessage(number protowire.Number, inner message) message {
 	var m message
 	m.embed(number, inner)
 	return m
 }
 
-func thirdItem(item map[string]any) (message, error) {
+func itemMessageV3(item map[string]any) (message, error) {
 	var m message
 	for _, method := range itemMethods {
 		operation, there := item[method.name]
 		if !there {
 			continue
 		}
-		inner, err := thirdOperation(mapOf(operation))
+		inner, err := operationMessageV3(mapOf(operation))
 		if err != nil {
 			return nil, err
 		}
 		m.embed(method.number, inner)
 	}
-	return m, thirdParameters(&m, 13, item["parameters"])
+	return m, parameterMessagesV3(&m, 13, item["parameters"])
 }
 
-func thirdOperation(op map[string]any) (message, error) {
+func operationMessageV3(op map[string]any) (message, error) {
 	var m message
 	m.texts(1, stringsOf(op["tags"]))
-	m.textFields(op, []numbered{{"description", 3}, {"operationId", 5}})
-	if err := thirdParameters(&m, 6, op["parameters"]); err != nil {
+	m.textFields(op, []numberedField{{"description", 3}, {"operationId", 5}})
+	if err := parameterMessagesV3(&m, 6, op["parameters"]); err != nil {
 		return nil, err
 	}
 	if body, there := op["requestBody"]; there {
 		var inner message
-		if err := inner.entries(2, 1, mapOf(body)["content"], thirdMedia); err != nil {
+		if err := inner.entries(2, 1, mapOf(body)["content"], mediaMessageV3); err != nil {
 			return nil, err
 		}
 		required, _ := mapOf(body)["required"].(bool)
 		inner.flag(3, required)
-		m.embed(7, chosen(1, inner))
+		m.embed(7, oneOfMessage(1, inner))
 	}
-	if err := m.entries(8, 2, op["responses"], thirdResponse); err != nil {
+	if err := m.entries(8, 2, op["responses"], responseMessageV3); err != nil {
 		return nil, err
 	}
 	return m, extensionMessages(&m, 13, op)
 }
 
-func thirdResponse(response map[string]any) (message, error) {
+func responseMessageV3(response map[string]any) (message, error) {
 	var m message
 	m.text(1, stringOf(response["description"]))
 	var err error
 	if content, there := response["content"]; there {
-		err = m.entries(3, 1, content, thirdMedia)
+		err = m.entries(3, 1, content, mediaMessageV3)
 	}
-	return chosen(1, m), err
+	return oneOfMessage(1, m), err
 }
 
-func thirdMedia(media map[string]any) (message, error) {
-	inner, err := thirdSchema(mapOf(media["schema"]))
-	return chosen(1, inner), err
+func mediaMessageV3(media map[string]any) (message, error) {
+	inner, err := schemaMessageV3(mapOf(media["schema"]))
+	return oneOfMessage(1, inner), err
 }
 
-func thirdParameters(m *message, number protowire.Number, list any) error {
+func parameterMessagesV3(m *message, number protowire.Number, list any) error {
 	parameters, _ := list.([]any)
 	for _, value := range parameters {
 		p := mapOf(value)
 		var inner message
-		inner.textFields(p, []numbered{{"name", 1}, {"in", 2}, {"description", 3}})
+		inner.textFields(p, []numberedField{{"name", 1}, {"in", 2}, {"description", 3}})
 		required, _ := p["required"].(bool)
 		inner.flag(4, required)
-		schema, err := thirdSchema(mapOf(p["schema"]))
+		schema, err := schemaMessageV3(mapOf(p["schema"]))
 		if err != nil {
 			return err
 		}
 		inner.embed(10, schema)
-		m.embed(number, chosen(1, inner))
+		m.embed(number, oneOfMessage(1, inner))
 	}
 	return nil
 }
 
-// thirdSchema is a schema or a reference to one.
-func thirdSchema(s map[string]any) (message, error) {
+// schemaMessageV3 is a schema or a reference to one.
+func schemaMessageV3(s map[string]any) (message, error) {
 	if ref := stringOf(s["$ref"]); ref != "" {
 		var m message
 		m.text(1, ref)
-		return chosen(2, m), nil
+		return oneOfMessage(2, m), nil
 	}
-	m, err := thirdPlain(s)
-	return chosen(1, m), err
+	m, err := plainSchemaMessageV3(s)
+	return oneOfMessage(1, m), err
 }
 
-func thirdPlain(s map[string]any) (message, error) {
+func plainSchemaMessageV3(s map[string]any) (message, error) {
 	var m message
 	for _, f := range schemaFlags {
 		on, _ := s[f.name].(bool)
 		m.flag(f.number, on)
 	}
 	for _, f := range schemaReals {
-		m.real(f.number, s[f.name])
+		m.double(f.number, s[f.name])
 	}
 	for _, f := range schemaIntegers {
 		if n, there := s[f.name].(float64); there {
@@ -174,19 +174,19 @@ func thirdPlain(s map[string]any) (message, error) {
 	if err := m.anys(24, s["enum"]); err != nil {
 		return nil, err
 	}
-	if err := m.inner(s); err != nil {
+	if err := m.addSubschemas(s); err != nil {
 		return nil, err
 	}
-	m.fallback(s["default"])
+	m.defaultValue(s["default"])
 	return m, extensionMessages(&m, 36, s)
 }
 
-// inner writes the schemas that a schema consists of.
-func (m *message) inner(s map[string]any) error {
+// addSubschemas writes the schemas that a schema consists of.
+func (m *message) addSubschemas(s map[string]any) error {
 	for _, f := range schemaChoices {
 		list, _ := s[f.name].([]any)
 		for _, value := range list {
-			choice, err := thirdSchema(mapOf(value))
+			choice, err := schemaMessageV3(mapOf(value))
 			if err != nil {
 				return err
 			}
@@ -194,59 +194,59 @@ func (m *message) inner(s map[string]any) error {
 		}
 	}
 	if not, there := s["not"]; there {
-		inner, err := thirdPlain(mapOf(not))
+		inner, err := plainSchemaMessageV3(mapOf(not))
 		if err != nil {
 			return err
 		}
 		m.embed(29, inner)
 	}
 	if items, there := s["items"]; there {
-		inner, err := thirdSchema(mapOf(items))
+		inner, err := schemaMessageV3(mapOf(items))
 		if err != nil {
 			return err
 		}
-		m.embed(30, chosen(1, inner))
+		m.embed(30, oneOfMessage(1, inner))
 	}
 	if properties, there := s["properties"]; there {
-		if err := m.entries(31, 1, properties, thirdSchema); err != nil {
+		if err := m.entries(31, 1, properties, schemaMessageV3); err != nil {
 			return err
 		}
 	}
 	switch values := s["additionalProperties"].(type) {
 	case bool:
 		var inner message
-		inner.either(2, values)
+		inner.explicitFlag(2, values)
 		m.embed(32, inner)
 	case map[string]any:
-		inner, err := thirdSchema(values)
+		inner, err := schemaMessageV3(values)
 		if err != nil {
 			return err
 		}
-		m.embed(32, chosen(1, inner))
+		m.embed(32, oneOfMessage(1, inner))
 	}
 	return nil
 }
 
-// either writes a flag whose presence matters.
-func (m *message) either(number protowire.Number, on bool) {
+// explicitFlag writes a flag whose presence matters.
+func (m *message) explicitFlag(number protowire.Number, on bool) {
 	*m = protowire.AppendVarint(protowire.AppendTag(*m, number, protowire.VarintType), protowire.EncodeBool(on))
 }
 
-func (m *message) real(number protowire.Number, value any) {
+func (m *message) double(number protowire.Number, value any) {
 	if n, there := value.(float64); there {
 		*m = protowire.AppendFixed64(protowire.AppendTag(*m, number, protowire.Fixed64Type), math.Float64bits(n))
 	}
 }
 
-// fallback writes a default. Messages have no room for one that is a list or an
+// defaultValue writes a default. Messages have no room for one that is a list or an
 // object.
-func (m *message) fallback(value any) {
+func (m *message) defaultValue(value any) {
 	var inner message
 	switch v := value.(type) {
 	case float64:
-		inner.real(1, v)
+		inner.double(1, v)
 	case bool:
-		inner.either(2, v)
+		inner.explicitFlag(2, v)
 	case string:
 		inner = protowire.AppendString(protowire.AppendTag(inner, 3, protowire.BytesType), v)
 	default:

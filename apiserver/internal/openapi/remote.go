@@ -74,16 +74,16 @@ func Extract(document []byte, gv runtimeschema.GroupVersion) ([]byte, error) {
 		if !strings.HasPrefix(path, prefix) {
 			continue
 		}
-		spellParameters(mapOf(item), shared)
+		inlineParameters(mapOf(item), shared)
 		paths[path] = item
 		eachReference(item, need)
 	}
 	return json.Marshal(map[string]any{"paths": paths, "definitions": needed})
 }
 
-// spellParameters inlines shared parameters, and leaves out those that API
+// inlineParameters inlines shared parameters, and leaves out those that API
 // requests don't have: in forms and headers.
-func spellParameters(item, shared map[string]any) {
+func inlineParameters(item, shared map[string]any) {
 	spell := func(of map[string]any) {
 		list, ok := of["parameters"].([]any)
 		if !ok {
@@ -125,36 +125,36 @@ func eachReference(tree any, f func(name string)) {
 	}
 }
 
-// adopt adds what another server described to the v2 document. What exists
+// mergeRemote adds what another server described to the v2 document. What exists
 // stays; a different definition with a name that is taken gets another name.
-func adopt(document map[string]any, second []byte) error {
+func mergeRemote(document map[string]any, second []byte) error {
 	var other map[string]any
 	if err := json.Unmarshal(second, &other); err != nil {
 		return fmt.Errorf("openapi: %w", err)
 	}
 	paths, definitions := mapOf(document["paths"]), mapOf(document["definitions"])
 	theirs := mapOf(other["definitions"])
-	names, err := rename(theirs, definitions)
+	names, err := matchDefinitions(theirs, definitions)
 	if err != nil {
 		return err
 	}
 	for name, definition := range theirs {
 		if _, have := definitions[names[name]]; !have {
-			redirect(definition, names)
+			renameReferences(definition, names)
 			definitions[names[name]] = definition
 		}
 	}
 	for path, item := range mapOf(other["paths"]) {
 		if _, have := paths[path]; !have {
-			redirect(item, names)
+			renameReferences(item, names)
 			paths[path] = item
 		}
 	}
 	return nil
 }
 
-// rename finds the name that each of their definitions has among ours.
-func rename(theirs, ours map[string]any) (map[string]string, error) {
+// matchDefinitions finds the name that each of their definitions has among ours.
+func matchDefinitions(theirs, ours map[string]any) (map[string]string, error) {
 	names := make(map[string]string, len(theirs))
 	for _, name := range slices.Sorted(maps.Keys(theirs)) {
 		text, err := json.Marshal(theirs[name])
@@ -180,8 +180,8 @@ func rename(theirs, ours map[string]any) (map[string]string, error) {
 	return names, nil
 }
 
-// redirect updates references to renamed definitions, and drops dangling ones.
-func redirect(tree any, names map[string]string) {
+// renameReferences updates references to renamed definitions, and drops dangling ones.
+func renameReferences(tree any, names map[string]string) {
 	switch t := tree.(type) {
 	case map[string]any:
 		for key, value := range t {
@@ -191,11 +191,11 @@ func redirect(tree any, names map[string]string) {
 				}
 				continue
 			}
-			redirect(value, names)
+			renameReferences(value, names)
 		}
 	case []any:
 		for _, value := range t {
-			redirect(value, names)
+			renameReferences(value, names)
 		}
 	}
 }

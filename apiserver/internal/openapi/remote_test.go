@@ -55,7 +55,7 @@ func TestAdopt(t *testing.T) {
 		"paths":       map[string]any{"/api/v1/pods": map[string]any{}},
 		"definitions": map[string]any{"Meta": map[string]any{"type": "object", "required": []string{"x"}}, "Same": map[string]any{"type": "string"}},
 	}
-	if err := adopt(document, extracted); err != nil {
+	if err := mergeRemote(document, extracted); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{
@@ -84,7 +84,7 @@ func TestAdopt(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if err := adopt(document, extracted); err != nil {
+		if err := mergeRemote(document, extracted); err != nil {
 			t.Errorf("%s: %v", hostile, err)
 		}
 		if _, err := documentMessage(document); err != nil {

@@ -19,9 +19,9 @@ type schema struct {
 	values      *schema // of a map
 	// enum are the only possible values; for a list or a map, those of its elements.
 	enum []string
-	// fallback is the default; only v3 has it.
-	fallback   any
-	extensions map[string]any
+	// defaultValue is the default; only v3 has it.
+	defaultValue any
+	extensions   map[string]any
 	// custom renders a custom resource's schema, which refers to customRefs.
 	custom     func(v version) map[string]any
 	customRefs []string
@@ -51,8 +51,8 @@ func (s *schema) render(v version) map[string]any {
 	if s.description != "" {
 		out["description"] = s.description + enumText(s.enum)
 	}
-	if s.fallback != nil && v == v3 {
-		out["default"] = s.fallback
+	if s.defaultValue != nil && v == v3 {
+		out["default"] = s.defaultValue
 	}
 	s.renderType(v, out)
 	if len(s.properties) > 0 {
@@ -82,7 +82,7 @@ func (s *schema) renderType(v version, out map[string]any) {
 	switch {
 	case s.ref != "" && v == v2:
 		out["$ref"] = v.ref(s.ref)
-	case s.ref != "" && (s.description != "" || s.fallback != nil):
+	case s.ref != "" && (s.description != "" || s.defaultValue != nil):
 		// In v3, a reference may have no siblings.
 		out["allOf"] = []any{map[string]any{"$ref": v.ref(s.ref)}}
 	case s.ref != "":

@@ -42,8 +42,8 @@ type leaf interface {
 	OpenAPISchemaFormat() string
 }
 
-// add defines t and everything it needs, and returns its name.
-func (d definitions) add(t reflect.Type) string {
+// define defines t and everything it needs, and returns its name.
+func (d definitions) define(t reflect.Type) string {
 	name := modelName(t)
 	if _, known := d[name]; known {
 		return name
@@ -70,7 +70,7 @@ func (d definitions) add(t reflect.Type) string {
 	if of := shape.Of(t); of.Kind == shape.AtomicMap {
 		s.extensions = map[string]any{extensionMapType: "atomic"}
 	}
-	d.fields(s, t, doc, shortName(name))
+	d.addFields(s, t, doc, shortName(name))
 	return name
 }
 
@@ -80,9 +80,9 @@ func shortName(name string) string {
 	return strings.Join(parts[max(len(parts)-3, 0):], ".")
 }
 
-// fields adds the JSON fields of a struct to s, including those of embedded
+// addFields adds the JSON fields of a struct to s, including those of embedded
 // structs. in is the short name of the definition.
-func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string, in string) {
+func (d definitions) addFields(s *schema, t reflect.Type, doc map[string]string, in string) {
 	merges := shape.Of(t).Fields
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -99,32 +99,32 @@ func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string, in
 			if documented, ok := reflect.New(embedded).Interface().(documented); ok {
 				inner = documented.SwaggerDoc()
 			}
-			d.fields(s, embedded, inner, in)
+			d.addFields(s, embedded, inner, in)
 			continue
 		case tag == "":
 			continue
 		}
 		name, always := in+"."+tag, !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
-		property := d.of(f.Type)
-		property.description, property.enum = doc[tag], enumerated[name]
-		property.fallback = fallback(name, f.Type, always)
+		property := d.schemaOf(f.Type)
+		property.description, property.enum = doc[tag], enumsByField[name]
+		property.defaultValue = zeroDefault(name, f.Type, always)
 		if tag != "items" || !strings.HasSuffix(in, "List") { // lists of objects are not merged
-			property.merge(f, merges[tag])
+			property.setMergeStrategy(f, merges[tag])
 		}
 		if s.properties == nil {
 			s.properties = map[string]*schema{}
 		}
 		s.properties[tag] = property
-		if (always && !mayBeLeft[name] || mustBe[name]) && !slices.Contains(s.required, tag) {
+		if (always && !optionalFields[name] || requiredFields[name]) && !slices.Contains(s.required, tag) {
 			s.required = append(s.required, tag)
 		}
 	}
 }
 
-// fallback is the default of an omitted field, as far as its type determines it;
+// zeroDefault is the default of an omitted field, as far as its type determines it;
 // always: the server always sends it.
-func fallback(name string, t reflect.Type, always bool) any {
-	if value, ok := published[name]; ok {
+func zeroDefault(name string, t reflect.Type, always bool) any {
+	if value, ok := publishedDefaults[name]; ok {
 		return value
 	}
 	switch t.Kind() {
@@ -140,8 +140,8 @@ func fallback(name string, t reflect.Type, always bool) any {
 	return nil
 }
 
-// merge adds to a field's schema how its values are merged.
-func (s *schema) merge(f reflect.StructField, how *shape.Shape) {
+// setMergeStrategy adds to a field's schema how its values are merged.
+func (s *schema) setMergeStrategy(f reflect.StructField, how *shape.Shape) {
 	set := func(extension string, value any) {
 		if s.extensions == nil {
 			s.extensions = map[string]any{}
@@ -175,20 +175,20 @@ func (s *schema) merge(f reflect.StructField, how *shape.Shape) {
 	}
 }
 
-// of is the schema of a field's type.
-func (d definitions) of(t reflect.Type) *schema {
+// schemaOf is the schema of a field's type.
+func (d definitions) schemaOf(t reflect.Type) *schema {
 	switch t.Kind() {
 	case reflect.Pointer:
-		return d.of(t.Elem())
+		return d.schemaOf(t.Elem())
 	case reflect.Struct:
-		return &schema{ref: d.add(t)}
+		return &schema{ref: d.define(t)}
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return &schema{kind: "string", format: "byte"}
 		}
-		return &schema{kind: "array", items: d.of(t.Elem())}
+		return &schema{kind: "array", items: d.schemaOf(t.Elem())}
 	case reflect.Map:
-		return &schema{kind: "object", values: d.of(t.Elem())}
+		return &schema{kind: "object", values: d.schemaOf(t.Elem())}
 	case reflect.String:
 		return &schema{kind: "string"}
 	case reflect.Bool:
@@ -203,8 +203,8 @@ func (d definitions) of(t reflect.Type) *schema {
 	return &schema{} // an interface: anything
 }
 
-// mark records that a definition is the type of kind.
-func (d definitions) mark(name string, kind runtimeschema.GroupVersionKind) {
+// addKind records that a definition is the type of kind.
+func (d definitions) addKind(name string, kind runtimeschema.GroupVersionKind) {
 	s := d[name]
 	if s.extensions == nil {
 		s.extensions = map[string]any{}

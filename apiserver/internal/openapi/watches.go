@@ -11,35 +11,35 @@ import (
 
 // Upstream's words of the deprecation.
 const (
-	listsOld   = ". deprecated: use the 'watch' parameter with a list operation instead"
-	objectsOld = listsOld + ", filtered to a single item with the 'fieldSelector' parameter."
+	listWatchDeprecated   = ". deprecated: use the 'watch' parameter with a list operation instead"
+	objectWatchDeprecated = listWatchDeprecated + ", filtered to a single item with the 'fieldSelector' parameter."
 )
 
-// watches are the paths that contain "watch", which are deprecated but still used.
-func (b *builder) watches() {
+// addWatches adds the paths that contain "watch", which are deprecated but still used.
+func (b *builder) addWatches() {
 	if !b.info.Serves("watch") {
 		return
 	}
 	kind := b.info.Kind
-	list := operation{action: "watchlist", id: b.id("watch", true, "") + "List", description: "watch individual changes to a list of " + kind + listsOld + "."}
-	b.watch(b.path(true), list)
+	list := operation{action: "watchlist", id: b.operationID("watch", true, "") + "List", description: "watch individual changes to a list of " + kind + listWatchDeprecated + "."}
+	b.addWatch(b.path(true), list)
 	if b.info.Namespaced {
-		list.id = b.id("watch", false, "") + "ListForAllNamespaces"
-		b.watch(b.path(false), list)
+		list.id = b.operationID("watch", false, "") + "ListForAllNamespaces"
+		b.addWatch(b.path(false), list)
 	}
-	b.watch(b.path(true, "{name}"), operation{
-		action: "watch", id: b.id("watch", true, ""), description: "watch changes to an object of kind " + kind + objectsOld,
+	b.addWatch(b.path(true, "{name}"), operation{
+		action: "watch", id: b.operationID("watch", true, ""), description: "watch changes to an object of kind " + kind + objectWatchDeprecated,
 	})
 }
 
-// watch adds the path that watches what is at path.
-func (b *builder) watch(path string, op operation) {
+// addWatch adds the path that watches what is at path.
+func (b *builder) addWatch(path string, op operation) {
 	root := "/" + documentName(b.group.version)
 	old := root + "/watch" + strings.TrimPrefix(path, root)
 	// The parameters belong to the path, not to the operation, as in upstream.
-	b.group.pathParameters[old] = sorted(append(slices.Clone(b.group.pathParameters[path]), listParameters...))
-	event := b.definitions.add(reflect.TypeFor[metav1.WatchEvent]())
-	b.definitions.mark(event, b.group.version.WithKind("WatchEvent"))
+	b.group.pathParameters[old] = sortParameters(append(slices.Clone(b.group.pathParameters[path]), listParameters...))
+	event := b.definitions.define(reflect.TypeFor[metav1.WatchEvent]())
+	b.definitions.addKind(event, b.group.version.WithKind("WatchEvent"))
 	op.method, op.produces, op.answer, op.codes = http.MethodGet, listTypes, &schema{ref: event}, []int{http.StatusOK}
 	b.add(old, op)
 }
