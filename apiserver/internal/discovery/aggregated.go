@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// aggregated is the document with everything: of the core group for /api, of
+// aggregatedList is the document with everything: of the core group for /api, of
 // all others for /apis.
-func aggregated(all []groupVersion, core bool) *apidiscoveryv2.APIGroupDiscoveryList {
+func aggregatedList(all []groupVersion, core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.SchemeGroupVersion.String()},
 		Items:    []apidiscoveryv2.APIGroupDiscovery{},
@@ -49,7 +49,7 @@ func resourceDiscovery(gv schema.GroupVersion, r Resource) apidiscoveryv2.APIRes
 	}
 	d := apidiscoveryv2.APIResourceDiscovery{
 		Resource: r.Name, SingularResource: r.Singular, Scope: scope,
-		ResponseKind: kind(own),
+		ResponseKind: groupVersionKind(own),
 		Verbs:        r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	for _, s := range r.Subresources {
@@ -58,12 +58,12 @@ func resourceDiscovery(gv schema.GroupVersion, r Resource) apidiscoveryv2.APIRes
 			of = own
 		}
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{
-			Subresource: s.Name, ResponseKind: kind(of), Verbs: s.Verbs,
+			Subresource: s.Name, ResponseKind: groupVersionKind(of), Verbs: s.Verbs,
 		})
 	}
 	return d
 }
 
-func kind(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
+func groupVersionKind(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
 	return &metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 }

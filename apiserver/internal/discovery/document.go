@@ -19,8 +19,8 @@ import (
 	"kctl/apiserver/internal/accept"
 )
 
-// together is the media type of the aggregated document.
-const together = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+// aggregatedParams is the media type of the aggregated document.
+const aggregatedParams = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // document is an encoded answer, in JSON; other forms are made on each request,
 // since few ask for them.
@@ -29,9 +29,9 @@ type document struct {
 	etag string
 	// empty is what the document decodes into.
 	empty runtime.Object
-	// narrow documents do not match "application/*", like those of upstream that
+	// ignoresWildcard documents do not match "application/*", like those of upstream that
 	// its router serves.
-	narrow bool
+	ignoresWildcard bool
 }
 
 func encode(v runtime.Object) (*document, error) {
@@ -51,14 +51,14 @@ func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document)
 		for _, clause := range clauses {
 			p := clause.Params
 			if media, ok := clause.Form(); ok && p["as"] == "APIGroupDiscoveryList" && p["g"] == "apidiscovery.k8s.io" && p["v"] == "v2" {
-				return all.write(w, r, media, together, accept.ByPeople(r, clause))
+				return all.write(w, r, media, aggregatedParams, accept.ByPeople(r, clause))
 			}
 		}
 	}
 	if strings.Join(r.Header.Values("Accept"), "") == "" {
 		return d.write(w, r, runtime.ContentTypeJSON, "", accept.ByPeople(r, accept.Clause{}))
 	}
-	if d.narrow {
+	if d.ignoresWildcard {
 		if err := accept.Only(r, accept.Forms...); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document)
 }
 
 func (d *document) write(w http.ResponseWriter, r *http.Request, media, as string, pretty bool) error {
-	body, form, err := d.in(media, pretty)
+	body, form, err := d.encodeAs(media, pretty)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (d *document) write(w http.ResponseWriter, r *http.Request, media, as strin
 	return nil
 }
 
-// in is the document in a form, and its ETag's suffix.
-func (d *document) in(media string, pretty bool) ([]byte, string, error) {
+// encodeAs returns the document in a form, and its ETag's suffix.
+func (d *document) encodeAs(media string, pretty bool) ([]byte, string, error) {
 	var out bytes.Buffer
 	var err error
 	switch {

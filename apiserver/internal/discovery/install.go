@@ -38,12 +38,12 @@ type Catalog struct {
 
 	mu      sync.Mutex
 	changed any
-	made    *documents
+	cached  *documents
 }
 
 // documents are all answers of one time.
 type documents struct {
-	plain, together map[string]*document // by path; together for /api and /apis only
+	plain, aggregated map[string]*document // by path; together for /api and /apis only
 }
 
 // New returns a catalog of the server's own resources and those of source, which
@@ -54,7 +54,7 @@ func New(own []Resource, source Source, address string) *Catalog {
 
 // Install serves the documents of the server's own resources.
 func (c *Catalog) Install(router gin.IRoutes) error {
-	made, err := c.documents()
+	made, err := c.current()
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (d *documents) paths() []string {
 
 // Paths are the paths of the present documents, sorted.
 func (c *Catalog) Paths() []string {
-	made, err := c.documents()
+	made, err := c.current()
 	if err != nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (c *Catalog) Paths() []string {
 // Serve answers with the document at path. It reports false, and answers
 // nothing, if there is none.
 func (c *Catalog) Serve(g *gin.Context, path string) bool {
-	made, err := c.documents()
+	made, err := c.current()
 	if err != nil {
 		return false
 	}
@@ -94,43 +94,43 @@ func (c *Catalog) Serve(g *gin.Context, path string) bool {
 	if d == nil {
 		return false
 	}
-	if err := d.answer(g.Writer, g.Request, made.together[path]); err != nil {
+	if err := d.answer(g.Writer, g.Request, made.aggregated[path]); err != nil {
 		failure.Write(g.Writer, g.Request, err)
 	}
 	return true
 }
 
-// documents are the present ones, made again if something has changed.
-func (c *Catalog) documents() (*documents, error) {
+// current are the present ones, made again if something has changed.
+func (c *Catalog) current() (*documents, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var changed any
 	if c.source != nil {
 		changed = c.source.Changed()
 	}
-	if c.made != nil && c.changed == changed {
-		return c.made, nil
+	if c.cached != nil && c.changed == changed {
+		return c.cached, nil
 	}
 	var more More
 	if c.source != nil {
 		more = c.source.More()
 	}
-	made, err := c.make(more)
+	made, err := c.build(more)
 	if err != nil {
 		return nil, err
 	}
-	c.made, c.changed = made, changed
+	c.cached, c.changed = made, changed
 	return made, nil
 }
 
-func (c *Catalog) make(more More) (*documents, error) {
+func (c *Catalog) build(more More) (*documents, error) {
 	all := collect(c.own, more)
-	out := &documents{plain: map[string]*document{}, together: map[string]*document{}}
+	out := &documents{plain: map[string]*document{}, aggregated: map[string]*document{}}
 	var failed error
 	add := func(path string, v runtime.Object, narrow bool) {
 		d, err := encode(v)
 		if d != nil {
-			d.narrow = narrow
+			d.ignoresWildcard = narrow
 		}
 		out.plain[path], failed = d, firstOf(failed, err)
 	}
@@ -141,8 +141,8 @@ func (c *Catalog) make(more More) (*documents, error) {
 	}, true)
 	add("/apis", groups, false)
 	for path, core := range map[string]bool{"/api": true, "/apis": false} {
-		d, err := encode(aggregated(all, core))
-		out.together[path], failed = d, firstOf(failed, err)
+		d, err := encode(aggregatedList(all, core))
+		out.aggregated[path], failed = d, firstOf(failed, err)
 	}
 	for i := range groups.Groups {
 		group := groups.Groups[i]

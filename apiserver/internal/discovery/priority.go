@@ -6,11 +6,11 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // higher comes first.
 type Priority struct{ Group, Version int32 }
 
-// custom is the priority of custom resources.
-var custom = Priority{1000, 100}
+// customPriority is the priority of custom resources.
+var customPriority = Priority{1000, 100}
 
-// builtin are upstream's priorities of the groups, the newest version first.
-var builtin = map[string]int32{
+// groupPriorities are upstream's priorities of the groups, the newest version first.
+var groupPriorities = map[string]int32{
 	"":                             18000,
 	"apiregistration.k8s.io":       20000,
 	"apps":                         17800,
@@ -35,7 +35,7 @@ var builtin = map[string]int32{
 	"storagemigration.k8s.io":      15800,
 }
 
-var versions = map[schema.GroupVersion]int32{
+var versionPriorities = map[schema.GroupVersion]int32{
 	{Version: "v1"}:                                        1,
 	{Group: "autoscaling", Version: "v2"}:                  30,
 	{Group: "resource.k8s.io", Version: "v1"}:              21,
@@ -44,11 +44,11 @@ var versions = map[schema.GroupVersion]int32{
 
 // DefaultPriority is that of a group and version without another one.
 func DefaultPriority(gv schema.GroupVersion) Priority {
-	group, ok := builtin[gv.Group]
+	group, ok := groupPriorities[gv.Group]
 	if !ok {
-		return custom
+		return customPriority
 	}
-	if version, ok := versions[gv]; ok {
+	if version, ok := versionPriorities[gv]; ok {
 		return Priority{group, version}
 	}
 	if gv.Version == "v1" || gv.Version == "v2" {
