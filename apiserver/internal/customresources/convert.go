@@ -18,9 +18,9 @@ import (
 
 // converter converts objects between versions of a definition.
 type converter struct {
-	forms map[string]*form // by apiVersion
-	hook  *webhook         // nil if only the version's name changes
-	ctx   context.Context
+	forms   map[string]*form // by apiVersion
+	webhook *webhook         // nil if only the version's name changes
+	ctx     context.Context
 }
 
 func newConverter(d *definition, versions map[string]*form, services callout.Services) *converter {
@@ -29,7 +29,7 @@ func newConverter(d *definition, versions map[string]*form, services callout.Ser
 		c.forms[f.apiVersion()] = f
 	}
 	if conversion := d.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
-		c.hook = newWebhook(d, services)
+		c.webhook = newWebhook(d, services)
 	}
 	return c
 }
@@ -57,7 +57,7 @@ func (c *converter) convertAll(ctx context.Context, to *form, objects []*object)
 			out[i] = o
 			continue
 		}
-		if c.hook == nil {
+		if c.webhook == nil {
 			out[i] = o.DeepCopy()
 			out[i].SetAPIVersion(to.apiVersion())
 			to.prune(out[i].Object, false)
@@ -70,7 +70,7 @@ func (c *converter) convertAll(ctx context.Context, to *form, objects []*object)
 	}
 	ctx, cancel := context.WithTimeout(ctx, conversionTime)
 	defer cancel()
-	converted, err := c.hook.convert(ctx, to.apiVersion(), asked)
+	converted, err := c.webhook.convert(ctx, to.apiVersion(), asked)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s %w", asked[0].GroupVersionKind(), err))
 	}
@@ -103,7 +103,7 @@ func checkConverted(i int, from, to *object, want string) error {
 	}
 	after, _ := to.Object["metadata"].(map[string]any)
 	for _, field := range []struct{ name, words string }{{"name", "name"}, {"namespace", "namespace"}, {"uid", "UID"}} {
-		if was, is := shown(before[field.name]), shown(after[field.name]); was != is {
+		if was, is := quoteValue(before[field.name]), quoteValue(after[field.name]); was != is {
 			return fmt.Errorf("invalid object: must have the same %s: %s != %s", field.words, was, is)
 		}
 	}
@@ -123,8 +123,8 @@ func checkConverted(i int, from, to *object, want string) error {
 	return nil
 }
 
-// shown is a value as messages show it; empty if there is none.
-func shown(value any) string {
+// quoteValue is a value as messages show it; empty if there is none.
+func quoteValue(value any) string {
 	if value == nil {
 		return ""
 	}

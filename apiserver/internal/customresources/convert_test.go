@@ -41,7 +41,7 @@ func TestConvertedByAWebhook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		converted, err := read(request, &review, true)
+		converted, err := readResponse(request, &review, true)
 		if err == nil {
 			if err = checkConverted(0, from, converted[0], "c.io/v2"); err != nil {
 				err = fmt.Errorf("returned %w", err)

@@ -34,10 +34,10 @@ type entry struct {
 
 	// encoded is shared with the cache of definitions.
 	encoded []byte
-	// stored is the store of its objects. Versions of a definition that differ
+	// store is the store of its objects. Versions of a definition that differ
 	// only in status share it.
-	stored *stored
-	hash   [sha256.Size]byte
+	store *instanceStore
+	hash  [sha256.Size]byte
 }
 
 // version is what is known of one version without reading its schema.
@@ -58,7 +58,7 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		terminating: d.DeletionTimestamp != nil,
 	}
 	e.settled = e.established && !e.terminating && sameNames(&d.Spec.Names, &d.Status.AcceptedNames) &&
-		customresourcedefinition.Is(d, apiextensionsv1.NamesAccepted) && approvalSettled(d)
+		customresourcedefinition.Is(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		one := version{name: v.Name, served: v.Served, storage: v.Storage}
@@ -79,10 +79,10 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 	}
 	e.hash = sha256.Sum256(spec)
 	if before != nil && before.uid == e.uid && before.hash == e.hash {
-		e.stored = before.stored
+		e.store = before.store
 	}
-	if e.stored != nil {
-		e.stored.terminating.Store(e.terminating)
+	if e.store != nil {
+		e.store.terminating.Store(e.terminating)
 	}
 	return e, nil
 }
@@ -107,8 +107,8 @@ func deprecation(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersi
 	return text
 }
 
-// read decodes the whole definition.
-func (e *entry) read() (*definition, error) {
+// decodeDefinition decodes the whole definition.
+func (e *entry) decodeDefinition() (*definition, error) {
 	d := &definition{}
 	if err := json.Unmarshal(e.encoded, d); err != nil {
 		return nil, fmt.Errorf("decode definition %s: %w", e.name, err)

@@ -39,8 +39,8 @@ type Definitions struct {
 	// running are the stores of objects.
 	running sync.WaitGroup
 
-	telling sync.Mutex
-	told    map[*func()]bool
+	listenersMu sync.Mutex
+	listeners   map[*func()]bool
 
 	mu      sync.Mutex
 	current atomic.Pointer[snapshot]
@@ -56,7 +56,7 @@ type snapshot struct {
 // New returns Definitions. What they define is served at once; Run maintains
 // their status.
 func New(o Options) *Definitions {
-	d := &Definitions{options: o, told: map[*func()]bool{}, logger: o.Registry.Logger.Named("customresources")}
+	d := &Definitions{options: o, listeners: map[*func()]bool{}, logger: o.Registry.Logger.Named("customresources")}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.current.Store(&snapshot{changed: -1})
 	return d
@@ -65,20 +65,20 @@ func New(o Options) *Definitions {
 // OnChange adds a function to be called when what is served may have changed,
 // until forget is called. The function must not block.
 func (d *Definitions) OnChange(f func()) (forget func()) {
-	d.telling.Lock()
-	defer d.telling.Unlock()
-	d.told[&f] = true
+	d.listenersMu.Lock()
+	defer d.listenersMu.Unlock()
+	d.listeners[&f] = true
 	return func() {
-		d.telling.Lock()
-		defer d.telling.Unlock()
-		delete(d.told, &f)
+		d.listenersMu.Lock()
+		defer d.listenersMu.Unlock()
+		delete(d.listeners, &f)
 	}
 }
 
-func (d *Definitions) tell() {
-	d.telling.Lock()
-	defer d.telling.Unlock()
-	for f := range d.told {
+func (d *Definitions) notifyListeners() {
+	d.listenersMu.Lock()
+	defer d.listenersMu.Unlock()
+	for f := range d.listeners {
 		(*f)()
 	}
 }
@@ -106,7 +106,7 @@ func (d *Definitions) snapshot() *snapshot {
 	}
 	s := &snapshot{changed: changed, entries: make(map[string]*entry, len(list.Items)), served: map[schema.GroupVersionResource]*entry{}}
 	for _, item := range list.Items {
-		e := d.refresh(item, before)
+		e := d.updatedEntry(item, before)
 		if e == nil {
 			continue
 		}
@@ -118,16 +118,16 @@ func (d *Definitions) snapshot() *snapshot {
 		}
 	}
 	for name, e := range before.entries {
-		if now := s.entries[name]; now == nil || now.stored != e.stored {
-			e.stored.end()
+		if now := s.entries[name]; now == nil || now.store != e.store {
+			e.store.close()
 		}
 	}
 	d.current.Store(s)
 	return s
 }
 
-// refresh returns the entry of one encoded definition.
-func (d *Definitions) refresh(item registry.Encoded, before *snapshot) *entry {
+// updatedEntry returns the entry of one encoded definition.
+func (d *Definitions) updatedEntry(item registry.Encoded, before *snapshot) *entry {
 	name := nameOf(item)
 	known := before.entries[name]
 	if known != nil && known.revision == item.Revision {
@@ -143,9 +143,9 @@ func (d *Definitions) refresh(item registry.Encoded, before *snapshot) *entry {
 		d.logger.Error("a definition can't be read", zap.String("definition", name), zap.Error(err))
 		return known
 	}
-	if e.stored == nil {
-		e.stored = newStored(d, e)
-		e.stored.terminating.Store(e.terminating)
+	if e.store == nil {
+		e.store = newStored(d, e)
+		e.store.terminating.Store(e.terminating)
 	}
 	return e
 }
@@ -159,7 +159,7 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 	if e == nil {
 		return registry.Served{}, "", unread != nil, unread
 	}
-	served, err = e.stored.served(e, gvr.Version)
+	served, err = e.store.served(e, gvr.Version)
 	v, _ := e.version(gvr.Version)
 	return served, v.warning, true, err
 }
@@ -224,7 +224,7 @@ func (d *Definitions) Resources() []registry.Resource {
 		if !e.established {
 			continue
 		}
-		served, err := e.stored.served(e, e.storageVersion())
+		served, err := e.store.served(e, e.storageVersion())
 		if err != nil {
 			d.logger.Error("a custom resource can't be served", zap.String("definition", name), zap.Error(err))
 			continue
@@ -249,7 +249,7 @@ func (d *Definitions) Schema(gvr schema.GroupVersionResource) *apiextensionsv1.J
 	if e == nil {
 		return nil
 	}
-	def, err := e.read()
+	def, err := e.decodeDefinition()
 	if err != nil {
 		return nil
 	}

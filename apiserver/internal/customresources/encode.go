@@ -22,7 +22,7 @@ func (f *form) decodeBody(body []byte) (*object, []error, error) {
 	}
 	for _, name := range []string{"kind", "apiVersion"} {
 		if text, _ := content[name].(string); text == "" {
-			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): Object '%s' is missing in '%s'", f.kind, missing[name], shortened(body)))
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): Object '%s' is missing in '%s'", f.kind, missingFields[name], truncate(body)))
 		}
 	}
 	o := &object{Object: content}
@@ -40,10 +40,10 @@ func (f *form) decodeBody(body []byte) (*object, []error, error) {
 	return o, strict, nil
 }
 
-var missing = map[string]string{"kind": "Kind", "apiVersion": "apiVersion"}
+var missingFields = map[string]string{"kind": "Kind", "apiVersion": "apiVersion"}
 
-// shortened is the beginning of a body, for a message.
-func shortened(body []byte) []byte {
+// truncate returns the beginning of a body, for a message.
+func truncate(body []byte) []byte {
 	const enough = 256
 	if len(body) > enough {
 		return append(bytes.Clone(body[:enough]), " ..."...)
@@ -95,9 +95,9 @@ func (c *converter) decode(f *form, value []byte) (*object, error) {
 	return c.convert(c.ctx, f, o)
 }
 
-// normal is a stored value defaulted and pruned by its version's schema, which
+// normalizeStored returns a stored value defaulted and pruned by its version's schema, which
 // may have changed since.
-func (c *converter) normal(value []byte) []byte {
+func (c *converter) normalizeStored(value []byte) []byte {
 	o, err := unmarshal(value)
 	if err != nil {
 		return value

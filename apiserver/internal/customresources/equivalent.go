@@ -35,12 +35,12 @@ func (d *Definitions) Convert(ctx context.Context, obj core.Object, to core.Reso
 	if !ok || e == nil || o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: to.Group, Kind: to.Kind}) {
 		return nil, none
 	}
-	if _, err := e.stored.served(e, to.Version); err != nil {
+	if _, err := e.store.served(e, to.Version); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	form := e.stored.versions[to.Version]
-	if form == nil || e.stored.converter.formOf(o) == nil {
+	form := e.store.versions[to.Version]
+	if form == nil || e.store.converter.formOf(o) == nil {
 		return nil, none
 	}
-	return e.stored.converter.convert(ctx, form, o)
+	return e.store.converter.convert(ctx, form, o)
 }

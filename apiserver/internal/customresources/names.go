@@ -15,13 +15,13 @@ import (
 
 type condition = apiextensionsv1.CustomResourceDefinitionCondition
 
-// settle updates the status of a definition according to its names and those of
+// updateStatus updates the status of a definition according to its names and those of
 // the others in its group. It reports whether anything changed.
-func settle(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames, now time.Time) bool {
+func updateStatus(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames, now time.Time) bool {
 	accepted, names := acceptNames(d, others)
 	changed := !sameNames(&d.Status.AcceptedNames, &accepted)
 	d.Status.AcceptedNames = accepted
-	changed = settleApproval(d, now) || changed
+	changed = updateApproval(d, now) || changed
 	changed = customresourcedefinition.SetCondition(d, names, now) || changed
 	if customresourcedefinition.Is(d, apiextensionsv1.Established) {
 		return changed // for good
@@ -31,7 +31,7 @@ func settle(d *definition, others []apiextensionsv1.CustomResourceDefinitionName
 	}
 	switch {
 	case names.Status != apiextensionsv1.ConditionTrue:
-	case !trustable(d.Spec.Conversion):
+	case !hasValidCABundle(d.Spec.Conversion):
 		established.Reason, established.Message = "InvalidCABundle", "The conversion webhook CABundle is invalid"
 	default:
 		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
@@ -39,9 +39,9 @@ func settle(d *definition, others []apiextensionsv1.CustomResourceDefinitionName
 	return customresourcedefinition.SetCondition(d, established, now) || changed
 }
 
-// trustable reports whether the CA certificates of a conversion webhook, if there
+// hasValidCABundle reports whether the CA certificates of a conversion webhook, if there
 // are any, can be read.
-func trustable(c *apiextensionsv1.CustomResourceConversion) bool {
+func hasValidCABundle(c *apiextensionsv1.CustomResourceConversion) bool {
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
 		return true
 	}
@@ -94,26 +94,26 @@ func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitio
 	return accepted, result
 }
 
-// settleApproval records whether a definition in a protected group was
+// updateApproval records whether a definition in a protected group was
 // approved.
-func settleApproval(d *definition, now time.Time) bool {
+func updateApproval(d *definition, now time.Time) bool {
 	if !customresourcedefinition.Protected(d.Spec.Group) {
 		return false
 	}
-	return customresourcedefinition.SetCondition(d, approval(d), now)
+	return customresourcedefinition.SetCondition(d, approvalCondition(d), now)
 }
 
-func approvalSettled(d *definition) bool {
+func approvalIsCurrent(d *definition) bool {
 	if !customresourcedefinition.Protected(d.Spec.Group) {
 		return true
 	}
-	want := approval(d)
+	want := approvalCondition(d)
 	return slices.ContainsFunc(d.Status.Conditions, func(c condition) bool {
 		return c.Type == want.Type && c.Status == want.Status && c.Message == want.Message
 	})
 }
 
-func approval(d *definition) condition {
+func approvalCondition(d *definition) condition {
 	c := condition{Type: apiextensionsv1.KubernetesAPIApprovalPolicyConformant, Status: apiextensionsv1.ConditionFalse}
 	value := d.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation]
 	u, err := url.ParseRequestURI(value)

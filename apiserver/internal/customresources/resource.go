@@ -13,8 +13,8 @@ import (
 	"kctl/proto/core"
 )
 
-// keeper is a resource with its own way of reading what clients send.
-type keeper interface {
+// versionStore is a resource with its own way of reading what clients send.
+type versionStore interface {
 	registry.Resource
 	DecodeBody(body []byte) (obj core.Object, strict []error, err error)
 }
@@ -22,14 +22,14 @@ type keeper interface {
 // resource is one version as it is served: no objects can be created while the
 // definition is being deleted.
 type resource struct {
-	keeper
-	stored *stored
+	versionStore
+	stored *instanceStore
 	info   registry.Info
 }
 
 // Info implements registry.Resource.
 func (r *resource) Info() registry.Info {
-	info := r.keeper.Info()
+	info := r.versionStore.Info()
 	info.JSONOnly, info.ListKind = true, r.info.ListKind
 	return info
 }
@@ -38,26 +38,26 @@ var errTerminating = errors.New("create not allowed while custom resource defini
 
 // Create implements registry.Resource.
 func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
-	if err := r.mayCreate(obj.GetName()); err != nil {
+	if err := r.checkCreatable(obj.GetName()); err != nil {
 		return registry.Encoded{}, err
 	}
-	return r.keeper.Create(ctx, obj, admit, o)
+	return r.versionStore.Create(ctx, obj, admit, o)
 }
 
 // Update implements registry.Resource: an apply may create.
 func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	guarded := func(current core.Object) (core.Object, error) {
 		if current == nil {
-			if err := r.mayCreate(target.Name); err != nil {
+			if err := r.checkCreatable(target.Name); err != nil {
 				return nil, err
 			}
 		}
 		return change(current)
 	}
-	return r.keeper.Update(ctx, target, guarded, admit, o)
+	return r.versionStore.Update(ctx, target, guarded, admit, o)
 }
 
-func (r *resource) mayCreate(name string) error {
+func (r *resource) checkCreatable(name string) error {
 	if r.stored.terminating.Load() {
 		return apierrors.NewForbidden(schema.GroupResource{Group: r.info.Group, Resource: r.info.Name}, name, errTerminating)
 	}

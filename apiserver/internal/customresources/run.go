@@ -16,9 +16,9 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// again is when to look again at a definition that could not be processed, or
+// retryInterval is when to look again at a definition that could not be processed, or
 // whose objects need time to go.
-const again = time.Second
+const retryInterval = time.Second
 
 // Run maintains definitions until ctx ends: it accepts names, establishes, and
 // deletes the objects of deleted ones. Several servers may do so at once.
@@ -31,7 +31,7 @@ func (d *Definitions) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-d.options.Registry.Clock.After(again):
+		case <-d.options.Registry.Clock.After(retryInterval):
 		}
 	}
 	return ctx.Err()
@@ -55,10 +55,10 @@ func (d *Definitions) follow(ctx context.Context) error {
 	events := cache.Channel(ctx, watcher.Events())
 	for {
 		var retry <-chan time.Time
-		if d.deal(ctx) {
-			retry = d.options.Registry.Clock.After(again)
+		if d.processAll(ctx) {
+			retry = d.options.Registry.Clock.After(retryInterval)
 		}
-		d.tell()
+		d.notifyListeners()
 		select {
 		case _, ok := <-events:
 			if !ok {
@@ -69,9 +69,9 @@ func (d *Definitions) follow(ctx context.Context) error {
 	}
 }
 
-// deal processes every definition that is not settled. It reports whether some
+// processAll processes every definition that is not settled. It reports whether some
 // have to be looked at again later.
-func (d *Definitions) deal(ctx context.Context) (unfinished bool) {
+func (d *Definitions) processAll(ctx context.Context) (unfinished bool) {
 	s := d.snapshot()
 	for _, e := range s.entries {
 		if e.settled {
@@ -79,7 +79,7 @@ func (d *Definitions) deal(ctx context.Context) (unfinished bool) {
 		}
 		var err error
 		if e.terminating {
-			err = d.finish(ctx, e)
+			err = d.deleteInstances(ctx, e)
 		} else {
 			err = d.establish(ctx, s, e)
 		}
@@ -101,10 +101,10 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 		}
 	}
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
-		settle(def, others, d.options.Registry.Clock.Now())
+		updateStatus(def, others, d.options.Registry.Clock.Now())
 		return nil
 	})
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
 var errNotEmpty = errors.New("instances are still there")
@@ -113,42 +113,42 @@ var errNotEmpty = errors.New("instances are still there")
 // ones.
 var builtIn = map[string]bool{"customresourcedefinitions.apiextensions.k8s.io": true, "apiservices.apiregistration.k8s.io": true}
 
-// finish deletes the objects of a deleted definition, and then releases it.
-func (d *Definitions) finish(ctx context.Context, e *entry) error {
-	if !d.waits(e) {
+// deleteInstances deletes the objects of a deleted definition, and then releases it.
+func (d *Definitions) deleteInstances(ctx context.Context, e *entry) error {
+	if !d.hasFinalizer(e) {
 		return nil
 	}
 	if e.established && !builtIn[e.name] {
-		if err := d.say(ctx, e, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {
+		if err := d.reportTerminating(ctx, e, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {
 			return err
 		}
-		served, err := e.stored.served(e, e.storageVersion())
+		served, err := e.store.served(e, e.storageVersion())
 		if err != nil {
 			// What can't be read can't be deleted one by one.
 			d.logger.Error("the objects of a definition are left behind", zap.String("definition", e.name), zap.Error(err))
-			return d.release(ctx, e)
+			return d.removeFinalizer(ctx, e)
 		}
-		if err := empty(ctx, served.Resource); err != nil {
+		if err := deleteAll(ctx, served.Resource); err != nil {
 			if errors.Is(err, errNotEmpty) {
 				return err
 			}
-			return errors.Join(err, d.say(ctx, e, "InstanceDeletionFailed", "could not list instances: "+err.Error()))
+			return errors.Join(err, d.reportTerminating(ctx, e, "InstanceDeletionFailed", "could not list instances: "+err.Error()))
 		}
-		if err := d.say(ctx, e, "InstanceDeletionCompleted", "removed all instances"); err != nil {
+		if err := d.reportTerminating(ctx, e, "InstanceDeletionCompleted", "removed all instances"); err != nil {
 			return err
 		}
 	}
-	return d.release(ctx, e)
+	return d.removeFinalizer(ctx, e)
 }
 
-// waits reports whether the definition still has the finalizer.
-func (d *Definitions) waits(e *entry) bool {
-	def, err := e.read()
+// hasFinalizer reports whether the definition still has the finalizer.
+func (d *Definitions) hasFinalizer(e *entry) bool {
+	def, err := e.decodeDefinition()
 	return err != nil || slices.Contains(def.Finalizers, customresourcedefinition.Finalizer)
 }
 
-// empty deletes all objects; it is not done while some wait for something.
-func empty(ctx context.Context, r registry.Resource) error {
+// deleteAll deletes all objects; it is not done while some wait for something.
+func deleteAll(ctx context.Context, r registry.Resource) error {
 	if _, err := r.DeleteCollection(ctx, "", registry.Admit{}, &metav1.DeleteOptions{}, registry.ListOptions{}); err != nil {
 		return err
 	}
@@ -162,12 +162,12 @@ func empty(ctx context.Context, r registry.Resource) error {
 	return nil
 }
 
-// say records the progress of deleting the instances. It never reports a deletion that
+// reportTerminating records the progress of deleting the instances. It never reports a deletion that
 // has begun as beginning again: each change of a definition triggers another look at
 // it, so alternating conditions would never end.
-func (d *Definitions) say(ctx context.Context, e *entry, reason, message string) error {
+func (d *Definitions) reportTerminating(ctx context.Context, e *entry, reason, message string) error {
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
-		if reason == "InstanceDeletionInProgress" && begun(def) {
+		if reason == "InstanceDeletionInProgress" && deletionReported(def) {
 			return nil
 		}
 		status := apiextensionsv1.ConditionTrue
@@ -177,26 +177,26 @@ func (d *Definitions) say(ctx context.Context, e *entry, reason, message string)
 		customresourcedefinition.SetCondition(def, condition{Type: apiextensionsv1.Terminating, Status: status, Reason: reason, Message: message}, d.options.Registry.Clock.Now())
 		return nil
 	})
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-// begun reports whether the deletion of the instances has failed or ended before.
-func begun(def *definition) bool {
+// deletionReported reports whether the deletion of the instances has failed or ended before.
+func deletionReported(def *definition) bool {
 	return slices.ContainsFunc(def.Status.Conditions, func(c condition) bool {
 		return c.Type == apiextensionsv1.Terminating && (c.Reason == "InstanceDeletionFailed" || c.Reason == "InstanceDeletionCompleted")
 	})
 }
 
-func (d *Definitions) release(ctx context.Context, e *entry) error {
+func (d *Definitions) removeFinalizer(ctx context.Context, e *entry) error {
 	// Through its status: faults in the rest must not keep it from ending.
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
 		def.Finalizers = slices.DeleteFunc(def.Finalizers, func(f string) bool { return f == customresourcedefinition.Finalizer })
 		return nil
 	})
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-func ignoreGone(err error) error {
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -70,9 +70,11 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managedfields.Re
 		Shown:   registry.Info{Resource: r, Columns: cells.CustomScaleColumns()},
 		Cells:   func(shown core.Object) []any { return cells.ScaleRow(shown.(*autoscalingv1.Scale), clock.Now()) },
 		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
-		Show:    func(stored core.Object) (core.Object, error) { return p.show(stored.(*object)) },
-		Lacks:   func(stored core.Object) error { return p.lacks(stored.(*object)) },
-		Take:    func(shown, stored core.Object) error { return p.take(shown.(*autoscalingv1.Scale), stored.(*object)) },
+		Show:    func(stored core.Object) (core.Object, error) { return p.toScale(stored.(*object)) },
+		Lacks:   func(stored core.Object) error { return p.checkHasReplicas(stored.(*object)) },
+		Take: func(shown, stored core.Object) error {
+			return p.applyScale(shown.(*autoscalingv1.Scale), stored.(*object))
+		},
 	}, replicas, clock)}
 }
 
@@ -91,21 +93,21 @@ func replicasIn(versions map[string]*form) managedfields.Replicas {
 	return out
 }
 
-// unsaid stands, in an update, for the replicas of an object without any.
-const unsaid = math.MinInt32
+// unspecified stands, in an update, for the replicas of an object without any.
+const unspecified = math.MinInt32
 
-func (p *scalePaths) lacks(o *object) error {
+func (p *scalePaths) checkHasReplicas(o *object) error {
 	if _, ok := lookUp(o.Object, p.spec); !ok {
 		return fmt.Errorf("the spec replicas field %q does not exist", p.specPath)
 	}
 	return nil
 }
 
-func (p *scalePaths) show(o *object) (core.Object, error) {
+func (p *scalePaths) toScale(o *object) (core.Object, error) {
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
 		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), CreationTimestamp: o.GetCreationTimestamp(),
 	}}
-	scale.Spec.Replicas = unsaid
+	scale.Spec.Replicas = unspecified
 	if desired, ok := lookUp(o.Object, p.spec); ok {
 		scale.Spec.Replicas = replicasOf(desired)
 	}
@@ -123,11 +125,11 @@ func (p *scalePaths) show(o *object) (core.Object, error) {
 // shown is written back.
 func replicasOf(value any) int32 {
 	n, _ := value.(int64)
-	return int32(min(max(n, unsaid+1), maxReplicas))
+	return int32(min(max(n, unspecified+1), maxReplicas))
 }
 
-func (p *scalePaths) take(scale *autoscalingv1.Scale, o *object) error {
-	if scale.Spec.Replicas == unsaid {
+func (p *scalePaths) applyScale(scale *autoscalingv1.Scale, o *object) error {
+	if scale.Spec.Replicas == unspecified {
 		return apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", p.specPath))
 	}
 	if err := unstructured.SetNestedField(o.Object, int64(scale.Spec.Replicas), p.spec...); err != nil {

@@ -14,10 +14,10 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// narrowed removes from the options the selectors that only an object in the
+// splitSelectors removes from the options the selectors that only an object in the
 // view's version can answer: with a conversion webhook, a version's fields
 // differ from the stored ones. own is nil if the store can select.
-func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own fields.Selector, err error) {
+func (v *view) splitSelectors(o registry.ListOptions) (inner registry.ListOptions, own fields.Selector, err error) {
 	if o.Fields == nil {
 		return o, nil, nil
 	}
@@ -30,13 +30,13 @@ func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own
 		switch {
 		case strings.HasPrefix(r.Field, "metadata."):
 			there = append(there, term)
-		case !v.form.selects(r.Field):
+		case !v.form.isSelectable(r.Field):
 			return o, nil, apierrors.NewBadRequest(notSelectable(r.Field))
 		default:
 			here = append(here, term)
 		}
 	}
-	if v.converter.hook == nil || len(here) == 0 {
+	if v.converter.webhook == nil || len(here) == 0 {
 		return o, nil, nil
 	}
 	o.Fields = fields.AndSelectors(there...)
@@ -45,13 +45,13 @@ func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own
 
 func notSelectable(name string) string { return "field label not supported: " + name }
 
-func (f *form) selects(name string) bool {
-	return slices.ContainsFunc(f.selected, func(s selectable) bool { return s.name == name })
+func (f *form) isSelectable(name string) bool {
+	return slices.ContainsFunc(f.selectableFields, func(s selectable) bool { return s.name == name })
 }
 
-// matching are the objects of a page that own selects. The page may become
+// filterPage are the objects of a page that own selects. The page may become
 // short, or empty: clients go on with continue.
-func (v *view) matching(own fields.Selector, page registry.List) (registry.List, error) {
+func (v *view) filterPage(own fields.Selector, page registry.List) (registry.List, error) {
 	out := page
 	out.Items, out.Remaining = make([]registry.Encoded, 0, len(page.Items)), nil
 	for _, item := range page.Items {
@@ -59,25 +59,25 @@ func (v *view) matching(own fields.Selector, page registry.List) (registry.List,
 		if err != nil {
 			return out, apierrors.NewInternalError(err)
 		}
-		if own.Matches(setOf(v.form.selected, o)) {
+		if own.Matches(selectableSet(v.form.selectableFields, o)) {
 			out.Items = append(out.Items, item)
 		}
 	}
 	return out, nil
 }
 
-// sight is the set of objects that a watch with selectors on the view's fields
+// selectedSet is the set of objects that a watch with selectors on the view's fields
 // sees; objects enter and leave it as they change.
-type sight struct {
+type selectedSet struct {
 	view *view
 	own  fields.Selector
 	seen map[string][]byte // by namespace and name; as last shown
 }
 
-// look initialises a watch's sight with the objects at its resourceVersion. The
+// newSelectedSet initialises a watch's sight with the objects at its resourceVersion. The
 // returned options begin the watch exactly there.
-func (v *view) look(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*sight, registry.ListOptions, error) {
-	s := &sight{view: v, own: own, seen: map[string][]byte{}}
+func (v *view) newSelectedSet(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*selectedSet, registry.ListOptions, error) {
+	s := &selectedSet{view: v, own: own, seen: map[string][]byte{}}
 	unversioned := o.ResourceVersion == "" || o.ResourceVersion == "0"
 	if o.SendInitialEvents != nil && *o.SendInitialEvents || o.SendInitialEvents == nil && unversioned {
 		return s, o, nil // everything comes as ADDED
@@ -91,10 +91,10 @@ func (v *view) look(ctx context.Context, namespace string, o registry.ListOption
 		return nil, o, err
 	}
 	o.ResourceVersion = list.ResourceVersion
-	if list.Items, err = v.all(ctx, list.Items); err != nil {
+	if list.Items, err = v.convertAll(ctx, list.Items); err != nil {
 		return nil, o, err
 	}
-	if list, err = v.matching(own, list); err != nil {
+	if list, err = v.filterPage(own, list); err != nil {
 		return nil, o, err
 	}
 	for _, item := range list.Items {
@@ -105,9 +105,9 @@ func (v *view) look(ctx context.Context, namespace string, o registry.ListOption
 	return s, o, nil
 }
 
-// turn returns what the watcher sees of a change in the view's version; false
+// translate returns what the watcher sees of a change in the view's version; false
 // if nothing.
-func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
+func (s *selectedSet) translate(event registry.WatchEvent) (registry.WatchEvent, bool) {
 	if event.Type == cache.Error || event.Type == cache.Bookmark {
 		return event, true
 	}
@@ -117,7 +117,7 @@ func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
 	}
 	key := o.GetNamespace() + "/" + o.GetName()
 	last, had := s.seen[key]
-	if event.Type != cache.Deleted && s.own.Matches(setOf(s.view.form.selected, o)) {
+	if event.Type != cache.Deleted && s.own.Matches(selectableSet(s.view.form.selectableFields, o)) {
 		s.seen[key] = event.Object.JSON
 		kind := cache.Added
 		if had {
@@ -127,14 +127,14 @@ func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
 	}
 	delete(s.seen, key)
 	if had && event.Type != cache.Deleted {
-		event = left(event, last, o.GetResourceVersion())
+		event = deletedEvent(event, last, o.GetResourceVersion())
 	}
 	return event, had
 }
 
-// left is the event for an object that no longer matches: its last matching
+// deletedEvent is the event for an object that no longer matches: its last matching
 // state, at the revision of the change.
-func left(event registry.WatchEvent, last []byte, resourceVersion string) registry.WatchEvent {
+func deletedEvent(event registry.WatchEvent, last []byte, resourceVersion string) registry.WatchEvent {
 	if o, err := unmarshal(last); err == nil {
 		o.SetResourceVersion(resourceVersion)
 		if value, err := marshal(o); err == nil {

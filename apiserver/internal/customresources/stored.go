@@ -17,8 +17,8 @@ import (
 
 type object = unstructured.Unstructured
 
-// stored is the store of one definition's objects, made when first needed.
-type stored struct {
+// instanceStore is the store of one definition's objects, made when first needed.
+type instanceStore struct {
 	definitions *Definitions
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -41,35 +41,35 @@ type form struct {
 	props  *apiextensionsv1.CustomResourceDefinitionVersion
 	schema *structural.Schema // nil for none, in definitions from before v1
 	// preserves is the definition's spec.preserveUnknownFields.
-	preserves bool
-	rules     *rules.Rules
-	columns   *columns
-	scale     *scalePaths
-	selected  []selectable
+	preserves        bool
+	rules            *rules.Rules
+	columns          *columns
+	scale            *scalePaths
+	selectableFields []selectable
 	// prefix is the beginning of its objects' JSON.
 	prefix string
 }
 
-func newStored(d *Definitions, e *entry) *stored {
-	s := &stored{definitions: d}
+func newStored(d *Definitions, e *entry) *instanceStore {
+	s := &instanceStore{definitions: d}
 	s.ctx, s.cancel = context.WithCancel(d.ctx)
 	return s
 }
 
-// end ends the watches and drops the cache.
-func (s *stored) end() { s.cancel() }
+// close ends the watches and drops the cache.
+func (s *instanceStore) close() { s.cancel() }
 
 // served is the resource of a version, and its subresources.
-func (s *stored) served(e *entry, version string) (registry.Served, error) {
-	s.once.Do(func() { s.err = s.make(e) })
+func (s *instanceStore) served(e *entry, version string) (registry.Served, error) {
+	s.once.Do(func() { s.err = s.build(e) })
 	if s.err != nil {
 		return registry.Served{}, s.err
 	}
 	return s.resources[version], nil
 }
 
-func (s *stored) make(e *entry) error {
-	d, err := e.read()
+func (s *instanceStore) build(e *entry) error {
+	d, err := e.decodeDefinition()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *stored) make(e *entry) error {
 	storage := s.versions[e.storageVersion()]
 	s.base = registry.NewStore(c.strategy(e, storage, storage, s.definitions.options.Registry.Clock), s.definitions.options.Registry)
 	for name, f := range s.versions {
-		var keeps keeper = s.base
+		var keeps versionStore = s.base
 		if name != storage.name || len(d.Spec.Versions) > 1 {
 			store := s.base
 			if name != storage.name {
@@ -94,18 +94,18 @@ func (s *stored) make(e *entry) error {
 			}
 			keeps = &view{Store: store, converter: c, form: f}
 		}
-		served := registry.Served{Resource: &resource{keeper: keeps, stored: s, info: e.info(name)}}
+		served := registry.Served{Resource: &resource{versionStore: keeps, stored: s, info: e.info(name)}}
 		if f.scale != nil {
 			served.Subresources = append(served.Subresources, f.scale.subresource(served.Resource, replicasIn(s.versions), s.definitions.options.Registry.Clock))
 		}
 		s.resources[name] = served
 	}
-	s.run()
+	s.runCache()
 	return nil
 }
 
-// run keeps the cache in step until the definition ends.
-func (s *stored) run() {
+// runCache keeps the cache in step until the definition ends.
+func (s *instanceStore) runCache() {
 	s.definitions.running.Add(1)
 	go func() {
 		defer s.definitions.running.Done()
@@ -132,7 +132,7 @@ func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) 
 		f.scale = newScalePaths(v.Subresources.Scale)
 	}
 	for _, s := range v.SelectableFields {
-		f.selected = append(f.selected, newSelectable(s.JSONPath))
+		f.selectableFields = append(f.selectableFields, newSelectable(s.JSONPath))
 	}
 	return f, nil
 }

@@ -42,7 +42,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 		Update: registry.Change[*object]{
 			Prepare: func(_ context.Context, o, old *object) {
 				if f.hasStatus() {
-					keep(o, old, "status")
+					restoreField(o, old, "status")
 				}
 			},
 			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
@@ -54,7 +54,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			Encode:     func(o *object) ([]byte, error) { return c.encode(f, storage, o) },
 			Decode:     func(value []byte) (*object, error) { return c.decode(f, value) },
 			DecodeBody: f.decodeBody,
-			Normal:     c.normal,
+			Normal:     c.normalizeStored,
 			Shape:      func() *shape.Shape { return shapeOf(f.schema) },
 		},
 		Columns: f.columns.definitions,
@@ -63,13 +63,13 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 	if f.hasStatus() {
 		s.Status = &registry.Change[*object]{
 			KeepsMetadata: true,
-			Prepare:       func(_ context.Context, o, old *object) { onlyStatus(o, old) },
+			Prepare:       func(_ context.Context, o, old *object) { keepOnlyStatus(o, old) },
 			Validate:      func(ctx context.Context, o, old *object) field.ErrorList { return f.validateStatus(ctx, o, old) },
 		}
 	}
 	s.UnknownField = notSelectable
 	if all := c.selectable(); len(all) > 0 {
-		s.Fields = func(o *object) fields.Set { return setOf(all, o) }
+		s.Fields = func(o *object) fields.Set { return selectableSet(all, o) }
 	}
 	return s
 }
@@ -91,8 +91,8 @@ func (f *form) desired(o *object) any {
 	return out
 }
 
-// keep restores a field of old.
-func keep(o, old *object, name string) {
+// restoreField restores a field of old.
+func restoreField(o, old *object, name string) {
 	if value, ok := old.Object[name]; ok {
 		o.Object[name] = value
 		return
@@ -100,8 +100,8 @@ func keep(o, old *object, name string) {
 	delete(o.Object, name)
 }
 
-// onlyStatus reduces a change to the status.
-func onlyStatus(o, old *object) {
+// keepOnlyStatus reduces a change to the status.
+func keepOnlyStatus(o, old *object) {
 	status, has := o.Object["status"]
 	fields := o.GetManagedFields()
 	version := o.GetResourceVersion()
@@ -138,7 +138,7 @@ func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorL
 	if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
 		errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
 	}
-	return append(errs, f.byRules(ctx, o, before, old != nil, errs)...)
+	return append(errs, f.validateRules(ctx, o, before, old != nil, errs)...)
 }
 
 // validateStatus checks only the status against its schema, with paths as if it
@@ -151,7 +151,7 @@ func (f *form) validateStatus(ctx context.Context, o, old *object) (errs field.E
 			before, had := old.Object["status"]
 			errs = below.ValidateAlone(field.NewPath("status"), status, before, had)
 		}
-		errs = append(errs, f.byRules(ctx, o, old.Object, true, errs)...)
+		errs = append(errs, f.validateRules(ctx, o, old.Object, true, errs)...)
 	}
 	if f.scale != nil {
 		errs = append(errs, f.scale.validate(o)...)
@@ -159,20 +159,20 @@ func (f *form) validateStatus(ctx context.Context, o, old *object) (errs field.E
 	return errs
 }
 
-// byRules evaluates the CEL rules, unless one of errs prevents it.
-func (f *form) byRules(ctx context.Context, o *object, before any, hasOld bool, errs field.ErrorList) field.ErrorList {
+// validateRules evaluates the CEL rules, unless one of errs prevents it.
+func (f *form) validateRules(ctx context.Context, o *object, before any, hasOld bool, errs field.ErrorList) field.ErrorList {
 	if f.rules == nil {
 		return nil
 	}
-	if slices.ContainsFunc(errs, blocks) {
+	if slices.ContainsFunc(errs, preventsRules) {
 		return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
 	}
 	return f.rules.Validate(ctx, o.Object, before, hasOld)
 }
 
-// blocks reports whether an error means that the object is too far from its
+// preventsRules reports whether an error means that the object is too far from its
 // schema to evaluate rules, or to do so in time.
-func blocks(err *field.Error) bool {
+func preventsRules(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid, field.ErrorTypeNotSupported:
 		return true
@@ -194,13 +194,13 @@ func newSelectable(path string) selectable {
 // selectable are the fields of all versions; none with a conversion webhook,
 // since stored objects don't have them then.
 func (c *converter) selectable() []selectable {
-	if c.hook != nil && len(c.forms) > 1 {
+	if c.webhook != nil && len(c.forms) > 1 {
 		return nil
 	}
 	var out []selectable
 	seen := map[string]bool{}
 	for _, f := range c.forms {
-		for _, s := range f.selected {
+		for _, s := range f.selectableFields {
 			if !seen[s.name] {
 				seen[s.name] = true
 				out = append(out, s)
@@ -210,7 +210,7 @@ func (c *converter) selectable() []selectable {
 	return out
 }
 
-func setOf(all []selectable, o *object) fields.Set {
+func selectableSet(all []selectable, o *object) fields.Set {
 	set := make(fields.Set, len(all))
 	for _, s := range all {
 		set[s.name] = ""

@@ -22,7 +22,7 @@ type view struct {
 	form      *form
 }
 
-var _ keeper = (*view)(nil)
+var _ versionStore = (*view)(nil)
 
 // Get implements registry.Resource.
 func (v *view) Get(ctx context.Context, namespace, name, resourceVersion string) (registry.Encoded, error) {
@@ -30,12 +30,12 @@ func (v *view) Get(ctx context.Context, namespace, name, resourceVersion string)
 	if err != nil {
 		return e, err
 	}
-	return v.one(ctx, e)
+	return v.convertOne(ctx, e)
 }
 
 // List implements registry.Resource.
 func (v *view) List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error) {
-	o, own, err := v.narrowed(o)
+	o, own, err := v.splitSelectors(o)
 	if err != nil {
 		return registry.List{}, err
 	}
@@ -43,11 +43,11 @@ func (v *view) List(ctx context.Context, namespace string, o registry.ListOption
 	if err != nil {
 		return list, err
 	}
-	list.Items, err = v.all(ctx, list.Items)
+	list.Items, err = v.convertAll(ctx, list.Items)
 	if err != nil || own == nil {
 		return list, err
 	}
-	return v.matching(own, list)
+	return v.filterPage(own, list)
 }
 
 // Create implements registry.Resource.
@@ -56,7 +56,7 @@ func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admit
 	if err != nil {
 		return e, err
 	}
-	return v.one(ctx, e)
+	return v.convertOne(ctx, e)
 }
 
 // Update implements registry.Resource.
@@ -65,7 +65,7 @@ func (v *view) Update(ctx context.Context, target registry.Target, change regist
 	if err != nil {
 		return e, created, err
 	}
-	e, err = v.one(ctx, e)
+	e, err = v.convertOne(ctx, e)
 	return e, created, err
 }
 
@@ -75,13 +75,13 @@ func (v *view) Delete(ctx context.Context, namespace, name string, admit registr
 	if err != nil {
 		return e, gone, err
 	}
-	e, err = v.one(ctx, e)
+	e, err = v.convertOne(ctx, e)
 	return e, gone, err
 }
 
 // DeleteCollection implements registry.Resource.
 func (v *view) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
-	list, own, err := v.narrowed(list)
+	list, own, err := v.splitSelectors(list)
 	if err != nil {
 		return registry.List{}, err
 	}
@@ -93,21 +93,21 @@ func (v *view) DeleteCollection(ctx context.Context, namespace string, admit reg
 	if err != nil {
 		return deleted, err
 	}
-	deleted.Items, err = v.all(ctx, deleted.Items)
+	deleted.Items, err = v.convertAll(ctx, deleted.Items)
 	return deleted, err
 }
 
-func (v *view) one(ctx context.Context, e registry.Encoded) (registry.Encoded, error) {
-	all, err := v.all(ctx, []registry.Encoded{e})
+func (v *view) convertOne(ctx context.Context, e registry.Encoded) (registry.Encoded, error) {
+	all, err := v.convertAll(ctx, []registry.Encoded{e})
 	if err != nil {
 		return registry.Encoded{}, err
 	}
 	return all[0], nil
 }
 
-// all converts objects to the view's version. The bytes of those that have it
+// convertAll converts objects to the view's version. The bytes of those that have it
 // are reused; the others are converted together.
-func (v *view) all(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
+func (v *view) convertAll(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
 	var objects []*object
 	var places []int
 	out := items
@@ -144,13 +144,13 @@ func (v *view) all(ctx context.Context, items []registry.Encoded) ([]registry.En
 
 // Watch implements registry.Resource.
 func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptions) (registry.Watcher, error) {
-	o, own, err := v.narrowed(o)
+	o, own, err := v.splitSelectors(o)
 	if err != nil {
 		return nil, err
 	}
-	var within *sight
+	var within *selectedSet
 	if own != nil {
-		if within, o, err = v.look(ctx, namespace, o, own); err != nil {
+		if within, o, err = v.newSelectedSet(ctx, namespace, o, own); err != nil {
 			return nil, err
 		}
 	}
@@ -158,25 +158,25 @@ func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	return &watcher{ctx: ctx, view: v, inner: inner, within: within}, nil
+	return &watcher{ctx: ctx, view: v, inner: inner, selected: within}, nil
 }
 
 type watcher struct {
 	ctx   context.Context
 	view  *view
 	inner registry.Watcher
-	// within leaves out what is not selected; nil if inner does all of that.
-	within *sight
+	// selected leaves out what is not selected; nil if inner does all of that.
+	selected *selectedSet
 }
 
 // Events implements registry.Watcher.
 func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
 		for event, more := range w.inner.Events() {
-			shown := w.view.event(w.ctx, event)
-			if w.within != nil {
+			shown := w.view.convertEvent(w.ctx, event)
+			if w.selected != nil {
 				var seen bool
-				if shown, seen = w.within.turn(shown); !seen {
+				if shown, seen = w.selected.translate(shown); !seen {
 					continue
 				}
 				more = false // the next one may not be seen
@@ -192,8 +192,8 @@ func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	}
 }
 
-// event is an event in the view's version; an error if it can't be converted.
-func (v *view) event(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {
+// convertEvent returns an event in the view's version; an error if it can't be converted.
+func (v *view) convertEvent(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {
 	switch event.Type {
 	case cache.Error:
 		return event
@@ -209,7 +209,7 @@ func (v *view) event(ctx context.Context, event registry.WatchEvent) registry.Wa
 	if bytes.HasPrefix(event.Object.JSON, []byte(v.form.prefix)) {
 		return event
 	}
-	e, err := v.one(ctx, event.Object)
+	e, err := v.convertOne(ctx, event.Object)
 	if err != nil {
 		return cache.ErrorEvent(err)
 	}

@@ -38,7 +38,7 @@ func newWebhook(d *definition, services callout.Services) *webhook {
 
 // convert sends all objects at once. The answer has them in the same order.
 func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]*object, error) {
-	version := w.spoken()
+	version := w.reviewVersion()
 	if version == "" {
 		return nil, fmt.Errorf("failed: it speaks ConversionReview %s, and v1 and v1beta1 are spoken here", strings.Join(w.versions, ", "))
 	}
@@ -53,16 +53,16 @@ func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]
 	review := &apiextensionsv1.ConversionReview{
 		TypeMeta: metav1.TypeMeta{Kind: "ConversionReview", APIVersion: apiextensionsv1.GroupName + "/" + version}, Request: request,
 	}
-	answer, err := w.ask(ctx, review)
+	answer, err := w.call(ctx, review)
 	if err != nil {
 		return nil, fmt.Errorf("failed: %w", err)
 	}
-	return read(request, answer, version == "v1")
+	return readResponse(request, answer, version == "v1")
 }
 
-// spoken is the first version of ConversionReview that both sides support, "" if there
+// reviewVersion is the first version of ConversionReview that both sides support, "" if there
 // is none. Both versions have the same fields.
-func (w *webhook) spoken() string {
+func (w *webhook) reviewVersion() string {
 	for _, version := range w.versions {
 		if version == "v1" || version == "v1beta1" {
 			return version
@@ -71,9 +71,9 @@ func (w *webhook) spoken() string {
 	return ""
 }
 
-// read returns the converted objects of an answer. In v1beta1, kind and uid are
+// readResponse returns the converted objects of an answer. In v1beta1, kind and uid are
 // not checked, as in upstream.
-func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.ConversionReview, strict bool) ([]*object, error) {
+func readResponse(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.ConversionReview, strict bool) ([]*object, error) {
 	if kind := review.GroupVersionKind(); strict && kind != apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview") {
 		return nil, fmt.Errorf("failed: expected webhook response of %s, got %s",
 			apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview"), kind)
@@ -106,7 +106,7 @@ func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.Co
 	return out, nil
 }
 
-func (w *webhook) ask(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+func (w *webhook) call(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
 	body, err := json.Marshal(review)
 	if err != nil {
 		return nil, fmt.Errorf("encode the review: %w", err)
