@@ -37,7 +37,7 @@ func newAggregation(d *Dependencies) (Loop, error) {
 			}
 		}
 	})
-	return together(a.roles.Run, after(w.run, a.roles.Synced())), nil
+	return runTogether(a.roles.Run, afterSync(w.run, a.roles.Synced())), nil
 }
 
 func (a *aggregation) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
@@ -45,7 +45,7 @@ func (a *aggregation) sync(ctx context.Context, key facts.Key) (time.Duration, e
 	if !ok || role.AggregationRule == nil {
 		return 0, nil
 	}
-	rules, err := collected(role, a.roles.List())
+	rules, err := aggregatedRules(role, a.roles.List())
 	if err != nil {
 		return 0, err
 	}
@@ -56,12 +56,12 @@ func (a *aggregation) sync(ctx context.Context, key facts.Key) (time.Duration, e
 		current.(*rbacv1.ClusterRole).Rules = rules
 		return current, nil
 	})
-	return 0, ignoreGone(err, "write the collected rules")
+	return 0, ignoreNotFound(err, "write the collected rules")
 }
 
-// collected are the rules of all other roles that the role's selectors match,
+// aggregatedRules are the rules of all other roles that the role's selectors match,
 // in the order of the roles' names, without duplicates.
-func collected(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
+func aggregatedRules(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
 	slices.SortFunc(all, func(a, b *rbacv1.ClusterRole) int { return cmp.Compare(a.Name, b.Name) })
 	var rules []rbacv1.PolicyRule
 	for i := range role.AggregationRule.ClusterRoleSelectors {

@@ -28,27 +28,27 @@ func newCleaner(d *Dependencies) (Loop, error) {
 }
 
 func (c *cleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-	if left := useless(r).Sub(c.clock.Now()); left > 0 {
+	if left := expiryOf(r).Sub(c.clock.Now()); left > 0 {
 		return left, nil
 	}
 	_, _, err := c.store.Delete(ctx, "", r.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
-	return 0, ignoreGone(err, "remove a certificate signing request")
+	return 0, ignoreNotFound(err, "remove a certificate signing request")
 }
 
-// useless is the time after which the request is no longer needed.
-func useless(r *certificatesv1.CertificateSigningRequest) time.Time {
+// expiryOf is the time after which the request is no longer needed.
+func expiryOf(r *certificatesv1.CertificateSigningRequest) time.Time {
 	until := r.CreationTimestamp.Add(pendingStay)
-	if c := has(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed); c != nil {
+	if c := findCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed); c != nil {
 		until = c.LastUpdateTime.Add(decidedStay)
 	}
-	if ends, ok := ends(r.Status.Certificate); ok && ends.Before(until) {
+	if ends, ok := certificateExpiry(r.Status.Certificate); ok && ends.Before(until) {
 		return ends
 	}
 	return until
 }
 
-// ends is when the certificate issued for a request expires.
-func ends(certificate []byte) (time.Time, bool) {
+// certificateExpiry is when the certificate issued for a request expires.
+func certificateExpiry(certificate []byte) (time.Time, bool) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {
 		return time.Time{}, false

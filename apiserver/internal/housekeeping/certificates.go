@@ -47,10 +47,10 @@ func followRequests(d *Dependencies, name string, sync func(c *certificateReques
 		return each(ctx, r)
 	})
 	c.requests.OnChange(func(key facts.Key, _, _ **certificatesv1.CertificateSigningRequest) { w.add(key) })
-	return together(c.requests.Run, after(w.run, c.requests.Synced())), nil
+	return runTogether(c.requests.Run, afterSync(w.run, c.requests.Synced())), nil
 }
 
-func has(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+func findCondition(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range r.Status.Conditions {
 		if slices.Contains(types, r.Status.Conditions[i].Type) {
 			return &r.Status.Conditions[i]
@@ -76,7 +76,7 @@ func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.Ce
 		change(r)
 		return r, nil
 	})
-	return ignoreGone(err, "write the request's "+subresource)
+	return ignoreNotFound(err, "write the request's "+subresource)
 }
 
 func condition(t certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
@@ -101,7 +101,7 @@ func newApprover(d *Dependencies) (Loop, error) {
 
 func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || len(r.Status.Certificate) > 0 ||
-		has(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied) != nil {
+		findCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied) != nil {
 		return 0, nil
 	}
 	parsed, err := certificatesigningrequest.Parse(r)
@@ -115,7 +115,7 @@ func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSignin
 		kinds = append(kinds, struct{ subresource, message string }{"selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."})
 	}
 	for i := len(kinds) - 1; i >= 0; i-- {
-		decision, _, err := a.authorizer.Authorize(ctx, mayHave(r, kinds[i].subresource))
+		decision, _, err := a.authorizer.Authorize(ctx, selfApprovalAttributes(r, kinds[i].subresource))
 		if err != nil {
 			return 0, fmt.Errorf("ask whether %q may have a kubelet's certificate: %w", r.Spec.Username, err)
 		}
@@ -128,9 +128,9 @@ func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSignin
 	return askAgainEvery, nil
 }
 
-// mayHave asks whether the requester may create
+// selfApprovalAttributes asks whether the requester may create
 // certificatesigningrequests/SUBRESOURCE.
-func mayHave(r *certificatesv1.CertificateSigningRequest, subresource string) *authz.Attributes {
+func selfApprovalAttributes(r *certificatesv1.CertificateSigningRequest, subresource string) *authz.Attributes {
 	user := &request.User{Username: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups, Extra: map[string]authenticationv1.ExtraValue{}}
 	for key, values := range r.Spec.Extra {
 		user.Extra[key] = authenticationv1.ExtraValue(values)
@@ -149,7 +149,7 @@ type signer struct {
 
 func newSigner(d *Dependencies) (Loop, error) {
 	if d.Signing == nil {
-		return together(), nil
+		return runTogether(), nil
 	}
 	return followRequests(d, "certificatesigningrequest-signing-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 		return (&signer{c, d.Signing}).sync
@@ -158,7 +158,7 @@ func newSigner(d *Dependencies) (Loop, error) {
 
 func (s *signer) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 	if len(r.Status.Certificate) > 0 || !signing.Knows(r.Spec.SignerName) ||
-		has(r, certificatesv1.CertificateApproved) == nil || has(r, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed) != nil {
+		findCondition(r, certificatesv1.CertificateApproved) == nil || findCondition(r, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed) != nil {
 		return 0, nil
 	}
 	parsed, err := certificatesigningrequest.Parse(r)

@@ -19,21 +19,21 @@ import (
 
 // This file decides about one object, and carries the decision out.
 
-// standing is the state of one owner of an object.
-type standing int
+// ownerState is the state of one owner of an object.
+type ownerState int
 
 const (
-	ownerStays standing = iota // or this can't be known here
-	ownerWaits                 // for its dependents to go first
+	ownerStays ownerState = iota // or this can't be known here
+	ownerWaits                   // for its dependents to go first
 	ownerGone
 )
 
 // collect deletes an object if all its owners are gone or wait for it. If one
 // stays, the object stays too, and no longer belongs to the others.
 func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object owned) error {
-	of := map[standing][]types.UID{}
+	of := map[ownerState][]types.UID{}
 	for _, owner := range object.owners {
-		standing, err := o.standingOf(ctx, key, owner)
+		standing, err := o.ownerStateOf(ctx, key, owner)
 		if err != nil {
 			return err
 		}
@@ -44,17 +44,17 @@ func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object own
 	case len(leaving) == 0:
 		return nil
 	case len(of[ownerStays]) > 0:
-		return o.disown(ctx, k, key, object.uid, leaving)
+		return o.removeOwnerReferences(ctx, k, key, object.uid, leaving)
 	case len(of[ownerWaits]) > 0:
-		return o.endBefore(ctx, k, key, object)
+		return o.deleteInForeground(ctx, k, key, object)
 	}
 	return o.delete(ctx, k, key, object)
 }
 
-// standingOf asks the mirror first and, before anything is deleted because of
+// ownerStateOf asks the mirror first and, before anything is deleted because of
 // the answer, the store. An owner of a kind that is not served counts as
 // existing, and so does a namespaced owner of an object without a namespace.
-func (o *owners) standingOf(ctx context.Context, key facts.Key, owner metav1.OwnerReference) (standing, error) {
+func (o *owners) ownerStateOf(ctx context.Context, key facts.Key, owner metav1.OwnerReference) (ownerState, error) {
 	k := o.kind(groupKindOf(owner))
 	if k != nil && key.Namespace == "" && k.store.Info().Namespaced {
 		return ownerStays, nil
@@ -70,7 +70,7 @@ func (o *owners) standingOf(ctx context.Context, key facts.Key, owner metav1.Own
 	}
 	at := k.keyOf(key.Namespace, owner.Name)
 	if known, ok := k.mirror.Get(at.Namespace, at.Name); ok && known.uid == owner.UID {
-		if known.waits() == metav1.FinalizerDeleteDependents {
+		if known.awaitedFinalizer() == metav1.FinalizerDeleteDependents {
 			return ownerWaits, nil
 		}
 		return ownerStays, nil
@@ -92,16 +92,16 @@ func (o *owners) standingOf(ctx context.Context, key facts.Key, owner metav1.Own
 	return ownerStays, nil
 }
 
-// endBefore deletes an object that an owner waits for, after its own dependents
+// deleteInForeground deletes an object that an owner waits for, after its own dependents
 // if it has any. In a cycle, one has to go first.
-func (o *owners) endBefore(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) deleteInForeground(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	dependents := o.dependentsOf(object.uid)
 	if len(dependents) == 0 {
 		return o.delete(ctx, k, key, object)
 	}
 	for d := range dependents {
-		if o.isWaiting(d) {
-			if err := o.unblock(ctx, k, key, object.uid); err != nil {
+		if o.awaitsDependents(d) {
+			if err := o.clearBlockOwnerDeletion(ctx, k, key, object.uid); err != nil {
 				return err
 			}
 			break
@@ -111,13 +111,13 @@ func (o *owners) endBefore(ctx context.Context, k *kind, key facts.Key, object o
 	return o.delete(ctx, k, key, object)
 }
 
-func (o *owners) isWaiting(d dependent) bool {
+func (o *owners) awaitsDependents(d dependent) bool {
 	k := o.kind(d.kind)
 	if k == nil {
 		return false
 	}
 	object, ok := k.mirror.Get(d.key.Namespace, d.key.Name)
-	return ok && object.waits() == metav1.FinalizerDeleteDependents
+	return ok && object.awaitedFinalizer() == metav1.FinalizerDeleteDependents
 }
 
 // delete deletes an object, unless its owners differ from what the mirror says:
@@ -127,7 +127,7 @@ func (o *owners) isWaiting(d dependent) bool {
 func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	encoded, err := k.store.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
-		return ignoreGone(err, "read the dependent")
+		return ignoreNotFound(err, "read the dependent")
 	}
 	present, err := k.store.Decode(encoded)
 	if err != nil {
@@ -149,60 +149,60 @@ func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owne
 		PropagationPolicy: &policy,
 		Preconditions:     &metav1.Preconditions{UID: &object.uid, ResourceVersion: ptr.To(present.GetResourceVersion())},
 	})
-	return ignoreGone(err, "delete the dependent")
+	return ignoreNotFound(err, "delete the dependent")
 }
 
-// endAfterDependents deletes the dependents of an object that is to go after
+// deleteAfterDependents deletes the dependents of an object that is to go after
 // them, and releases it when none is left that blocks it. An object does not
 // wait for itself; others that wait are looked at when they no longer need to.
-func (o *owners) endAfterDependents(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) deleteAfterDependents(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	held := false
 	self := dependent{k.store.Info().GVK().GroupKind(), key}
 	for d, blocks := range o.dependentsOf(object.uid) {
 		if d == self {
 			continue
 		}
-		if !o.isWaiting(d) {
-			o.look(d)
+		if !o.awaitsDependents(d) {
+			o.enqueue(d)
 		}
 		held = held || blocks
 	}
 	if held {
 		return nil // looked at again when the last of them is gone
 	}
-	return o.release(ctx, k, key, object)
+	return o.removeFinalizer(ctx, k, key, object)
 }
 
-// orphanAll removes an object from its dependents' owners, and releases it.
-func (o *owners) orphanAll(ctx context.Context, k *kind, key facts.Key, object owned) error {
+// orphanDependents removes an object from its dependents' owners, and releases it.
+func (o *owners) orphanDependents(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	for d := range o.dependentsOf(object.uid) {
 		of := o.kind(d.kind)
 		if of == nil {
 			return fmt.Errorf("the dependent %s %s can't be reached", d.kind, d.key)
 		}
-		if err := o.disown(ctx, of, d.key, "", []types.UID{object.uid}); err != nil {
+		if err := o.removeOwnerReferences(ctx, of, d.key, "", []types.UID{object.uid}); err != nil {
 			return err
 		}
 	}
-	return o.release(ctx, k, key, object)
+	return o.removeFinalizer(ctx, k, key, object)
 }
 
-func (o *owners) release(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) removeFinalizer(ctx context.Context, k *kind, key facts.Key, object owned) error {
 	return k.change(ctx, target{key, object.uid}, "release the owner", func(current core.Object) {
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == object.finalizer }))
 	})
 }
 
-// disown removes the references to owners from a dependent; an empty uid means
+// removeOwnerReferences removes the references to owners from a dependent; an empty uid means
 // whichever object has the name.
-func (o *owners) disown(ctx context.Context, k *kind, key facts.Key, uid types.UID, owners []types.UID) error {
+func (o *owners) removeOwnerReferences(ctx context.Context, k *kind, key facts.Key, uid types.UID, owners []types.UID) error {
 	return k.change(ctx, target{key, uid}, "take owners from the dependent", func(current core.Object) {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
 	})
 }
 
-// unblock makes an object no longer block its owners.
-func (o *owners) unblock(ctx context.Context, k *kind, key facts.Key, uid types.UID) error {
+// clearBlockOwnerDeletion makes an object no longer block its owners.
+func (o *owners) clearBlockOwnerDeletion(ctx context.Context, k *kind, key facts.Key, uid types.UID) error {
 	return k.change(ctx, target{key, uid}, "let the dependent hold up nobody", func(current core.Object) {
 		references := slices.Clone(current.GetOwnerReferences())
 		for i := range references {
@@ -227,5 +227,5 @@ func (k *kind) change(ctx context.Context, of target, what string, change func(c
 		}
 		return current, nil
 	})
-	return ignoreGone(err, what)
+	return ignoreNotFound(err, what)
 }

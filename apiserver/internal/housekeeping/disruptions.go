@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// podsSoon is how long to wait after a pod has changed, because more changes
+	// podChangeDelay is how long to wait after a pod has changed, because more changes
 	// are likely to follow.
-	podsSoon = 50 * time.Millisecond
-	// evictedUntil is how long an evicted pod counts as gone although its deletion
+	podChangeDelay = 50 * time.Millisecond
+	// disruptedPodTimeout is how long an evicted pod counts as gone although its deletion
 	// has not begun; upstream's.
-	evictedUntil = 2 * time.Minute
-	// rebudgetPeriod is how often budgets are computed again without any change of
+	disruptedPodTimeout = 2 * time.Minute
+	// resyncPeriod is how often budgets are computed again without any change of
 	// pods: their owners' replicas may have changed.
-	rebudgetPeriod = 5 * time.Minute
+	resyncPeriod = 5 * time.Minute
 )
 
 // disruptions computes how many pods of each disruption budget may go
@@ -41,16 +41,16 @@ const (
 // Pods are watched only while there is a budget, and not kept in memory.
 type disruptions struct {
 	*Dependencies
-	budgets *facts.Mirror[*policyv1.PodDisruptionBudget]
-	store   registry.Resource
-	pods    registry.Resource
-	worker  *worker
-	again   chan struct{} // this may be the first budget, or the last one gone
-	clock   clock.Clock
+	budgets   *facts.Mirror[*policyv1.PodDisruptionBudget]
+	store     registry.Resource
+	pods      registry.Resource
+	worker    *worker
+	retrigger chan struct{} // this may be the first budget, or the last one gone
+	clock     clock.Clock
 }
 
 func newDisruptions(d *Dependencies) (Loop, error) {
-	l := &disruptions{Dependencies: d, again: make(chan struct{}, 1), clock: d.Clock}
+	l := &disruptions{Dependencies: d, retrigger: make(chan struct{}, 1), clock: d.Clock}
 	options := facts.Options[*policyv1.PodDisruptionBudget]{Index: func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }}
 	whole := func(obj core.Object) *policyv1.PodDisruptionBudget { return obj.(*policyv1.PodDisruptionBudget) }
 	var err error
@@ -66,11 +66,11 @@ func newDisruptions(d *Dependencies) (Loop, error) {
 			l.worker.add(key)
 		}
 		select {
-		case l.again <- struct{}{}:
+		case l.retrigger <- struct{}{}:
 		default:
 		}
 	})
-	return together(l.budgets.Run, after(l.worker.run, l.budgets.Synced()), after(l.follow, l.budgets.Synced())), nil
+	return runTogether(l.budgets.Run, afterSync(l.worker.run, l.budgets.Synced()), afterSync(l.follow, l.budgets.Synced())), nil
 }
 
 // follow watches pods while there are budgets.
@@ -81,7 +81,7 @@ func (l *disruptions) follow(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-l.again:
+			case <-l.retrigger:
 			}
 			continue
 		}
@@ -118,7 +118,7 @@ func (l *disruptions) watch(ctx context.Context) error {
 	events := cache.Channel(ctx, watcher.Events())
 	for {
 		select {
-		case <-l.again:
+		case <-l.retrigger:
 			if len(l.budgets.List()) == 0 {
 				return nil
 			}
@@ -140,7 +140,7 @@ func (l *disruptions) watch(ctx context.Context) error {
 			}
 			// All budgets of the namespace: the pod may have belonged to another before.
 			for _, b := range l.budgets.ByIndex(obj.GetNamespace()) {
-				l.worker.addAfter(facts.Key{Namespace: b.Namespace, Name: b.Name}, podsSoon)
+				l.worker.addAfter(facts.Key{Namespace: b.Namespace, Name: b.Name}, podChangeDelay)
 			}
 		}
 	}
@@ -150,14 +150,14 @@ func (l *disruptions) sync(ctx context.Context, key facts.Key) (time.Duration, e
 	if _, ok := l.budgets.Get(key.Namespace, key.Name); !ok {
 		return 0, nil
 	}
-	again := rebudgetPeriod
+	again := resyncPeriod
 	err := registry.Modify(ctx, l.store, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		b := current.(*policyv1.PodDisruptionBudget)
 		pods, err := l.podsOf(ctx, b)
 		if err != nil {
 			return nil, err
 		}
-		again = l.workOut(ctx, b, pods)
+		again = l.updateBudget(ctx, b, pods)
 		return b, nil
 	})
 	if apierrors.IsNotFound(err) {
@@ -186,9 +186,9 @@ func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudge
 	return pods, nil
 }
 
-// workOut updates b's status, and returns when to look again.
-func (l *disruptions) workOut(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) time.Duration {
-	now, again := l.clock.Now(), rebudgetPeriod
+// updateBudget updates b's status, and returns when to look again.
+func (l *disruptions) updateBudget(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) time.Duration {
+	now, again := l.clock.Now(), resyncPeriod
 	evicted := map[string]metav1.Time{}
 	healthy := int32(0)
 	for _, pod := range pods {
@@ -196,16 +196,16 @@ func (l *disruptions) workOut(ctx context.Context, b *policyv1.PodDisruptionBudg
 			continue
 		}
 		if at, ok := b.Status.DisruptedPods[pod.Name]; ok {
-			if left := at.Add(evictedUntil).Sub(now); left > 0 {
+			if left := at.Add(disruptedPodTimeout).Sub(now); left > 0 {
 				evicted[pod.Name], again = at, min(again, left)
 				continue
 			}
 		}
-		if ready(pod) {
+		if isReady(pod) {
 			healthy++
 		}
 	}
-	expected, desired, err := l.wanted(ctx, b, pods)
+	expected, desired, err := l.expectedAndDesired(ctx, b, pods)
 	s := &b.Status
 	s.DisruptedPods = evicted
 	if len(evicted) == 0 {
@@ -231,7 +231,7 @@ func (l *disruptions) workOut(ctx context.Context, b *policyv1.PodDisruptionBudg
 	return again
 }
 
-func ready(pod *core.Pod) bool {
+func isReady(pod *core.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue
@@ -240,8 +240,8 @@ func ready(pod *core.Pod) bool {
 	return false
 }
 
-// wanted returns how many pods are expected, and how many of them have to be healthy.
-func (l *disruptions) wanted(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) (expected, desired int32, err error) {
+// expectedAndDesired returns how many pods are expected, and how many of them have to be healthy.
+func (l *disruptions) expectedAndDesired(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) (expected, desired int32, err error) {
 	least, most := b.Spec.MinAvailable, b.Spec.MaxUnavailable
 	if most == nil && (least == nil || least.Type == intstr.Int) {
 		if least != nil {
@@ -249,7 +249,7 @@ func (l *disruptions) wanted(ctx context.Context, b *policyv1.PodDisruptionBudge
 		}
 		return int32(len(pods)), desired, nil
 	}
-	if expected, err = l.scale(ctx, b.Namespace, pods); err != nil {
+	if expected, err = l.expectedScale(ctx, b.Namespace, pods); err != nil {
 		return 0, 0, err
 	}
 	amount := most
@@ -266,9 +266,9 @@ func (l *disruptions) wanted(ctx context.Context, b *policyv1.PodDisruptionBudge
 	return expected, int32(scaled), nil
 }
 
-// scale is how many pods the owners of pods want. Pods whose owner has no
+// expectedScale is how many pods the owners of pods want. Pods whose owner has no
 // number of replicas count as exactly wanted.
-func (l *disruptions) scale(ctx context.Context, namespace string, pods []*core.Pod) (int32, error) {
+func (l *disruptions) expectedScale(ctx context.Context, namespace string, pods []*core.Pod) (int32, error) {
 	sum := int32(0)
 	seen := map[types.UID]bool{}
 	for _, pod := range pods {
@@ -299,7 +299,7 @@ func (l *disruptions) scale(ctx context.Context, namespace string, pods []*core.
 // replicas is how many pods an owner, or its own owner, wants; top is the
 // object that has the number. ok is false if none has.
 func (l *disruptions) replicas(ctx context.Context, namespace string, owner *metav1.OwnerReference) (replicas int32, top types.UID, ok bool, err error) {
-	obj, err := l.owner(ctx, namespace, owner)
+	obj, err := l.getOwner(ctx, namespace, owner)
 	if err != nil || obj == nil {
 		return 0, "", false, err
 	}
@@ -326,9 +326,9 @@ func (l *disruptions) replicas(ctx context.Context, namespace string, owner *met
 	return *wanted, obj.GetUID(), true, nil
 }
 
-// owner is the referenced object; nil if it no longer exists or its kind is not
+// getOwner returns the referenced object; nil if it no longer exists or its kind is not
 // served.
-func (l *disruptions) owner(ctx context.Context, namespace string, owner *metav1.OwnerReference) (core.Object, error) {
+func (l *disruptions) getOwner(ctx context.Context, namespace string, owner *metav1.OwnerReference) (core.Object, error) {
 	group, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
 		return nil, nil // nobody is called so

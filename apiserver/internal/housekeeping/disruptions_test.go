@@ -44,19 +44,19 @@ func TestHowManyMayGo(t *testing.T) {
 		"neither":               {pods: pods, healthy: 3, expected: 5, allowed: 3},
 		"no pods":               {least: ptr.To(intstr.FromInt32(0))},
 		"one is about to go":    {least: ptr.To(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": time.Minute, "gone": 0, "ending": 0}, healthy: 2, desired: 2, expected: 5, again: time.Minute},
-		"one never began to go": {least: ptr.To(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": evictedUntil}, healthy: 3, desired: 2, expected: 5, allowed: 1},
+		"one never began to go": {least: ptr.To(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": disruptedPodTimeout}, healthy: 3, desired: 2, expected: 5, allowed: 1},
 	} {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 7}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: c.least, MaxUnavailable: c.most}}
 		b.Status.DisruptedPods = map[string]metav1.Time{}
 		for pod, ago := range c.evicted {
 			b.Status.DisruptedPods[pod] = metav1.NewTime(now.Add(-ago))
 		}
-		again := l.workOut(t.Context(), b, c.pods)
+		again := l.updateBudget(t.Context(), b, c.pods)
 		s := b.Status
 		if s.CurrentHealthy != c.healthy || s.DesiredHealthy != c.desired || s.ExpectedPods != c.expected || s.DisruptionsAllowed != c.allowed || s.ObservedGeneration != 7 {
 			t.Errorf("%s: %+v", name, s)
 		}
-		want := rebudgetPeriod
+		want := resyncPeriod
 		if c.again > 0 {
 			want = c.again
 		}

@@ -44,7 +44,7 @@ func newEvictions(d *Dependencies) (Loop, error) {
 	}
 	w := newWorker("taint-eviction-controller", d, e.sync)
 	e.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
-		e.note(key.Name, now)
+		e.recordTaints(key.Name, now)
 		if now == nil || len(noExecute(now.taints)) == 0 && (old == nil || len(noExecute(old.taints)) == 0) {
 			return
 		}
@@ -57,11 +57,11 @@ func newEvictions(d *Dependencies) (Loop, error) {
 			w.add(key)
 		}
 	})
-	return together(e.nodes.Run, after(w.run, e.nodes.Synced(), d.Pods.Synced())), nil
+	return runTogether(e.nodes.Run, afterSync(w.run, e.nodes.Synced(), d.Pods.Synced())), nil
 }
 
-// note records since when a node has its taints; now is nil when it is gone.
-func (e *evictions) note(node string, now *nodeFacts) {
+// recordTaints records since when a node has its taints; now is nil when it is gone.
+func (e *evictions) recordTaints(node string, now *nodeFacts) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.seen[node]
@@ -153,7 +153,7 @@ func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, now time.Tim
 	forever = true
 	for i := range tolerations {
 		t := &tolerations[i]
-		if !bears(t, taint) {
+		if !toleratesTaint(t, taint) {
 			continue
 		}
 		ok = true
@@ -168,7 +168,7 @@ func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, now time.Tim
 	return until, forever, ok
 }
 
-func bears(t *corev1.Toleration, taint corev1.Taint) bool {
+func toleratesTaint(t *corev1.Toleration, taint corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
 	}
@@ -208,11 +208,11 @@ func deletePod(ctx context.Context, store registry.Resource, pod facts.Pod, why 
 		p.Status.Conditions = append(p.Status.Conditions, why)
 		return current, nil
 	})
-	if err := ignoreGone(err, "say why the pod has to go"); err != nil {
+	if err := ignoreNotFound(err, "say why the pod has to go"); err != nil {
 		return err
 	}
 	_, _, err = store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{
 		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
-	return ignoreGone(err, "delete the pod")
+	return ignoreNotFound(err, "delete the pod")
 }

@@ -11,9 +11,9 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// grow makes the loop follow the resources that come and go. They may own
+// followDynamicKinds makes the loop follow the resources that come and go. They may own
 // others, and be owned, like built-in ones.
-func (o *owners) grow(d *Dependencies, synced []<-chan struct{}) func(context.Context) error {
+func (o *owners) followDynamicKinds(d *Dependencies, synced []<-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wake := make(chan struct{}, 1)
 		told := func() {
@@ -28,7 +28,7 @@ func (o *owners) grow(d *Dependencies, synced []<-chan struct{}) func(context.Co
 		if d.Others != nil {
 			defer d.Others.OnChange(told)()
 		}
-		g := &grower{owners: o, dependencies: d, synced: synced, grown: map[schema.GroupKind]*grownKind{}, away: map[schema.GroupKind]*kind{}}
+		g := &dynamicKinds{owners: o, dependencies: d, synced: synced, followed: map[schema.GroupKind]*dynamicKind{}, dropped: map[schema.GroupKind]*kind{}}
 		defer g.running.Wait()
 		for {
 			g.catchUp(ctx)
@@ -41,30 +41,30 @@ func (o *owners) grow(d *Dependencies, synced []<-chan struct{}) func(context.Co
 	}
 }
 
-// grower follows the kinds that come and go.
-type grower struct {
+// dynamicKinds follows the kinds that come and go.
+type dynamicKinds struct {
 	*owners
 	dependencies *Dependencies
 	synced       []<-chan struct{}
 	running      sync.WaitGroup
-	grown        map[schema.GroupKind]*grownKind
-	// away are kinds of other servers that were followed and are not now. Their
+	followed     map[schema.GroupKind]*dynamicKind
+	// dropped are kinds of other servers that were followed and are not now. Their
 	// objects may still exist, and block their owners until they are known to be
 	// gone.
-	away map[schema.GroupKind]*kind
+	dropped map[schema.GroupKind]*kind
 }
 
-// grownKind is a kind that may go away again.
-type grownKind struct {
+// dynamicKind is a kind that may go away again.
+type dynamicKind struct {
 	*kind
 	stop context.CancelFunc
 	// others: another server has its objects.
 	others bool
 }
 
-// now returns the present resources, and which of them are other servers'.
+// currentResources returns the present resources, and which of them are other servers'.
 // Those stored here take precedence.
-func (g *grower) now() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool) {
+func (g *dynamicKinds) currentResources() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool) {
 	resources, others = map[schema.GroupKind]registry.Objects{}, map[schema.GroupKind]bool{}
 	if g.dependencies.Others != nil {
 		for _, r := range g.dependencies.Others.Collectable() {
@@ -82,15 +82,15 @@ func (g *grower) now() (resources map[schema.GroupKind]registry.Objects, others 
 }
 
 // catchUp follows new kinds and drops those that are gone.
-func (g *grower) catchUp(ctx context.Context) {
-	now, others := g.now()
-	for gk, k := range g.grown {
+func (g *dynamicKinds) catchUp(ctx context.Context) {
+	now, others := g.currentResources()
+	for gk, k := range g.followed {
 		if now[gk] == nil {
-			g.letGo(gk, k)
+			g.drop(gk, k)
 		}
 	}
 	for gk, r := range now {
-		before := g.grown[gk]
+		before := g.followed[gk]
 		if before != nil && before.store == r {
 			continue
 		}
@@ -101,49 +101,49 @@ func (g *grower) catchUp(ctx context.Context) {
 	}
 }
 
-func (g *grower) letGo(gk schema.GroupKind, k *grownKind) {
+func (g *dynamicKinds) drop(gk schema.GroupKind, k *dynamicKind) {
 	k.stop()
-	delete(g.grown, gk)
-	g.all.Lock()
+	delete(g.followed, gk)
+	g.kindsMu.Lock()
 	delete(g.kinds, gk)
-	g.all.Unlock()
+	g.kindsMu.Unlock()
 	if k.others {
-		g.away[gk] = k.kind
+		g.dropped[gk] = k.kind
 		return
 	}
 	// A kind's objects go with it, whether or not each one was seen to go.
-	k.mirror.Each(func(key facts.Key, object owned) { g.changed(gk, key, &object, nil) })
+	k.mirror.Each(func(key facts.Key, object owned) { g.handleChange(gk, key, &object, nil) })
 }
 
 // follow follows a resource, which may differ from the earlier one of the same
 // kind: its definition has changed, or another server has its objects.
-func (g *grower) follow(ctx context.Context, gk schema.GroupKind, r registry.Objects, before *grownKind, others bool) {
+func (g *dynamicKinds) follow(ctx context.Context, gk schema.GroupKind, r registry.Objects, before *dynamicKind, others bool) {
 	ctx, stop := context.WithCancel(ctx)
-	k := &grownKind{kind: g.add(g.dependencies, r), stop: stop, others: others}
-	g.grown[gk] = k
-	known := g.away[gk]
-	delete(g.away, gk)
+	k := &dynamicKind{kind: g.addKind(g.dependencies, r), stop: stop, others: others}
+	g.followed[gk] = k
+	known := g.dropped[gk]
+	delete(g.dropped, gk)
 	if before != nil {
 		known = before.kind
 		before.stop()
 	}
 	g.running.Go(func() { _ = k.mirror.Run(ctx) }) // both end with their context, and with nothing else
 	g.running.Go(func() {
-		_ = after(func(ctx context.Context) error {
+		_ = afterSync(func(ctx context.Context) error {
 			if known != nil {
-				g.missed(gk, known, k.kind)
+				g.reportMissed(gk, known, k.kind)
 			}
-			g.lookAtOwnedBy(gk)
+			g.enqueueOwnedBy(gk)
 			return k.worker.run(ctx)
 		}, slices.Concat(g.synced, []<-chan struct{}{k.mirror.Synced()})...)(ctx)
 	})
 }
 
-// missed reports objects that went while the kind was not followed.
-func (g *grower) missed(gk schema.GroupKind, before, now *kind) {
+// reportMissed reports objects that went while the kind was not followed.
+func (g *dynamicKinds) reportMissed(gk schema.GroupKind, before, now *kind) {
 	before.mirror.Each(func(key facts.Key, object owned) {
 		if known, ok := now.mirror.Get(key.Namespace, key.Name); !ok || known.uid != object.uid {
-			g.changed(gk, key, &object, nil)
+			g.handleChange(gk, key, &object, nil)
 		}
 	})
 }

@@ -149,7 +149,7 @@ func New(d Dependencies, wanted func(name string) bool) ([]Loop, error) {
 	return out, nil
 }
 
-// together runs the parts of one loop.
-func together(parts ...func(ctx context.Context) error) Loop {
+// runTogether runs the parts of one loop.
+func runTogether(parts ...func(ctx context.Context) error) Loop {
 	return func(ctx context.Context) error { return runAll(ctx, parts) }
 }

@@ -124,7 +124,7 @@ func TestSilentNodeIsLostAndComesBack(t *testing.T) {
 		}
 		pass(nodeGrace - time.Second)
 		h.leases.Put(lease("n2", time.Now()))
-		pass(2*time.Second + outageWait)
+		pass(2*time.Second + outageDelay)
 		ready, taints := h.ready(t, "n1")
 		if ready.Status != corev1.ConditionUnknown || ready.Reason != "NodeStatusUnknown" {
 			t.Errorf("a silent node: %+v", ready)
@@ -268,7 +268,7 @@ func TestPodGarbage(t *testing.T) {
 		if h.pods.Peek("shop", "unscheduled") != nil || h.pods.Peek("shop", "lost") == nil {
 			t.Error("first round: unscheduled has to go, lost may wait")
 		}
-		pass(goneNodeGrace - podGarbageEvery/2)
+		pass(missingNodeGrace - podGarbageEvery/2)
 		if h.pods.Peek("shop", "lost") == nil {
 			t.Error("lost is gone although its node may come back")
 		}
@@ -290,7 +290,7 @@ func TestCollectedRulesAreInOrderAndOnce(t *testing.T) {
 	in := map[string]string{"in": "true"}
 	all := role("all", in, "self")
 	all.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: in}}}
-	rules, err := collected(all, []*rbacv1.ClusterRole{role("b", in, "y", "x"), all, role("out", nil, "z"), role("a", in, "x")})
+	rules, err := aggregatedRules(all, []*rbacv1.ClusterRole{role("b", in, "y", "x"), all, role("out", nil, "z"), role("a", in, "x")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"kctl/proto/core"
 )
 
-// cleanEvery is how often unused tokens are looked for; their labels have a resolution of
+// cleanInterval is how often unused tokens are looked for; their labels have a resolution of
 // days.
-const cleanEvery = 24 * time.Hour
+const cleanInterval = 24 * time.Hour
 
 // legacyTokens invalidates auto-generated tokens in secrets that no pod mounts
 // and that have not been used for a period, and removes the secrets when they
@@ -48,7 +48,7 @@ func newLegacyTokens(d *Dependencies) (Loop, error) {
 
 func (l *legacyTokens) run(ctx context.Context) error {
 	for failures := 0; ; {
-		pause := cleanEvery
+		pause := cleanInterval
 		if err := l.clean(ctx); err != nil && ctx.Err() == nil {
 			failures++
 			pause = retryPolicy.Delay(failures)
@@ -82,7 +82,7 @@ func (l *legacyTokens) clean(ctx context.Context) error {
 			return err
 		}
 		secret := obj.(*core.Secret)
-		if err := l.judge(ctx, secret); err != nil {
+		if err := l.checkToken(ctx, secret); err != nil {
 			errs = append(errs, fmt.Errorf("%s/%s: %w", secret.Namespace, secret.Name, err))
 		}
 	}
@@ -105,12 +105,12 @@ func (l *legacyTokens) trackedSince(ctx context.Context) (since time.Time, track
 	return since, err == nil, nil
 }
 
-// judge invalidates one token, or removes it, if it is time.
-func (l *legacyTokens) judge(ctx context.Context, secret *core.Secret) error {
-	if secret.DeletionTimestamp != nil || l.within(secret.CreationTimestamp.Time) {
+// checkToken invalidates one token, or removes it, if it is time.
+func (l *legacyTokens) checkToken(ctx context.Context, secret *core.Secret) error {
+	if secret.DeletionTimestamp != nil || l.isWithinPeriod(secret.CreationTimestamp.Time) {
 		return nil
 	}
-	if used, err := time.Parse(time.DateOnly, secret.Labels[serviceaccount.LastUsed]); err == nil && l.within(used.Add(cleanEvery)) {
+	if used, err := time.Parse(time.DateOnly, secret.Labels[serviceaccount.LastUsed]); err == nil && l.isWithinPeriod(used.Add(cleanInterval)) {
 		return nil
 	}
 	if unused, err := l.isUnused(ctx, secret); err != nil || !unused {
@@ -120,8 +120,8 @@ func (l *legacyTokens) judge(ctx context.Context, secret *core.Secret) error {
 	invalid, err := time.Parse(time.DateOnly, since)
 	switch {
 	case since == "" || err != nil:
-		return l.mark(ctx, secret)
-	case l.within(invalid.Add(cleanEvery)):
+		return l.markInvalid(ctx, secret)
+	case l.isWithinPeriod(invalid.Add(cleanInterval)):
 		return nil
 	}
 	l.logger.Info("removing a service account token that has been out of use for long", zap.String("secret", secret.Namespace+"/"+secret.Name))
@@ -131,23 +131,23 @@ func (l *legacyTokens) judge(ctx context.Context, secret *core.Secret) error {
 	if apierrors.IsConflict(err) {
 		return nil // it was used just now
 	}
-	return ignoreGone(err, "remove the token")
+	return ignoreNotFound(err, "remove the token")
 }
 
-func (l *legacyTokens) within(t time.Time) bool { return t.After(l.clock.Now().Add(-l.period)) }
+func (l *legacyTokens) isWithinPeriod(t time.Time) bool { return t.After(l.clock.Now().Add(-l.period)) }
 
 // isUnused reports whether a token was auto-generated for its account and no
 // pod mounts it.
 func (l *legacyTokens) isUnused(ctx context.Context, secret *core.Secret) (bool, error) {
 	encoded, err := l.accounts.Get(ctx, secret.Namespace, secret.Annotations[corev1.ServiceAccountNameKey], "")
 	if err != nil {
-		return false, ignoreGone(err, "look up the service account")
+		return false, ignoreNotFound(err, "look up the service account")
 	}
 	account, err := l.accounts.Decode(encoded)
 	if err != nil || !serviceaccount.Automatic(account.(*core.ServiceAccount), secret.Name) {
 		return false, err
 	}
-	mounted, err := anyOf(ctx, l.pods, secret.Namespace, func(pod *core.Pod) bool {
+	mounted, err := anyMatches(ctx, l.pods, secret.Namespace, func(pod *core.Pod) bool {
 		for i := range pod.Spec.Volumes {
 			if v := &pod.Spec.Volumes[i]; v.Secret != nil && v.Secret.SecretName == secret.Name {
 				return true
@@ -158,7 +158,7 @@ func (l *legacyTokens) isUnused(ctx context.Context, secret *core.Secret) (bool,
 	return !mounted, err
 }
 
-func (l *legacyTokens) mark(ctx context.Context, secret *core.Secret) error {
+func (l *legacyTokens) markInvalid(ctx context.Context, secret *core.Secret) error {
 	key := facts.Key{Namespace: secret.Namespace, Name: secret.Name}
 	l.logger.Info("taking a service account token out of use that has not been used for long", zap.String("secret", key.String()))
 	err := registry.Modify(ctx, l.secrets, registry.Target{Namespace: key.Namespace, Name: key.Name}, func(current core.Object) (core.Object, error) {
@@ -168,5 +168,5 @@ func (l *legacyTokens) mark(ctx context.Context, secret *core.Secret) error {
 		}
 		return current, nil
 	})
-	return ignoreGone(err, "take the token out of use")
+	return ignoreNotFound(err, "take the token out of use")
 }

@@ -14,56 +14,58 @@ import (
 	"kctl/proto/core"
 )
 
-// space is what the loops know of a namespace.
-type space struct{ deleted bool }
+// namespaceState is what the loops know of a namespace.
+type namespaceState struct{ deleted bool }
 
-func spaceOf(obj core.Object) space { return space{deleted: obj.GetDeletionTimestamp() != nil} }
+func namespaceStateOf(obj core.Object) namespaceState {
+	return namespaceState{deleted: obj.GetDeletionTimestamp() != nil}
+}
 
 const defaultServiceAccount = "default"
 
-// fixture maintains one object with a fixed name in every namespace that is not
+// namespacedObject maintains one object with a fixed name in every namespace that is not
 // being deleted.
-type fixture struct {
+type namespacedObject struct {
 	store registry.Resource
 	// name of the object, and how it is made and, if that may be needed, repaired.
-	name  string
-	make  func(namespace string) core.Object
-	right func(obj core.Object) bool
-	mend  func(obj core.Object)
+	name      string
+	make      func(namespace string) core.Object
+	isCorrect func(obj core.Object) bool
+	repair    func(obj core.Object)
 
-	spaces *facts.Mirror[space]
-	found  *facts.Mirror[bool] // whether the existing one is right
+	namespaces *facts.Mirror[namespaceState]
+	objects    *facts.Mirror[bool] // whether the existing one is right
 }
 
 // loop follows the namespaces and the objects.
-func (f *fixture) loop(d *Dependencies, name string, resource core.Resource) (Loop, error) {
+func (f *namespacedObject) loop(d *Dependencies, name string, resource core.Resource) (Loop, error) {
 	var err error
-	if f.spaces, _, err = mirror(d, core.Namespaces, spaceOf, facts.Options[space]{}); err != nil {
+	if f.namespaces, _, err = mirror(d, core.Namespaces, namespaceStateOf, facts.Options[namespaceState]{}); err != nil {
 		return nil, err
 	}
 	named := facts.Options[bool]{Fields: fields.OneTermEqualSelector("metadata.name", f.name)}
-	if f.found, f.store, err = mirror(d, resource, f.right, named); err != nil {
+	if f.objects, f.store, err = mirror(d, resource, f.isCorrect, named); err != nil {
 		return nil, err
 	}
 	w := newWorker(name, d, f.sync)
-	f.spaces.OnChange(func(key facts.Key, _, _ *space) { w.add(facts.Key{Name: key.Name}) })
-	f.found.OnChange(func(key facts.Key, _, _ *bool) { w.add(facts.Key{Name: key.Namespace}) })
-	return together(f.spaces.Run, f.found.Run, after(w.run, f.spaces.Synced(), f.found.Synced())), nil
+	f.namespaces.OnChange(func(key facts.Key, _, _ *namespaceState) { w.add(facts.Key{Name: key.Name}) })
+	f.objects.OnChange(func(key facts.Key, _, _ *bool) { w.add(facts.Key{Name: key.Namespace}) })
+	return runTogether(f.namespaces.Run, f.objects.Run, afterSync(w.run, f.namespaces.Synced(), f.objects.Synced())), nil
 }
 
-func (f *fixture) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
-	namespace, ok := f.spaces.Get("", key.Name)
+func (f *namespacedObject) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	namespace, ok := f.namespaces.Get("", key.Name)
 	if !ok || namespace.deleted {
 		return 0, nil
 	}
-	right, found := f.found.Get(key.Name, f.name)
+	right, found := f.objects.Get(key.Name, f.name)
 	if found && right {
 		return 0, nil
 	}
 	var err error
 	if found {
 		err = registry.Modify(ctx, f.store, registry.Target{Namespace: key.Name, Name: f.name}, func(current core.Object) (core.Object, error) {
-			f.mend(current)
+			f.repair(current)
 			return current, nil
 		})
 	} else {
@@ -77,12 +79,12 @@ func (f *fixture) sync(ctx context.Context, key facts.Key) (time.Duration, error
 
 // newServiceAccounts gives every namespace its service account "default".
 func newServiceAccounts(d *Dependencies) (Loop, error) {
-	f := &fixture{
+	f := &namespacedObject{
 		name: defaultServiceAccount,
 		make: func(namespace string) core.Object {
 			return &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: defaultServiceAccount}}
 		},
-		right: func(core.Object) bool { return true },
+		isCorrect: func(core.Object) bool { return true },
 	}
 	return f.loop(d, "serviceaccount-controller", core.ServiceAccounts)
 }
@@ -92,10 +94,10 @@ const rootCAKey = "ca.crt"
 // newRootCA publishes to every namespace the CA of the server's certificate.
 func newRootCA(d *Dependencies) (Loop, error) {
 	if len(d.RootCA) == 0 {
-		return together(), nil
+		return runTogether(), nil
 	}
 	data := map[string]string{rootCAKey: string(d.RootCA)}
-	f := &fixture{
+	f := &namespacedObject{
 		name: core.RootCAConfigMap,
 		make: func(namespace string) core.Object {
 			return &core.ConfigMap{
@@ -106,11 +108,11 @@ func newRootCA(d *Dependencies) (Loop, error) {
 				Data: data,
 			}
 		},
-		right: func(obj core.Object) bool {
+		isCorrect: func(obj core.Object) bool {
 			have := obj.(*core.ConfigMap).Data
 			return len(have) == 1 && bytes.Equal([]byte(have[rootCAKey]), d.RootCA)
 		},
-		mend: func(obj core.Object) { obj.(*core.ConfigMap).Data = data },
+		repair: func(obj core.Object) { obj.(*core.ConfigMap).Data = data },
 	}
 	return f.loop(d, "root-ca-certificate-publisher-controller", core.ConfigMaps)
 }

@@ -17,13 +17,13 @@ import (
 	"kctl/proto/core"
 )
 
-// emptyAgain is when to look again at a namespace whose content needs time to
+// emptyRetryInterval is when to look again at a namespace whose content needs time to
 // go: pods that terminate gracefully, objects with finalizers.
-const emptyAgain = time.Second
+const emptyRetryInterval = time.Second
 
 // namespaces empties every deleted namespace, and then releases it.
 type namespaces struct {
-	spaces  *facts.Mirror[space]
+	states  *facts.Mirror[namespaceState]
 	store   registry.Resource
 	content []registry.Resource
 	more    Growing
@@ -34,7 +34,7 @@ type namespaces struct {
 func newNamespaces(d *Dependencies) (Loop, error) {
 	n := &namespaces{more: d.More, others: d.Others, clock: d.Clock}
 	var err error
-	if n.spaces, n.store, err = mirror(d, core.Namespaces, spaceOf, facts.Options[space]{}); err != nil {
+	if n.states, n.store, err = mirror(d, core.Namespaces, namespaceStateOf, facts.Options[namespaceState]{}); err != nil {
 		return nil, err
 	}
 	for _, r := range d.Resources {
@@ -43,34 +43,34 @@ func newNamespaces(d *Dependencies) (Loop, error) {
 		}
 	}
 	w := newWorker("namespace-controller", d, n.sync)
-	n.spaces.OnChange(func(key facts.Key, _, now *space) {
+	n.states.OnChange(func(key facts.Key, _, now *namespaceState) {
 		if now != nil && now.deleted {
 			w.add(key)
 		}
 	})
-	return together(n.spaces.Run, after(w.run, n.spaces.Synced())), nil
+	return runTogether(n.states.Run, afterSync(w.run, n.states.Synced())), nil
 }
 
 func (n *namespaces) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
-	namespace, ok := n.spaces.Get("", key.Name)
+	namespace, ok := n.states.Get("", key.Name)
 	if !ok || !namespace.deleted {
 		return 0, nil
 	}
-	left := n.empty(ctx, key.Name)
-	if err := n.report(ctx, key.Name, left); err != nil {
+	left := n.deleteContent(ctx, key.Name)
+	if err := n.updateConditions(ctx, key.Name, left); err != nil {
 		return 0, err
 	}
 	if err := errors.Join(append(left.failures, left.undiscovered())...); err != nil {
 		return 0, err
 	}
 	if len(left.objects) > 0 {
-		return emptyAgain, nil
+		return emptyRetryInterval, nil
 	}
 	return 0, n.finalize(ctx, key.Name)
 }
 
-// all are the namespaced resources.
-func (n *namespaces) all() []registry.Resource {
+// namespacedResources are the namespaced resources.
+func (n *namespaces) namespacedResources() []registry.Resource {
 	if n.more == nil {
 		return n.content
 	}
@@ -83,16 +83,16 @@ func (n *namespaces) all() []registry.Resource {
 	return all
 }
 
-// empty deletes everything in the namespace and returns what is still there.
+// deleteContent deletes everything in the namespace and returns what is still there.
 // Admission refuses new objects. Pods go first, and nothing else while there is
 // one: they end with the network policies that bind them and the secrets they
 // read still in place (KEP-5080).
-func (n *namespaces) empty(ctx context.Context, namespace string) remains {
-	left := remains{objects: map[string]int{}, finalizers: map[string]int{}}
-	all := n.all()
+func (n *namespaces) deleteContent(ctx context.Context, namespace string) remainingContent {
+	left := remainingContent{objects: map[string]int{}, finalizers: map[string]int{}}
+	all := n.namespacedResources()
 	for _, r := range all {
 		if r.Info().Resource == core.Pods {
-			left.of(r)(n.clear(ctx, r, namespace))
+			left.counterFor(r)(n.deleteResource(ctx, r, namespace))
 		}
 	}
 	if len(left.objects)+len(left.failures) > 0 {
@@ -100,19 +100,19 @@ func (n *namespaces) empty(ctx context.Context, namespace string) remains {
 	}
 	if n.others != nil {
 		var failures []error
-		left.unknown, failures = n.others.EmptyNamespace(ctx, namespace, left.stays)
+		left.unknown, failures = n.others.EmptyNamespace(ctx, namespace, left.addRemaining)
 		left.failures = append(left.failures, failures...)
 	}
 	for _, r := range all {
 		if r.Info().Resource != core.Pods {
-			left.of(r)(n.clear(ctx, r, namespace))
+			left.counterFor(r)(n.deleteResource(ctx, r, namespace))
 		}
 	}
 	return left
 }
 
-// clear deletes all objects of a resource, and returns those that remain.
-func (n *namespaces) clear(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
+// deleteResource deletes all objects of a resource, and returns those that remain.
+func (n *namespaces) deleteResource(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
 	background := metav1.DeletePropagationBackground
 	_, err := r.DeleteCollection(ctx, namespace, registry.Admit{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -18,8 +18,8 @@ import (
 	"kctl/proto/core"
 )
 
-// remains is what is left in a namespace being deleted.
-type remains struct {
+// remainingContent is what is left in a namespace being deleted.
+type remainingContent struct {
 	objects    map[string]int // by resource and group
 	finalizers map[string]int // objects by the finalizers that hold them
 	failures   []error
@@ -28,7 +28,7 @@ type remains struct {
 
 // undiscovered names the servers whose objects in the namespace are unknown, in
 // upstream's words; nil if there are none.
-func (l *remains) undiscovered() error {
+func (l *remainingContent) undiscovered() error {
 	if len(l.unknown) == 0 {
 		return nil
 	}
@@ -40,30 +40,30 @@ func (l *remains) undiscovered() error {
 	return errors.New("unable to retrieve the complete list of server APIs: " + strings.Join(parts, ", "))
 }
 
-// stays counts an object.
-func (l *remains) stays(of schema.GroupResource, finalizers []string) {
+// addRemaining counts an object.
+func (l *remainingContent) addRemaining(of schema.GroupResource, finalizers []string) {
 	l.objects[of.Resource+"."+of.Group]++
 	for _, finalizer := range finalizers {
 		l.finalizers[finalizer]++
 	}
 }
 
-// of counts the objects of a resource.
-func (l *remains) of(r registry.Resource) func([]core.Object, error) {
+// counterFor returns a function that counts the objects of a resource.
+func (l *remainingContent) counterFor(r registry.Resource) func([]core.Object, error) {
 	return func(objects []core.Object, err error) {
 		if err != nil {
 			l.failures = append(l.failures, err)
 		}
 		info := r.Info()
 		for _, obj := range objects {
-			l.stays(schema.GroupResource{Group: info.Group, Resource: info.Name}, obj.GetFinalizers())
+			l.addRemaining(schema.GroupResource{Group: info.Group, Resource: info.Name}, obj.GetFinalizers())
 		}
 	}
 }
 
 // conditions tell users what a namespace's deletion waits for, in the words of
 // upstream's controller (Kubernetes API, "NamespaceCondition").
-func (l *remains) conditions() []corev1.NamespaceCondition {
+func (l *remainingContent) conditions() []corev1.NamespaceCondition {
 	is := func(kind corev1.NamespaceConditionType, status corev1.ConditionStatus, reason, message string) corev1.NamespaceCondition {
 		return corev1.NamespaceCondition{Type: kind, Status: status, Reason: reason, Message: message}
 	}
@@ -84,16 +84,16 @@ func (l *remains) conditions() []corev1.NamespaceCondition {
 	}
 	if len(l.objects) > 0 {
 		out[3] = is(corev1.NamespaceContentRemaining, corev1.ConditionTrue, "SomeResourcesRemain",
-			"Some resources are remaining: "+counted(l.objects, "%s has %d resource instances"))
+			"Some resources are remaining: "+formatCounts(l.objects, "%s has %d resource instances"))
 	}
 	if len(l.finalizers) > 0 {
 		out[4] = is(corev1.NamespaceFinalizersRemaining, corev1.ConditionTrue, "SomeFinalizersRemain",
-			"Some content in the namespace has finalizers remaining: "+counted(l.finalizers, "%s in %d resource instances"))
+			"Some content in the namespace has finalizers remaining: "+formatCounts(l.finalizers, "%s in %d resource instances"))
 	}
 	return out
 }
 
-func counted(numbers map[string]int, format string) string {
+func formatCounts(numbers map[string]int, format string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
 		parts = append(parts, fmt.Sprintf(format, name, numbers[name]))
@@ -101,8 +101,8 @@ func counted(numbers map[string]int, format string) string {
 	return strings.Join(parts, ", ")
 }
 
-// report writes the conditions, if they differ from the namespace's.
-func (n *namespaces) report(ctx context.Context, name string, left remains) error {
+// updateConditions writes the conditions, if they differ from the namespace's.
+func (n *namespaces) updateConditions(ctx context.Context, name string, left remainingContent) error {
 	if len(left.objects)+len(left.failures)+len(left.unknown) == 0 {
 		return nil // it will be gone in a moment
 	}

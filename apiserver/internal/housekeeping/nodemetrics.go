@@ -48,9 +48,9 @@ func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// expose registers the metrics while this server's loop runs: of several
+// registerMetrics registers the metrics while this server's loop runs: of several
 // servers, only the leader shows them.
-func (n *nodes) expose(metrics prometheus.Registerer) func(context.Context) error {
+func (n *nodes) registerMetrics(metrics prometheus.Registerer) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if metrics != nil {
 			collector := nodeCollector{n.nodes}

@@ -40,32 +40,32 @@ type nodeRanges struct {
 	worker   *worker
 
 	mu sync.Mutex
-	// given are ranges, by node, that may have been written and that the mirror
+	// assigned are ranges, by node, that may have been written and that the mirror
 	// does not show yet. Whether a failed write was carried out is unknown.
-	given map[string][]netip.Prefix
-	// without are the nodes for which there was no free range.
-	without map[string]bool
+	assigned map[string][]netip.Prefix
+	// reportedFull are the nodes for which there was no free range.
+	reportedFull map[string]bool
 }
 
 // rangeFacts is what the loop knows of a node.
 type rangeFacts struct {
-	uid    types.UID
-	ranges []netip.Prefix
-	has    bool // even an unreadable one
+	uid      types.UID
+	ranges   []netip.Prefix
+	assigned bool // even an unreadable one
 }
 
 func rangeFactsOf(obj core.Object) rangeFacts {
 	node := obj.(*core.Node)
-	return rangeFacts{uid: node.UID, ranges: podranges.Parse(node.Spec.PodCIDRs), has: len(node.Spec.PodCIDRs) > 0}
+	return rangeFacts{uid: node.UID, ranges: podranges.Parse(node.Spec.PodCIDRs), assigned: len(node.Spec.PodCIDRs) > 0}
 }
 
 func newNodeRanges(d *Dependencies) (Loop, error) {
 	if len(d.PodRanges) == 0 {
-		return together(), nil
+		return runTogether(), nil
 	}
 	n := &nodeRanges{
 		ranges: d.PodRanges, services: d.ServiceRanges, clock: d.Clock, logger: d.Logger,
-		given: map[string][]netip.Prefix{}, without: map[string]bool{},
+		assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{},
 	}
 	var err error
 	if n.nodes, n.store, err = mirror(d, core.Nodes, rangeFactsOf, facts.Options[rangeFacts]{}); err != nil {
@@ -75,24 +75,24 @@ func newNodeRanges(d *Dependencies) (Loop, error) {
 		return nil, err
 	}
 	n.worker = newWorker(nodeRangesName, d, n.sync)
-	n.nodes.OnChange(n.changed)
-	return together(n.nodes.Run, after(n.worker.run, n.nodes.Synced())), nil
+	n.nodes.OnChange(n.handleChange)
+	return runTogether(n.nodes.Run, afterSync(n.worker.run, n.nodes.Synced())), nil
 }
 
-func (n *nodeRanges) changed(key facts.Key, old, now *rangeFacts) {
-	if now != nil && !now.has && (old == nil || old.uid == now.uid) {
+func (n *nodeRanges) handleChange(key facts.Key, old, now *rangeFacts) {
+	if now != nil && !now.assigned && (old == nil || old.uid == now.uid) {
 		n.worker.add(key)
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.given, key.Name) // the mirror shows it now, or it is free
-	delete(n.without, key.Name)
-	if now != nil && !now.has {
+	delete(n.assigned, key.Name) // the mirror shows it now, or it is free
+	delete(n.reportedFull, key.Name)
+	if now != nil && !now.assigned {
 		n.worker.add(key) // another node of that name
 	}
-	if old != nil && old.has && (now == nil || !now.has) {
-		for name := range n.without {
+	if old != nil && old.assigned && (now == nil || !now.assigned) {
+		for name := range n.reportedFull {
 			n.worker.add(facts.Key{Name: name})
 		}
 	}
@@ -100,17 +100,17 @@ func (n *nodeRanges) changed(key facts.Key, old, now *rangeFacts) {
 
 func (n *nodeRanges) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
-	if !ok || node.has {
+	if !ok || node.assigned {
 		return 0, nil
 	}
 	ranges, err := n.choose(key.Name)
 	if errors.Is(err, podranges.ErrFull) {
-		return 0, n.tellFull(ctx, key.Name, node.uid, err)
+		return 0, n.reportFull(ctx, key.Name, node.uid, err)
 	}
 	if err != nil {
 		return 0, err
 	}
-	return 0, n.give(ctx, key.Name, node.uid, ranges)
+	return 0, n.assign(ctx, key.Name, node.uid, ranges)
 }
 
 // choose returns the ranges for a node: the same ones again until it is known
@@ -118,28 +118,28 @@ func (n *nodeRanges) sync(ctx context.Context, key facts.Key) (time.Duration, er
 func (n *nodeRanges) choose(node string) ([]netip.Prefix, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if ranges := n.given[node]; ranges != nil {
+	if ranges := n.assigned[node]; ranges != nil {
 		return ranges, nil
 	}
 	taken := slices.Clone(n.services)
 	n.nodes.Each(func(_ facts.Key, other rangeFacts) { taken = append(taken, other.ranges...) })
-	for _, ranges := range n.given {
+	for _, ranges := range n.assigned {
 		taken = append(taken, ranges...)
 	}
 	out := make([]netip.Prefix, 0, len(n.ranges))
 	for _, r := range n.ranges {
 		free, err := r.Free(taken)
 		if err != nil {
-			n.without[node] = true
+			n.reportedFull[node] = true
 			return nil, fmt.Errorf("%s: %w", r, err)
 		}
 		out = append(out, free)
 	}
-	n.given[node] = out
+	n.assigned[node] = out
 	return out, nil
 }
 
-func (n *nodeRanges) give(ctx context.Context, name string, uid types.UID, ranges []netip.Prefix) error {
+func (n *nodeRanges) assign(ctx context.Context, name string, uid types.UID, ranges []netip.Prefix) error {
 	cidrs := make([]string, 0, len(ranges))
 	for _, r := range ranges {
 		cidrs = append(cidrs, r.String())
@@ -156,18 +156,18 @@ func (n *nodeRanges) give(ctx context.Context, name string, uid types.UID, range
 	})
 	if others || apierrors.IsNotFound(err) {
 		n.mu.Lock()
-		delete(n.given, name) // it is certain that the node doesn't have them
+		delete(n.assigned, name) // it is certain that the node doesn't have them
 		n.mu.Unlock()
 	}
 	if err == nil && written {
 		n.logger.Info("a node has got its range of pod addresses", zap.String("node", name), zap.Strings("ranges", cidrs))
 	}
-	return ignoreGone(err, "give the node its range of pod addresses")
+	return ignoreNotFound(err, "give the node its range of pod addresses")
 }
 
-// tellFull records once, with upstream's event, that no range is free. The next
+// reportFull records once, with upstream's event, that no range is free. The next
 // one to become free is assigned.
-func (n *nodeRanges) tellFull(ctx context.Context, name string, uid types.UID, cause error) error {
+func (n *nodeRanges) reportFull(ctx context.Context, name string, uid types.UID, cause error) error {
 	n.logger.Warn("a node has no range of pod addresses; delete nodes that are gone, or give a larger --cluster-cidr",
 		zap.String("node", name), zap.Error(cause))
 	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: name, UID: uid},

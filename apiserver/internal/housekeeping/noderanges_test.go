@@ -170,7 +170,7 @@ func TestNodesThatGoKeepNothing(t *testing.T) {
 }
 
 func TestRangesAreForgottenOnlyWhenItIsCertain(t *testing.T) {
-	n := &nodeRanges{given: map[string][]netip.Prefix{}, without: map[string]bool{}, clock: clock.RealClock{}, logger: zap.NewNop()}
+	n := &nodeRanges{assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{}, clock: clock.RealClock{}, logger: zap.NewNop()}
 	ours := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}
 	for name, c := range map[string]struct {
 		stored *core.Node
@@ -185,11 +185,11 @@ func TestRangesAreForgottenOnlyWhenItIsCertain(t *testing.T) {
 		if c.stored != nil {
 			store.Put(c.stored)
 		}
-		n.store, n.given["n"] = store, ours
-		if err := n.give(t.Context(), "n", "node-n", ours); err != nil {
+		n.store, n.assigned["n"] = store, ours
+		if err := n.assign(t.Context(), "n", "node-n", ours); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if kept := n.given["n"] != nil; kept != c.kept {
+		if kept := n.assigned["n"] != nil; kept != c.kept {
 			t.Errorf("%s: kept is %t", name, kept)
 		}
 	}

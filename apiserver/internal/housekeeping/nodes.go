@@ -59,26 +59,26 @@ func nodeFactsOf(obj core.Object) nodeFacts {
 //
 // The pace of NoExecute taints, which evict pods, is set by outages.
 type nodes struct {
-	nodes  *facts.Mirror[nodeFacts]
-	leases *facts.Mirror[metav1.MicroTime]
-	pods   *facts.Mirror[facts.Pod]
-	store  registry.Resource
-	podAPI registry.Resource
-	clock  clock.Clock
-	logger *zap.Logger
-	grace  time.Duration
-	told   nodeNews
-	fallen *outages
-	worker *worker
+	nodes   *facts.Mirror[nodeFacts]
+	leases  *facts.Mirror[metav1.MicroTime]
+	pods    *facts.Mirror[facts.Pod]
+	store   registry.Resource
+	podAPI  registry.Resource
+	clock   clock.Clock
+	logger  *zap.Logger
+	grace   time.Duration
+	events  nodeEvents
+	outages *outages
+	worker  *worker
 
 	mu sync.Mutex
-	// heard is when a sign of life was last seen, by this server's clock, so that
+	// lastHeartbeat is when a sign of life was last seen, by this server's clock, so that
 	// clock differences do no harm.
-	heard map[string]time.Time
+	lastHeartbeat map[string]time.Time
 }
 
 func newNodes(d *Dependencies) (Loop, error) {
-	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}, told: nodeNews{waiting: map[string][]*core.Event{}}, fallen: newOutages(d.Clock)}
+	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{}, events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
 	var err error
 	if n.nodes, n.store, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
 		return nil, err
@@ -95,75 +95,75 @@ func newNodes(d *Dependencies) (Loop, error) {
 	if n.podAPI, err = d.Of(core.Pods); err != nil {
 		return nil, err
 	}
-	if n.told.events, err = d.Of(core.Events); err != nil {
+	if n.events.events, err = d.Of(core.Events); err != nil {
 		return nil, err
 	}
 	n.worker = newWorker("node-lifecycle-controller", d, n.sync)
 	n.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
-		n.notice(key, old, now)
+		n.recordChange(key, old, now)
 		if now == nil {
 			n.forget(key.Name)
 		} else if old == nil || !old.heartbeat.Equal(&now.heartbeat) {
-			n.hear(key.Name)
+			n.recordHeartbeat(key.Name)
 		}
-		n.count(key.Name, n.fallen.note(key.Name, now))
+		n.updateOutages(key.Name, n.outages.record(key.Name, now))
 		n.worker.add(key)
 	})
 	n.leases.OnChange(func(key facts.Key, old, now *metav1.MicroTime) {
 		if key.Namespace == core.NamespaceNodeLease && now != nil && old != nil && !old.Equal(now) {
-			n.hear(key.Name)
+			n.recordHeartbeat(key.Name)
 		}
 	})
-	return together(n.nodes.Run, n.leases.Run, after(n.worker.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()), after(n.expose(d.Metrics), n.nodes.Synced())), nil
+	return runTogether(n.nodes.Run, n.leases.Run, afterSync(n.worker.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()), afterSync(n.registerMetrics(d.Metrics), n.nodes.Synced())), nil
 }
 
-// count looks at all nodes again if none is ready any longer, or one is again. As none
+// updateOutages looks at all nodes again if none is ready any longer, or one is again. As none
 // was heard from meanwhile, each gets as much time as if it had just been.
-func (n *nodes) count(node string, turned bool) {
+func (n *nodes) updateOutages(node string, turned bool) {
 	if !turned {
 		return
 	}
-	everywhere := n.fallen.everywhere()
+	everywhere := n.outages.noneReady()
 	if everywhere {
 		n.logger.Info("no node is ready: until one is, no pod is evicted for its node's sake", zap.String("node", node))
 	} else {
 		n.logger.Info("a node is ready: pods of those that are not may be evicted", zap.String("node", node))
 	}
-	for _, name := range n.fallen.names() {
+	for _, name := range n.outages.nodeNames() {
 		if !everywhere {
-			n.hear(name)
+			n.recordHeartbeat(name)
 		}
 		n.worker.add(facts.Key{Name: name})
 	}
 }
 
-func (n *nodes) hear(node string) {
+func (n *nodes) recordHeartbeat(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.heard[node] = n.clock.Now()
+	n.lastHeartbeat[node] = n.clock.Now()
 }
 
 func (n *nodes) forget(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.heard, node)
+	delete(n.lastHeartbeat, node)
 }
 
-// silence is how long a node has been silent.
-func (n *nodes) silence(node string) time.Duration {
+// timeSinceHeartbeat is how long a node has been silent.
+func (n *nodes) timeSinceHeartbeat(node string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.clock.Since(n.heard[node])
+	return n.clock.Since(n.lastHeartbeat[node])
 }
 
 // sync looks at one node, and records an event if it has come or gone.
 func (n *nodes) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
-	defer n.tell(ctx, key.Name)
-	return n.look(ctx, key)
+	defer n.sendEvents(ctx, key.Name)
+	return n.syncHealth(ctx, key)
 }
 
-// look looks at one node, and asks to be called again when it would count as lost.
-func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) {
+// syncHealth looks at one node, and asks to be called again when it would count as lost.
+func (n *nodes) syncHealth(ctx context.Context, key facts.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
 	if !ok {
 		return 0, nil
@@ -173,66 +173,66 @@ func (n *nodes) look(ctx context.Context, key facts.Key) (time.Duration, error) 
 	if !reported {
 		grace = nodeStartupGrace
 	}
-	again := grace - n.silence(key.Name)
+	again := grace - n.timeSinceHeartbeat(key.Name)
 	if !reported && again > 0 {
 		return again, nil // admission has tainted it; it has not reported yet
 	}
 	if again <= 0 {
 		again = n.grace
-		if err := n.lose(ctx, node); err != nil {
+		if err := n.markUnknown(ctx, node); err != nil {
 			return 0, err
 		}
 		ready = corev1.ConditionUnknown
-		n.count(key.Name, n.fallen.set(key.Name, &nodeHealth{zone: node.zone}))
+		n.updateOutages(key.Name, n.outages.setHealth(key.Name, &nodeHealth{zone: node.zone}))
 	}
 	evict := false
 	if ready != corev1.ConditionTrue {
 		var wait time.Duration
-		if wait, evict = n.evicts(node); wait > 0 {
+		if wait, evict = n.shouldEvict(node); wait > 0 {
 			again = min(again, wait)
 		}
 	}
-	if err := n.taint(ctx, node, ready, evict); err != nil {
+	if err := n.updateTaints(ctx, node, ready, evict); err != nil {
 		return 0, err
 	}
 	if ready != corev1.ConditionTrue {
-		if err := n.podsNotReady(ctx, key.Name); err != nil {
+		if err := n.markPodsNotReady(ctx, key.Name); err != nil {
 			return 0, err
 		}
 	}
 	return again, nil
 }
 
-// evicts reports whether the pods of a node that is not ready are to be evicted, and if
+// shouldEvict reports whether the pods of a node that is not ready are to be evicted, and if
 // not yet, when to look again. Once they are, a change of reason makes no difference.
-func (n *nodes) evicts(node nodeFacts) (again time.Duration, evict bool) {
+func (n *nodes) shouldEvict(node nodeFacts) (again time.Duration, evict bool) {
 	given := slices.ContainsFunc(noExecute(node.taints), func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
 	})
-	if given && !n.fallen.everywhere() {
+	if given && !n.outages.noneReady() {
 		return 0, true
 	}
-	return n.fallen.giveUp(node.name)
+	return n.outages.allowEviction(node.name)
 }
 
-// lost are the conditions that a silent kubelet no longer vouches for.
-var lost = []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
+// unknownConditions are the conditions that a silent kubelet no longer vouches for.
+var unknownConditions = []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
 
-// lose marks a silent node as lost.
-func (n *nodes) lose(ctx context.Context, node nodeFacts) error {
-	if !slices.ContainsFunc(lost, func(t corev1.NodeConditionType) bool { return node.conditions[t] != corev1.ConditionUnknown }) {
+// markUnknown marks a silent node as lost.
+func (n *nodes) markUnknown(ctx context.Context, node nodeFacts) error {
+	if !slices.ContainsFunc(unknownConditions, func(t corev1.NodeConditionType) bool { return node.conditions[t] != corev1.ConditionUnknown }) {
 		return nil
 	}
-	n.logger.Info("a node has fallen silent", zap.String("node", node.name), zap.Duration("for", n.silence(node.name)))
+	n.logger.Info("a node has fallen silent", zap.String("node", node.name), zap.Duration("for", n.timeSinceHeartbeat(node.name)))
 	now := metav1.NewTime(n.clock.Now())
 	err := registry.Modify(ctx, n.store, registry.Target{Name: node.name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		status := &current.(*core.Node).Status
-		for _, t := range lost {
+		for _, t := range unknownConditions {
 			setUnknown(status, t, now)
 		}
 		return current, nil
 	})
-	return ignoreGone(err, "mark the silent node")
+	return ignoreNotFound(err, "mark the silent node")
 }
 
 func setUnknown(status *corev1.NodeStatus, t corev1.NodeConditionType, now metav1.Time) {
@@ -293,8 +293,8 @@ func wantedTaints(node nodeFacts, ready corev1.ConditionStatus, evict bool) map[
 	return wanted
 }
 
-// taint adds and removes taints until they are the wanted ones.
-func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.ConditionStatus, evict bool) error {
+// updateTaints adds and removes taints until they are the wanted ones.
+func (n *nodes) updateTaints(ctx context.Context, node nodeFacts, ready corev1.ConditionStatus, evict bool) error {
 	wanted := wantedTaints(node, ready, evict)
 	now := metav1.NewTime(n.clock.Now())
 	if equality.Semantic.DeepEqual(node.taints, mergeTaints(node.taints, wanted, now)) {
@@ -305,7 +305,7 @@ func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.Conditio
 		spec.Taints = mergeTaints(spec.Taints, wanted, now)
 		return current, nil
 	})
-	return ignoreGone(err, "taint the node")
+	return ignoreNotFound(err, "taint the node")
 }
 
 // mergeTaints keeps others' taints, and those of our own that are wanted.
@@ -332,8 +332,8 @@ func mergeTaints(have []corev1.Taint, wanted map[corev1.Taint]bool, now metav1.T
 	return out
 }
 
-// podsNotReady marks the pods of a node as not ready.
-func (n *nodes) podsNotReady(ctx context.Context, node string) error {
+// markPodsNotReady marks the pods of a node as not ready.
+func (n *nodes) markPodsNotReady(ctx context.Context, node string) error {
 	now := metav1.NewTime(n.clock.Now())
 	for _, pod := range n.pods.ByIndex(node) {
 		if !pod.Ready || pod.Over() {
@@ -348,14 +348,14 @@ func (n *nodes) podsNotReady(ctx context.Context, node string) error {
 			}
 			return current, nil
 		})
-		if err := ignoreGone(err, "mark a pod of the node"); err != nil {
+		if err := ignoreNotFound(err, "mark a pod of the node"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func ignoreGone(err error, doing string) error {
+func ignoreNotFound(err error, doing string) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -42,7 +42,7 @@ func TestNobodyIsHeardOf(t *testing.T) {
 		if given := h.givenUp(t, "n1"); given != nil {
 			t.Errorf("given up before it was seen whether others go, too: %v", given)
 		}
-		pass(outageWait)
+		pass(outageDelay)
 		if given := h.givenUp(t, "n1", "n2", "n3"); !slices.Equal(given, []string{"n1"}) {
 			t.Fatalf("given up: %v", given)
 		}
@@ -62,7 +62,7 @@ func TestNobodyIsHeardOf(t *testing.T) {
 		if given := h.givenUp(t, "n1", "n2", "n3"); len(given) != 1 || given[0] == "n2" {
 			t.Errorf("given up at once when one is back: %v", given)
 		}
-		pass(giveUpEvery)
+		pass(evictionPeriod)
 		if given := h.givenUp(t, "n1", "n2", "n3"); !slices.Equal(given, []string{"n1", "n3"}) {
 			t.Errorf("given up when one is back: %v", given)
 		}
@@ -76,10 +76,10 @@ func TestPaceOfAZone(t *testing.T) {
 		nodes, sick int
 		want        time.Duration
 	}{
-		{1, 1, giveUpEvery}, {3, 1, giveUpEvery}, {3, 2, giveUpEvery}, {4, 3, 0}, {20, 10, giveUpEvery}, {20, 11, 0}, {20, 20, giveUpEvery},
-		{50, 40, 0}, {51, 40, slowlyEvery}, {51, 20, giveUpEvery},
+		{1, 1, evictionPeriod}, {3, 1, evictionPeriod}, {3, 2, evictionPeriod}, {4, 3, 0}, {20, 10, evictionPeriod}, {20, 11, 0}, {20, 20, evictionPeriod},
+		{50, 40, 0}, {51, 40, reducedEvictionPeriod}, {51, 20, evictionPeriod},
 	} {
-		if got := (&zoneHealth{nodes: test.nodes, sick: test.sick}).pace(); got != test.want {
+		if got := (&zoneHealth{nodes: test.nodes, unready: test.sick}).evictionInterval(); got != test.want {
 			t.Errorf("%d of %d: %v, want %v", test.sick, test.nodes, got, test.want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestOneAfterTheOther(t *testing.T) {
 		for _, name := range names[:2] {
 			h.tell(name, corev1.ConditionFalse)
 		}
-		for given, wait := range []time.Duration{outageWait - time.Second, time.Second, giveUpEvery} {
+		for given, wait := range []time.Duration{outageDelay - time.Second, time.Second, evictionPeriod} {
 			pass(wait)
 			if got := h.givenUp(t, names...); len(got) != given {
 				t.Errorf("%d are given up: %v, want %d", len(got), got, given)

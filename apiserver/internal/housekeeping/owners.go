@@ -21,15 +21,15 @@ import (
 // owned is what the loop knows of an object: its identity, its owners, and what
 // its deletion waits for.
 type owned struct {
-	uid    types.UID
-	owners []metav1.OwnerReference
-	ending bool
+	uid      types.UID
+	owners   []metav1.OwnerReference
+	deleting bool
 	// finalizer is the one that decides what becomes of its dependents, if any.
 	finalizer string
 }
 
 func ownedOf(obj core.Object) owned {
-	o := owned{uid: obj.GetUID(), owners: obj.GetOwnerReferences(), ending: obj.GetDeletionTimestamp() != nil}
+	o := owned{uid: obj.GetUID(), owners: obj.GetOwnerReferences(), deleting: obj.GetDeletionTimestamp() != nil}
 	for _, f := range obj.GetFinalizers() {
 		if f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents {
 			o.finalizer = f
@@ -38,9 +38,9 @@ func ownedOf(obj core.Object) owned {
 	return o
 }
 
-// waits is what the object's deletion waits for, concerning its dependents.
-func (o *owned) waits() string {
-	if o.ending {
+// awaitedFinalizer is what the object's deletion waits for, concerning its dependents.
+func (o *owned) awaitedFinalizer() string {
+	if o.deleting {
 		return o.finalizer
 	}
 	return ""
@@ -57,9 +57,9 @@ func (o *owned) blocks(owner types.UID) bool {
 // propagation is held by a finalizer until its dependents are orphaned or gone
 // (Kubernetes docs, "Garbage Collection").
 type owners struct {
-	all    sync.RWMutex
-	kinds  map[schema.GroupKind]*kind
-	logger *zap.Logger
+	kindsMu sync.RWMutex
+	kinds   map[schema.GroupKind]*kind
+	logger  *zap.Logger
 
 	mu sync.Mutex
 	// dependents by the uid of an owner, and whether they block its deletion.
@@ -89,58 +89,58 @@ func newOwners(d *Dependencies) (Loop, error) {
 		if r.Info().Resource == core.Events { // too many, and they expire by themselves
 			continue
 		}
-		k := o.add(d, r)
+		k := o.addKind(d, r)
 		parts = append(parts, k.mirror.Run)
 		synced = append(synced, k.mirror.Synced())
 	}
 	for _, k := range o.kinds {
-		parts = append(parts, after(k.worker.run, synced...))
+		parts = append(parts, afterSync(k.worker.run, synced...))
 	}
-	return together(append(parts, o.grow(d, synced))...), nil
+	return runTogether(append(parts, o.followDynamicKinds(d, synced))...), nil
 }
 
-// add makes a resource known to the loop. The caller runs the kind's parts.
-func (o *owners) add(d *Dependencies, r registry.Objects) *kind {
+// addKind makes a resource known to the loop. The caller runs the kind's parts.
+func (o *owners) addKind(d *Dependencies, r registry.Objects) *kind {
 	gk := r.Info().GVK().GroupKind()
 	k := &kind{store: r, mirror: facts.NewMirror(r, ownedOf, facts.Options[owned]{}, d.Clock, d.Logger)}
 	k.worker = newWorker("garbage-collector-controller", d, func(ctx context.Context, key facts.Key) (time.Duration, error) {
 		return 0, o.sync(ctx, gk, key)
 	})
-	k.mirror.OnChange(func(key facts.Key, old, now *owned) { o.changed(gk, key, old, now) })
-	o.all.Lock()
-	defer o.all.Unlock()
+	k.mirror.OnChange(func(key facts.Key, old, now *owned) { o.handleChange(gk, key, old, now) })
+	o.kindsMu.Lock()
+	defer o.kindsMu.Unlock()
 	o.kinds[gk] = k
 	return k
 }
 
 // kind returns what is known of a kind; nil if nothing is.
 func (o *owners) kind(gk schema.GroupKind) *kind {
-	o.all.RLock()
-	defer o.all.RUnlock()
+	o.kindsMu.RLock()
+	defer o.kindsMu.RUnlock()
 	return o.kinds[gk]
 }
 
-// look queues an object of a kind, if the kind still exists.
-func (o *owners) look(d dependent) {
+// enqueue queues an object of a kind, if the kind still exists.
+func (o *owners) enqueue(d dependent) {
 	if k := o.kind(d.kind); k != nil {
 		k.worker.add(d.key)
 	}
 }
 
-// changed updates the index of dependents and queues the objects concerned.
-func (o *owners) changed(gk schema.GroupKind, key facts.Key, old, now *owned) {
+// handleChange updates the index of dependents and queues the objects concerned.
+func (o *owners) handleChange(gk schema.GroupKind, key facts.Key, old, now *owned) {
 	self := dependent{gk, key}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if old != nil {
-		o.leave(self, old, now)
+		o.removeFromIndex(self, old, now)
 	}
 	if old != nil && (now == nil || old.uid != now.uid) {
 		if len(o.dependents[old.uid]) > 0 {
 			o.ended[old.uid] = true
 		}
 		for d := range o.dependents[old.uid] {
-			o.look(d)
+			o.enqueue(d)
 		}
 	}
 	if now == nil {
@@ -152,14 +152,14 @@ func (o *owners) changed(gk schema.GroupKind, key facts.Key, old, now *owned) {
 		}
 		o.dependents[owner.UID][self] = now.blocks(owner.UID)
 	}
-	if len(now.owners) > 0 || now.waits() != "" {
-		o.look(self)
+	if len(now.owners) > 0 || now.awaitedFinalizer() != "" {
+		o.enqueue(self)
 	}
 }
 
-// leave removes an object from the index of its owners. Those that it may have
+// removeFromIndex removes an object from the index of its owners. Those that it may have
 // blocked are queued.
-func (o *owners) leave(self dependent, old, now *owned) {
+func (o *owners) removeFromIndex(self dependent, old, now *owned) {
 	for _, owner := range old.owners {
 		delete(o.dependents[owner.UID], self)
 		if len(o.dependents[owner.UID]) == 0 {
@@ -178,11 +178,11 @@ func (o *owners) addOwner(namespace string, owner metav1.OwnerReference) {
 	}
 }
 
-// lookAtOwnedBy queues all objects that have an owner of a kind: from now on
+// enqueueOwnedBy queues all objects that have an owner of a kind: from now on
 // that kind's objects are known.
-func (o *owners) lookAtOwnedBy(gk schema.GroupKind) {
-	o.all.RLock()
-	defer o.all.RUnlock()
+func (o *owners) enqueueOwnedBy(gk schema.GroupKind) {
+	o.kindsMu.RLock()
+	defer o.kindsMu.RUnlock()
 	for _, k := range o.kinds {
 		k.mirror.Each(func(key facts.Key, object owned) {
 			for _, owner := range object.owners {
@@ -218,11 +218,11 @@ func (o *owners) sync(ctx context.Context, gk schema.GroupKind, key facts.Key) e
 	switch {
 	case !ok:
 		return nil
-	case object.waits() == metav1.FinalizerOrphanDependents:
-		return o.orphanAll(ctx, k, key, object)
-	case object.waits() == metav1.FinalizerDeleteDependents:
-		return o.endAfterDependents(ctx, k, key, object)
-	case object.ending:
+	case object.awaitedFinalizer() == metav1.FinalizerOrphanDependents:
+		return o.orphanDependents(ctx, k, key, object)
+	case object.awaitedFinalizer() == metav1.FinalizerDeleteDependents:
+		return o.deleteAfterDependents(ctx, k, key, object)
+	case object.deleting:
 		return nil // it goes anyhow
 	}
 	return o.collect(ctx, k, key, object)

@@ -20,23 +20,23 @@ import (
 
 const (
 	podGarbageEvery = 20 * time.Second
-	// goneNodeGrace is how long a pod outlives its node: the node may come back.
-	goneNodeGrace = 40 * time.Second
-	// endedPodsKept is how many finished pods are kept (upstream's
+	// missingNodeGrace is how long a pod outlives its node: the node may come back.
+	missingNodeGrace = 40 * time.Second
+	// maxTerminatedPods is how many finished pods are kept (upstream's
 	// --terminated-pod-gc-threshold).
-	endedPodsKept = 12500
+	maxTerminatedPods = 12500
 )
 
 // podGarbage removes pods that nothing else removes: those on nodes that are
 // gone, those deleted before they got a node, and finished ones beyond the
 // number to keep.
 type podGarbage struct {
-	nodes  *facts.Mirror[string]
-	nodeOf registry.Resource
-	pods   *facts.Mirror[facts.Pod]
-	store  registry.Resource
-	clock  clock.Clock
-	logger *zap.Logger
+	nodes     *facts.Mirror[string]
+	nodeStore registry.Resource
+	pods      *facts.Mirror[facts.Pod]
+	store     registry.Resource
+	clock     clock.Clock
+	logger    *zap.Logger
 	// missing is since when each node has been missing.
 	missing map[string]time.Time
 }
@@ -45,18 +45,18 @@ func newPodGarbage(d *Dependencies) (Loop, error) {
 	g := &podGarbage{pods: d.Pods, clock: d.Clock, logger: d.Logger, missing: map[string]time.Time{}}
 	var err error
 	name := func(obj core.Object) string { return obj.GetName() }
-	if g.nodes, g.nodeOf, err = mirror(d, core.Nodes, name, facts.Options[string]{}); err != nil {
+	if g.nodes, g.nodeStore, err = mirror(d, core.Nodes, name, facts.Options[string]{}); err != nil {
 		return nil, err
 	}
 	if g.store, err = d.Of(core.Pods); err != nil {
 		return nil, err
 	}
-	return together(g.nodes.Run, after(g.run, g.nodes.Synced(), d.Pods.Synced())), nil
+	return runTogether(g.nodes.Run, afterSync(g.run, g.nodes.Synced(), d.Pods.Synced())), nil
 }
 
 func (g *podGarbage) run(ctx context.Context) error {
 	for {
-		if err := g.collect(ctx); err != nil && ctx.Err() == nil {
+		if err := g.collectPods(ctx); err != nil && ctx.Err() == nil {
 			g.logger.Warn("pod garbage was not all collected", zap.Error(err))
 		}
 		select {
@@ -67,7 +67,7 @@ func (g *podGarbage) run(ctx context.Context) error {
 	}
 }
 
-func (g *podGarbage) collect(ctx context.Context) error {
+func (g *podGarbage) collectPods(ctx context.Context) error {
 	pods := g.pods.List()
 	gone := g.goneNodes(ctx, pods)
 	var errs []error
@@ -82,7 +82,7 @@ func (g *podGarbage) collect(ctx context.Context) error {
 			ended = append(ended, pod)
 		}
 	}
-	if extra := len(ended) - endedPodsKept; extra > 0 {
+	if extra := len(ended) - maxTerminatedPods; extra > 0 {
 		slices.SortFunc(ended, func(a, b facts.Pod) int { return cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()) })
 		for _, pod := range ended[:extra] {
 			errs = append(errs, g.remove(ctx, pod, "too many pods that have ended are kept", "PodGC: terminated"))
@@ -113,10 +113,10 @@ func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string
 			g.missing[node] = now
 			continue
 		}
-		if now.Sub(since) < goneNodeGrace {
+		if now.Sub(since) < missingNodeGrace {
 			continue
 		}
-		if _, err := g.nodeOf.Get(ctx, "", node, ""); apierrors.IsNotFound(err) {
+		if _, err := g.nodeStore.Get(ctx, "", node, ""); apierrors.IsNotFound(err) {
 			gone[node] = true
 		}
 	}
@@ -131,7 +131,7 @@ func (g *podGarbage) remove(ctx context.Context, pod facts.Pod, because, message
 		_, _, err := g.store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{
 			GracePeriodSeconds: &atOnce, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})
-		return ignoreGone(err, "delete the pod")
+		return ignoreNotFound(err, "delete the pod")
 	}
 	return deletePod(ctx, g.store, pod, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: now,

@@ -23,19 +23,19 @@ type protection struct {
 	store     registry.Resource
 	// waiting are the objects that only the finalizer keeps.
 	waiting *facts.Mirror[bool]
-	// used reports whether a waiting object is in use; it is called in the write that
+	// isUsed reports whether a waiting object is in use; it is called in the write that
 	// releases it.
-	used func(ctx context.Context, obj core.Object) (bool, error)
-	// again is when to look again at those in use, if nothing reports that they no
+	isUsed func(ctx context.Context, obj core.Object) (bool, error)
+	// recheckInterval is when to look again at those in use, if nothing reports that they no
 	// longer are.
-	again  time.Duration
-	worker *worker
+	recheckInterval time.Duration
+	worker          *worker
 }
 
 func newProtection(d *Dependencies, name string, resource core.Resource, finalizer string) (*protection, error) {
 	p := &protection{finalizer: finalizer}
 	var err error
-	if p.waiting, p.store, err = mirror(d, resource, p.waits, facts.Options[bool]{}); err != nil {
+	if p.waiting, p.store, err = mirror(d, resource, p.awaitsFinalizer, facts.Options[bool]{}); err != nil {
 		return nil, err
 	}
 	p.worker = newWorker(name, d, p.sync)
@@ -47,7 +47,7 @@ func newProtection(d *Dependencies, name string, resource core.Resource, finaliz
 	return p, nil
 }
 
-func (p *protection) waits(obj core.Object) bool {
+func (p *protection) awaitsFinalizer(obj core.Object) bool {
 	return obj.GetDeletionTimestamp() != nil && slices.Contains(obj.GetFinalizers(), p.finalizer)
 }
 
@@ -58,28 +58,28 @@ func (p *protection) sync(ctx context.Context, key facts.Key) (time.Duration, er
 	var again time.Duration
 	release := func(current core.Object) (core.Object, error) {
 		again = 0
-		if !p.waits(current) {
+		if !p.awaitsFinalizer(current) {
 			return current, nil
 		}
-		used, err := p.used(ctx, current)
+		used, err := p.isUsed(ctx, current)
 		if used {
-			again = p.again
+			again = p.recheckInterval
 			return current, nil
 		}
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == p.finalizer }))
 		return current, err
 	}
 	err := registry.Modify(ctx, p.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, release)
-	return again, ignoreGone(err, "let go of what nobody uses")
+	return again, ignoreNotFound(err, "let go of what nobody uses")
 }
 
 func (p *protection) loop() Loop {
-	return together(p.waiting.Run, after(p.worker.run, p.waiting.Synced()))
+	return runTogether(p.waiting.Run, afterSync(p.worker.run, p.waiting.Synced()))
 }
 
-// anyOf decodes a store's objects, or those of one namespace, as stored now,
+// anyMatches decodes a store's objects, or those of one namespace, as stored now,
 // until one matches.
-func anyOf[T core.Object](ctx context.Context, store registry.Resource, namespace string, is func(obj T) bool) (bool, error) {
+func anyMatches[T core.Object](ctx context.Context, store registry.Resource, namespace string, is func(obj T) bool) (bool, error) {
 	list, err := store.List(ctx, namespace, registry.ListOptions{})
 	if err != nil {
 		return false, err
@@ -107,8 +107,8 @@ func newClaimProtection(d *Dependencies) (Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.used = func(ctx context.Context, claim core.Object) (bool, error) {
-		return anyOf(ctx, pods, claim.GetNamespace(), func(pod *core.Pod) bool {
+	p.isUsed = func(ctx context.Context, claim core.Object) (bool, error) {
+		return anyMatches(ctx, pods, claim.GetNamespace(), func(pod *core.Pod) bool {
 			return pod.Spec.NodeName != "" && slices.Contains(facts.PodOf(pod).Claims, claim.GetName())
 		})
 	}
@@ -129,14 +129,14 @@ func newVolumeProtection(d *Dependencies) (Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.used = func(_ context.Context, obj core.Object) (bool, error) {
+	p.isUsed = func(_ context.Context, obj core.Object) (bool, error) {
 		return obj.(*corev1.PersistentVolume).Status.Phase == corev1.VolumeBound, nil
 	}
 	return p.loop(), nil
 }
 
-// classUsedFor is how long a deleted class in use is left alone.
-const classUsedFor = 30 * time.Second
+// classRecheckInterval is how long a deleted class in use is left alone.
+const classRecheckInterval = 30 * time.Second
 
 // newClassProtection protects VolumeAttributesClasses, which are in use by the
 // claims and volumes that have or request them.
@@ -153,10 +153,10 @@ func newClassProtection(d *Dependencies) (Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.again = classUsedFor
-	p.used = func(ctx context.Context, class core.Object) (bool, error) {
+	p.recheckInterval = classRecheckInterval
+	p.isUsed = func(ctx context.Context, class core.Object) (bool, error) {
 		name := class.GetName()
-		used, err := anyOf(ctx, claims, "", func(c *corev1.PersistentVolumeClaim) bool {
+		used, err := anyMatches(ctx, claims, "", func(c *corev1.PersistentVolumeClaim) bool {
 			modify := c.Status.ModifyVolumeStatus
 			return ptr.Deref(c.Spec.VolumeAttributesClassName, "") == name || ptr.Deref(c.Status.CurrentVolumeAttributesClassName, "") == name ||
 				modify != nil && modify.TargetVolumeAttributesClassName == name
@@ -164,7 +164,7 @@ func newClassProtection(d *Dependencies) (Loop, error) {
 		if used || err != nil {
 			return used, err
 		}
-		return anyOf(ctx, volumes, "", func(v *corev1.PersistentVolume) bool {
+		return anyMatches(ctx, volumes, "", func(v *corev1.PersistentVolume) bool {
 			return ptr.Deref(v.Spec.VolumeAttributesClassName, "") == name
 		})
 	}

@@ -125,11 +125,11 @@ func TestAttributesClassesInUse(t *testing.T) {
 		wants(t, "of nothing", s.classes, "", "slow", false)
 		claim.Status.CurrentVolumeAttributesClassName = nil
 		s.claims.Put(claim)
-		pass(classUsedFor)
+		pass(classRecheckInterval)
 		wants(t, "of a volume", s.classes, "", "fast", true)
 		disk.Spec.VolumeAttributesClassName = nil
 		s.volumes.Put(disk)
-		pass(classUsedFor)
+		pass(classRecheckInterval)
 		wants(t, "of nothing any more", s.classes, "", "fast", false)
 	})
 }

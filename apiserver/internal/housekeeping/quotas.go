@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// goneSoon and changedSoon are how long to wait after objects went or changed,
+	// deletedDelay and changedDelay are how long to wait after objects went or changed,
 	// because more are likely to follow.
-	goneSoon    = 100 * time.Millisecond
-	changedSoon = time.Second
+	deletedDelay = 100 * time.Millisecond
+	changedDelay = time.Second
 	// recountPeriod is how often every quota is counted again without any change;
 	// upstream's.
 	recountPeriod = 5 * time.Minute
@@ -30,14 +30,14 @@ const (
 // objects: without quotas it costs nothing.
 type quotas struct {
 	*Dependencies
-	all    *facts.Mirror[*corev1.ResourceQuota]
-	usage  *quota.Usage
-	worker *worker
-	again  chan struct{} // the set of resources to follow may have changed
+	all       *facts.Mirror[*corev1.ResourceQuota]
+	usage     *quota.Usage
+	worker    *worker
+	retrigger chan struct{} // the set of resources to follow may have changed
 }
 
 func newQuotas(d *Dependencies) (Loop, error) {
-	q := &quotas{Dependencies: d, again: make(chan struct{}, 1)}
+	q := &quotas{Dependencies: d, retrigger: make(chan struct{}, 1)}
 	resource := core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
 	options := facts.Options[*corev1.ResourceQuota]{Index: func(r *corev1.ResourceQuota) string { return r.Namespace }}
 	var err error
@@ -50,18 +50,18 @@ func newQuotas(d *Dependencies) (Loop, error) {
 	q.all.OnChange(func(key facts.Key, old, new **corev1.ResourceQuota) {
 		if new != nil && (old == nil || !quota.SameSpec(*old, *new)) {
 			q.worker.add(key)
-			q.look()
+			q.enqueueAll()
 		}
 		if new == nil {
-			q.look()
+			q.enqueueAll()
 		}
 	})
-	return together(q.all.Run, after(q.worker.run, q.all.Synced()), after(q.follow, q.all.Synced())), nil
+	return runTogether(q.all.Run, afterSync(q.worker.run, q.all.Synced()), afterSync(q.follow, q.all.Synced())), nil
 }
 
-func (q *quotas) look() {
+func (q *quotas) enqueueAll() {
 	select {
-	case q.again <- struct{}{}:
+	case q.retrigger <- struct{}{}:
 	default:
 	}
 }
@@ -72,14 +72,14 @@ func (q *quotas) sync(ctx context.Context, key facts.Key) (time.Duration, error)
 	}
 	reserved, err := q.usage.Recount(ctx, key)
 	if reserved {
-		return changedSoon, err
+		return changedDelay, err
 	}
 	return recountPeriod, err
 }
 
 // follow watches every resource that some quota limits, as long as one does.
 func (q *quotas) follow(ctx context.Context) error {
-	defer q.usage.OnClosed(func(key facts.Key) { q.worker.addAfter(key, changedSoon) })()
+	defer q.usage.OnClosed(func(key facts.Key) { q.worker.addAfter(key, changedDelay) })()
 	var running sync.WaitGroup
 	defer running.Wait()
 	followed := map[schema.GroupResource]context.CancelFunc{}
@@ -89,15 +89,15 @@ func (q *quotas) follow(ctx context.Context) error {
 		}
 	}()
 	if q.More != nil {
-		defer q.More.OnChange(q.look)()
+		defer q.More.OnChange(q.enqueueAll)()
 	}
 	for {
-		wanted := q.wanted()
+		wanted := q.limitedResources()
 		for of, store := range wanted {
 			if followed[of] == nil {
 				one, stop := context.WithCancel(ctx)
 				followed[of] = stop
-				running.Go(func() { q.followOne(one, of, store) })
+				running.Go(func() { q.followResource(one, of, store) })
 			}
 		}
 		for of, stop := range followed {
@@ -109,13 +109,13 @@ func (q *quotas) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-q.again:
+		case <-q.retrigger:
 		}
 	}
 }
 
-// wanted are the resources that quotas limit.
-func (q *quotas) wanted() map[schema.GroupResource]registry.Resource {
+// limitedResources are the resources that quotas limit.
+func (q *quotas) limitedResources() map[schema.GroupResource]registry.Resource {
 	wanted := map[schema.GroupResource]registry.Resource{}
 	all := q.all.List()
 	if len(all) == 0 {
@@ -138,8 +138,8 @@ func (q *quotas) wanted() map[schema.GroupResource]registry.Resource {
 	return wanted
 }
 
-// followOne watches one resource until ctx ends.
-func (q *quotas) followOne(ctx context.Context, of schema.GroupResource, store registry.Resource) {
+// followResource watches one resource until ctx ends.
+func (q *quotas) followResource(ctx context.Context, of schema.GroupResource, store registry.Resource) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := q.watch(ctx, of, store)
 		if ctx.Err() != nil {
@@ -172,11 +172,11 @@ func (q *quotas) watch(ctx context.Context, of schema.GroupResource, store regis
 	}
 	changing := quota.Changing(of)
 	for event := range watcher.Events() {
-		soon := goneSoon
+		soon := deletedDelay
 		switch {
 		case event.Type == "DELETED":
 		case event.Type == "MODIFIED" && changing:
-			soon = changedSoon
+			soon = changedDelay
 		default:
 			continue
 		}

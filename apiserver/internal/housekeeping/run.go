@@ -18,9 +18,9 @@ func runAll(ctx context.Context, parts []func(ctx context.Context) error) error 
 	return group.Wait()
 }
 
-// after runs part once all of synced are closed: a loop must not act on a part
+// afterSync runs part once all of synced are closed: a loop must not act on a part
 // of what is stored.
-func after(part func(ctx context.Context) error, synced ...<-chan struct{}) func(ctx context.Context) error {
+func afterSync(part func(ctx context.Context) error, synced ...<-chan struct{}) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		for _, c := range synced {
 			select {

@@ -59,7 +59,7 @@ func (s *secretTokens) isComplete(secret *core.Secret) bool {
 
 func newSecretTokens(d *Dependencies) (Loop, error) {
 	if d.AccountTokens == nil {
-		return together(), nil
+		return runTogether(), nil
 	}
 	s := &secretTokens{issuer: d.AccountTokens, rootCA: d.RootCA}
 	var err error
@@ -81,7 +81,7 @@ func newSecretTokens(d *Dependencies) (Loop, error) {
 			w.add(secret.key)
 		}
 	})
-	return together(s.secrets.Run, s.uids.Run, after(w.run, s.secrets.Synced(), s.uids.Synced())), nil
+	return runTogether(s.secrets.Run, s.uids.Run, afterSync(w.run, s.secrets.Synced(), s.uids.Synced())), nil
 }
 
 func (s *secretTokens) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
@@ -94,21 +94,21 @@ func (s *secretTokens) sync(ctx context.Context, key facts.Key) (time.Duration, 
 		if secret.complete && secret.accountUID == uid {
 			return 0, nil
 		}
-		return 0, s.fill(ctx, secret)
+		return 0, s.completeSecret(ctx, secret)
 	}
 	// The account may be newer than the mirror of accounts.
-	account, err := s.read(ctx, secret.account)
+	account, err := s.readAccount(ctx, secret.account)
 	switch {
 	case err == nil && (secret.accountUID == "" || secret.accountUID == account.UID):
-		return 0, s.fill(ctx, secret)
+		return 0, s.completeSecret(ctx, secret)
 	case err != nil && !apierrors.IsNotFound(err):
 		return 0, err
 	}
 	_, _, err = s.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.uid}})
-	return 0, ignoreGone(err, "remove the token of a service account that is gone")
+	return 0, ignoreNotFound(err, "remove the token of a service account that is gone")
 }
 
-func (s *secretTokens) read(ctx context.Context, key facts.Key) (*core.ServiceAccount, error) {
+func (s *secretTokens) readAccount(ctx context.Context, key facts.Key) (*core.ServiceAccount, error) {
 	encoded, err := s.accounts.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
 		return nil, err
@@ -120,11 +120,11 @@ func (s *secretTokens) read(ctx context.Context, key facts.Key) (*core.ServiceAc
 	return obj.(*core.ServiceAccount), nil
 }
 
-// fill adds what is missing. An existing token stays.
-func (s *secretTokens) fill(ctx context.Context, known accountSecret) error {
-	account, err := s.read(ctx, known.account)
+// completeSecret adds what is missing. An existing token stays.
+func (s *secretTokens) completeSecret(ctx context.Context, known accountSecret) error {
+	account, err := s.readAccount(ctx, known.account)
 	if err != nil {
-		return ignoreGone(err, "read the service account of a token")
+		return ignoreNotFound(err, "read the service account of a token")
 	}
 	err = registry.Modify(ctx, s.store, registry.Target{Namespace: known.key.Namespace, Name: known.key.Name}, func(current core.Object) (core.Object, error) {
 		secret, ok := current.(*core.Secret)
@@ -148,5 +148,5 @@ func (s *secretTokens) fill(ctx context.Context, known accountSecret) error {
 		secret.Annotations[corev1.ServiceAccountUIDKey] = string(account.UID)
 		return secret, nil
 	})
-	return ignoreGone(err, "write a service account's token")
+	return ignoreNotFound(err, "write a service account's token")
 }

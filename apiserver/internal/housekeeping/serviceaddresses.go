@@ -33,14 +33,14 @@ const (
 // happens when a server stops between the two writes, or when a user deletes or
 // writes them.
 type serviceAddresses struct {
-	services  *facts.Mirror[[]netip.Addr]
-	of        registry.Resource
-	addresses *facts.Mirror[addressFacts]
-	held      registry.Resource
-	cidrs     registry.Resource
-	events    registry.Resource
-	clock     clock.Clock
-	logger    *zap.Logger
+	services     *facts.Mirror[[]netip.Addr]
+	serviceStore registry.Resource
+	addresses    *facts.Mirror[addressFacts]
+	addressStore registry.Resource
+	cidrs        registry.Resource
+	events       registry.Resource
+	clock        clock.Clock
+	logger       *zap.Logger
 
 	byService, byAddress *worker
 }
@@ -49,7 +49,7 @@ type serviceAddresses struct {
 type addressFacts struct {
 	managed bool
 	parent  facts.Key // the service, if it belongs to one
-	sound   bool      // labelled as it should be
+	valid   bool      // labelled as it should be
 	created time.Time
 }
 
@@ -61,7 +61,7 @@ func addressFactsOf(obj core.Object) addressFacts {
 	}
 	if addr, err := netip.ParseAddr(ip.Name); err == nil {
 		want := service.NewAddress(addr, "", "").Labels
-		f.sound = f.managed && ip.Labels[networkingv1.LabelIPAddressFamily] == want[networkingv1.LabelIPAddressFamily]
+		f.valid = f.managed && ip.Labels[networkingv1.LabelIPAddressFamily] == want[networkingv1.LabelIPAddressFamily]
 	}
 	return f
 }
@@ -75,10 +75,10 @@ func KeepAddresses(d Dependencies) Loop {
 	return func(ctx context.Context) error {
 		s := &serviceAddresses{clock: d.Clock, logger: d.Logger}
 		var err error
-		if s.services, s.of, err = mirror(&d, core.Services, clusterIPsOf, facts.Options[[]netip.Addr]{}); err != nil {
+		if s.services, s.serviceStore, err = mirror(&d, core.Services, clusterIPsOf, facts.Options[[]netip.Addr]{}); err != nil {
 			return err
 		}
-		if s.addresses, s.held, err = mirror(&d, core.IPAddresses, addressFactsOf, facts.Options[addressFacts]{}); err != nil {
+		if s.addresses, s.addressStore, err = mirror(&d, core.IPAddresses, addressFactsOf, facts.Options[addressFacts]{}); err != nil {
 			return err
 		}
 		if s.cidrs, err = d.Of(networking.ServiceCIDRResource); err != nil {
@@ -92,7 +92,7 @@ func KeepAddresses(d Dependencies) Loop {
 		s.services.OnChange(s.serviceChanged)
 		s.addresses.OnChange(s.addressChanged)
 		known := []<-chan struct{}{s.services.Synced(), s.addresses.Synced()}
-		return runAll(ctx, []func(context.Context) error{s.services.Run, s.addresses.Run, after(s.byService.run, known...), after(s.byAddress.run, known...)})
+		return runAll(ctx, []func(context.Context) error{s.services.Run, s.addresses.Run, afterSync(s.byService.run, known...), afterSync(s.byAddress.run, known...)})
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *serviceAddresses) serviceChanged(key facts.Key, old, now *[]netip.Addr)
 
 func (s *serviceAddresses) addressChanged(key facts.Key, old, now *addressFacts) {
 	if now != nil && now.parent != (facts.Key{}) {
-		s.byAddress.addAfter(key, s.inFlight(*now))
+		s.byAddress.addAfter(key, s.inFlightFor(*now))
 	} else if now != nil {
 		s.byAddress.add(key)
 	}
@@ -123,12 +123,12 @@ func (s *serviceAddresses) addressChanged(key facts.Key, old, now *addressFacts)
 	}
 }
 
-// stored returns an object as it is stored now; false for none.
-func stored[T core.Object](ctx context.Context, store registry.Resource, key facts.Key) (T, bool, error) {
+// getStored returns an object as it is stored now; false for none.
+func getStored[T core.Object](ctx context.Context, store registry.Resource, key facts.Key) (T, bool, error) {
 	var none T
 	e, err := store.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
-		return none, false, ignoreGone(err, "read "+key.String())
+		return none, false, ignoreNotFound(err, "read "+key.String())
 	}
 	obj, err := store.Decode(e)
 	if err != nil {
@@ -139,12 +139,12 @@ func stored[T core.Object](ctx context.Context, store registry.Resource, key fac
 
 // syncService checks the addresses of one service.
 func (s *serviceAddresses) syncService(ctx context.Context, key facts.Key) (again time.Duration, err error) {
-	for _, addr := range s.known(key) {
+	for _, addr := range s.mirroredAddresses(key) {
 		f, ok := s.addresses.Get("", addr.String())
-		if ok && f.sound && f.parent == key {
+		if ok && f.valid && f.parent == key {
 			continue
 		}
-		svc, ok, err := stored[*corev1.Service](ctx, s.of, key) // the mirrors may be at different revisions
+		svc, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, key) // the mirrors may be at different revisions
 		if err != nil || !ok || !slices.Contains(service.ClusterIPs(svc), addr) {
 			return again, err
 		}
@@ -157,8 +157,8 @@ func (s *serviceAddresses) syncService(ctx context.Context, key facts.Key) (agai
 	return again, nil
 }
 
-// known are the service's addresses in the mirror.
-func (s *serviceAddresses) known(key facts.Key) []netip.Addr {
+// mirroredAddresses are the service's addresses in the mirror.
+func (s *serviceAddresses) mirroredAddresses(key facts.Key) []netip.Addr {
 	addrs, _ := s.services.Get(key.Namespace, key.Name)
 	return addrs
 }
@@ -166,7 +166,7 @@ func (s *serviceAddresses) known(key facts.Key) []netip.Addr {
 // repair makes sure that an address of a service is recorded as the service's.
 // If two services have the same address, it stays the other's.
 func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr netip.Addr) (again time.Duration, err error) {
-	ip, ok, err := stored[*networkingv1.IPAddress](ctx, s.held, facts.Key{Name: addr.String()})
+	ip, ok, err := getStored[*networkingv1.IPAddress](ctx, s.addressStore, facts.Key{Name: addr.String()})
 	if err != nil {
 		return 0, err
 	}
@@ -174,102 +174,102 @@ func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr
 		return 0, s.writeMissing(ctx, svc, addr)
 	}
 	f, own := addressFactsOf(ip), facts.Key{Namespace: svc.Namespace, Name: svc.Name}
-	if f.parent == own && f.sound {
+	if f.parent == own && f.valid {
 		return 0, nil
 	}
 	if f.parent != own && f.parent != (facts.Key{}) {
-		other, ok, err := stored[*corev1.Service](ctx, s.of, f.parent)
+		other, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, f.parent)
 		if err != nil {
 			return 0, err
 		}
 		if ok && slices.Contains(service.ClusterIPs(other), addr) {
-			s.tell(ctx, svc, core.Services, "ClusterIPAlreadyAllocated",
+			s.reportEvent(ctx, svc, core.Services, "ClusterIPAlreadyAllocated",
 				fmt.Sprintf("Cluster IP [%s]:%s was assigned to multiple services; please recreate service", service.FamilyOf(addr), addr))
 			return 0, nil
 		}
-		if wait := s.inFlight(f); wait > 0 { // another service may be about to be stored with it
+		if wait := s.inFlightFor(f); wait > 0 { // another service may be about to be stored with it
 			return wait, nil
 		}
 	}
 	if f.parent != own {
-		s.tell(ctx, svc, core.Services, "ClusterIPNotAllocated",
+		s.reportEvent(ctx, svc, core.Services, "ClusterIPNotAllocated",
 			fmt.Sprintf("the ClusterIP [%s]: %s for Service %s has a wrong reference; repairing", service.FamilyOf(addr), addr, own))
 	}
-	if err := s.remove(ctx, ip); err != nil {
+	if err := s.deleteAddress(ctx, ip); err != nil {
 		return 0, err
 	}
-	return 0, s.write(ctx, svc, addr)
+	return 0, s.createAddress(ctx, svc, addr)
 }
 
 // writeMissing records an address of a service that has no IPAddress, unless it
 // is outside the cluster's ranges.
 func (s *serviceAddresses) writeMissing(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
-	known, err := anyOf(ctx, s.cidrs, "", func(c *networkingv1.ServiceCIDR) bool { return gives(c, addr) })
+	known, err := anyMatches(ctx, s.cidrs, "", func(c *networkingv1.ServiceCIDR) bool { return gives(c, addr) })
 	if err != nil {
 		return err
 	}
 	shown := fmt.Sprintf("Cluster IP [%s]: %s", service.FamilyOf(addr), addr)
 	if !known {
-		s.tell(ctx, svc, core.Services, "ClusterIPOutOfRange", shown+" is not within any configured Service CIDR; please recreate service")
+		s.reportEvent(ctx, svc, core.Services, "ClusterIPOutOfRange", shown+" is not within any configured Service CIDR; please recreate service")
 		return nil
 	}
-	s.tell(ctx, svc, core.Services, "ClusterIPNotAllocated", shown+" is not allocated; repairing")
-	return s.write(ctx, svc, addr)
+	s.reportEvent(ctx, svc, core.Services, "ClusterIPNotAllocated", shown+" is not allocated; repairing")
+	return s.createAddress(ctx, svc, addr)
 }
 
-// inFlight is for how much longer an address may belong to a service that is
+// inFlightFor is for how much longer an address may belong to a service that is
 // not stored yet.
-func (s *serviceAddresses) inFlight(f addressFacts) time.Duration {
+func (s *serviceAddresses) inFlightFor(f addressFacts) time.Duration {
 	return max(0, addressInFlight-s.clock.Since(f.created))
 }
 
 // syncAddress removes an address that no service has.
 func (s *serviceAddresses) syncAddress(ctx context.Context, key facts.Key) (again time.Duration, err error) {
 	f, ok := s.addresses.Get("", key.Name)
-	if !ok || !f.managed || f.parent != (facts.Key{}) && slices.ContainsFunc(s.known(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
+	if !ok || !f.managed || f.parent != (facts.Key{}) && slices.ContainsFunc(s.mirroredAddresses(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
 		return 0, nil
 	}
-	ip, ok, err := stored[*networkingv1.IPAddress](ctx, s.held, key)
+	ip, ok, err := getStored[*networkingv1.IPAddress](ctx, s.addressStore, key)
 	if err != nil || !ok || !service.Managed(ip) {
 		return 0, err
 	}
 	reason, message := "IPAddressNotAllocated", fmt.Sprintf("IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", ip.Name, ip.Spec.ParentRef)
 	if parent := addressFactsOf(ip).parent; parent != (facts.Key{}) {
-		svc, ok, err := stored[*corev1.Service](ctx, s.of, parent)
+		svc, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, parent)
 		switch {
 		case err != nil:
 			return 0, err
 		case ok && slices.ContainsFunc(service.ClusterIPs(svc), func(a netip.Addr) bool { return a.String() == key.Name }):
 			return 0, nil
-		case s.inFlight(addressFactsOf(ip)) > 0:
-			return s.inFlight(addressFactsOf(ip)), nil
+		case s.inFlightFor(addressFactsOf(ip)) > 0:
+			return s.inFlightFor(addressFactsOf(ip)), nil
 		case ok:
 			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up", ip.Name, parent)
 		default:
 			message = fmt.Sprintf("IPAddress: %s for Service %s appears to have leaked: cleaning up", ip.Name, parent)
 		}
 	}
-	s.tell(ctx, ip, core.IPAddresses, reason, message)
-	return 0, s.remove(ctx, ip)
+	s.reportEvent(ctx, ip, core.IPAddresses, reason, message)
+	return 0, s.deleteAddress(ctx, ip)
 }
 
-// write records that a service has an address.
-func (s *serviceAddresses) write(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
-	_, err := s.held.Create(ctx, service.NewAddress(addr, svc.Namespace, svc.Name), registry.Admit{}, &metav1.CreateOptions{})
+// createAddress records that a service has an address.
+func (s *serviceAddresses) createAddress(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
+	_, err := s.addressStore.Create(ctx, service.NewAddress(addr, svc.Namespace, svc.Name), registry.Admit{}, &metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("write down the address of service %s/%s: %w", svc.Namespace, svc.Name, err)
 	}
 	return nil
 }
 
-// remove removes this address but not one that was created since.
-func (s *serviceAddresses) remove(ctx context.Context, ip *networkingv1.IPAddress) error {
-	_, _, err := s.held.Delete(ctx, "", ip.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
-	return ignoreGone(err, "take away address "+ip.Name)
+// deleteAddress removes this address but not one that was created since.
+func (s *serviceAddresses) deleteAddress(ctx context.Context, ip *networkingv1.IPAddress) error {
+	_, _, err := s.addressStore.Delete(ctx, "", ip.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
+	return ignoreNotFound(err, "take away address "+ip.Name)
 }
 
-// tell logs what was wrong, and records upstream's event.
-func (s *serviceAddresses) tell(ctx context.Context, obj core.Object, of core.Resource, reason, message string) {
+// reportEvent logs what was wrong, and records upstream's event.
+func (s *serviceAddresses) reportEvent(ctx context.Context, obj core.Object, of core.Resource, reason, message string) {
 	s.logger.Warn("services and their addresses did not agree", zap.String("reason", reason), zap.String("object", obj.GetName()), zap.String("problem", message))
 	event := events.New(&core.ObjectReference{
 		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),

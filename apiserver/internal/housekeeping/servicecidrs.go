@@ -24,20 +24,20 @@ const (
 	// serviceCIDRFinalizer keeps a ServiceCIDR while services have addresses that
 	// are in no other.
 	serviceCIDRFinalizer = "networking.k8s.io/service-cidr-finalizer"
-	// serviceCIDRRest is the least time that a deleted ServiceCIDR stays, so that
+	// releaseDelay is the least time that a deleted ServiceCIDR stays, so that
 	// no server assigns an address from it without knowing of the deletion.
-	serviceCIDRRest = 10 * time.Second
+	releaseDelay = 10 * time.Second
 )
 
 // serviceCIDRs marks ServiceCIDRs as ready, and keeps deleted ones as long as
 // services need them (KEP-1880).
 type serviceCIDRs struct {
-	cidrs     *facts.Mirror[*networkingv1.ServiceCIDR]
-	store     registry.Resource
-	addresses *facts.Mirror[netip.Addr] // those that services have; others are zero
-	held      registry.Resource
-	clock     clock.Clock
-	worker    *worker
+	cidrs        *facts.Mirror[*networkingv1.ServiceCIDR]
+	store        registry.Resource
+	addresses    *facts.Mirror[netip.Addr] // those that services have; others are zero
+	addressStore registry.Resource
+	clock        clock.Clock
+	worker       *worker
 }
 
 func newServiceCIDRs(d *Dependencies) (Loop, error) {
@@ -47,7 +47,7 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	if s.cidrs, s.store, err = mirror(d, networking.ServiceCIDRResource, whole, facts.Options[*networkingv1.ServiceCIDR]{}); err != nil {
 		return nil, err
 	}
-	if s.addresses, s.held, err = mirror(d, core.IPAddresses, servicesAddress, facts.Options[netip.Addr]{}); err != nil {
+	if s.addresses, s.addressStore, err = mirror(d, core.IPAddresses, serviceAddressOf, facts.Options[netip.Addr]{}); err != nil {
 		return nil, err
 	}
 	s.worker = newWorker(serviceCIDRsName, d, s.sync)
@@ -62,12 +62,12 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 			}
 		})
 	})
-	return together(s.cidrs.Run, s.addresses.Run, after(s.worker.run, s.cidrs.Synced(), s.addresses.Synced())), nil
+	return runTogether(s.cidrs.Run, s.addresses.Run, afterSync(s.worker.run, s.cidrs.Synced(), s.addresses.Synced())), nil
 }
 
-// servicesAddress is the address of an IPAddress that an API server created for a
+// serviceAddressOf is the address of an IPAddress that an API server created for a
 // service; the zero Addr for others.
-func servicesAddress(obj core.Object) netip.Addr {
+func serviceAddressOf(obj core.Object) netip.Addr {
 	ip := obj.(*networkingv1.IPAddress)
 	if !service.Managed(ip) {
 		return netip.Addr{}
@@ -87,10 +87,10 @@ func (s *serviceCIDRs) sync(ctx context.Context, key facts.Key) (time.Duration, 
 	case !ok:
 		return 0, nil
 	case c.DeletionTimestamp != nil:
-		return s.end(ctx, c)
+		return s.releaseCIDR(ctx, c)
 	}
 	if !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
-		err := s.change(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
+		err := s.updateCIDR(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
 			if c.DeletionTimestamp == nil && !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
 				c.Finalizers = append(c.Finalizers, serviceCIDRFinalizer)
 			}
@@ -99,17 +99,17 @@ func (s *serviceCIDRs) sync(ctx context.Context, key facts.Key) (time.Duration, 
 			return 0, err
 		}
 	}
-	return 0, s.say(ctx, c, metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready"})
+	return 0, s.setReady(ctx, c, metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready"})
 }
 
-// end releases a deleted ServiceCIDR once no service needs it.
-func (s *serviceCIDRs) end(ctx context.Context, c *networkingv1.ServiceCIDR) (again time.Duration, err error) {
+// releaseCIDR releases a deleted ServiceCIDR once no service needs it.
+func (s *serviceCIDRs) releaseCIDR(ctx context.Context, c *networkingv1.ServiceCIDR) (again time.Duration, err error) {
 	if !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
 		return 0, nil
 	}
 	cidrs, held := s.cidrs.List(), s.addresses.List()
-	needed := slices.ContainsFunc(held, func(addr netip.Addr) bool { return needs(c, addr, cidrs) })
-	if rest := serviceCIDRRest - s.clock.Since(c.DeletionTimestamp.Time); !needed && rest > 0 {
+	needed := slices.ContainsFunc(held, func(addr netip.Addr) bool { return isOnlyRangeOf(c, addr, cidrs) })
+	if rest := releaseDelay - s.clock.Since(c.DeletionTimestamp.Time); !needed && rest > 0 {
 		return rest, nil
 	}
 	if !needed { // according to the mirrors; the stored state decides
@@ -118,12 +118,12 @@ func (s *serviceCIDRs) end(ctx context.Context, c *networkingv1.ServiceCIDR) (ag
 		}
 	}
 	if needed {
-		return 0, s.say(ctx, c, metav1.Condition{
+		return 0, s.setReady(ctx, c, metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: networkingv1.ServiceCIDRReasonTerminating,
 			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
 		})
 	}
-	return 0, s.change(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
+	return 0, s.updateCIDR(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
 		c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == serviceCIDRFinalizer })
 	})
 }
@@ -132,27 +132,27 @@ func (s *serviceCIDRs) end(ctx context.Context, c *networkingv1.ServiceCIDR) (ag
 // is in this ServiceCIDR and no other.
 func (s *serviceCIDRs) neededNow(ctx context.Context, c *networkingv1.ServiceCIDR) (bool, error) {
 	var cidrs []*networkingv1.ServiceCIDR
-	_, err := anyOf(ctx, s.store, "", func(one *networkingv1.ServiceCIDR) bool {
+	_, err := anyMatches(ctx, s.store, "", func(one *networkingv1.ServiceCIDR) bool {
 		cidrs = append(cidrs, one)
 		return false
 	})
 	if err != nil {
 		return false, err
 	}
-	return anyOf(ctx, s.held, "", func(ip *networkingv1.IPAddress) bool { return needs(c, servicesAddress(ip), cidrs) })
+	return anyMatches(ctx, s.addressStore, "", func(ip *networkingv1.IPAddress) bool { return isOnlyRangeOf(c, serviceAddressOf(ip), cidrs) })
 }
 
-// needs reports whether an address is in a ServiceCIDR and in no other. Released
+// isOnlyRangeOf reports whether an address is in a ServiceCIDR and in no other. Released
 // ones don't count.
-func needs(c *networkingv1.ServiceCIDR, addr netip.Addr, all []*networkingv1.ServiceCIDR) bool {
+func isOnlyRangeOf(c *networkingv1.ServiceCIDR, addr netip.Addr, all []*networkingv1.ServiceCIDR) bool {
 	return addr.IsValid() && gives(c, addr) && !slices.ContainsFunc(all, func(other *networkingv1.ServiceCIDR) bool {
 		stays := other.DeletionTimestamp == nil || slices.Contains(other.Finalizers, serviceCIDRFinalizer)
 		return other.Name != c.Name && stays && gives(other, addr)
 	})
 }
 
-// say records whether the range is ready, if that has changed.
-func (s *serviceCIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
+// setReady records whether the range is ready, if that has changed.
+func (s *serviceCIDRs) setReady(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
 	ready.Type, ready.LastTransitionTime = networkingv1.ServiceCIDRConditionReady, metav1.NewTime(s.clock.Now())
 	news := func(c *networkingv1.ServiceCIDR) bool {
 		has := meta.FindStatusCondition(c.Status.Conditions, ready.Type)
@@ -161,7 +161,7 @@ func (s *serviceCIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, rea
 	if !news(c) {
 		return nil
 	}
-	return s.change(ctx, c, "status", func(c *networkingv1.ServiceCIDR) {
+	return s.updateCIDR(ctx, c, "status", func(c *networkingv1.ServiceCIDR) {
 		if news(c) {
 			meta.RemoveStatusCondition(&c.Status.Conditions, ready.Type)
 			c.Status.Conditions = append(c.Status.Conditions, ready)
@@ -169,13 +169,13 @@ func (s *serviceCIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, rea
 	})
 }
 
-// change changes the intended ServiceCIDR, and not another of its name.
-func (s *serviceCIDRs) change(ctx context.Context, meant *networkingv1.ServiceCIDR, subresource string, f func(c *networkingv1.ServiceCIDR)) error {
+// updateCIDR changes the intended ServiceCIDR, and not another of its name.
+func (s *serviceCIDRs) updateCIDR(ctx context.Context, meant *networkingv1.ServiceCIDR, subresource string, f func(c *networkingv1.ServiceCIDR)) error {
 	err := registry.Modify(ctx, s.store, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		if c := current.(*networkingv1.ServiceCIDR); c.UID == meant.UID {
 			f(c)
 		}
 		return current, nil
 	})
-	return ignoreGone(err, "keep the range of services' addresses")
+	return ignoreNotFound(err, "keep the range of services' addresses")
 }

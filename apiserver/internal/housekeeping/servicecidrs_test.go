@@ -68,7 +68,7 @@ func TestRangesOfServicesAreKept(t *testing.T) {
 		expect(t, "made", cidrs, "first", true, metav1.ConditionTrue, "")
 
 		deleted(cidrs, "unused")
-		pass(serviceCIDRRest - time.Second)
+		pass(releaseDelay - time.Second)
 		expect(t, "deleted a moment ago", cidrs, "unused", true, metav1.ConditionTrue, "")
 		pass(2 * time.Second)
 		expect(t, "nobody needs it", cidrs, "unused", false, metav1.ConditionTrue, "")

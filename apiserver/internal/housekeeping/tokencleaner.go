@@ -55,7 +55,7 @@ func newTokenCleaner(d *Dependencies) (Loop, error) {
 			w.add(key)
 		}
 	})
-	return together(c.tokens.Run, after(w.run, c.tokens.Synced())), nil
+	return runTogether(c.tokens.Run, afterSync(w.run, c.tokens.Synced())), nil
 }
 
 func (c *tokenCleaner) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
@@ -67,5 +67,5 @@ func (c *tokenCleaner) sync(ctx context.Context, key facts.Key) (time.Duration, 
 		return left, nil
 	}
 	_, _, err := c.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &token.uid}})
-	return 0, ignoreGone(err, "remove a bootstrap token that has run out")
+	return 0, ignoreNotFound(err, "remove a bootstrap token that has run out")
 }

@@ -52,24 +52,24 @@ type volumeBinder struct {
 	claimStore, volumeStore, events registry.Resource
 
 	worker *worker // of claims, and of volumes, whose keys have no namespace
-	// told is the last event of each claim or volume; only the worker uses it.
-	told   map[facts.Key]string
-	clock  clock.Clock
-	logger *zap.Logger
+	// lastEvents is the last event of each claim or volume; only the worker uses it.
+	lastEvents map[facts.Key]string
+	clock      clock.Clock
+	logger     *zap.Logger
 }
 
-func whole[T core.Object](obj core.Object) T { return obj.(T) }
+func identity[T core.Object](obj core.Object) T { return obj.(T) }
 
 func newVolumeBinder(d *Dependencies) (Loop, error) {
-	b := &volumeBinder{told: map[facts.Key]string{}, clock: d.Clock, logger: d.Logger.With(zap.String("loop", volumeBinderName))}
+	b := &volumeBinder{lastEvents: map[facts.Key]string{}, clock: d.Clock, logger: d.Logger.With(zap.String("loop", volumeBinderName))}
 	var err error
-	if b.claims, b.claimStore, err = mirror(d, volume.Claims, whole[*corev1.PersistentVolumeClaim], facts.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
+	if b.claims, b.claimStore, err = mirror(d, volume.Claims, identity[*corev1.PersistentVolumeClaim], facts.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
 		return nil, err
 	}
-	if b.volumes, b.volumeStore, err = mirror(d, volume.Volumes, whole[*corev1.PersistentVolume], facts.Options[*corev1.PersistentVolume]{}); err != nil {
+	if b.volumes, b.volumeStore, err = mirror(d, volume.Volumes, identity[*corev1.PersistentVolume], facts.Options[*corev1.PersistentVolume]{}); err != nil {
 		return nil, err
 	}
-	if b.classes, _, err = mirror(d, storage.ClassResource, whole[*storagev1.StorageClass], facts.Options[*storagev1.StorageClass]{}); err != nil {
+	if b.classes, _, err = mirror(d, storage.ClassResource, identity[*storagev1.StorageClass], facts.Options[*storagev1.StorageClass]{}); err != nil {
 		return nil, err
 	}
 	if b.events, err = d.Of(core.Events); err != nil {
@@ -78,9 +78,9 @@ func newVolumeBinder(d *Dependencies) (Loop, error) {
 	b.worker = newWorker(volumeBinderName, d, b.sync)
 	b.claims.OnChange(b.claimChanged)
 	b.volumes.OnChange(b.volumeChanged)
-	b.classes.OnChange(func(key facts.Key, _, _ **storagev1.StorageClass) { b.lookAgain(key.Name) })
-	return together(b.claims.Run, b.volumes.Run, b.classes.Run,
-		after(b.worker.run, b.claims.Synced(), b.volumes.Synced(), b.classes.Synced())), nil
+	b.classes.OnChange(func(key facts.Key, _, _ **storagev1.StorageClass) { b.enqueueUnbound(key.Name) })
+	return runTogether(b.claims.Run, b.volumes.Run, b.classes.Run,
+		afterSync(b.worker.run, b.claims.Synced(), b.volumes.Synced(), b.classes.Synced())), nil
 }
 
 func (b *volumeBinder) claimChanged(key facts.Key, _, now **corev1.PersistentVolumeClaim) {
@@ -100,13 +100,13 @@ func (b *volumeBinder) volumeChanged(key facts.Key, old, now **corev1.Persistent
 		}
 	}
 	if now != nil && (*now).Spec.ClaimRef == nil {
-		b.lookAgain(classOfVolume(*now))
+		b.enqueueUnbound(classOfVolume(*now))
 	}
 }
 
-// lookAgain queues the claims of a class that have no volume, for which there may be one
+// enqueueUnbound queues the claims of a class that have no volume, for which there may be one
 // now.
-func (b *volumeBinder) lookAgain(class string) {
+func (b *volumeBinder) enqueueUnbound(class string) {
 	b.claims.Each(func(key facts.Key, c *corev1.PersistentVolumeClaim) {
 		if !isCompleted(c) && volume.ClassOf(c) == class {
 			b.worker.add(key)
@@ -121,33 +121,33 @@ func (b *volumeBinder) sync(ctx context.Context, key facts.Key) (time.Duration, 
 		}
 	} else if c, ok := b.claims.Get(key.Namespace, key.Name); ok {
 		if isCompleted(c) {
-			return 0, b.keep(ctx, c)
+			return 0, b.checkBound(ctx, c)
 		}
-		return 0, b.find(ctx, c)
+		return 0, b.findVolume(ctx, c)
 	}
-	delete(b.told, key)
+	delete(b.lastEvents, key)
 	return 0, nil
 }
 
-// keep checks a claim that had a volume.
-func (b *volumeBinder) keep(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+// checkBound checks a claim that had a volume.
+func (b *volumeBinder) checkBound(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	if c.Spec.VolumeName == "" {
-		return b.lose(ctx, c, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
+		return b.markLost(ctx, c, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
 	}
-	v, err := b.stored(ctx, c.Spec.VolumeName)
+	v, err := b.getVolume(ctx, c.Spec.VolumeName)
 	switch {
 	case apierrors.IsNotFound(err):
-		return b.lose(ctx, c, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+		return b.markLost(ctx, c, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
 	case err != nil:
 		return err
 	case v.Spec.ClaimRef != nil && v.Spec.ClaimRef.UID != c.UID:
-		return b.lose(ctx, c, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+		return b.markLost(ctx, c, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
 	}
 	return b.bind(ctx, v, c)
 }
 
-// stored reads a volume as stored now, because a claim that is marked as lost stays lost.
-func (b *volumeBinder) stored(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+// getVolume reads a volume as stored now, because a claim that is marked as lost stays lost.
+func (b *volumeBinder) getVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	e, err := b.volumeStore.Get(ctx, "", name, "")
 	if err != nil {
 		return nil, err
@@ -159,71 +159,71 @@ func (b *volumeBinder) stored(ctx context.Context, name string) (*corev1.Persist
 	return obj.(*corev1.PersistentVolume), nil
 }
 
-func (b *volumeBinder) lose(ctx context.Context, c *corev1.PersistentVolumeClaim, reason, message string) error {
-	b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, reason, message)
-	return b.claimIs(ctx, c, corev1.ClaimLost, nil)
+func (b *volumeBinder) markLost(ctx context.Context, c *corev1.PersistentVolumeClaim, reason, message string) error {
+	b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, reason, message)
+	return b.setClaimPhase(ctx, c, corev1.ClaimLost, nil)
 }
 
-// find looks for a volume for a claim that has none.
-func (b *volumeBinder) find(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+// findVolume looks for a volume for a claim that has none.
+func (b *volumeBinder) findVolume(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	if c.Spec.VolumeName != "" {
-		return b.asked(ctx, c)
+		return b.bindRequested(ctx, c)
 	}
 	className := volume.ClassOf(c)
 	class, known := b.classes.Get("", className)
 	waits := known && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-	if v := matching(c, b.volumes.List(), waits); v != nil {
+	if v := matchVolume(c, b.volumes.List(), waits); v != nil {
 		return b.bind(ctx, v, c)
 	}
 	_, selected := c.Annotations[selectedNode]
 	switch {
 	case waits && !selected:
-		b.tell(ctx, c, volume.Claims, corev1.EventTypeNormal, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
 	case className == "":
-		b.tell(ctx, c, volume.Claims, corev1.EventTypeNormal, "FailedBinding", "no persistent volumes available for this claim and no storage class is set")
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "FailedBinding", "no persistent volumes available for this claim and no storage class is set")
 	case !known:
-		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("storageclass.storage.k8s.io %q not found", className))
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("storageclass.storage.k8s.io %q not found", className))
 	case strings.HasPrefix(class.Provisioner, "kubernetes.io/"): // they are no longer provisioned
-		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", "no volume plugin matched name: "+class.Provisioner)
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", "no volume plugin matched name: "+class.Provisioner)
 	default:
-		return b.ask(ctx, c, class.Provisioner)
+		return b.requestProvisioning(ctx, c, class.Provisioner)
 	}
-	return b.claimIs(ctx, c, corev1.ClaimPending, nil)
+	return b.setClaimPhase(ctx, c, corev1.ClaimPending, nil)
 }
 
-// asked checks the volume that a claim names.
-func (b *volumeBinder) asked(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+// bindRequested checks the volume that a claim names.
+func (b *volumeBinder) bindRequested(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	v, found := b.volumes.Get("", c.Spec.VolumeName)
 	switch {
 	case !found: // it may come
-	case v.Spec.ClaimRef != nil && !isFor(v, c):
-		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "FailedBinding", fmt.Sprintf("volume %q already bound to a different claim.", v.Name))
-	case v.Spec.ClaimRef == nil && mismatch(v, c) != "":
-		b.tell(ctx, c, volume.Claims, corev1.EventTypeWarning, "VolumeMismatch", fmt.Sprintf("Cannot bind to requested volume %q: %s", v.Name, mismatch(v, c)))
+	case v.Spec.ClaimRef != nil && !isReservedFor(v, c):
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "FailedBinding", fmt.Sprintf("volume %q already bound to a different claim.", v.Name))
+	case v.Spec.ClaimRef == nil && mismatchReason(v, c) != "":
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "VolumeMismatch", fmt.Sprintf("Cannot bind to requested volume %q: %s", v.Name, mismatchReason(v, c)))
 	default:
 		return b.bind(ctx, v, c)
 	}
-	return b.claimIs(ctx, c, corev1.ClaimPending, nil)
+	return b.setClaimPhase(ctx, c, corev1.ClaimPending, nil)
 }
 
-// ask asks a provisioner for a volume by writing its name on the claim.
-func (b *volumeBinder) ask(ctx context.Context, c *corev1.PersistentVolumeClaim, name string) error {
+// requestProvisioning asks a provisioner for a volume by writing its name on the claim.
+func (b *volumeBinder) requestProvisioning(ctx context.Context, c *corev1.PersistentVolumeClaim, name string) error {
 	err := b.changeClaim(ctx, c, "", func(c *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, provisioner, name)
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, provisionerBefore, name)
 	})
-	b.tell(ctx, c, volume.Claims, corev1.EventTypeNormal, "ExternalProvisioning", fmt.Sprintf("Waiting for a volume to be created either by the external provisioner '%s' "+
+	b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "ExternalProvisioning", fmt.Sprintf("Waiting for a volume to be created either by the external provisioner '%s' "+
 		"or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.", name))
 	return err
 }
 
-// tell records an event, unless it repeats the last one.
-func (b *volumeBinder) tell(ctx context.Context, obj core.Object, of core.Resource, kind, reason, message string) {
+// recordEvent records an event, unless it repeats the last one.
+func (b *volumeBinder) recordEvent(ctx context.Context, obj core.Object, of core.Resource, kind, reason, message string) {
 	key := facts.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	if b.told[key] == reason+message {
+	if b.lastEvents[key] == reason+message {
 		return
 	}
-	b.told[key] = reason + message
+	b.lastEvents[key] = reason + message
 	WriteEvent(ctx, b.events, events.New(&core.ObjectReference{
 		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}, corev1.EventSource{Component: "persistentvolume-controller"}, kind, reason, message, b.clock.Now()), b.logger)

@@ -22,8 +22,8 @@ func claimOf(v *corev1.PersistentVolume) facts.Key {
 	return facts.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}
 }
 
-// isFor reports whether a volume is reserved for this claim, by a user or a binder.
-func isFor(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
+// isReservedFor reports whether a volume is reserved for this claim, by a user or a binder.
+func isReservedFor(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return claimOf(v) == facts.Key{Namespace: c.Namespace, Name: c.Name} && (v.Spec.ClaimRef.UID == "" || v.Spec.ClaimRef.UID == c.UID)
 }
 
@@ -47,8 +47,8 @@ func classOfVolume(v *corev1.PersistentVolume) string {
 	return v.Spec.StorageClassName
 }
 
-// unfit is why a claim can't have a volume, whatever its source; "" if it can.
-func unfit(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
+// unfitReason is why a claim can't have a volume, whatever its source; "" if it can.
+func unfitReason(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
 	wanted, has := c.Spec.Resources.Requests[corev1.ResourceStorage], v.Spec.Capacity[corev1.ResourceStorage]
 	switch {
 	case v.DeletionTimestamp != nil:
@@ -65,17 +65,17 @@ func unfit(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// mismatch is why a claim can't have the volume that it names; "" if it can.
-func mismatch(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
-	if why := unfit(v, c); why != "" || classOfVolume(v) == volume.ClassOf(c) {
+// mismatchReason is why a claim can't have the volume that it names; "" if it can.
+func mismatchReason(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
+	if why := unfitReason(v, c); why != "" || classOfVolume(v) == volume.ClassOf(c) {
 		return why
 	}
 	return "storageClassName does not match"
 }
 
-// matching is the volume for a claim: one that is reserved for it or, if it need not wait for
+// matchVolume returns the volume for a claim: one that is reserved for it or, if it need not wait for
 // its pod, the smallest of those with the fewest access modes beyond the requested ones.
-func matching(c *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume, waits bool) *corev1.PersistentVolume {
+func matchVolume(c *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume, waits bool) *corev1.PersistentVolume {
 	selector := labels.Everything()
 	if c.Spec.Selector != nil {
 		var err error
@@ -87,18 +87,18 @@ func matching(c *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolum
 	for _, v := range volumes {
 		switch {
 		case v.Spec.ClaimRef != nil:
-			if isFor(v, c) && unfit(v, c) == "" {
+			if isReservedFor(v, c) && unfitReason(v, c) == "" {
 				return v
 			}
-		case waits || v.Status.Phase != corev1.VolumeAvailable || mismatch(v, c) != "" || !selector.Matches(labels.Set(v.Labels)):
-		case best == nil || closer(v, best) < 0:
+		case waits || v.Status.Phase != corev1.VolumeAvailable || mismatchReason(v, c) != "" || !selector.Matches(labels.Set(v.Labels)):
+		case best == nil || compareFit(v, best) < 0:
 			best = v
 		}
 	}
 	return best
 }
 
-func closer(a, b *corev1.PersistentVolume) int {
+func compareFit(a, b *corev1.PersistentVolume) int {
 	sizeA, sizeB := a.Spec.Capacity[corev1.ResourceStorage], b.Spec.Capacity[corev1.ResourceStorage]
 	return cmp.Or(cmp.Compare(len(a.Spec.AccessModes), len(b.Spec.AccessModes)), sizeA.Cmp(sizeB), cmp.Compare(a.Name, b.Name))
 }

@@ -25,7 +25,7 @@ func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *
 	v, err := b.changeVolume(ctx, v, "", func(v *corev1.PersistentVolume) error {
 		ref := v.Spec.ClaimRef
 		switch {
-		case ref != nil && !isFor(v, c), ref == nil && v.DeletionTimestamp != nil:
+		case ref != nil && !isReservedFor(v, c), ref == nil && v.DeletionTimestamp != nil:
 			return errTaken
 		case ref == nil:
 			metav1.SetMetaDataAnnotation(&v.ObjectMeta, boundByController, "yes")
@@ -40,7 +40,7 @@ func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *
 	if err != nil {
 		return err
 	}
-	if err := b.volumeIs(ctx, v, corev1.VolumeBound, ""); err != nil {
+	if err := b.setVolumePhase(ctx, v, corev1.VolumeBound, ""); err != nil {
 		return err
 	}
 	elsewhere := false
@@ -57,31 +57,31 @@ func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *
 	if err != nil || elsewhere {
 		return err
 	}
-	return b.claimIs(ctx, c, corev1.ClaimBound, v)
+	return b.setClaimPhase(ctx, c, corev1.ClaimBound, v)
 }
 
 // syncVolume maintains the phase of a volume, and releases one that is bound in vain.
 func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolume) error {
 	if v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
-		return b.volumeIs(ctx, v, corev1.VolumeAvailable, "")
+		return b.setVolumePhase(ctx, v, corev1.VolumeAvailable, "")
 	}
 	key := claimOf(v)
-	c, err := b.storedClaim(ctx, v)
+	c, err := b.getBoundClaim(ctx, v)
 	switch {
 	case apierrors.IsNotFound(err):
-		return b.release(ctx, v)
+		return b.releaseVolume(ctx, v)
 	case err != nil:
 		return err
 	case c.Spec.VolumeName == "":
 		b.worker.add(key)
 		return nil
 	case c.Spec.VolumeName == v.Name:
-		return b.volumeIs(ctx, v, corev1.VolumeBound, "")
+		return b.setVolumePhase(ctx, v, corev1.VolumeBound, "")
 	case v.Annotations[provisionedBy] != "" && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
-		return b.release(ctx, v)
+		return b.releaseVolume(ctx, v)
 	}
 	v, err = b.changeVolume(ctx, v, "", func(v *corev1.PersistentVolume) error {
-		if !isFor(v, c) {
+		if !isReservedFor(v, c) {
 			return nil
 		}
 		if _, ours := v.Annotations[boundByController]; ours {
@@ -95,12 +95,12 @@ func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolum
 	if err != nil {
 		return err
 	}
-	return b.volumeIs(ctx, v, corev1.VolumeAvailable, "")
+	return b.setVolumePhase(ctx, v, corev1.VolumeAvailable, "")
 }
 
-// storedClaim reads the claim that a volume is bound to, as stored now, before the
+// getBoundClaim reads the claim that a volume is bound to, as stored now, before the
 // volume is given up.
-func (b *volumeBinder) storedClaim(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+func (b *volumeBinder) getBoundClaim(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	key := claimOf(v)
 	e, err := b.claimStore.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
@@ -116,11 +116,11 @@ func (b *volumeBinder) storedClaim(ctx context.Context, v *corev1.PersistentVolu
 	return obj.(*corev1.PersistentVolumeClaim), nil
 }
 
-// release marks a volume whose claim is gone. Removing its content is up to its
+// releaseVolume marks a volume whose claim is gone. Removing its content is up to its
 // provisioner, or to whoever created it by hand.
-func (b *volumeBinder) release(ctx context.Context, v *corev1.PersistentVolume) error {
+func (b *volumeBinder) releaseVolume(ctx context.Context, v *corev1.PersistentVolume) error {
 	if v.Status.Phase != corev1.VolumeFailed {
-		if err := b.volumeIs(ctx, v, corev1.VolumeReleased, ""); err != nil {
+		if err := b.setVolumePhase(ctx, v, corev1.VolumeReleased, ""); err != nil {
 			return err
 		}
 	}
@@ -136,13 +136,13 @@ func (b *volumeBinder) release(ctx context.Context, v *corev1.PersistentVolume) 
 	default:
 		return nil
 	}
-	b.tell(ctx, v, volume.Volumes, corev1.EventTypeWarning, reason, message)
-	return b.volumeIs(ctx, v, corev1.VolumeFailed, message)
+	b.recordEvent(ctx, v, volume.Volumes, corev1.EventTypeWarning, reason, message)
+	return b.setVolumePhase(ctx, v, corev1.VolumeFailed, message)
 }
 
-// volumeIs records the phase of a volume, if it still has the claim, or none, from which
+// setVolumePhase records the phase of a volume, if it still has the claim, or none, from which
 // that was derived.
-func (b *volumeBinder) volumeIs(ctx context.Context, v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) error {
+func (b *volumeBinder) setVolumePhase(ctx context.Context, v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) error {
 	if v.Status.Phase == phase {
 		return nil
 	}
@@ -155,8 +155,8 @@ func (b *volumeBinder) volumeIs(ctx context.Context, v *corev1.PersistentVolume,
 	return err
 }
 
-// claimIs records the phase of a claim, and what it gets from the volume it is bound to.
-func (b *volumeBinder) claimIs(ctx context.Context, c *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, v *corev1.PersistentVolume) error {
+// setClaimPhase records the phase of a claim, and what it gets from the volume it is bound to.
+func (b *volumeBinder) setClaimPhase(ctx context.Context, c *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, v *corev1.PersistentVolume) error {
 	return b.changeClaim(ctx, c, "status", func(c *corev1.PersistentVolumeClaim) {
 		s := &c.Status
 		turned := s.Phase != phase
@@ -185,7 +185,7 @@ func (b *volumeBinder) changeVolume(ctx context.Context, meant *corev1.Persisten
 		}
 		return current, nil
 	})
-	return meant, ignoreGone(err, "change a persistent volume")
+	return meant, ignoreNotFound(err, "change a persistent volume")
 }
 
 func (b *volumeBinder) changeClaim(ctx context.Context, meant *corev1.PersistentVolumeClaim, subresource string, f func(c *corev1.PersistentVolumeClaim)) error {
@@ -195,5 +195,5 @@ func (b *volumeBinder) changeClaim(ctx context.Context, meant *corev1.Persistent
 		}
 		return current, nil
 	})
-	return ignoreGone(err, "change a claim")
+	return ignoreNotFound(err, "change a claim")
 }

@@ -59,12 +59,12 @@ func (w *worker) addAfter(key facts.Key, after time.Duration) {
 // run works until ctx ends.
 func (w *worker) run(ctx context.Context) error {
 	for {
-		ready, wait := w.take()
+		ready, wait := w.takeDue()
 		for _, key := range ready {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			w.work(ctx, key)
+			w.process(ctx, key)
 		}
 		if len(ready) > 0 {
 			continue
@@ -86,9 +86,9 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// take removes the keys that are due, and returns how long until the next one
+// takeDue removes the keys that are due, and returns how long until the next one
 // is; zero if there is none.
-func (w *worker) take() (ready []facts.Key, wait time.Duration) {
+func (w *worker) takeDue() (ready []facts.Key, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -106,7 +106,7 @@ func (w *worker) take() (ready []facts.Key, wait time.Duration) {
 	return ready, wait
 }
 
-func (w *worker) work(ctx context.Context, key facts.Key) {
+func (w *worker) process(ctx context.Context, key facts.Key) {
 	again, err := w.sync(ctx, key)
 	if err != nil && ctx.Err() == nil {
 		delay := w.failures.Fail(key)
