@@ -85,14 +85,14 @@ type Validator interface {
 
 // Chain runs plugins in order. The zero Chain admits everything.
 type Chain struct {
-	mutators             []link[Mutator]
-	validators           []link[Validator]
-	mutating, validating *phase // nil if not measured
+	mutators             []namedPlugin[Mutator]
+	validators           []namedPlugin[Validator]
+	mutating, validating *phaseMeter // nil if not measured
 	meter                *Meter
 }
 
-// link is a plugin in a chain, with the name by which it is measured, if any.
-type link[P Plugin] struct {
+// namedPlugin is a plugin in a chain, with the name by which it is measured, if any.
+type namedPlugin[P Plugin] struct {
 	plugin P
 	name   string
 }
@@ -111,10 +111,10 @@ func (c *Chain) With(plugins ...Plugin) *Chain {
 			name, p = named.Name, named.Plugin
 		}
 		if m, ok := p.(Mutator); ok {
-			more.mutators = append(more.mutators, link[Mutator]{m, name})
+			more.mutators = append(more.mutators, namedPlugin[Mutator]{m, name})
 		}
 		if v, ok := p.(Validator); ok {
-			more.validators = append(more.validators, link[Validator]{v, name})
+			more.validators = append(more.validators, namedPlugin[Validator]{v, name})
 		}
 	}
 	return more.Measured(c.meter)
@@ -132,7 +132,7 @@ func (c *Chain) Measured(m *Meter) *Chain {
 // user's webhook or policy has changed the object, all run once more, so that
 // the built-in ones see the change (Kubernetes docs, "Reinvocation policy").
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
-	if err := c.admit(ctx, a); err != nil || !a.Rounds.wanted {
+	if err := c.admit(ctx, a); err != nil || !a.Rounds.secondWanted {
 		return err
 	}
 	a.Rounds.Second = true
@@ -142,16 +142,16 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 func (c *Chain) admit(ctx context.Context, a *Attributes) (err error) {
 	ctx, span := tracing.Step(ctx, "mutating admission")
 	defer func() { tracing.End(span, err) }()
-	lap := c.mutating.begin(a.Operation)
-	defer func() { lap.end(err) }()
+	lap := c.mutating.start(a.Operation)
+	defer func() { lap.observePhase(err) }()
 	for i, m := range c.mutators {
 		if !m.plugin.Handles(a.Operation) {
 			continue
 		}
 		err := m.plugin.Admit(ctx, a)
-		lap.passed(i, err)
+		lap.observePlugin(i, err)
 		if err != nil {
-			return refusal(a, err)
+			return toForbidden(a, err)
 		}
 	}
 	return nil
@@ -161,16 +161,16 @@ func (c *Chain) admit(ctx context.Context, a *Attributes) (err error) {
 func (c *Chain) Validate(ctx context.Context, a *Attributes) (err error) {
 	ctx, span := tracing.Step(ctx, "validating admission")
 	defer func() { tracing.End(span, err) }()
-	lap := c.validating.begin(a.Operation)
-	defer func() { lap.end(err) }()
+	lap := c.validating.start(a.Operation)
+	defer func() { lap.observePhase(err) }()
 	for i, v := range c.validators {
 		if !v.plugin.Handles(a.Operation) {
 			continue
 		}
 		err := v.plugin.Validate(ctx, a)
-		lap.passed(i, err)
+		lap.observePlugin(i, err)
 		if err != nil {
-			return refusal(a, err)
+			return toForbidden(a, err)
 		}
 	}
 	return nil

@@ -40,35 +40,35 @@ func NewMeter(registry prometheus.Registerer, clock clock.PassiveClock) *Meter {
 	return m
 }
 
-// phase measures the plugins of one kind, and all of them together.
-type phase struct {
+// phaseMeter measures the plugins of one kind, and all of them together.
+type phaseMeter struct {
 	meter   *Meter
-	whole   timings
-	plugins []timings // one for each, in the order in which they run
+	total   histograms
+	plugins []histograms // one for each, in the order in which they run
 }
 
-func phaseOf[P Plugin](m *Meter, kind string, chain []link[P]) *phase {
+func phaseOf[P Plugin](m *Meter, kind string, chain []namedPlugin[P]) *phaseMeter {
 	if m == nil {
 		return nil
 	}
-	p := &phase{meter: m, whole: timings{vec: m.phases, labels: []string{kind}}}
+	p := &phaseMeter{meter: m, total: histograms{vec: m.phases, labels: []string{kind}}}
 	for _, l := range chain {
-		p.plugins = append(p.plugins, timings{vec: m.plugins, labels: []string{l.name, kind}})
+		p.plugins = append(p.plugins, histograms{vec: m.plugins, labels: []string{l.name, kind}})
 	}
 	return p
 }
 
-// timings are one plugin's, or one phase's. Finding a histogram by its labels
+// histograms are one plugin's, or one phase's. Finding a histogram by its labels
 // takes several times as long as an observation, and each write makes dozens of
 // them, so the histograms are cached.
-type timings struct {
+type histograms struct {
 	vec    *prometheus.HistogramVec
 	labels []string
 	found  [4][2]atomic.Pointer[prometheus.Observer]
 }
 
-func (t *timings) observe(op Operation, took time.Duration, rejected bool) {
-	i, j := place(op), 0
+func (t *histograms) observe(op Operation, took time.Duration, rejected bool) {
+	i, j := operationIndex(op), 0
 	if rejected {
 		j = 1
 	}
@@ -82,7 +82,7 @@ func (t *timings) observe(op Operation, took time.Duration, rejected bool) {
 	(*found).Observe(took.Seconds())
 }
 
-func place(op Operation) int {
+func operationIndex(op Operation) int {
 	switch op {
 	case Create:
 		return 0
@@ -94,24 +94,24 @@ func place(op Operation) int {
 	return 3
 }
 
-// lap measures one request's pass through a phase.
-type lap struct {
-	*phase
+// measurement measures one request's pass through a phase.
+type measurement struct {
+	*phaseMeter
 	op          Operation
 	begun, last time.Time
 }
 
-func (p *phase) begin(op Operation) lap {
+func (p *phaseMeter) start(op Operation) measurement {
 	if p == nil {
-		return lap{}
+		return measurement{}
 	}
 	now := p.meter.clock.Now()
-	return lap{phase: p, op: op, begun: now, last: now}
+	return measurement{phaseMeter: p, op: op, begun: now, last: now}
 }
 
-// passed records the time of the plugin at i.
-func (l *lap) passed(i int, err error) {
-	if l.phase == nil {
+// observePlugin records the time of the plugin at i.
+func (l *measurement) observePlugin(i int, err error) {
+	if l.phaseMeter == nil {
 		return
 	}
 	now := l.meter.clock.Now()
@@ -121,8 +121,8 @@ func (l *lap) passed(i int, err error) {
 	l.last = now
 }
 
-func (l *lap) end(err error) {
-	if l.phase != nil {
-		l.whole.observe(l.op, l.last.Sub(l.begun), err != nil)
+func (l *measurement) observePhase(err error) {
+	if l.phaseMeter != nil {
+		l.total.observe(l.op, l.last.Sub(l.begun), err != nil)
 	}
 }

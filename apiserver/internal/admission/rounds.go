@@ -15,13 +15,13 @@ type Rounds struct {
 	// Second is true in the second round, which happens only after Changed.
 	Second bool
 
-	wanted  bool
-	outputs map[string][]byte
+	secondWanted bool
+	outputs      map[string][]byte
 }
 
 // Changed asks for the second round: a plugin has changed the object on a
 // user's behalf.
-func (r *Rounds) Changed() { r.wanted = true }
+func (r *Rounds) Changed() { r.secondWanted = true }
 
 // Left remembers the state in which a plugin that wants to be called again left the
 // object.

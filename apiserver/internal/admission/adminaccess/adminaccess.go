@@ -35,7 +35,7 @@ func (Plugin) Handles(op admission.Operation) bool {
 
 // Validate implements admission.Validator.
 func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	at := wanted(a)
+	at := newAdminAccess(a)
 	if at == nil {
 		return nil
 	}
@@ -50,27 +50,27 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey))})
 }
 
-// wanted is the path of the first new adminAccess in the object, or nil. For a
+// newAdminAccess is the path of the first new adminAccess in the object, or nil. For a
 // template it is the path within a claim, as upstream does.
-func wanted(a *admission.Attributes) *field.Path {
+func newAdminAccess(a *admission.Attributes) *field.Path {
 	switch obj := a.Object.(type) {
 	case *resourcev1.ResourceClaim:
 		old, _ := a.OldObject.(*resourcev1.ResourceClaim)
 		switch {
 		case a.Operation == admission.Create && a.Subresource == "":
-			return asked(&obj.Spec)
-		case a.Subresource == "status" && (old == nil || given(old) == nil):
-			return given(obj)
+			return specAdminAccess(&obj.Spec)
+		case a.Subresource == "status" && (old == nil || allocatedAdminAccess(old) == nil):
+			return allocatedAdminAccess(obj)
 		}
 	case *resourcev1.ResourceClaimTemplate:
 		if a.Operation == admission.Create {
-			return asked(&obj.Spec.Spec)
+			return specAdminAccess(&obj.Spec.Spec)
 		}
 	}
 	return nil
 }
 
-func asked(spec *resourcev1.ResourceClaimSpec) *field.Path {
+func specAdminAccess(spec *resourcev1.ResourceClaimSpec) *field.Path {
 	i := slices.IndexFunc(spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool {
 		return r.Exactly != nil && ptr.Deref(r.Exactly.AdminAccess, false)
 	})
@@ -80,7 +80,7 @@ func asked(spec *resourcev1.ResourceClaimSpec) *field.Path {
 	return field.NewPath("spec", "devices", "requests").Index(i).Child("adminAccess")
 }
 
-func given(c *resourcev1.ResourceClaim) *field.Path {
+func allocatedAdminAccess(c *resourcev1.ResourceClaim) *field.Path {
 	if c.Status.Allocation == nil {
 		return nil
 	}

@@ -27,22 +27,22 @@ func (Plugin) Handles(op admission.Operation) bool {
 
 // Admit sets the policies.
 func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
-	pod := affected(a)
+	pod := podWithNewImages(a)
 	if pod == nil {
 		return nil
 	}
-	each(&pod.Spec, func(policy *corev1.PullPolicy, _ *field.Path) { *policy = corev1.PullAlways })
+	forEachPullPolicy(&pod.Spec, func(policy *corev1.PullPolicy, _ *field.Path) { *policy = corev1.PullAlways })
 	return nil
 }
 
 // Validate refuses another policy set by a later plugin.
 func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
-	pod := affected(a)
+	pod := podWithNewImages(a)
 	if pod == nil {
 		return nil
 	}
 	var errs []error
-	each(&pod.Spec, func(policy *corev1.PullPolicy, at *field.Path) {
+	forEachPullPolicy(&pod.Spec, func(policy *corev1.PullPolicy, at *field.Path) {
 		if *policy != corev1.PullAlways {
 			errs = append(errs, field.NotSupported(at, *policy, []corev1.PullPolicy{corev1.PullAlways}))
 		}
@@ -50,8 +50,8 @@ func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	return errors.Join(errs...)
 }
 
-// affected returns the pod if it has images that it did not have before.
-func affected(a *admission.Attributes) *core.Pod {
+// podWithNewImages returns the pod if it has images that it did not have before.
+func podWithNewImages(a *admission.Attributes) *core.Pod {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" && a.Subresource != "ephemeralcontainers" {
 		return nil
@@ -87,7 +87,7 @@ func images(pod *core.Pod) map[string]bool {
 	return out
 }
 
-func each(spec *core.PodSpec, do func(policy *corev1.PullPolicy, at *field.Path)) {
+func forEachPullPolicy(spec *core.PodSpec, do func(policy *corev1.PullPolicy, at *field.Path)) {
 	root := field.NewPath("spec")
 	for i := range spec.InitContainers {
 		do(&spec.InitContainers[i].ImagePullPolicy, root.Child("initContainers").Index(i).Child("imagePullPolicy"))

@@ -27,7 +27,7 @@ func (Attest) Handles(op admission.Operation) bool {
 // Validate implements admission.Validator.
 func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	bundle, ok := a.Object.(*certificatesv1.ClusterTrustBundle)
-	if !ok || bundle.Spec.SignerName == "" || permitted(ctx, p.Authorizer, a.User, "attest", bundle.Spec.SignerName) {
+	if !ok || bundle.Spec.SignerName == "" || mayUseSigner(ctx, p.Authorizer, a.User, "attest", bundle.Spec.SignerName) {
 		return nil
 	}
 	return fmt.Errorf("user not permitted to attest for signerName %q", bundle.Spec.SignerName)
@@ -49,7 +49,7 @@ func (p PodSigning) Validate(ctx context.Context, a *admission.Attributes) error
 		return nil
 	}
 	signer := old.Spec.SignerName
-	if permitted(ctx, p.Authorizer, a.User, "sign", signer) {
+	if mayUseSigner(ctx, p.Authorizer, a.User, "sign", signer) {
 		return nil
 	}
 	return apierrors.NewInvalid(a.Resource.GVK().GroupKind(), a.Name, field.ErrorList{field.Forbidden(

@@ -33,7 +33,7 @@ func (p Approval) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Resource != core.CertificateSigningRequests || a.Subresource != certificatesigningrequest.Approval {
 		return nil
 	}
-	return allowed(ctx, p.Authorizer, a, "approve")
+	return authorizeSigner(ctx, p.Authorizer, a, "approve")
 }
 
 // Signing admits certificates and conditions from users who may "sign" for the
@@ -54,24 +54,24 @@ func (p Signing) Validate(ctx context.Context, a *admission.Attributes) error {
 		equality.Semantic.DeepEqual(now.Status.Conditions, old.Status.Conditions) {
 		return nil
 	}
-	return allowed(ctx, p.Authorizer, a, "sign")
+	return authorizeSigner(ctx, p.Authorizer, a, "sign")
 }
 
-// allowed asks about the signer in the stored request; the one that was sent
+// authorizeSigner asks about the signer in the stored request; the one that was sent
 // may name another.
-func allowed(ctx context.Context, authorizer authz.Authorizer, a *admission.Attributes, verb string) error {
+func authorizeSigner(ctx context.Context, authorizer authz.Authorizer, a *admission.Attributes, verb string) error {
 	stored, ok := a.OldObject.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return fmt.Errorf("expected a certificate signing request, got %T", a.OldObject)
 	}
-	if !permitted(ctx, authorizer, a.User, verb, stored.Spec.SignerName) {
+	if !mayUseSigner(ctx, authorizer, a.User, verb, stored.Spec.SignerName) {
 		return fmt.Errorf("user not permitted to %s requests with signerName %q", verb, stored.Spec.SignerName)
 	}
 	return nil
 }
 
-// permitted asks about the signer, and then about all signers of its domain.
-func permitted(ctx context.Context, authorizer authz.Authorizer, user *request.User, verb, signer string) bool {
+// mayUseSigner asks about the signer, and then about all signers of its domain.
+func mayUseSigner(ctx context.Context, authorizer authz.Authorizer, user *request.User, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
 		decision, _, err := authorizer.Authorize(ctx, &authz.Attributes{User: user, Info: request.Info{

@@ -17,7 +17,7 @@ import (
 // Name is upstream's name.
 const Name = "PersistentVolumeClaimResize"
 
-var errFixed = errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
+var errNotExpandable = errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
 
 // Classes finds storage classes.
 type Classes interface {
@@ -42,11 +42,11 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	}
 	name := volume.ClassOf(claim)
 	if name == "" {
-		return errFixed
+		return errNotExpandable
 	}
 	class, err := p.Classes.Get(ctx, "", name)
 	if err != nil || !ptr.Deref(class.AllowVolumeExpansion, false) {
-		return errFixed
+		return errNotExpandable
 	}
 	return nil
 }

@@ -44,24 +44,24 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if !ok || !okOld || a.Subresource != "status" || a.User == nil || info == nil {
 		return nil
 	}
-	who := asker{ctx, p.Authorizer, a.User, info.Verb}
-	errs := append(who.binding(&now.Status, &old.Status), who.devices(&now.Status, &old.Status, a.Namespace)...)
+	who := statusWriter{ctx, p.Authorizer, a.User, info.Verb}
+	errs := append(who.checkBinding(&now.Status, &old.Status), who.checkDevices(&now.Status, &old.Status, a.Namespace)...)
 	if len(errs) == 0 {
 		return nil
 	}
 	return registry.Invalid(a.Resource.GVK().GroupKind(), a.Name, errs)
 }
 
-// asker is the user who writes a status, and the verb.
-type asker struct {
+// statusWriter is the user who writes a status, and the verb.
+type statusWriter struct {
 	ctx        context.Context
 	authorizer authz.Authorizer
 	user       *request.User
 	verb       string
 }
 
-// may returns nil, or the refusal.
-func (w asker) may(verb, subresource, namespace, name string) error {
+// authorize returns nil, or the refusal.
+func (w statusWriter) authorize(verb, subresource, namespace, name string) error {
 	asks := &authz.Attributes{User: w.user, Info: request.Info{
 		Resource: true, Verb: verb, APIGroup: resourcev1.GroupName, APIVersion: "v1",
 		ResourceName: "resourceclaims", Subresource: subresource, Namespace: namespace, Name: name,
@@ -79,11 +79,11 @@ func (w asker) may(verb, subresource, namespace, name string) error {
 	return authz.Forbidden(asks, reason)
 }
 
-func (w asker) binding(now, old *resourcev1.ResourceClaimStatus) field.ErrorList {
+func (w statusWriter) checkBinding(now, old *resourcev1.ResourceClaimStatus) field.ErrorList {
 	if equality.Semantic.DeepEqual(now.Allocation, old.Allocation) && equality.Semantic.DeepEqual(now.ReservedFor, old.ReservedFor) {
 		return nil
 	}
-	err := w.may(w.verb, resourcev1.SubresourceBinding, "", "")
+	err := w.authorize(w.verb, resourcev1.SubresourceBinding, "", "")
 	if err == nil {
 		return nil
 	}
@@ -91,17 +91,17 @@ func (w asker) binding(now, old *resourcev1.ResourceClaimStatus) field.ErrorList
 		fmt.Sprintf(`changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission: %s`, w.verb, err))}
 }
 
-func (w asker) devices(now, old *resourcev1.ResourceClaimStatus, namespace string) field.ErrorList {
+func (w statusWriter) checkDevices(now, old *resourcev1.ResourceClaimStatus, namespace string) field.ErrorList {
 	if now.Allocation == nil { // then there is no device status
 		return nil
 	}
 	verbs := []string{resourcev1.VerbPrefixArbitraryNode + w.verb}
-	if node := onlyNode(now.Allocation); node != "" && runsOn(w.user, node) {
+	if node := onlyNode(now.Allocation); node != "" && runsOnNode(w.user, node) {
 		verbs = append([]string{resourcev1.VerbPrefixAssociatedNode + w.verb}, verbs...)
 	}
 	var errs field.ErrorList
-	for _, driver := range sets.List(changed(now.Devices, old.Devices)) {
-		if err := w.mayAny(verbs, namespace, driver); err != nil {
+	for _, driver := range sets.List(changedDrivers(now.Devices, old.Devices)) {
+		if err := w.authorizeAny(verbs, namespace, driver); err != nil {
 			errs = append(errs, field.Forbidden(field.NewPath("status", "devices"),
 				fmt.Sprintf(`changing status.devices requires resource="resourceclaims/driver", verb="%s" permission: %s`, verbs, err)))
 		}
@@ -109,10 +109,10 @@ func (w asker) devices(now, old *resourcev1.ResourceClaimStatus, namespace strin
 	return errs
 }
 
-func (w asker) mayAny(verbs []string, namespace, driver string) error {
+func (w statusWriter) authorizeAny(verbs []string, namespace, driver string) error {
 	var first error
 	for _, verb := range verbs {
-		err := w.may(verb, resourcev1.SubresourceDriver, namespace, driver)
+		err := w.authorize(verb, resourcev1.SubresourceDriver, namespace, driver)
 		if err == nil {
 			return nil
 		}
@@ -123,8 +123,8 @@ func (w asker) mayAny(verbs []string, namespace, driver string) error {
 	return first
 }
 
-// changed are the drivers whose devices' status has changed.
-func changed(now, old []resourcev1.AllocatedDeviceStatus) sets.Set[string] {
+// changedDrivers are the drivers whose devices' status has changed.
+func changedDrivers(now, old []resourcev1.AllocatedDeviceStatus) sets.Set[string] {
 	type device struct{ driver, pool, device, share string }
 	of := func(d *resourcev1.AllocatedDeviceStatus) device {
 		return device{d.Driver, d.Pool, d.Device, ptr.Deref(d.ShareID, "")}
@@ -163,9 +163,9 @@ func onlyNode(a *resourcev1.AllocationResult) string {
 	return f.Values[0]
 }
 
-// runsOn reports whether the user is a service account whose token is bound to a pod of
+// runsOnNode reports whether the user is a service account whose token is bound to a pod of
 // that node.
-func runsOn(user *request.User, node string) bool {
+func runsOnNode(user *request.User, node string) bool {
 	nodes := user.Extra[extraNodeName]
 	return strings.HasPrefix(user.Username, core.ServiceAccountPrefix) && len(nodes) == 1 && nodes[0] == node
 }

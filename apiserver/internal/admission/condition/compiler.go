@@ -116,6 +116,6 @@ func (c *Compiler) Declare(name, text string) (*expression.Program, *apiserverce
 	if err == nil {
 		t = program.Returns
 	}
-	c.variables.Fields[name] = apiservercel.NewDeclField(name, variable(t), true, nil, nil)
+	c.variables.Fields[name] = apiservercel.NewDeclField(name, declareVariable(t), true, nil, nil)
 	return program, err
 }

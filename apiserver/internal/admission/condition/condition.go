@@ -14,18 +14,18 @@ import (
 )
 
 // Conditions are compiled match conditions. They are safe for concurrent use.
-type Conditions struct{ conditions []named }
+type Conditions struct{ conditions []namedCondition }
 
-type named struct {
+type namedCondition struct {
 	name string
 	Expression
 }
 
 // Compile compiles match conditions with a compiler without variables.
 func Compile(conditions []admissionregistrationv1.MatchCondition, c *Compiler) *Conditions {
-	out := &Conditions{conditions: make([]named, len(conditions))}
+	out := &Conditions{conditions: make([]namedCondition, len(conditions))}
 	for i, condition := range conditions {
-		out.conditions[i] = named{condition.Name, c.Expression(condition.Expression, cel.BoolType)}
+		out.conditions[i] = namedCondition{condition.Name, c.Expression(condition.Expression, cel.BoolType)}
 	}
 	return out
 }

@@ -47,14 +47,14 @@ func (c *Compiler) Variable(name, text string) Variable {
 // Evaluate returns the value for a request. Errors name the expression, unless
 // the cost budget is used up.
 func (e *Expression) Evaluate(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
-	value, err := e.value(ctx, s, budget)
+	value, err := e.evaluate(ctx, s, budget)
 	if err != nil && !errors.Is(err, expression.ErrBudget) {
 		return nil, fmt.Errorf("expression '%s' resulted in error: %w", e.Text(), err)
 	}
 	return value, err
 }
 
-func (e *Expression) value(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
+func (e *Expression) evaluate(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
 	if e.err != nil {
 		return nil, e.err
 	}

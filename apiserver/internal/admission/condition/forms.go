@@ -22,7 +22,7 @@ type Forms struct {
 	a          *admission.Attributes
 	cluster    match.Cluster
 	authorizer authz.Authorizer
-	made       map[schema.GroupVersionKind]*Form
+	forms      map[schema.GroupVersionKind]*Form
 	subjects   map[schema.GroupVersionKind]*Subject
 }
 
@@ -38,19 +38,19 @@ type Form struct {
 func NewForms(a *admission.Attributes, cluster match.Cluster, authorizer authz.Authorizer) *Forms {
 	return &Forms{
 		a: a, cluster: cluster, authorizer: authorizer,
-		made: map[schema.GroupVersionKind]*Form{}, subjects: map[schema.GroupVersionKind]*Subject{},
+		forms: map[schema.GroupVersionKind]*Form{}, subjects: map[schema.GroupVersionKind]*Subject{},
 	}
 }
 
 // Forget is called when the object has changed.
 func (f *Forms) Forget() {
-	clear(f.made)
+	clear(f.forms)
 	clear(f.subjects)
 }
 
 // Of returns the form that a target asks for.
 func (f *Forms) Of(ctx context.Context, target match.Target) (*Form, error) {
-	if made := f.made[target.GVK()]; made != nil {
+	if made := f.forms[target.GVK()]; made != nil {
 		return made, nil
 	}
 	made := &Form{}
@@ -64,7 +64,7 @@ func (f *Forms) Of(ctx context.Context, target match.Target) (*Form, error) {
 	if f.a.Connecting != nil && f.a.Object == nil {
 		made.Object = f.a.Connecting
 	}
-	f.made[target.GVK()] = made
+	f.forms[target.GVK()] = made
 	return made, nil
 }
 
@@ -120,7 +120,7 @@ func (f *Forms) Subject(ctx context.Context, target match.Target) (*Subject, err
 			return nil, err
 		}
 	}
-	made, err := shown{attributes: f.a, target: target, of: of, namespace: namespace, authorizer: f.authorizer}.subject()
+	made, err := subjectInput{attributes: f.a, target: target, form: of, namespace: namespace, authorizer: f.authorizer}.subject()
 	f.subjects[target.GVK()] = made
 	return made, err
 }

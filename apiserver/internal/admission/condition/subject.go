@@ -24,25 +24,25 @@ type Subject struct {
 	variables map[string]any
 }
 
-// shown is everything that expressions see of a request.
-type shown struct {
+// subjectInput is everything that expressions see of a request.
+type subjectInput struct {
 	attributes *admission.Attributes
 	target     match.Target
-	// of are the object in the request and the stored one, in the form of the
+	// form has the object in the request and the stored one, in the form of the
 	// target.
-	of         *Form
+	form       *Form
 	namespace  *core.Namespace // nil for objects without one
 	authorizer authz.Authorizer
 }
 
-func (r shown) subject() (*Subject, error) {
+func (r subjectInput) subject() (*Subject, error) {
 	s := &Subject{variables: map[string]any{
-		requestVar:    describe(r.attributes, r.target),
+		requestVar:    requestVariable(r.attributes, r.target),
 		authorizerVar: expression.Authorizer(r.attributes.User, r.authorizer),
-		resourceVar:   expression.ResourceAuthorizer(r.attributes.User, r.authorizer, resource{r.attributes}),
+		resourceVar:   expression.ResourceAuthorizer(r.attributes.User, r.authorizer, requestResource{r.attributes}),
 		paramsVar:     types.NullValue,
 	}}
-	for name, obj := range map[string]runtime.Object{objectVar: r.of.Object, oldObjectVar: r.of.Old} {
+	for name, obj := range map[string]runtime.Object{objectVar: r.form.Object, oldObjectVar: r.form.Old} {
 		content, err := unstructured(obj)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -67,10 +67,10 @@ func (s *Subject) WithParams(params map[string]any) *Subject {
 	if params == nil {
 		return s
 	}
-	return s.with(paramsVar, params)
+	return s.withVariable(paramsVar, params)
 }
 
-func (s *Subject) with(name string, value any) *Subject {
+func (s *Subject) withVariable(name string, value any) *Subject {
 	with := &Subject{variables: maps.Clone(s.variables)}
 	with.variables[name] = value
 	return with
@@ -87,12 +87,12 @@ func unstructured(obj runtime.Object) (any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// describe is the value of "request", without empty fields.
-func describe(a *admission.Attributes, target match.Target) map[string]any {
+// requestVariable is the value of "request", without empty fields.
+func requestVariable(a *admission.Attributes, target match.Target) map[string]any {
 	own := a.Kind()
 	out := map[string]any{
-		"kind": kind(target.Kind(a)), "requestKind": kind(own),
-		"resource": place(target.GVR()), "requestResource": place(a.Resource.GVR()),
+		"kind": gvkMap(target.Kind(a)), "requestKind": gvkMap(own),
+		"resource": gvrMap(target.GVR()), "requestResource": gvrMap(a.Resource.GVR()),
 		"operation": string(a.Operation), "dryRun": a.DryRun, "userInfo": map[string]any{},
 	}
 	for field, value := range map[string]string{
@@ -116,21 +116,21 @@ func describe(a *admission.Attributes, target match.Target) map[string]any {
 	return out
 }
 
-func kind(k schema.GroupVersionKind) map[string]any {
+func gvkMap(k schema.GroupVersionKind) map[string]any {
 	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
 }
 
-func place(r schema.GroupVersionResource) map[string]any {
+func gvrMap(r schema.GroupVersionResource) map[string]any {
 	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
 }
 
-// resource is the resource of authorizer.requestResource.
-type resource struct{ *admission.Attributes }
+// requestResource is the resource of authorizer.requestResource.
+type requestResource struct{ *admission.Attributes }
 
-func (r resource) GetName() string                          { return r.Name }
-func (r resource) GetNamespace() string                     { return r.Namespace }
-func (r resource) GetResource() schema.GroupVersionResource { return r.Resource.GVR() }
-func (r resource) GetSubresource() string                   { return r.Subresource }
+func (r requestResource) GetName() string                          { return r.Name }
+func (r requestResource) GetNamespace() string                     { return r.Namespace }
+func (r requestResource) GetResource() schema.GroupVersionResource { return r.Resource.GVR() }
+func (r requestResource) GetSubresource() string                   { return r.Subresource }
 
 // Variable is a compiled variable of a policy.
 type Variable struct {
@@ -142,10 +142,10 @@ type Variable struct {
 // evaluated when it is first used.
 func (s *Subject) WithVariables(ctx context.Context, variables []Variable, budget *expression.Budget) *Subject {
 	values := lazy.NewMapValue(types.NewObjectType(variablesType))
-	with := s.with(variablesVar, values)
+	with := s.withVariable(variablesVar, values)
 	for _, v := range variables {
 		values.Append(v.Name, func(*lazy.MapValue) ref.Val {
-			value, err := v.value(ctx, with, budget)
+			value, err := v.evaluate(ctx, with, budget)
 			if err != nil {
 				return types.NewErr("composited variable %q fails to evaluate: %v", v.Name, err)
 			}

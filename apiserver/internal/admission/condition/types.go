@@ -12,7 +12,7 @@ const (
 	variablesType = "kubernetes.variables"
 )
 
-func object(name string, fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
+func declareObject(name string, fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
 	declared := make(map[string]*apiservercel.DeclField, len(fields))
 	for field, t := range fields {
 		declared[field] = apiservercel.NewDeclField(field, t, false, nil, nil)
@@ -20,7 +20,7 @@ func object(name string, fields map[string]*apiservercel.DeclType) *apiservercel
 	return apiservercel.NewObjectType(name, declared)
 }
 
-func words(names ...string) map[string]*apiservercel.DeclType {
+func stringFields(names ...string) map[string]*apiservercel.DeclType {
 	fields := make(map[string]*apiservercel.DeclType, len(names))
 	for _, name := range names {
 		fields[name] = apiservercel.StringType
@@ -29,46 +29,46 @@ func words(names ...string) map[string]*apiservercel.DeclType {
 }
 
 var (
-	texts  = apiservercel.NewListType(apiservercel.StringType, -1)
-	labels = apiservercel.NewMapType(apiservercel.StringType, apiservercel.StringType, -1)
+	stringList = apiservercel.NewListType(apiservercel.StringType, -1)
+	stringMap  = apiservercel.NewMapType(apiservercel.StringType, apiservercel.StringType, -1)
 )
 
 // declareRequest is the admission request without its objects.
 func declareRequest() *apiservercel.DeclType {
-	kind := object("kubernetes.GroupVersionKind", words("group", "version", "kind"))
-	resource := object("kubernetes.GroupVersionResource", words("group", "version", "resource"))
-	user := words("username", "uid")
-	user["groups"] = texts
-	user["extra"] = apiservercel.NewMapType(apiservercel.StringType, texts, -1)
-	fields := words("subResource", "requestSubResource", "name", "namespace", "operation")
+	kind := declareObject("kubernetes.GroupVersionKind", stringFields("group", "version", "kind"))
+	resource := declareObject("kubernetes.GroupVersionResource", stringFields("group", "version", "resource"))
+	user := stringFields("username", "uid")
+	user["groups"] = stringList
+	user["extra"] = apiservercel.NewMapType(apiservercel.StringType, stringList, -1)
+	fields := stringFields("subResource", "requestSubResource", "name", "namespace", "operation")
 	fields["kind"], fields["requestKind"] = kind, kind
 	fields["resource"], fields["requestResource"] = resource, resource
-	fields["userInfo"] = object("kubernetes.UserInfo", user)
+	fields["userInfo"] = declareObject("kubernetes.UserInfo", user)
 	fields["dryRun"] = apiservercel.BoolType
 	fields["options"] = apiservercel.DynType
-	return object(requestType, fields)
+	return declareObject(requestType, fields)
 }
 
 // declareNamespace is the part of a namespace that expressions may see. "UID"
 // is spelt as in upstream, where it finds nothing either.
 func declareNamespace() *apiservercel.DeclType {
-	metadata := words("name", "generateName", "namespace", "UID", "resourceVersion")
-	metadata["labels"], metadata["annotations"] = labels, labels
-	metadata["finalizers"] = texts
+	metadata := stringFields("name", "generateName", "namespace", "UID", "resourceVersion")
+	metadata["labels"], metadata["annotations"] = stringMap, stringMap
+	metadata["finalizers"] = stringList
 	metadata["creationTimestamp"], metadata["deletionTimestamp"] = apiservercel.TimestampType, apiservercel.TimestampType
 	metadata["generation"], metadata["deletionGracePeriodSeconds"] = apiservercel.IntType, apiservercel.IntType
-	condition := words("type", "status", "reason", "message")
+	condition := stringFields("type", "status", "reason", "message")
 	condition["lastTransitionTime"] = apiservercel.TimestampType
-	status := words("phase")
-	status["conditions"] = apiservercel.NewListType(object("kubernetes.NamespaceCondition", condition), -1)
-	return object(namespaceType, map[string]*apiservercel.DeclType{
-		"metadata": object("kubernetes.NamespaceMetadata", metadata),
-		"spec":     object("kubernetes.NamespaceSpec", map[string]*apiservercel.DeclType{"finalizers": texts}),
-		"status":   object("kubernetes.NamespaceStatus", status),
+	status := stringFields("phase")
+	status["conditions"] = apiservercel.NewListType(declareObject("kubernetes.NamespaceCondition", condition), -1)
+	return declareObject(namespaceType, map[string]*apiservercel.DeclType{
+		"metadata": declareObject("kubernetes.NamespaceMetadata", metadata),
+		"spec":     declareObject("kubernetes.NamespaceSpec", map[string]*apiservercel.DeclType{"finalizers": stringList}),
+		"status":   declareObject("kubernetes.NamespaceStatus", status),
 	})
 }
 
-// variable adds the type of a compiled variable to the declared ones.
-func variable(t *cel.Type) *apiservercel.DeclType {
+// declareVariable adds the type of a compiled variable to the declared ones.
+func declareVariable(t *cel.Type) *apiservercel.DeclType {
 	return apiservercel.NewSimpleTypeWithMinSize(t.String(), t, nil, 0)
 }

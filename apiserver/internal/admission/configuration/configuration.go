@@ -28,13 +28,13 @@ const maxBytes = 1 << 20
 // Files has none.
 type Files map[string][]byte
 
-type file struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Plugins    []plugin `json:"plugins"`
+type configurationFile struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Plugins    []pluginEntry `json:"plugins"`
 }
 
-type plugin struct {
+type pluginEntry struct {
 	Name          string          `json:"name"`
 	Path          string          `json:"path"`
 	Configuration json.RawMessage `json:"configuration"`
@@ -50,7 +50,7 @@ func Load(path string) (Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	var f file
+	var f configurationFile
 	if err := yaml.UnmarshalStrict(content, &f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -66,7 +66,7 @@ func Load(path string) (Files, error) {
 	return files, nil
 }
 
-func (p plugin) content(directory string, known Files) ([]byte, error) {
+func (p pluginEntry) content(directory string, known Files) ([]byte, error) {
 	inline := len(p.Configuration) > 0 && string(p.Configuration) != "null"
 	_, twice := known[p.Name]
 	switch {

@@ -44,7 +44,7 @@ func (p ForClaims) Admit(ctx context.Context, a *admission.Attributes) error {
 	if _, named := claim.Annotations[corev1.BetaStorageClassAnnotation]; named {
 		return nil
 	}
-	name, err := marked(ctx, p.Classes, storage.IsDefaultClass)
+	name, err := defaultClassName(ctx, p.Classes, storage.IsDefaultClass)
 	if name != "" {
 		claim.Spec.StorageClassName = &name
 	}
@@ -66,7 +66,7 @@ func (p ForIngresses) Admit(ctx context.Context, a *admission.Attributes) error 
 	if _, named := ingress.Annotations[networking.ClassAnnotation]; named {
 		return nil
 	}
-	name, err := marked(ctx, p.Classes, func(c *networkingv1.IngressClass) bool {
+	name, err := defaultClassName(ctx, p.Classes, func(c *networkingv1.IngressClass) bool {
 		return c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true"
 	})
 	if name != "" {
@@ -75,11 +75,11 @@ func (p ForIngresses) Admit(ctx context.Context, a *admission.Attributes) error 
 	return err
 }
 
-// marked is the name of the class that is marked as the default, or "". If
+// defaultClassName is the name of the class that is marked as the default, or "". If
 // there are several, the newest counts, and among equals the first by name.
 // There are few classes, and few objects without one, so they are read each
 // time.
-func marked[T core.Object](ctx context.Context, classes Classes, isDefault func(class T) bool) (string, error) {
+func defaultClassName[T core.Object](ctx context.Context, classes Classes, isDefault func(class T) bool) (string, error) {
 	list, err := classes.List(ctx, "", registry.ListOptions{})
 	if err != nil {
 		return "", fmt.Errorf("look for the default class: %w", err)
@@ -90,7 +90,7 @@ func marked[T core.Object](ctx context.Context, classes Classes, isDefault func(
 		if err != nil {
 			return "", fmt.Errorf("look for the default class: %w", err)
 		}
-		if isDefault(obj.(T)) && (found == nil || before(obj, found)) {
+		if isDefault(obj.(T)) && (found == nil || precedes(obj, found)) {
 			found = obj
 		}
 	}
@@ -100,7 +100,7 @@ func marked[T core.Object](ctx context.Context, classes Classes, isDefault func(
 	return found.GetName(), nil
 }
 
-func before(a, b core.Object) bool {
+func precedes(a, b core.Object) bool {
 	made, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	if made.Equal(&other) {
 		return a.GetName() < b.GetName()

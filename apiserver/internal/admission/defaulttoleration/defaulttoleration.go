@@ -32,12 +32,12 @@ func (p Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 	if !ok || a.Subresource != "" {
 		return nil
 	}
-	tolerate(pod, corev1.TaintNodeNotReady, p.NotReadySeconds)
-	tolerate(pod, corev1.TaintNodeUnreachable, p.UnreachableSeconds)
+	addToleration(pod, corev1.TaintNodeNotReady, p.NotReadySeconds)
+	addToleration(pod, corev1.TaintNodeUnreachable, p.UnreachableSeconds)
 	return nil
 }
 
-func tolerate(pod *core.Pod, taint string, seconds int64) {
+func addToleration(pod *core.Pod, taint string, seconds int64) {
 	if tolerates(pod.Spec.Tolerations, taint) {
 		return
 	}

@@ -43,26 +43,26 @@ func (p Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Resource.Group != core.Roles.Group || a.User == nil || authz.IsMaster(a.User) {
 		return nil
 	}
-	if a.OldObject != nil && collected(a.Object, a.OldObject) {
+	if a.OldObject != nil && onlyGarbageCollectionChanges(a.Object, a.OldObject) {
 		return nil
 	}
 	switch obj := a.Object.(type) {
 	case *rbacv1.Role:
-		return p.role(ctx, a, obj.Rules)
+		return p.checkRole(ctx, a, obj.Rules)
 	case *rbacv1.ClusterRole:
-		return p.clusterRole(ctx, a, obj)
+		return p.checkClusterRole(ctx, a, obj)
 	case *rbacv1.RoleBinding:
-		return p.binding(ctx, a, obj.RoleRef, a.Namespace)
+		return p.checkBinding(ctx, a, obj.RoleRef, a.Namespace)
 	case *rbacv1.ClusterRoleBinding:
-		return p.binding(ctx, a, obj.RoleRef, "")
+		return p.checkBinding(ctx, a, obj.RoleRef, "")
 	}
 	return nil
 }
 
-// collected reports whether only what garbage collection needs changes.
+// onlyGarbageCollectionChanges reports whether only what garbage collection needs changes.
 // Everything else may grant rights, even a label: it may make the rules part of
 // another role that aggregates by it.
-func collected(obj, old core.Object) bool {
+func onlyGarbageCollectionChanges(obj, old core.Object) bool {
 	same := obj.DeepCopyObject().(core.Object)
 	same.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
 	same.SetResourceVersion(old.GetResourceVersion())
@@ -72,49 +72,49 @@ func collected(obj, old core.Object) bool {
 	return equality.Semantic.DeepEqual(same, old)
 }
 
-// everything is what a role that aggregates others may come to hold.
-var everything = []rbacv1.PolicyRule{
+// allRules is what a role that aggregates others may come to hold.
+var allRules = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 }
 
-func (p Plugin) clusterRole(ctx context.Context, a *admission.Attributes, role *rbacv1.ClusterRole) error {
-	if err := p.role(ctx, a, role.Rules); err != nil {
+func (p Plugin) checkClusterRole(ctx context.Context, a *admission.Attributes, role *rbacv1.ClusterRole) error {
+	if err := p.checkRole(ctx, a, role.Rules); err != nil {
 		return err
 	}
 	old, _ := a.OldObject.(*rbacv1.ClusterRole)
 	if role.AggregationRule == nil && (old == nil || old.AggregationRule == nil) {
 		return nil
 	}
-	if err := p.role(ctx, a, everything); err != nil {
+	if err := p.checkRole(ctx, a, allRules); err != nil {
 		return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
 	}
 	return nil
 }
 
-func (p Plugin) role(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
-	if p.may(ctx, a, "escalate", a.Resource.Name, a.Name) {
+func (p Plugin) checkRole(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
+	if p.isAllowed(ctx, a, "escalate", a.Resource.Name, a.Name) {
 		return nil
 	}
-	return p.covered(ctx, a, rules)
+	return p.checkCovered(ctx, a, rules)
 }
 
-func (p Plugin) binding(ctx context.Context, a *admission.Attributes, ref rbacv1.RoleRef, namespace string) error {
+func (p Plugin) checkBinding(ctx context.Context, a *admission.Attributes, ref rbacv1.RoleRef, namespace string) error {
 	resource := core.ClusterRoles.Name
 	if ref.Kind == "Role" {
 		resource = core.Roles.Name
 	}
-	if p.may(ctx, a, "bind", resource, ref.Name) {
+	if p.isAllowed(ctx, a, "bind", resource, ref.Name) {
 		return nil
 	}
 	rules, ok := p.Rules.RulesOf(ref, namespace)
 	if !ok {
 		return apierrors.NewNotFound(a.Resource.GVR().GroupResource(), ref.Name)
 	}
-	return p.covered(ctx, a, rules)
+	return p.checkCovered(ctx, a, rules)
 }
 
-func (p Plugin) may(ctx context.Context, a *admission.Attributes, verb, resource, name string) bool {
+func (p Plugin) isAllowed(ctx context.Context, a *admission.Attributes, verb, resource, name string) bool {
 	decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: request.Info{
 		Resource: true, Verb: verb, APIGroup: core.Roles.Group, APIVersion: core.Roles.Version,
 		Namespace: a.Namespace, ResourceName: resource, Name: name,
@@ -139,7 +139,7 @@ func comparisons(owned, rules []rbacv1.PolicyRule) float64 {
 	return combinations * have
 }
 
-func (p Plugin) covered(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
+func (p Plugin) checkCovered(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
 	owned, err := p.Rules.RulesFor(ctx, a.User, a.Namespace)
 	var dangling rbac.Dangling
 	if err != nil && !errors.As(err, &dangling) {

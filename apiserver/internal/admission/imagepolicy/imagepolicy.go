@@ -25,11 +25,11 @@ const Name = "ImagePolicyWebhook"
 const (
 	auditPrefix = "imagepolicywebhook.image-policy.k8s.io/"
 	// Pod annotations whose names match are shown to the service.
-	annotationPart = ".image-policy.k8s.io/"
-	ephemeral      = "ephemeralcontainers"
-	// maxRemembered is the size of the largest question whose answer is cached:
+	annotationInfix      = ".image-policy.k8s.io/"
+	ephemeralSubresource = "ephemeralcontainers"
+	// maxCachedSize is the size of the largest question whose answer is cached:
 	// long names in requests could fill the memory.
-	maxRemembered = 10_000
+	maxCachedSize = 10_000
 )
 
 // Service answers reviews: a callout.Service.
@@ -43,8 +43,8 @@ type Plugin struct {
 	// FailOpen admits pods if the service can't be asked.
 	FailOpen bool
 
-	allowed, refused time.Duration // how long answers are cached
-	answers          *callout.Answers[answer]
+	allowTTL, denyTTL time.Duration // how long answers are cached
+	answers           *callout.Answers[answer]
 }
 
 type answer = v1alpha1.ImageReviewStatus
@@ -57,7 +57,7 @@ func (*Plugin) Handles(op admission.Operation) bool {
 // Validate implements admission.Validator.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
-	if !ok || a.Subresource != "" && a.Subresource != ephemeral {
+	if !ok || a.Subresource != "" && a.Subresource != ephemeralSubresource {
 		return nil
 	}
 	asked := specOf(pod, a)
@@ -95,7 +95,7 @@ var errRefused = errors.New("one or more images rejected by webhook backend")
 // added, it is only those.
 func specOf(pod *core.Pod, a *admission.Attributes) v1alpha1.ImageReviewSpec {
 	spec := v1alpha1.ImageReviewSpec{Namespace: a.Namespace}
-	if a.Subresource == ephemeral {
+	if a.Subresource == ephemeralSubresource {
 		for i := range pod.Spec.EphemeralContainers {
 			spec.Containers = append(spec.Containers, v1alpha1.ImageReviewContainerSpec{Image: pod.Spec.EphemeralContainers[i].Image})
 		}
@@ -107,7 +107,7 @@ func specOf(pod *core.Pod, a *admission.Attributes) v1alpha1.ImageReviewSpec {
 		}
 	}
 	for key, value := range pod.Annotations {
-		if strings.Contains(key, annotationPart) {
+		if strings.Contains(key, annotationInfix) {
 			if spec.Annotations == nil {
 				spec.Annotations = map[string]string{}
 			}
@@ -135,11 +135,11 @@ func (p *Plugin) ask(ctx context.Context, spec v1alpha1.ImageReviewSpec) (answer
 	if review.TypeMeta != meta {
 		return answer{}, fmt.Errorf("image policy: the answer is a %s %s, a %s %s is wanted", review.APIVersion, review.Kind, meta.APIVersion, meta.Kind)
 	}
-	ttl := p.refused
+	ttl := p.denyTTL
 	if review.Status.Allowed {
-		ttl = p.allowed
+		ttl = p.allowTTL
 	}
-	if ttl > 0 && len(key) <= maxRemembered {
+	if ttl > 0 && len(key) <= maxCachedSize {
 		p.answers.Put(key, review.Status, ttl)
 	}
 	return review.Status, nil

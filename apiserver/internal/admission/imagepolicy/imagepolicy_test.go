@@ -103,7 +103,7 @@ func TestValidate(t *testing.T) {
 
 func TestAnswersAreRemembered(t *testing.T) {
 	s, now := &service{}, testingclock.NewFakePassiveClock(time.Unix(0, 0))
-	p := &Plugin{Service: s, allowed: time.Minute, answers: callout.NewAnswers[answer](now)}
+	p := &Plugin{Service: s, allowTTL: time.Minute, answers: callout.NewAnswers[answer](now)}
 	ask := func(image string) int {
 		_ = p.Validate(t.Context(), &admission.Attributes{Operation: admission.Create, Resource: core.Pods, Object: pod(nil, image)})
 		return len(s.asked)
@@ -117,7 +117,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	if now.SetTime(time.Unix(60, 0)); ask("good") != 4 {
 		t.Error("an answer was remembered for too long")
 	}
-	if long := strings.Repeat("x", maxRemembered); ask(long) != 5 || ask(long) != 6 {
+	if long := strings.Repeat("x", maxCachedSize); ask(long) != 5 || ask(long) != 6 {
 		t.Error("a question of any length is remembered")
 	}
 }
@@ -147,11 +147,11 @@ func TestConfiguration(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", content, err)
 		}
-		if err == nil && p.FailOpen && (p.allowed != 5*time.Minute || p.refused != 30*time.Second) {
-			t.Errorf("defaults: %v %v", p.allowed, p.refused)
+		if err == nil && p.FailOpen && (p.allowTTL != 5*time.Minute || p.denyTTL != 30*time.Second) {
+			t.Errorf("defaults: %v %v", p.allowTTL, p.denyTTL)
 		}
-		if err == nil && !p.FailOpen && (p.allowed != 0 || p.refused != 50*time.Second) {
-			t.Errorf("the configured durations: %v %v", p.allowed, p.refused)
+		if err == nil && !p.FailOpen && (p.allowTTL != 0 || p.denyTTL != 50*time.Second) {
+			t.Errorf("the configured durations: %v %v", p.allowTTL, p.denyTTL)
 		}
 	}
 }

@@ -24,16 +24,16 @@ type settings struct {
 	} `json:"imagePolicy"`
 }
 
-// bounds are upstream's bounds of one setting.
-type bounds struct {
+// durationSetting are upstream's bounds of one setting.
+type durationSetting struct {
 	name                   string
 	unit, fallback, lo, hi time.Duration
 }
 
 var (
-	allowTTL     = bounds{"allowTTL", time.Second, 5 * time.Minute, time.Second, 30 * time.Minute}
-	denyTTL      = bounds{"denyTTL", time.Second, 30 * time.Second, time.Second, 30 * time.Minute}
-	retryBackoff = bounds{"retryBackoff", time.Millisecond, 500 * time.Millisecond, time.Millisecond, 5 * time.Minute}
+	allowTTL     = durationSetting{"allowTTL", time.Second, 5 * time.Minute, time.Second, 30 * time.Minute}
+	denyTTL      = durationSetting{"denyTTL", time.Second, 30 * time.Second, time.Second, 30 * time.Minute}
+	retryBackoff = durationSetting{"retryBackoff", time.Millisecond, 500 * time.Millisecond, time.Millisecond, 5 * time.Minute}
 )
 
 var errNoConfiguration = errors.New("admission plugin " + Name + ": no configuration in --admission-control-config-file")
@@ -52,22 +52,22 @@ func New(files configuration.Files, clock clock.Clock) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", Name, err)
 	}
-	backoff, err := retryBackoff.read(s.ImagePolicy.RetryBackoff)
+	backoff, err := retryBackoff.parse(s.ImagePolicy.RetryBackoff)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plugin{Service: service.RetryAfter(backoff), FailOpen: s.ImagePolicy.DefaultAllow, answers: callout.NewAnswers[answer](clock)}
-	if p.allowed, err = allowTTL.read(s.ImagePolicy.AllowTTL); err != nil {
+	if p.allowTTL, err = allowTTL.parse(s.ImagePolicy.AllowTTL); err != nil {
 		return nil, err
 	}
-	if p.refused, err = denyTTL.read(s.ImagePolicy.DenyTTL); err != nil {
+	if p.denyTTL, err = denyTTL.parse(s.ImagePolicy.DenyTTL); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// read returns the value of a setting.
-func (b bounds) read(value int64) (time.Duration, error) {
+// parse returns the value of a setting.
+func (b durationSetting) parse(value int64) (time.Duration, error) {
 	switch duration := time.Duration(value) * b.unit; {
 	case value == 0:
 		return b.fallback, nil

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// bounds checks requests and limits against an item.
-func bounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
+// checkBounds checks requests and limits against an item.
+func checkBounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
 	var errs []error
 	refuse := func(format string, words ...any) { errs = append(errs, fmt.Errorf(format, words...)) }
 	for _, name := range slices.Sorted(maps.Keys(item.Min)) {
@@ -55,8 +55,8 @@ func bounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) [
 	return errs
 }
 
-// requestBounds checks requests against an item, for objects without limits.
-func requestBounds(item *corev1.LimitRangeItem, requests corev1.ResourceList) []error {
+// checkRequestBounds checks requests against an item, for objects without limits.
+func checkRequestBounds(item *corev1.LimitRangeItem, requests corev1.ResourceList) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(item.Min)) {
 		least := item.Min[name]

@@ -20,10 +20,10 @@ func setDefaults(pod *core.Pod, r *corev1.LimitRange) {
 			continue
 		}
 		for j := range pod.Spec.Containers {
-			notes = append(notes, fill(&pod.Spec.Containers[j], item, "container")...)
+			notes = append(notes, fillDefaults(&pod.Spec.Containers[j], item, "container")...)
 		}
 		for j := range pod.Spec.InitContainers {
-			notes = append(notes, fill(&pod.Spec.InitContainers[j], item, "init container")...)
+			notes = append(notes, fillDefaults(&pod.Spec.InitContainers[j], item, "init container")...)
 		}
 	}
 	if len(notes) == 0 {
@@ -35,7 +35,7 @@ func setDefaults(pod *core.Pod, r *corev1.LimitRange) {
 	pod.Annotations[annotation] = "LimitRanger plugin set: " + strings.Join(notes, "; ")
 }
 
-func fill(c *core.Container, item *corev1.LimitRangeItem, kind string) []string {
+func fillDefaults(c *core.Container, item *corev1.LimitRangeItem, kind string) []string {
 	var notes []string
 	for _, part := range []struct {
 		word string

@@ -92,13 +92,13 @@ func checkPod(pod *core.Pod, items []corev1.LimitRangeItem) []error {
 		case corev1.LimitTypeContainer:
 			for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 				for j := range group {
-					errs = append(errs, bounds(item, group[j].Resources.Requests, group[j].Resources.Limits)...)
+					errs = append(errs, checkBounds(item, group[j].Resources.Requests, group[j].Resources.Limits)...)
 				}
 			}
 		case corev1.LimitTypePod:
 			requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 			limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
-			errs = append(errs, bounds(item, requests, limits)...)
+			errs = append(errs, checkBounds(item, requests, limits)...)
 		}
 	}
 	return errs
@@ -112,7 +112,7 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, items []corev1.LimitRangeIt
 			continue
 		}
 		// A claim has requests only, no limits.
-		errs = append(errs, requestBounds(item, claim.Spec.Resources.Requests)...)
+		errs = append(errs, checkRequestBounds(item, claim.Spec.Resources.Requests)...)
 	}
 	return errs
 }

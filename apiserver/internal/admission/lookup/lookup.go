@@ -24,19 +24,19 @@ type Objects[T core.Object] struct {
 	source Source
 
 	mu      sync.Mutex
-	decoded map[key]entry[T]
+	decoded map[key]decodedEntry[T]
 }
 
 type key struct{ namespace, name string }
 
-type entry[T core.Object] struct {
+type decodedEntry[T core.Object] struct {
 	revision int64
 	obj      T
 }
 
 // New returns Objects for source.
 func New[T core.Object](source Source) *Objects[T] {
-	return &Objects[T]{source: source, decoded: map[key]entry[T]{}}
+	return &Objects[T]{source: source, decoded: map[key]decodedEntry[T]{}}
 }
 
 // Get returns the object from the cache or, if it is not there, from the store:
@@ -76,6 +76,6 @@ func (o *Objects[T]) decode(k key, encoded registry.Encoded, err error) (T, erro
 	if len(o.decoded) >= maxDecoded {
 		clear(o.decoded)
 	}
-	o.decoded[k] = entry[T]{encoded.Revision, obj}
+	o.decoded[k] = decodedEntry[T]{encoded.Revision, obj}
 	return obj, nil
 }

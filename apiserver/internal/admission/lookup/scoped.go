@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// noneFor is how long a namespace without objects is not looked up again,
+	// emptyTTL is how long a namespace without objects is not looked up again,
 	// unless one shows up.
-	noneFor = 30 * time.Second
-	// maxNone bounds the number of namespaces known to have none.
-	maxNone = 8192
+	emptyTTL = 30 * time.Second
+	// maxEmpty bounds the number of namespaces known to have none.
+	maxEmpty = 8192
 )
 
 // Scoped finds all objects of one resource in a namespace: the rules that apply
@@ -30,14 +30,14 @@ type Scoped[T core.Object] struct {
 	mirror *facts.Mirror[T]
 	clock  clock.PassiveClock
 
-	mu   sync.Mutex
-	none map[string]time.Time // until when
+	mu    sync.Mutex
+	empty map[string]time.Time // until when
 }
 
 // NewScoped returns a Scoped that follows source while Run runs.
 func NewScoped[T core.Object](source facts.Source, clock clock.Clock, logger *zap.Logger) *Scoped[T] {
 	return &Scoped[T]{
-		source: source, clock: clock, none: map[string]time.Time{},
+		source: source, clock: clock, empty: map[string]time.Time{},
 		mirror: facts.NewMirror(source, func(obj core.Object) T { return obj.(T) },
 			facts.Options[T]{Index: func(obj T) string { return obj.GetNamespace() }}, clock, logger),
 	}
@@ -56,7 +56,7 @@ func (s *Scoped[T]) In(ctx context.Context, namespace string) ([]T, error) {
 	}
 	now := s.clock.Now()
 	s.mu.Lock()
-	until, known := s.none[namespace]
+	until, known := s.empty[namespace]
 	s.mu.Unlock()
 	if known && now.Before(until) {
 		return nil, nil
@@ -66,7 +66,7 @@ func (s *Scoped[T]) In(ctx context.Context, namespace string) ([]T, error) {
 		return nil, err
 	}
 	if len(list.Items) == 0 {
-		s.remember(namespace, now.Add(noneFor))
+		s.rememberEmpty(namespace, now.Add(emptyTTL))
 		return nil, nil
 	}
 	found := make([]T, 0, len(list.Items))
@@ -80,13 +80,13 @@ func (s *Scoped[T]) In(ctx context.Context, namespace string) ([]T, error) {
 	return found, nil
 }
 
-func (s *Scoped[T]) remember(namespace string, until time.Time) {
+func (s *Scoped[T]) rememberEmpty(namespace string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.none) >= maxNone {
-		clear(s.none)
+	if len(s.empty) >= maxEmpty {
+		clear(s.empty)
 	}
-	s.none[namespace] = until
+	s.empty[namespace] = until
 }
 
 // Forget makes the next look-up read the store: a rule is about to be created
@@ -94,5 +94,5 @@ func (s *Scoped[T]) remember(namespace string, until time.Time) {
 func (s *Scoped[T]) Forget(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.none, namespace)
+	delete(s.empty, namespace)
 }

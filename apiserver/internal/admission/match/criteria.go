@@ -96,10 +96,10 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// excluded are reviews of users' identity and rights, which no webhook or policy
+// neverMatched are reviews of users' identity and rights, which no webhook or policy
 // may see or delay, whatever the rules: its own backend may need one before it
 // can answer (kube-apiserver v1.37.0 sends none of them to a webhook).
-var excluded = map[schema.GroupResource]bool{
+var neverMatched = map[schema.GroupResource]bool{
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       true,
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             true,
 	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}: true,
@@ -110,7 +110,7 @@ var excluded = map[schema.GroupResource]bool{
 
 // Match reports whether a is selected, and as which target.
 func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluster) (Target, bool, error) {
-	if excluded[schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}] {
+	if neverMatched[schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}] {
 		return Target{}, false, nil
 	}
 	target, ok := c.target(a, in.Versions)
@@ -196,6 +196,6 @@ func isNamespace(r core.Resource) bool { return r.Name == core.Namespaces.Name &
 
 func matchesAny(rules []admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, t Target) bool {
 	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
-		return matches(&rule, a, t)
+		return ruleMatches(&rule, a, t)
 	})
 }

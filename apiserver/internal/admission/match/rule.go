@@ -13,14 +13,14 @@ import (
 
 const wildcard = "*"
 
-func matches(rule *admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, t Target) bool {
+func ruleMatches(rule *admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, t Target) bool {
 	return matchesOperation(rule.Operations, a.Operation) &&
-		anyOf(rule.APIGroups, t.Group) && anyOf(rule.APIVersions, t.Version) &&
+		matchesValue(rule.APIGroups, t.Group) && matchesValue(rule.APIVersions, t.Version) &&
 		matchesScope(rule.Scope, a) && matchesResource(rule.Resources, t) &&
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.Name))
 }
 
-func anyOf(values []string, value string) bool {
+func matchesValue(values []string, value string) bool {
 	return slices.Contains(values, wildcard) || slices.Contains(values, value)
 }
 

@@ -34,14 +34,14 @@ func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Delete
 }
 
-var immortal = map[string]bool{core.NamespaceDefault: true, core.NamespaceSystem: true, core.NamespacePublic: true}
+var undeletable = map[string]bool{core.NamespaceDefault: true, core.NamespaceSystem: true, core.NamespacePublic: true}
 
 // Admit refuses; it is a mutating plugin, like upstream's, only to be the first
 // of all.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	resource := a.Resource.GVR().GroupResource()
 	if a.Operation == admission.Delete {
-		if a.Resource.Name == core.Namespaces.Name && a.Resource.Group == "" && immortal[a.Name] {
+		if a.Resource.Name == core.Namespaces.Name && a.Resource.Group == "" && undeletable[a.Name] {
 			return apierrors.NewForbidden(resource, a.Name, fmt.Errorf("this namespace may not be deleted"))
 		}
 		return nil

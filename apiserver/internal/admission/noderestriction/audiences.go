@@ -33,22 +33,22 @@ func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, au
 	if len(audiences) == 1 {
 		asked = audiences[0]
 	}
-	wanted, err := p.volumesWant(ctx, pod, asked)
+	wanted, err := p.volumesWantAudience(ctx, pod, asked)
 	if err != nil {
 		return fmt.Errorf("error validating audience %q: %v", asked, err) //nolint:errorlint // a missing object means 403, not 404
 	}
 	if wanted {
 		return nil
 	}
-	if p.may(ctx, a, request.Info{Verb: requestAudience, APIVersion: "*", ResourceName: asked, Name: a.Name}) {
+	if p.isAllowed(ctx, a, request.Info{Verb: requestAudience, APIVersion: "*", ResourceName: asked, Name: a.Name}) {
 		return nil
 	}
 	return fmt.Errorf("%s is not authorized to request tokens for audience %q", a.User.Username, asked)
 }
 
-// may reports whether the node has a right on a resource in the namespace of its
+// isAllowed reports whether the node has a right on a resource in the namespace of its
 // request.
-func (p *Plugin) may(ctx context.Context, a *admission.Attributes, right request.Info) bool {
+func (p *Plugin) isAllowed(ctx context.Context, a *admission.Attributes, right request.Info) bool {
 	if p.Authorizer == nil {
 		return false
 	}
@@ -57,16 +57,16 @@ func (p *Plugin) may(ctx context.Context, a *admission.Attributes, right request
 	return err == nil && decision == authz.Allow
 }
 
-// volumesWant reports whether a volume of the pod, or its driver, wants such
+// volumesWantAudience reports whether a volume of the pod, or its driver, wants such
 // tokens. If none does, the error is about what could not be looked up.
-func (p *Plugin) volumesWant(ctx context.Context, pod *core.Pod, audience string) (bool, error) {
+func (p *Plugin) volumesWantAudience(ctx context.Context, pod *core.Pod, audience string) (bool, error) {
 	var errs []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if projects(v, audience) {
+		if projectsAudience(v, audience) {
 			return true, nil
 		}
-		wants, err := p.driverWants(ctx, pod, v, audience)
+		wants, err := p.driverWantsAudience(ctx, pod, v, audience)
 		if wants {
 			return true, nil
 		}
@@ -75,21 +75,21 @@ func (p *Plugin) volumesWant(ctx context.Context, pod *core.Pod, audience string
 	return false, errors.Join(errs...)
 }
 
-func projects(v *corev1.Volume, audience string) bool {
+func projectsAudience(v *corev1.Volume, audience string) bool {
 	return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
 		return s.ServiceAccountToken != nil && s.ServiceAccountToken.Audience == audience
 	})
 }
 
-// driverWants reports whether the driver of a volume wants such tokens.
-func (p *Plugin) driverWants(ctx context.Context, pod *core.Pod, v *corev1.Volume, audience string) (bool, error) {
+// driverWantsAudience reports whether the driver of a volume wants such tokens.
+func (p *Plugin) driverWantsAudience(ctx context.Context, pod *core.Pod, v *corev1.Volume, audience string) (bool, error) {
 	name, err := p.driverOf(ctx, pod, v)
 	if name == "" || err != nil {
 		return false, err
 	}
 	driver, err := p.Drivers.Live(ctx, "", name)
 	if err != nil {
-		return false, missing(err, schema.GroupResource{Group: storagev1.GroupName, Resource: "csidriver"}, name)
+		return false, withKind(err, schema.GroupResource{Group: storagev1.GroupName, Resource: "csidriver"}, name)
 	}
 	return slices.ContainsFunc(driver.Spec.TokenRequests, func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
 }
@@ -110,21 +110,21 @@ func (p *Plugin) driverOf(ctx context.Context, pod *core.Pod, v *corev1.Volume) 
 func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
 	claim, err := p.Claims.Live(ctx, namespace, name)
 	if err != nil {
-		return "", missing(err, schema.GroupResource{Resource: "persistentvolumeclaim"}, name)
+		return "", withKind(err, schema.GroupResource{Resource: "persistentvolumeclaim"}, name)
 	}
 	if claim.Spec.VolumeName == "" {
 		return "", apierrors.NewNotFound(schema.GroupResource{Resource: "persistentvolume"}, "")
 	}
 	volume, err := p.Volumes.Live(ctx, "", claim.Spec.VolumeName)
 	if err != nil {
-		return "", missing(err, schema.GroupResource{Resource: "persistentvolume"}, claim.Spec.VolumeName)
+		return "", withKind(err, schema.GroupResource{Resource: "persistentvolume"}, claim.Spec.VolumeName)
 	}
 	return driverOfPersistent(&volume.Spec.PersistentVolumeSource), nil
 }
 
-// missing returns err, naming the kind of a missing object in the singular, as
+// withKind returns err, naming the kind of a missing object in the singular, as
 // upstream does here.
-func missing(err error, kind schema.GroupResource, name string) error {
+func withKind(err error, kind schema.GroupResource, name string) error {
 	if apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(kind, name)
 	}

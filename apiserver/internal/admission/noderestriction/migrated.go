@@ -2,9 +2,9 @@ package noderestriction
 
 import corev1 "k8s.io/api/core/v1"
 
-// migrated are the CSI drivers that serve the in-tree kinds of volumes
+// migratedDrivers are the CSI drivers that serve the in-tree kinds of volumes
 // (Kubernetes docs, "CSI migration").
-var migrated = []struct {
+var migratedDrivers = []struct {
 	driver     string
 	inPod      func(v *corev1.VolumeSource) bool
 	persistent func(v *corev1.PersistentVolumeSource) bool
@@ -20,7 +20,7 @@ var migrated = []struct {
 
 // driverInPod is the driver of a volume in a pod's spec, "" for none.
 func driverInPod(v *corev1.VolumeSource) string {
-	for _, m := range migrated {
+	for _, m := range migratedDrivers {
 		if m.inPod(v) {
 			return m.driver
 		}
@@ -33,7 +33,7 @@ func driverOfPersistent(v *corev1.PersistentVolumeSource) string {
 	if v.CSI != nil {
 		return v.CSI.Driver
 	}
-	for _, m := range migrated {
+	for _, m := range migratedDrivers {
 		if m.persistent(v) {
 			return m.driver
 		}

@@ -62,13 +62,13 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		return admitLease(node, a)
 	case claims:
 		return admitClaim(node, a)
-	case driversOf:
+	case csiNodes:
 		return admitDrivers(node, a)
-	case deviceSlices:
+	case resourceSlices:
 		return admitSlice(node, a)
-	case signing:
+	case signingRequests:
 		return admitSigning(a)
-	case podSigning:
+	case podCertificateRequests:
 		return p.admitPodSigning(ctx, node, a)
 	}
 	return nil
@@ -105,11 +105,11 @@ func (p *Plugin) storedPod(ctx context.Context, a *admission.Attributes) (*core.
 	if old, ok := a.OldObject.(*core.Pod); ok && old != nil {
 		return old, nil
 	}
-	return found(p.Pods.Live(ctx, a.Namespace, a.Name))
+	return ignoreNotFound(p.Pods.Live(ctx, a.Namespace, a.Name))
 }
 
-// found returns nil for an object that does not exist.
-func found[T any](obj *T, err error) (*T, error) {
+// ignoreNotFound returns nil for an object that does not exist.
+func ignoreNotFound[T any](obj *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -96,12 +96,12 @@ func forbiddenLabels(now, old map[string]string) string {
 
 func kubeletMaySet(key string) bool {
 	domain, _, qualified := strings.Cut(key, "/")
-	if !qualified || !under(domain, "kubernetes.io") && !under(domain, "k8s.io") {
+	if !qualified || !isSubdomain(domain, "kubernetes.io") && !isSubdomain(domain, "k8s.io") {
 		return true
 	}
-	return kubeletLabels[key] || under(domain, "kubelet.kubernetes.io") || under(domain, "node.kubernetes.io")
+	return kubeletLabels[key] || isSubdomain(domain, "kubelet.kubernetes.io") || isSubdomain(domain, "node.kubernetes.io")
 }
 
-func under(domain, parent string) bool {
+func isSubdomain(domain, parent string) bool {
 	return domain == parent || strings.HasSuffix(domain, "."+parent)
 }

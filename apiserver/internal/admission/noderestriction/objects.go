@@ -23,11 +23,11 @@ import (
 )
 
 var (
-	claims       = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	driversOf    = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}
-	deviceSlices = schema.GroupVersionResource{Group: resourcev1.GroupName, Version: "v1", Resource: "resourceslices"}
-	signing      = schema.GroupVersionResource{Group: certificatesv1.GroupName, Version: "v1", Resource: "certificatesigningrequests"}
-	podSigning   = schema.GroupVersionResource{Group: certificatesv1.GroupName, Version: "v1", Resource: "podcertificaterequests"}
+	claims                 = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	csiNodes               = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}
+	resourceSlices         = schema.GroupVersionResource{Group: resourcev1.GroupName, Version: "v1", Resource: "resourceslices"}
+	signingRequests        = schema.GroupVersionResource{Group: certificatesv1.GroupName, Version: "v1", Resource: "certificatesigningrequests"}
+	podCertificateRequests = schema.GroupVersionResource{Group: certificatesv1.GroupName, Version: "v1", Resource: "podcertificaterequests"}
 )
 
 func admitDrivers(node string, a *admission.Attributes) error {
@@ -124,16 +124,16 @@ func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.
 	at, err := p.Nodes.Live(ctx, "", node)
 	switch {
 	case err != nil:
-		return notYet(err, "while retrieving node %q named in the PodCertificateRequest: %w", node, err)
+		return notYetError(err, "while retrieving node %q named in the PodCertificateRequest: %w", node, err)
 	case at.UID != spec.NodeUID:
-		return notYet(nil, "%s names node UID %q, inconsistent with the running node (%q)", about, spec.NodeUID, at.UID)
+		return notYetError(nil, "%s names node UID %q, inconsistent with the running node (%q)", about, spec.NodeUID, at.UID)
 	}
 	pod, err := p.Pods.Live(ctx, a.Namespace, spec.PodName)
 	switch {
 	case err != nil:
-		return notYet(err, "while retrieving pod %q named in the PodCertificateRequest: %w", named, err)
+		return notYetError(err, "while retrieving pod %q named in the PodCertificateRequest: %w", named, err)
 	case pod.UID != spec.PodUID:
-		return notYet(nil, "%s contains pod UID (%q) which differs from running pod %q", about, spec.PodUID, pod.UID)
+		return notYetError(nil, "%s contains pod UID (%q) which differs from running pod %q", about, spec.PodUID, pod.UID)
 	case pod.Spec.NodeName != node:
 		return fmt.Errorf("pod %q is not running on node %q named in the PodCertificateRequest", named, node)
 	case isMirror(pod):
@@ -144,26 +144,26 @@ func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.
 	account, err := p.Accounts.Live(ctx, a.Namespace, spec.ServiceAccountName)
 	switch {
 	case err != nil:
-		return notYet(err, "while retrieving service account %q named in the PodCertificateRequest: %w", a.Namespace+"/"+spec.ServiceAccountName, err)
+		return notYetError(err, "while retrieving service account %q named in the PodCertificateRequest: %w", a.Namespace+"/"+spec.ServiceAccountName, err)
 	case account.UID != spec.ServiceAccountUID:
-		return notYet(nil, "%s names service account UID %q, which differs from the running service account (%q)", about, spec.ServiceAccountUID, account.UID)
-	case !wantsCertificate(pod, spec.SignerName) && !p.mayAskSigner(ctx, a, spec):
+		return notYetError(nil, "%s names service account UID %q, which differs from the running service account (%q)", about, spec.ServiceAccountUID, account.UID)
+	case !wantsCertificate(pod, spec.SignerName) && !p.maySignFor(ctx, a, spec):
 		return fmt.Errorf("pod %q does not mount a podCertificate projected volume for signer %q", named, spec.SignerName)
 	}
 	return nil
 }
 
-func (p *Plugin) mayAskSigner(ctx context.Context, a *admission.Attributes, spec *certificatesv1.PodCertificateRequestSpec) bool {
-	return p.may(ctx, a, request.Info{
-		Verb: requestCertificate, APIGroup: podSigning.Group, APIVersion: podSigning.Version,
+func (p *Plugin) maySignFor(ctx context.Context, a *admission.Attributes, spec *certificatesv1.PodCertificateRequestSpec) bool {
+	return p.isAllowed(ctx, a, request.Info{
+		Verb: requestCertificate, APIGroup: podCertificateRequests.Group, APIVersion: podCertificateRequests.Version,
 		ResourceName: strings.ReplaceAll(spec.SignerName, "/", ":"), Name: spec.ServiceAccountName,
 	})
 }
 
-// notYet is the answer to a kubelet that may know more than this server does: not a
+// notYetError is the answer to a kubelet that may know more than this server does: not a
 // refusal, so that it tries again. cause is why an object could not be read, nil if
 // it was; only a missing one may still come.
-func notYet(cause error, format string, args ...any) error {
+func notYetError(cause error, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if cause != nil && !apierrors.IsNotFound(cause) {
 		return err

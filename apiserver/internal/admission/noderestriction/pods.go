@@ -20,16 +20,16 @@ func (p *Plugin) admitPod(ctx context.Context, node string, a *admission.Attribu
 	case a.Subresource == "" && a.Operation == admission.Create:
 		return p.admitMirror(ctx, node, a.Object.(*core.Pod))
 	case a.Subresource == "" && a.Operation == admission.Delete:
-		return p.ownPod(ctx, node, a, "delete pods")
+		return p.checkOwnPod(ctx, node, a, "delete pods")
 	case a.Subresource == "status" && a.Operation == admission.Update:
 		return admitStatus(node, a)
 	case a.Subresource == "eviction" && a.Operation == admission.Create:
-		return p.ownPod(ctx, node, a, "evict pods")
+		return p.checkOwnPod(ctx, node, a, "evict pods")
 	}
 	return fmt.Errorf("unexpected operation %q, node %q can only create, update status of, evict and delete mirror pods and its own", a.Operation, node)
 }
 
-func (p *Plugin) ownPod(ctx context.Context, node string, a *admission.Attributes, doing string) error {
+func (p *Plugin) checkOwnPod(ctx context.Context, node string, a *admission.Attributes, doing string) error {
 	pod, err := p.storedPod(ctx, a)
 	if err != nil || pod == nil {
 		return err
@@ -66,18 +66,18 @@ func (p *Plugin) admitMirror(ctx context.Context, node string, pod *core.Pod) er
 	if pod.Spec.NodeName != node {
 		return fmt.Errorf("node %q can only create pods with spec.nodeName set to itself", node)
 	}
-	if err := p.ownedByNode(ctx, node, pod.OwnerReferences); err != nil {
+	if err := p.checkOwnedByNode(ctx, node, pod.OwnerReferences); err != nil {
 		return err
 	}
-	if what := refersTo(pod); what != "" {
+	if what := referencedObject(pod); what != "" {
 		return fmt.Errorf("node %q can not create pods that reference %s", node, what)
 	}
 	return nil
 }
 
-// ownedByNode checks a mirror pod's owner: its own node, so that the pod goes
+// checkOwnedByNode checks a mirror pod's owner: its own node, so that the pod goes
 // with it, and not another of the same name.
-func (p *Plugin) ownedByNode(ctx context.Context, node string, owners []metav1.OwnerReference) error {
+func (p *Plugin) checkOwnedByNode(ctx context.Context, node string, owners []metav1.OwnerReference) error {
 	if len(owners) > 1 {
 		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", node)
 	}
@@ -106,10 +106,10 @@ func isMirror(pod *core.Pod) bool {
 	return mirror
 }
 
-// refersTo names an API object that a pod refers to, through which its node
+// referencedObject names an API object that a pod refers to, through which its node
 // could gain access. It uses the same references as authorization, so that no
 // kind of volume is missed.
-func refersTo(pod *core.Pod) string {
+func referencedObject(pod *core.Pod) string {
 	refers := facts.PodOf(pod)
 	switch {
 	case refers.ServiceAccount != "":
@@ -138,7 +138,7 @@ func refersTo(pod *core.Pod) string {
 			continue
 		}
 		for _, source := range v.Projected.Sources {
-			if what := projectedFrom(&source); what != "" {
+			if what := projectedSource(&source); what != "" {
 				return what
 			}
 		}
@@ -146,7 +146,7 @@ func refersTo(pod *core.Pod) string {
 	return ""
 }
 
-func projectedFrom(source *corev1.VolumeProjection) string {
+func projectedSource(source *corev1.VolumeProjection) string {
 	switch {
 	case source.DownwardAPI != nil:
 		return ""

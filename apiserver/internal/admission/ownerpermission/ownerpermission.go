@@ -48,11 +48,11 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if equality.Semantic.DeepEqual(owners, had) {
 			return nil
 		}
-		if decision, reason, err := p.ask(ctx, a.User, a.Resource, request.Info{Verb: "delete", Namespace: a.Namespace, Name: a.Name}); decision != authz.Allow {
+		if decision, reason, err := p.authorize(ctx, a.User, a.Resource, request.Info{Verb: "delete", Namespace: a.Namespace, Name: a.Name}); decision != authz.Allow {
 			return fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err)
 		}
 	}
-	return p.blocking(ctx, a, newlyBlocking(owners, had))
+	return p.checkBlocking(ctx, a, newlyBlocking(owners, had))
 }
 
 // newlyBlocking are the owners whose deletion the object now blocks, and did not before.
@@ -72,13 +72,13 @@ func newlyBlocking(now, had []metav1.OwnerReference) []metav1.OwnerReference {
 	return blocking
 }
 
-func (p *Plugin) blocking(ctx context.Context, a *admission.Attributes, owners []metav1.OwnerReference) error {
+func (p *Plugin) checkBlocking(ctx context.Context, a *admission.Attributes, owners []metav1.OwnerReference) error {
 	if len(owners) == 0 {
 		return nil
 	}
 	anything := core.Resource{Group: "*", Version: "*", Name: "*", Namespaced: true}
 	finalizers := request.Info{Verb: "update", Namespace: a.Namespace, Subresource: "finalizers", Name: "*"}
-	if decision, _, _ := p.ask(ctx, a.User, anything, finalizers); decision == authz.Allow {
+	if decision, _, _ := p.authorize(ctx, a.User, anything, finalizers); decision == authz.Allow {
 		return nil
 	}
 	for _, owner := range owners {
@@ -89,15 +89,15 @@ func (p *Plugin) blocking(ctx context.Context, a *admission.Attributes, owners [
 				owner.APIVersion, owner.Kind, owner.Kind, strings.TrimPrefix(kind.GroupVersion().String(), "/"))
 		}
 		finalizers.Name = owner.Name
-		if decision, reason, err := p.ask(ctx, a.User, resource, finalizers); decision != authz.Allow {
+		if decision, reason, err := p.authorize(ctx, a.User, resource, finalizers); decision != authz.Allow {
 			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v", reason, err)
 		}
 	}
 	return nil
 }
 
-// ask asks whether user may do something to a resource; what has the other attributes.
-func (p *Plugin) ask(ctx context.Context, user *request.User, r core.Resource, what request.Info) (authz.Decision, string, error) {
+// authorize asks whether user may do something to a resource; what has the other attributes.
+func (p *Plugin) authorize(ctx context.Context, user *request.User, r core.Resource, what request.Info) (authz.Decision, string, error) {
 	what.Resource, what.APIGroup, what.APIVersion, what.ResourceName = true, r.Group, r.Version, r.Name
 	if !r.Namespaced {
 		what.Namespace = ""

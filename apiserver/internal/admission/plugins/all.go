@@ -60,47 +60,47 @@ type Classes interface {
 	defaultclass.Classes
 }
 
-// all are upstream's plugins, in upstream's order.
-var all = []entry{
-	{name: always.AdmitName, make: plain(always.Admit{})},
+// allPlugins are upstream's plugins, in upstream's order.
+var allPlugins = []pluginEntry{
+	{name: always.AdmitName, make: withoutDependencies(always.Admit{})},
 	{name: namespaceautoprovision.Name, make: func(d *dependencies) (admission.Plugin, error) {
 		return namespaceautoprovision.New(d.namespaces, d.Namespaces), nil
 	}},
-	{name: namespacelifecycle.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: namespacelifecycle.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return namespacelifecycle.New(d.namespaces), nil
 	}},
 	{name: namespaceexists.Name, make: func(d *dependencies) (admission.Plugin, error) {
 		return namespaceexists.New(d.namespaces), nil
 	}},
-	{name: antiaffinitytopology.Name, make: plain(antiaffinitytopology.Plugin{})},
-	{name: limitranger.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: antiaffinitytopology.Name, make: withoutDependencies(antiaffinitytopology.Plugin{})},
+	{name: limitranger.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return limitranger.New(d.LimitRanges), nil
 	}},
-	{name: serviceaccount.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: serviceaccount.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return serviceaccount.New(lookup.New[*core.ServiceAccount](d.ServiceAccounts), d.Clock), nil
 	}},
-	{name: noderestriction.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: noderestriction.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return &noderestriction.Plugin{
 			Pods: lookup.New[*core.Pod](d.Pods), Nodes: d.nodes, Accounts: lookup.New[*core.ServiceAccount](d.ServiceAccounts),
 			Claims: lookup.New[*corev1.PersistentVolumeClaim](d.Claims), Volumes: lookup.New[*corev1.PersistentVolume](d.Volumes),
 			Drivers: lookup.New[*storagev1.CSIDriver](d.CSIDrivers), RangesGiven: d.RangesGiven, Authorizer: d.Authorizer,
 		}, nil
 	}},
-	{name: taintnodes.Name, on: true, make: plain(taintnodes.New())},
-	{name: alwayspullimages.Name, make: plain(alwayspullimages.Plugin{})},
+	{name: taintnodes.Name, enabledByDefault: true, make: withoutDependencies(taintnodes.New())},
+	{name: alwayspullimages.Name, make: withoutDependencies(alwayspullimages.Plugin{})},
 	{name: imagepolicy.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return imagepolicy.New(d.Files, d.Clock)
 	}},
-	{name: podsecurity.Name, on: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: podsecurity.Name, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podsecurity.New(d.namespaces, d.Pods, d.Files, d.Clock)
 	}},
 	{name: podnodeselector.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podnodeselector.New(d.namespaces, d.Files)
 	}},
-	{name: priority.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: priority.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return priority.New(lookup.New[*schedulingv1.PriorityClass](d.PriorityClasses), d.DefaultPriority), nil
 	}},
-	{name: defaulttoleration.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: defaulttoleration.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return d.Tolerations, nil
 	}},
 	{name: podtolerationrestriction.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
@@ -109,62 +109,62 @@ var all = []entry{
 	{name: eventratelimit.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return eventratelimit.New(d.Files, d.Clock)
 	}},
-	{name: extendedresourcetoleration.Name, make: plain(extendedresourcetoleration.Plugin{})},
-	{name: defaultclass.StorageName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: extendedresourcetoleration.Name, make: withoutDependencies(extendedresourcetoleration.Plugin{})},
+	{name: defaultclass.StorageName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return defaultclass.ForClaims{Classes: d.StorageClasses}, nil
 	}},
-	{name: storageprotection.Name, on: true, make: plain(storageprotection.Plugin{})},
-	{name: "PodGroupProtection", on: true, make: plain(idle{})},
+	{name: storageprotection.Name, enabledByDefault: true, make: withoutDependencies(storageprotection.Plugin{})},
+	{name: "PodGroupProtection", enabledByDefault: true, make: withoutDependencies(noopPlugin{})},
 	{name: ownerpermission.Name, make: func(d *dependencies) (admission.Plugin, error) {
 		return &ownerpermission.Plugin{Authorizer: d.Authorizer, Resource: d.Resource}, nil
 	}},
-	{name: claimresize.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: claimresize.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return claimresize.Plugin{Classes: lookup.New[*storagev1.StorageClass](d.StorageClasses)}, nil
 	}},
-	{name: runtimeclass.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: runtimeclass.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return runtimeclass.New(lookup.New[*nodev1.RuntimeClass](d.RuntimeClasses)), nil
 	}},
-	{name: certificates.ApprovalName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: certificates.ApprovalName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return certificates.Approval{Authorizer: d.Authorizer}, nil
 	}},
-	{name: certificates.SigningName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: certificates.SigningName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return certificates.Signing{Authorizer: d.Authorizer}, nil
 	}},
-	{name: certificates.AttestName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: certificates.AttestName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return certificates.Attest{Authorizer: d.Authorizer}, nil
 	}},
-	{name: certificates.SubjectName, on: true, make: plain(certificates.Subject{})},
-	{name: defaultclass.IngressName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: certificates.SubjectName, enabledByDefault: true, make: withoutDependencies(certificates.Subject{})},
+	{name: defaultclass.IngressName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return defaultclass.ForIngresses{Classes: d.IngressClasses}, nil
 	}},
-	{name: denyexternalips.Name, make: plain(denyexternalips.Plugin{})},
-	{name: podtopology.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: denyexternalips.Name, make: withoutDependencies(denyexternalips.Plugin{})},
+	{name: podtopology.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podtopology.Plugin{Nodes: d.Nodes}, nil
 	}},
-	{name: declaredfeatures.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: declaredfeatures.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return declaredfeatures.New(d.nodes)
 	}},
-	{name: podresize.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: podresize.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podresize.Plugin{Nodes: d.nodes}, nil
 	}},
-	{name: policy.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil }},
-	{name: webhook.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
-	{name: policy.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
-	{name: webhook.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
-	{name: resourcequota.Name, on: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+	{name: policy.MutatingName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil }},
+	{name: webhook.MutatingName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
+	{name: policy.ValidatingName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
+	{name: webhook.ValidatingName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
+	{name: resourcequota.Name, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return resourcequota.New(d.Quotas, d.QuotaRules, d.Files)
 	}},
-	{name: always.DenyName, make: plain(always.Deny{})},
+	{name: always.DenyName, make: withoutDependencies(always.Deny{})},
 }
 
-// plain is for plugins without dependencies.
-func plain(p admission.Plugin) func(*dependencies) (admission.Plugin, error) {
+// withoutDependencies is for plugins without dependencies.
+func withoutDependencies(p admission.Plugin) func(*dependencies) (admission.Plugin, error) {
 	return func(*dependencies) (admission.Plugin, error) { return p, nil }
 }
 
-// idle stands for an upstream plugin that guards a kind which is not served: it
+// noopPlugin stands for an upstream plugin that guards a kind which is not served: it
 // has nothing to do.
-type idle struct{}
+type noopPlugin struct{}
 
 // Handles nothing.
-func (idle) Handles(admission.Operation) bool { return false }
+func (noopPlugin) Handles(admission.Operation) bool { return false }

@@ -65,11 +65,11 @@ type dependencies struct {
 	nodes      *lookup.Objects[*core.Node]
 }
 
-// entry is one of upstream's plugins.
-type entry struct {
+// pluginEntry is one of upstream's plugins.
+type pluginEntry struct {
 	name string
-	// on: it runs unless it is disabled; the others run if they are enabled.
-	on bool
+	// enabledByDefault: it runs unless it is disabled; the others run if they are enabled.
+	enabledByDefault bool
 	// configurable plugins may have a part in the configuration file.
 	configurable bool
 	make         func(d *dependencies) (admission.Plugin, error)
@@ -78,18 +78,18 @@ type entry struct {
 // pluginNames lists the plugins that this server has, in the order in which they run.
 func pluginNames() []string {
 	var names []string
-	for _, p := range all {
+	for _, p := range allPlugins {
 		names = append(names, p.name)
 	}
 	return names
 }
 
-func find(name string) (entry, bool) {
-	i := slices.IndexFunc(all, func(e entry) bool { return e.name == name })
+func find(name string) (pluginEntry, bool) {
+	i := slices.IndexFunc(allPlugins, func(e pluginEntry) bool { return e.name == name })
 	if i < 0 {
-		return entry{}, false
+		return pluginEntry{}, false
 	}
-	return all[i], true
+	return allPlugins[i], true
 }
 
 // validate refuses names of --enable-admission-plugins and
@@ -132,8 +132,8 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	}
 	d := &dependencies{Objects: o, Settings: s, namespaces: newNamespaces(o.Namespaces), nodes: lookup.New[*core.Node](o.Nodes)}
 	var on []admission.Plugin
-	for _, p := range all {
-		wanted := p.on && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
+	for _, p := range allPlugins {
+		wanted := p.enabledByDefault && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
 		if !wanted {
 			continue
 		}

@@ -29,8 +29,8 @@ func only(t *testing.T, name string, annotations map[string]string, part string)
 		files[name] = []byte(part)
 	}
 	var disable []string
-	for _, e := range all {
-		if e.on && e.make != nil {
+	for _, e := range allPlugins {
+		if e.enabledByDefault && e.make != nil {
 			disable = append(disable, e.name)
 		}
 	}

@@ -67,7 +67,7 @@ var (
 
 // Admit merges the namespace's selector into the pod's.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
-	pod, selector, err := p.look(ctx, a)
+	pod, selector, err := p.podAndSelector(ctx, a)
 	if err != nil || pod == nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // Validate checks the pod's final selector.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	pod, selector, err := p.look(ctx, a)
+	pod, selector, err := p.podAndSelector(ctx, a)
 	if err != nil || pod == nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// look returns the new pod, if the object is one, and its namespace's selector.
-func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, labels.Set, error) {
+// podAndSelector returns the new pod, if the object is one, and its namespace's selector.
+func (p *Plugin) podAndSelector(ctx context.Context, a *admission.Attributes) (*core.Pod, labels.Set, error) {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
 		return nil, nil, nil

@@ -56,16 +56,16 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	if system := node.Labels[corev1.LabelOSStable]; system != "" && system != string(corev1.Linux) {
-		return refuse(a, causePlatform, fmt.Errorf("pod resize is only supported on linux nodes, node %q is %q", node.Name, system))
+		return forbid(a, causePlatform, fmt.Errorf("pod resize is only supported on linux nodes, node %q is %q", node.Name, system))
 	}
-	if lacking := lacks(node.Status.Allocatable, asked); len(lacking) > 0 {
-		return refuse(a, causeCapacity, fmt.Errorf("node didn't have enough allocatable resources: %s", strings.Join(lacking, "; ")))
+	if lacking := insufficientResources(node.Status.Allocatable, asked); len(lacking) > 0 {
+		return forbid(a, causeCapacity, fmt.Errorf("node didn't have enough allocatable resources: %s", strings.Join(lacking, "; ")))
 	}
 	return nil
 }
 
-// lacks names the resources of which the node has less than requested.
-func lacks(has, asked corev1.ResourceList) []string {
+// insufficientResources names the resources of which the node has less than requested.
+func insufficientResources(has, asked corev1.ResourceList) []string {
 	var out []string
 	if want, have := asked.Cpu().MilliValue(), has.Cpu().MilliValue(); want > have {
 		out = append(out, fmt.Sprintf("cpu, requested: %d, allocatable: %d", want, have))
@@ -76,7 +76,7 @@ func lacks(has, asked corev1.ResourceList) []string {
 	return out
 }
 
-func refuse(a *admission.Attributes, cause metav1.CauseType, because error) error {
+func forbid(a *admission.Attributes, cause metav1.CauseType, because error) error {
 	err := apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, because)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: cause})
 	return err

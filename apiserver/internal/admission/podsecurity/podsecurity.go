@@ -53,7 +53,7 @@ func New(namespaces Namespaces, pods Pods, files configuration.Files, clock cloc
 		return nil, err
 	}
 	p := &Plugin{namespaces: namespaces, pods: pods, clock: clock, evaluator: evaluator}
-	p.defaults, p.exempt, err = configured(files)
+	p.defaults, p.exempt, err = readSettings(files)
 	p.enforcedByDefault = p.defaults.Enforce.String()
 	return p, err
 }
@@ -70,21 +70,21 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if a.Subresource != "" {
 			return nil
 		}
-		return p.namespace(ctx, a, obj)
+		return p.checkNamespace(ctx, a, obj)
 	case *core.Pod:
-		if !matters(a, obj) {
+		if !isRelevant(a, obj) {
 			return nil
 		}
-		return p.check(ctx, a, true, &obj.ObjectMeta, &obj.Spec)
+		return p.checkPod(ctx, a, true, &obj.ObjectMeta, &obj.Spec)
 	}
-	if meta, spec := template(a.Object); spec != nil && a.Subresource == "" {
-		return p.check(ctx, a, false, meta, spec)
+	if meta, spec := podTemplate(a.Object); spec != nil && a.Subresource == "" {
+		return p.checkPod(ctx, a, false, meta, spec)
 	}
 	return nil
 }
 
-// matters reports whether a change of a pod can make it less secure.
-func matters(a *admission.Attributes, pod *core.Pod) bool {
+// isRelevant reports whether a change of a pod can make it less secure.
+func isRelevant(a *admission.Attributes, pod *core.Pod) bool {
 	old, ok := a.OldObject.(*core.Pod)
 	switch {
 	case a.Subresource == "ephemeralcontainers":
@@ -105,19 +105,19 @@ const (
 	exemptKey     = api.AuditAnnotationPrefix + "exempt"
 )
 
-// check checks a pod, or a pod template, against its namespace's policy.
+// checkPod checks a pod, or a pod template, against its namespace's policy.
 // Templates are not refused; pods made from them will be.
-func (p *Plugin) check(ctx context.Context, a *admission.Attributes, enforce bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
+func (p *Plugin) checkPod(ctx context.Context, a *admission.Attributes, enforce bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
 	namespace, err := p.namespaces.Get(ctx, "", a.Namespace)
 	if err != nil {
 		return err
 	}
-	if why := p.exempt.of(a, spec); why != "" {
+	if why := p.exempt.reason(a, spec); why != "" {
 		audit.Annotate(ctx, exemptKey, why)
 		return nil
 	}
 	asked, enforced := p.defaults, p.enforcedByDefault
-	if labelled(namespace.Labels) {
+	if hasPolicyLabels(namespace.Labels) {
 		// A label that can't be read counts as restricted: PolicyToEvaluate says so.
 		asked, _ = api.PolicyToEvaluate(namespace.Labels, p.defaults)
 		enforced = asked.Enforce.String()
@@ -147,9 +147,9 @@ func (p *Plugin) check(ctx context.Context, a *admission.Attributes, enforce boo
 	return nil
 }
 
-// namespace checks the labels, and warns about existing pods that would no
+// checkNamespace checks the labels, and warns about existing pods that would no
 // longer be admitted.
-func (p *Plugin) namespace(ctx context.Context, a *admission.Attributes, namespace *core.Namespace) error {
+func (p *Plugin) checkNamespace(ctx context.Context, a *admission.Attributes, namespace *core.Namespace) error {
 	asked, errs := api.PolicyToEvaluate(namespace.Labels, p.defaults)
 	old, isUpdate := a.OldObject.(*core.Namespace)
 	if !isUpdate {
@@ -171,15 +171,15 @@ func (p *Plugin) namespace(ctx context.Context, a *admission.Attributes, namespa
 		return nil
 	}
 	if p.exempt.namespaces[namespace.Name] {
-		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name, said(namespace.Labels, asked)))
+		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name, policyOfLabels(namespace.Labels, asked)))
 		return nil
 	}
 	p.warnOfPods(ctx, namespace.Name, asked.Enforce)
 	return nil
 }
 
-// said is the policy that the labels themselves name.
-func said(labels map[string]string, asked api.Policy) string {
+// policyOfLabels is the policy that the labels themselves name.
+func policyOfLabels(labels map[string]string, asked api.Policy) string {
 	var parts []string
 	for _, mode := range []struct {
 		label string

@@ -19,8 +19,8 @@ import (
 // exemptions are users, namespaces and runtime classes that are exempt.
 type exemptions struct{ usernames, namespaces, runtimeClasses map[string]bool }
 
-// of returns why a pod is exempt; "" if it is not.
-func (e *exemptions) of(a *admission.Attributes, spec *core.PodSpec) string {
+// reason returns why a pod is exempt; "" if it is not.
+func (e *exemptions) reason(a *admission.Attributes, spec *core.PodSpec) string {
 	switch {
 	case e.namespaces[a.Namespace]:
 		return "namespace"
@@ -51,8 +51,8 @@ type settings struct {
 
 const group = "pod-security.admission.config.k8s.io/"
 
-// configured is the policy of namespaces without labels, and the exemptions.
-func configured(files configuration.Files) (api.Policy, exemptions, error) {
+// readSettings returns the policy of namespaces without labels, and the exemptions.
+func readSettings(files configuration.Files) (api.Policy, exemptions, error) {
 	var s settings
 	kind := configuration.Kind{Kind: "PodSecurityConfiguration", Versions: []string{group + "v1", group + "v1beta1", group + "v1alpha1"}}
 	if _, err := files.Decode(Name, kind, &s); err != nil {
@@ -73,7 +73,7 @@ func configured(files configuration.Files) (api.Policy, exemptions, error) {
 		}
 	}
 	return defaults, exemptions{
-		usernames: set(s.Exemptions.Usernames), namespaces: set(s.Exemptions.Namespaces), runtimeClasses: set(s.Exemptions.RuntimeClasses),
+		usernames: toSet(s.Exemptions.Usernames), namespaces: toSet(s.Exemptions.Namespaces), runtimeClasses: toSet(s.Exemptions.RuntimeClasses),
 	}, nil
 }
 
@@ -91,7 +91,7 @@ func levelVersion(level, version string) (api.LevelVersion, error) {
 	return out, err
 }
 
-func set(names []string) map[string]bool {
+func toSet(names []string) map[string]bool {
 	out := make(map[string]bool, len(names))
 	for _, name := range names {
 		out[name] = true
@@ -99,8 +99,8 @@ func set(names []string) map[string]bool {
 	return out
 }
 
-// labelled reports whether a namespace has labels of its own.
-func labelled(labels map[string]string) bool {
+// hasPolicyLabels reports whether a namespace has labels of its own.
+func hasPolicyLabels(labels map[string]string) bool {
 	for key := range labels {
 		if strings.HasPrefix(key, api.AuditAnnotationPrefix) {
 			return true
@@ -109,8 +109,8 @@ func labelled(labels map[string]string) bool {
 	return false
 }
 
-// template is the pod template of obj, nil if it has none.
-func template(obj core.Object) (*metav1.ObjectMeta, *core.PodSpec) {
+// podTemplate is the pod template of obj, nil if it has none.
+func podTemplate(obj core.Object) (*metav1.ObjectMeta, *core.PodSpec) {
 	var t *corev1.PodTemplateSpec
 	switch o := obj.(type) {
 	case *corev1.PodTemplate:

@@ -57,7 +57,7 @@ func (*Plugin) Handles(op admission.Operation) bool {
 
 // Admit merges the namespace's tolerations into the pod's.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
-	pod, s, err := p.look(ctx, a)
+	pod, s, err := p.podAndSettings(ctx, a)
 	if err != nil || pod == nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // Validate checks the pod's final tolerations.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	pod, s, err := p.look(ctx, a)
+	pod, s, err := p.podAndSettings(ctx, a)
 	if err != nil || pod == nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func check(pod *core.Pod, s settings) error {
 	return nil
 }
 
-// look returns the pod, if the object is one, and its namespace's settings.
-func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, settings, error) {
+// podAndSettings returns the pod, if the object is one, and its namespace's settings.
+func (p *Plugin) podAndSettings(ctx context.Context, a *admission.Attributes) (*core.Pod, settings, error) {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
 		return nil, settings{}, nil

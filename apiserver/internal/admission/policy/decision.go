@@ -27,9 +27,9 @@ var codes = map[metav1.StatusReason]int32{
 	metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
 }
 
-// refused is the answer to the client. whole is the message with its context;
+// refusalError is the answer to the client. whole is the message with its context;
 // told is the policy's own part of it.
-func refused(a *admission.Attributes, code int32, reason metav1.StatusReason, whole, told string) error {
+func refusalError(a *admission.Attributes, code int32, reason metav1.StatusReason, whole, told string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: whole,
 		Details: &metav1.StatusDetails{
@@ -39,7 +39,7 @@ func refused(a *admission.Attributes, code int32, reason metav1.StatusReason, wh
 	}}
 }
 
-// forbidden words the message like every refusal of admission.
-func forbidden(a *admission.Attributes, told string) string {
+// forbiddenMessage words the message like every refusal of admission.
+func forbiddenMessage(a *admission.Attributes, told string) string {
 	return fmt.Sprintf("%s %q is forbidden: %s", a.Resource.GVR().GroupResource(), a.NameOrUnknown(), told)
 }

@@ -22,11 +22,11 @@ type Follower struct {
 	synced   chan struct{}
 
 	mu    sync.Mutex // guards building the list
-	bound atomic.Pointer[[]bound]
+	bound atomic.Pointer[[]boundPolicy]
 }
 
-// bound is a policy with its bindings, of which there is at least one.
-type bound struct {
+// boundPolicy is a policy with its bindings, of which there is at least one.
+type boundPolicy struct {
 	*policy
 	bindings []*binding
 }
@@ -49,8 +49,8 @@ func policyOf(b *binding) string { return b.policy }
 
 func newFollower(policies *facts.Mirror[*policy], bindings *facts.Mirror[*binding]) *Follower {
 	f := &Follower{policies: policies, bindings: bindings, synced: make(chan struct{})}
-	policies.OnChange(func(facts.Key, **policy, **policy) { f.change() })
-	bindings.OnChange(func(facts.Key, **binding, **binding) { f.change() })
+	policies.OnChange(func(facts.Key, **policy, **policy) { f.rebuild() })
+	bindings.OnChange(func(facts.Key, **binding, **binding) { f.rebuild() })
 	return f
 }
 
@@ -76,26 +76,26 @@ func (f *Follower) Run(ctx context.Context) error {
 // Synced is closed when everything stored is known.
 func (f *Follower) Synced() <-chan struct{} { return f.synced }
 
-// change builds the list that requests look at, ordered by name. Both mirrors
+// rebuild builds the list that requests look at, ordered by name. Both mirrors
 // call it; the last call has seen the most.
-func (f *Follower) change() {
+func (f *Follower) rebuild() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []bound
+	var all []boundPolicy
 	for _, p := range f.policies.List() {
 		bindings := f.bindings.ByIndex(p.name)
 		if len(bindings) == 0 {
 			continue
 		}
 		slices.SortFunc(bindings, func(a, b *binding) int { return cmp.Compare(a.name, b.name) })
-		all = append(all, bound{p, bindings})
+		all = append(all, boundPolicy{p, bindings})
 	}
-	slices.SortFunc(all, func(a, b bound) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b boundPolicy) int { return cmp.Compare(a.name, b.name) })
 	f.bound.Store(&all)
 }
 
-// all are the policies as they are now.
-func (f *Follower) all() []bound {
+// current are the policies as they are now.
+func (f *Follower) current() []boundPolicy {
 	if all := f.bound.Load(); all != nil {
 		return *all
 	}

@@ -17,15 +17,15 @@ import (
 // mergers merge what policies apply, one per kind. They are made when first
 // needed.
 type mergers struct {
-	mu   sync.Mutex
-	made map[reflect.Type]*managedfields.Tracker
+	mu       sync.Mutex
+	trackers map[reflect.Type]*managedfields.Tracker
 }
 
-// of returns the merger for objects of a kind: the request's own tracker or, for
+// get returns the merger for objects of a kind: the request's own tracker or, for
 // another form of its objects and for subresources' own kinds, one based on the
 // Go type. Custom resources are merged by structure: objects field by field,
 // lists as a whole.
-func (m *mergers) of(a *admission.Attributes, object core.Object, kind schema.GroupVersionKind) *managedfields.Tracker {
+func (m *mergers) get(a *admission.Attributes, object core.Object, kind schema.GroupVersionKind) *managedfields.Tracker {
 	_, custom := object.(runtime.Unstructured)
 	if a.FieldTracker != nil && kind == a.Resource.GVK() && !custom {
 		return a.FieldTracker
@@ -39,7 +39,7 @@ func (m *mergers) of(a *admission.Attributes, object core.Object, kind schema.Gr
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if made := m.made[t]; made != nil {
+	if made := m.trackers[t]; made != nil {
 		return made
 	}
 	made := managedfields.New(managedfields.Options{
@@ -48,9 +48,9 @@ func (m *mergers) of(a *admission.Attributes, object core.Object, kind schema.Gr
 		New:   func() core.Object { return reflect.New(t).Interface().(core.Object) },
 		Clock: clock.RealClock{}, // it only merges
 	})
-	if m.made == nil {
-		m.made = map[reflect.Type]*managedfields.Tracker{}
+	if m.trackers == nil {
+		m.trackers = map[reflect.Type]*managedfields.Tracker{}
 	}
-	m.made[t] = made
+	m.trackers[t] = made
 	return made
 }

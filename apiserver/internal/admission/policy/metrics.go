@@ -10,9 +10,9 @@ import (
 type failure string
 
 const (
-	failedNot     failure = ""
-	failedInvalid failure = "invalid_error"
-	failedBudget  failure = "out_of_budget"
+	failureNone    failure = ""
+	failureInvalid failure = "invalid_error"
+	failureBudget  failure = "out_of_budget"
 )
 
 // metrics are upstream's names.
@@ -48,9 +48,9 @@ func newMetrics(registry prometheus.Registerer, subsystem, what string, labels .
 	return m
 }
 
-// checked counts a check; action counts for validations only.
-func (m *metrics) checked(policy, binding, action string, f failure, took time.Duration) {
-	if f == failedNot {
+// observeCheck counts a check; action counts for validations only.
+func (m *metrics) observeCheck(policy, binding, action string, f failure, took time.Duration) {
+	if f == failureNone {
 		f = "no_error"
 	}
 	labels := []string{policy, binding, string(f)}

@@ -50,14 +50,14 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 		if a.Rounds.Second && !policies[i].reinvoke {
 			continue
 		}
-		questions, failures := m.questions(ctx, &policies[i], a)
+		evaluations, failures := m.evaluations(ctx, &policies[i], a)
 		for _, failure := range failures {
-			if err := m.misconfigured(a, failure); err != nil {
+			if err := m.handleConfigurationError(a, failure); err != nil {
 				return err
 			}
 		}
-		for n := range questions {
-			if err := m.ask(ctx, &questions[n], a, forms); err != nil {
+		for n := range evaluations {
+			if err := m.mutateAll(ctx, &evaluations[n], a, forms); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-func (m *Mutating) misconfigured(a *admission.Attributes, failure *misconfigured) error {
+func (m *Mutating) handleConfigurationError(a *admission.Attributes, failure *configurationError) error {
 	if failure.policy.failOpen {
 		return nil
 	}
@@ -75,17 +75,17 @@ func (m *Mutating) misconfigured(a *admission.Attributes, failure *misconfigured
 		binding = failure.binding.name
 		told = mutationDenied(failure.policy.name, binding, failure)
 	}
-	m.metrics.checked(failure.policy.name, binding, "", failedInvalid, 0)
-	return refused(a, http.StatusForbidden, metav1.StatusReasonForbidden, told, told)
+	m.metrics.observeCheck(failure.policy.name, binding, "", failureInvalid, 0)
+	return refusalError(a, http.StatusForbidden, metav1.StatusReasonForbidden, told, told)
 }
 
 func mutationDenied(policy, binding string, err error) string {
 	return fmt.Sprintf("policy '%s' with binding '%s' denied request: %v", policy, binding, err)
 }
 
-// ask makes the changes of one question.
-func (m *Mutating) ask(ctx context.Context, q *question, a *admission.Attributes, forms *condition.Forms) error {
-	key := fmt.Sprintf("policy/%s/%s/%d", q.name, q.binding.name, q.number)
+// mutateAll makes the changes of one evaluation.
+func (m *Mutating) mutateAll(ctx context.Context, q *evaluation, a *admission.Attributes, forms *condition.Forms) error {
+	key := fmt.Sprintf("policy/%s/%s/%d", q.name, q.binding.name, q.paramNumber)
 	before, err := forms.Encoded(ctx, q.target)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -94,20 +94,20 @@ func (m *Mutating) ask(ctx context.Context, q *question, a *admission.Attributes
 		return nil
 	}
 	start := m.Clock.Now()
-	subject, ok, err := q.meets(ctx, forms)
+	subject, ok, err := q.matchesConditions(ctx, forms)
 	switch {
 	case subject == nil && err != nil:
 		return err
 	case err != nil:
-		return m.failed(ctx, q, a, m.Clock.Since(start), &unfit{err})
+		return m.handleError(ctx, q, a, m.Clock.Since(start), &mutationError{err})
 	case !ok:
 		return nil
 	}
-	c := change{question: q, attributes: a, forms: forms, budget: expression.NewBudget(celconfig.RuntimeCELCostBudget)}
+	c := mutationTarget{evaluation: q, attributes: a, forms: forms, budget: expression.NewBudget(celconfig.RuntimeCELCostBudget)}
 	for i := range q.mutations {
 		start := m.Clock.Now()
 		err := m.mutate(ctx, c, &q.mutations[i])
-		if err := m.failed(ctx, q, a, m.Clock.Since(start), err); err != nil {
+		if err := m.handleError(ctx, q, a, m.Clock.Since(start), err); err != nil {
 			return err
 		}
 	}
@@ -124,25 +124,25 @@ func (m *Mutating) ask(ctx context.Context, q *question, a *admission.Attributes
 	return nil
 }
 
-// unfit: an expression has failed, or its result does not fit the object. The
+// mutationError: an expression has failed, or its result does not fit the object. The
 // policy decides what becomes of the request.
-type unfit struct{ cause error }
+type mutationError struct{ cause error }
 
-func (e *unfit) Error() string { return e.cause.Error() }
-func (e *unfit) Unwrap() error { return e.cause }
+func (e *mutationError) Error() string { return e.cause.Error() }
+func (e *mutationError) Unwrap() error { return e.cause }
 
-// failed decides on the error of a mutation; nil lets the request pass.
-func (m *Mutating) failed(ctx context.Context, q *question, a *admission.Attributes, took time.Duration, err error) error {
+// handleError decides on the error of a mutation; nil lets the request pass.
+func (m *Mutating) handleError(ctx context.Context, q *evaluation, a *admission.Attributes, took time.Duration, err error) error {
 	if err == nil {
-		m.metrics.checked(q.name, q.binding.name, "", failedNot, took)
+		m.metrics.observeCheck(q.name, q.binding.name, "", failureNone, took)
 		return nil
 	}
-	kind := failedInvalid
+	kind := failureInvalid
 	if errors.Is(err, expression.ErrBudget) {
-		kind = failedBudget
+		kind = failureBudget
 	}
-	m.metrics.checked(q.name, q.binding.name, "", kind, took)
-	var fault *unfit
+	m.metrics.observeCheck(q.name, q.binding.name, "", kind, took)
+	var fault *mutationError
 	switch {
 	case ctx.Err() != nil: // no failure policy applies to that
 		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
@@ -152,5 +152,5 @@ func (m *Mutating) failed(ctx context.Context, q *question, a *admission.Attribu
 		return nil
 	}
 	told := mutationDenied(q.name, q.binding.name, fault)
-	return refused(a, http.StatusForbidden, metav1.StatusReasonInvalid, told, told)
+	return refusalError(a, http.StatusForbidden, metav1.StatusReasonInvalid, told, told)
 }

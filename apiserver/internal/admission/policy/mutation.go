@@ -24,10 +24,10 @@ import (
 	"kctl/proto/core"
 )
 
-// change is the object of a request as the mutations of one policy change it,
+// mutationTarget is the object of a request as the mutations of one policy change it,
 // one after the other.
-type change struct {
-	*question
+type mutationTarget struct {
+	*evaluation
 	attributes *admission.Attributes
 	forms      *condition.Forms
 	budget     *expression.Budget // of all of them together
@@ -35,7 +35,7 @@ type change struct {
 
 // mutate makes one change. Variables are evaluated again for each, since they
 // may depend on earlier changes.
-func (m *Mutating) mutate(ctx context.Context, c change, by *mutation) error {
+func (m *Mutating) mutate(ctx context.Context, c mutationTarget, by *mutation) error {
 	subject, err := c.forms.Subject(ctx, c.target)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -43,13 +43,13 @@ func (m *Mutating) mutate(ctx context.Context, c change, by *mutation) error {
 	subject = subject.WithParams(c.params).WithVariables(ctx, c.variables, c.budget)
 	value, err := by.Evaluate(ctx, subject, c.budget)
 	if err != nil {
-		return &unfit{err}
+		return &mutationError{err}
 	}
 	var changed core.Object
 	if by.kind == admissionregistrationv1.PatchTypeJSONPatch {
-		changed, err = m.patched(ctx, value, c)
+		changed, err = m.applyPatch(ctx, value, c)
 	} else {
-		changed, err = m.merged(ctx, value, c)
+		changed, err = m.mergeConfiguration(ctx, value, c)
 	}
 	if err != nil || changed == nil {
 		return err
@@ -61,18 +61,18 @@ func (m *Mutating) mutate(ctx context.Context, c change, by *mutation) error {
 	return nil
 }
 
-// merged is the object with an ApplyConfiguration merged into it.
-func (m *Mutating) merged(ctx context.Context, value ref.Val, c change) (core.Object, error) {
+// mergeConfiguration returns the object with an ApplyConfiguration merged into it.
+func (m *Mutating) mergeConfiguration(ctx context.Context, value ref.Val, c mutationTarget) (core.Object, error) {
 	configuration, ok := value.(*dynamic.ObjectVal)
 	if !ok {
-		return nil, &unfit{fmt.Errorf("the expression made a %s and no Object", value.Type().TypeName())}
+		return nil, &mutationError{fmt.Errorf("the expression made a %s and no Object", value.Type().TypeName())}
 	}
 	if err := configuration.CheckTypeNamesMatchFieldPathNames(); err != nil {
-		return nil, &unfit{fmt.Errorf("type mismatch: %w", err)}
+		return nil, &mutationError{fmt.Errorf("type mismatch: %w", err)}
 	}
 	content, ok := configuration.Value().(map[string]any)
 	if !ok {
-		return nil, &unfit{errors.New("the expression made an Object that is none in JSON")}
+		return nil, &mutationError{errors.New("the expression made an Object that is none in JSON")}
 	}
 	of, err := c.forms.Of(ctx, c.target)
 	if err != nil {
@@ -84,19 +84,19 @@ func (m *Mutating) merged(ctx context.Context, value ref.Val, c change) (core.Ob
 	}
 	kind := c.target.Kind(c.attributes)
 	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
-	merged, err := m.mergers.of(c.attributes, object, kind).Merge(object, content)
+	merged, err := m.mergers.get(c.attributes, object, kind).Merge(object, content)
 	if err != nil {
-		return nil, &unfit{fmt.Errorf("error applying patch: %w", err)}
+		return nil, &mutationError{fmt.Errorf("error applying patch: %w", err)}
 	}
 	return c.forms.Back(ctx, merged, c.target)
 }
 
-// patched is the object after the operations of a JSON patch, nil if one of its
+// applyPatch returns the object after the operations of a JSON patch, nil if one of its
 // tests fails.
-func (m *Mutating) patched(ctx context.Context, value ref.Val, c change) (core.Object, error) {
+func (m *Mutating) applyPatch(ctx context.Context, value ref.Val, c mutationTarget) (core.Object, error) {
 	patch, err := operations(value)
 	if err != nil {
-		return nil, &unfit{fmt.Errorf("JSON Patch: %w", err)}
+		return nil, &mutationError{fmt.Errorf("JSON Patch: %w", err)}
 	}
 	of, err := c.forms.Encoded(ctx, c.target)
 	if err != nil {
@@ -107,7 +107,7 @@ func (m *Mutating) patched(ctx context.Context, value ref.Val, c change) (core.O
 	case errors.Is(err, library.ErrTestFailed):
 		return nil, nil
 	case err != nil:
-		return nil, &unfit{fmt.Errorf("JSON Patch: %w", err)}
+		return nil, &mutationError{fmt.Errorf("JSON Patch: %w", err)}
 	}
 	changed, err := c.forms.Decode(ctx, text, c.target, true)
 	if err != nil {
@@ -116,8 +116,8 @@ func (m *Mutating) patched(ctx context.Context, value ref.Val, c change) (core.O
 	return changed, nil
 }
 
-// operation is one of a patch, in JSON.
-type operation struct {
+// patchOperation is one of a patch, in JSON.
+type patchOperation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
 	From  string          `json:"from,omitempty"`
@@ -130,7 +130,7 @@ func operations(value ref.Val) (library.Patch, error) {
 	if !ok {
 		return nil, fmt.Errorf("the expression made a %s and no list", value.Type().TypeName())
 	}
-	var all []operation
+	var all []patchOperation
 	for i := list.Iterator(); i.HasNext() == types.True; {
 		made, ok := i.Next().(*celmutation.JSONPatchVal)
 		if !ok {
@@ -143,7 +143,7 @@ func operations(value ref.Val) (library.Patch, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, operation{made.Op, made.Path, made.From, text})
+		all = append(all, patchOperation{made.Op, made.Path, made.From, text})
 	}
 	text, err := json.Marshal(all)
 	if err != nil {

@@ -25,12 +25,12 @@ type outcome struct {
 	a *admission.Attributes
 	// refusal is the first; nil for none.
 	refusal     error
-	failures    []noted
+	failures    []failureRecord
 	annotations map[string][]string
 }
 
-// noted is a failed validation in the form of the audit event.
-type noted struct {
+// failureRecord is a failed validation in the form of the audit event.
+type failureRecord struct {
 	Message string                                     `json:"message"`
 	Policy  string                                     `json:"policy"`
 	Binding string                                     `json:"binding"`
@@ -40,8 +40,8 @@ type noted struct {
 
 func (o *outcome) deny(policy, binding, message string, reason metav1.StatusReason) {
 	if o.refusal == nil {
-		told := denied(policy, binding, message)
-		o.refusal = refused(o.a, codes[reason], reason, forbidden(o.a, told), told)
+		told := deniedMessage(policy, binding, message)
+		o.refusal = refusalError(o.a, codes[reason], reason, forbiddenMessage(o.a, told), told)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// maxKept bounds the decoded parameters that are cached.
-const maxKept = 1024
+// maxCached bounds the decoded parameters that are cached.
+const maxCached = 1024
 
 // Resources finds the resource of a kind; ok is false if the kind is not
 // served.
@@ -28,27 +28,27 @@ type Resources func(kind schema.GroupVersionKind) (resource registry.Resource, o
 type parameters struct {
 	resources Resources
 
-	mu   sync.Mutex
-	kept map[place]kept
+	mu    sync.Mutex
+	cache map[paramKey]cachedParam
 }
 
-type place struct {
+type paramKey struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
 }
 
-type kept struct {
+type cachedParam struct {
 	revision int64
 	content  map[string]any
 }
 
 func newParameters(resources Resources) *parameters {
-	return &parameters{resources: resources, kept: map[place]kept{}}
+	return &parameters{resources: resources, cache: map[paramKey]cachedParam{}}
 }
 
-// resource returns the resource of a policy's parameters; nil for a policy
+// resourceFor returns the resource of a policy's parameters; nil for a policy
 // without any.
-func (p *parameters) resource(of *policy) (registry.Resource, error) {
+func (p *parameters) resourceFor(of *policy) (registry.Resource, error) {
 	if of.paramKind == nil {
 		return nil, nil
 	}
@@ -58,9 +58,9 @@ func (p *parameters) resource(of *policy) (registry.Resource, error) {
 	return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%s'", of.paramKind)
 }
 
-// of returns the parameters of a binding for a request: a single nil if the
+// forBinding returns the parameters of a binding for a request: a single nil if the
 // binding has none, and an empty list if the binding is to be skipped.
-func (p *parameters) of(ctx context.Context, b *binding, in registry.Resource, a *admission.Attributes) ([]map[string]any, error) {
+func (p *parameters) forBinding(ctx context.Context, b *binding, in registry.Resource, a *admission.Attributes) ([]map[string]any, error) {
 	if in == nil || b.ref == nil {
 		return []map[string]any{nil}, nil
 	}
@@ -68,7 +68,7 @@ func (p *parameters) of(ctx context.Context, b *binding, in registry.Resource, a
 	if err != nil {
 		return nil, err
 	}
-	found, err := p.read(ctx, b, in, namespace)
+	found, err := p.load(ctx, b, in, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ func namespaceOf(ref *admissionregistrationv1.ParamRef, in registry.Resource, a 
 	return "", errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
 }
 
-// read reads from the cache without waiting: a parameter may be slightly
+// load reads from the cache without waiting: a parameter may be slightly
 // outdated, as in upstream.
-func (p *parameters) read(ctx context.Context, b *binding, in registry.Resource, namespace string) ([]map[string]any, error) {
+func (p *parameters) load(ctx context.Context, b *binding, in registry.Resource, namespace string) ([]map[string]any, error) {
 	var items []registry.Encoded
 	if b.selector != nil {
 		list, err := in.List(ctx, namespace, registry.ListOptions{Labels: b.selector, ResourceVersion: "0"})
@@ -116,7 +116,7 @@ func (p *parameters) read(ctx context.Context, b *binding, in registry.Resource,
 	}
 	out := make([]map[string]any, 0, len(items))
 	for _, item := range items {
-		content, err := p.decode(item, place{kind: in.Info().GVK(), namespace: namespace, name: b.ref.Name})
+		content, err := p.decode(item, paramKey{kind: in.Info().GVK(), namespace: namespace, name: b.ref.Name})
 		if err != nil {
 			return nil, err
 		}
@@ -127,10 +127,10 @@ func (p *parameters) read(ctx context.Context, b *binding, in registry.Resource,
 
 // decode decodes a parameter. Named ones are cached; those found by a selector
 // have no name here.
-func (p *parameters) decode(item registry.Encoded, at place) (map[string]any, error) {
+func (p *parameters) decode(item registry.Encoded, at paramKey) (map[string]any, error) {
 	if at.name != "" {
 		p.mu.Lock()
-		known, ok := p.kept[at]
+		known, ok := p.cache[at]
 		p.mu.Unlock()
 		if ok && known.revision == item.Revision {
 			return known.content, nil
@@ -145,9 +145,9 @@ func (p *parameters) decode(item registry.Encoded, at place) (map[string]any, er
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.kept) >= maxKept {
-		clear(p.kept)
+	if len(p.cache) >= maxCached {
+		clear(p.cache)
 	}
-	p.kept[at] = kept{item.Revision, content}
+	p.cache[at] = cachedParam{item.Revision, content}
 	return content, nil
 }

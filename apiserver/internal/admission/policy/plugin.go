@@ -30,52 +30,52 @@ func newPlugin(f *Follower, o Options) plugin {
 func (p *plugin) Handles(admission.Operation) bool { return true }
 
 // policies are the existing ones; none for a request that is about policies.
-func (p *plugin) policies(a *admission.Attributes) ([]bound, error) {
+func (p *plugin) policies(a *admission.Attributes) ([]boundPolicy, error) {
 	if err := match.Ready(p.follower.Synced()); err != nil {
 		return nil, err
 	}
-	policies := p.follower.all()
+	policies := p.follower.current()
 	if len(policies) == 0 || match.ExemptOfPolicies(a) {
 		return nil, nil
 	}
 	return policies, nil
 }
 
-// question is a policy to evaluate for a request, with one binding and one
+// evaluation is a policy to evaluate for a request, with one binding and one
 // parameter.
-type question struct {
+type evaluation struct {
 	*policy
 	*programs
 	binding *binding
 	target  match.Target
 	params  map[string]any
-	// number distinguishes the parameters of a binding.
-	number int
+	// paramNumber distinguishes the parameters of a binding.
+	paramNumber int
 }
 
-// misconfigured: a policy can't be evaluated for any request.
-type misconfigured struct {
+// configurationError: a policy can't be evaluated for any request.
+type configurationError struct {
 	policy  *policy
 	binding *binding // nil where it is about all of them
 	cause   error
 }
 
-func (e *misconfigured) Error() string {
+func (e *configurationError) Error() string {
 	if e.binding == nil {
 		return fmt.Sprintf("failed to configure policy: %v", e.cause)
 	}
 	return fmt.Sprintf("failed to configure binding: %v", e.cause)
 }
 
-func (e *misconfigured) Unwrap() error { return e.cause }
+func (e *configurationError) Unwrap() error { return e.cause }
 
-// questions are a policy's evaluations for a request, and what prevents more.
-func (p *plugin) questions(ctx context.Context, b *bound, a *admission.Attributes) (questions []question, failures []*misconfigured) {
+// evaluations are a policy's evaluations for a request, and what prevents more.
+func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.Attributes) (evaluations []evaluation, failures []*configurationError) {
 	fail := func(binding *binding, cause error) {
-		failures = append(failures, &misconfigured{b.policy, binding, cause})
+		failures = append(failures, &configurationError{b.policy, binding, cause})
 	}
-	if b.broken != nil {
-		fail(nil, b.broken)
+	if b.configError != nil {
+		fail(nil, b.configError)
 		return nil, failures
 	}
 	target, ok, err := b.criteria.Match(ctx, a, p.Cluster)
@@ -86,14 +86,14 @@ func (p *plugin) questions(ctx context.Context, b *bound, a *admission.Attribute
 	if !ok {
 		return nil, nil
 	}
-	resource, err := p.parameters.resource(b.policy)
+	resource, err := p.parameters.resourceFor(b.policy)
 	if err != nil {
 		fail(nil, err)
 		return nil, failures
 	}
 	for _, binding := range b.bindings {
-		if binding.broken != nil {
-			fail(binding, binding.broken)
+		if binding.configError != nil {
+			fail(binding, binding.configError)
 			continue
 		}
 		if _, ok, err := binding.criteria.Match(ctx, a, p.Cluster); err != nil || !ok {
@@ -102,7 +102,7 @@ func (p *plugin) questions(ctx context.Context, b *bound, a *admission.Attribute
 			}
 			continue
 		}
-		found, err := p.parameters.of(ctx, binding, resource, a)
+		found, err := p.parameters.forBinding(ctx, binding, resource, a)
 		if err != nil {
 			fail(binding, err)
 			continue
@@ -113,15 +113,15 @@ func (p *plugin) questions(ctx context.Context, b *bound, a *admission.Attribute
 			continue
 		}
 		for number, params := range found {
-			questions = append(questions, question{b.policy, programs, binding, target, params, number})
+			evaluations = append(evaluations, evaluation{b.policy, programs, binding, target, params, number})
 		}
 	}
-	return questions, failures
+	return evaluations, failures
 }
 
-// meets reports whether a request meets a policy's match conditions, and
+// matchesConditions reports whether a request meets a policy's match conditions, and
 // returns the request as its expressions see it.
-func (q *question) meets(ctx context.Context, forms *condition.Forms) (*condition.Subject, bool, error) {
+func (q *evaluation) matchesConditions(ctx context.Context, forms *condition.Forms) (*condition.Subject, bool, error) {
 	subject, err := forms.Subject(ctx, q.target)
 	if err != nil {
 		return nil, false, err

@@ -24,9 +24,9 @@ type policy struct {
 	reinvoke  bool
 	paramKind *schema.GroupVersionKind // nil for none
 	criteria  *match.Criteria
-	// broken is why it can't be evaluated.
-	broken   error
-	programs func() (*programs, error)
+	// configError is why it can't be evaluated.
+	configError error
+	programs    func() (*programs, error)
 }
 
 // binding says where a policy applies, with which parameters, and with which
@@ -34,13 +34,13 @@ type policy struct {
 type binding struct {
 	name, policy string
 	criteria     *match.Criteria
-	broken       error
+	configError  error
 	ref          *admissionregistrationv1.ParamRef
 	selector     labels.Selector // of parameters; nil if one is named
 	actions      []admissionregistrationv1.ValidationAction
 }
 
-func (b *binding) does(action admissionregistrationv1.ValidationAction) bool {
+func (b *binding) hasAction(action admissionregistrationv1.ValidationAction) bool {
 	return slices.Contains(b.actions, action)
 }
 
@@ -70,8 +70,8 @@ type mutation struct {
 	condition.Expression
 }
 
-// common are the fields that both kinds of policies have.
-type common struct {
+// commonSpec are the fields that both kinds of policies have.
+type commonSpec struct {
 	paramKind  *admissionregistrationv1.ParamKind
 	match      *admissionregistrationv1.MatchResources
 	failure    *admissionregistrationv1.FailurePolicyType
@@ -81,7 +81,7 @@ type common struct {
 
 func ofValidating(obj core.Object) *policy {
 	spec := &obj.(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec
-	fields := common{spec.ParamKind, spec.MatchConstraints, spec.FailurePolicy, spec.MatchConditions, spec.Variables}
+	fields := commonSpec{spec.ParamKind, spec.MatchConstraints, spec.FailurePolicy, spec.MatchConditions, spec.Variables}
 	return newPolicy(obj.GetName(), fields, false, func(c *condition.Compiler, p *programs) {
 		for _, v := range spec.Validations {
 			made := validation{Expression: c.Expression(v.Expression, cel.BoolType), message: v.Message, reason: metav1.StatusReasonInvalid}
@@ -102,7 +102,7 @@ func ofValidating(obj core.Object) *policy {
 
 func ofMutating(obj core.Object) *policy {
 	spec := &obj.(*admissionregistrationv1.MutatingAdmissionPolicy).Spec
-	fields := common{spec.ParamKind, spec.MatchConstraints, spec.FailurePolicy, spec.MatchConditions, spec.Variables}
+	fields := commonSpec{spec.ParamKind, spec.MatchConstraints, spec.FailurePolicy, spec.MatchConditions, spec.Variables}
 	made := newPolicy(obj.GetName(), fields, true, func(c *condition.Compiler, p *programs) {
 		for _, m := range spec.Mutations {
 			switch {
@@ -117,13 +117,13 @@ func ofMutating(obj core.Object) *policy {
 	return made
 }
 
-func newPolicy(name string, c common, mutations bool, compile func(*condition.Compiler, *programs)) *policy {
+func newPolicy(name string, c commonSpec, mutations bool, compile func(*condition.Compiler, *programs)) *policy {
 	p := &policy{name: name, failOpen: c.failure != nil && *c.failure == admissionregistrationv1.Ignore}
-	p.criteria, p.broken = match.Of(c.match)
+	p.criteria, p.configError = match.Of(c.match)
 	if c.paramKind != nil {
 		version, err := schema.ParseGroupVersion(c.paramKind.APIVersion)
 		if err != nil {
-			p.broken = fmt.Errorf("failed to parse paramKind: %w", err)
+			p.configError = fmt.Errorf("failed to parse paramKind: %w", err)
 		}
 		kind := version.WithKind(c.paramKind.Kind)
 		p.paramKind = &kind
@@ -160,11 +160,11 @@ func ofMutatingBinding(obj core.Object) *binding {
 
 func newBinding(name, policy string, ref *admissionregistrationv1.ParamRef, resources *admissionregistrationv1.MatchResources) *binding {
 	b := &binding{name: name, policy: policy, ref: ref}
-	b.criteria, b.broken = match.Of(resources)
+	b.criteria, b.configError = match.Of(resources)
 	if ref != nil && ref.Selector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(ref.Selector)
 		if err != nil {
-			b.broken = fmt.Errorf("paramRef.selector: %w", err)
+			b.configError = fmt.Errorf("paramRef.selector: %w", err)
 		}
 		b.selector = selector
 	}

@@ -44,12 +44,12 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	outcome := &outcome{a: a}
 	forms := condition.NewForms(a, v.Cluster, v.Authorizer)
 	for i := range policies {
-		questions, failures := v.questions(ctx, &policies[i], a)
+		evaluations, failures := v.evaluations(ctx, &policies[i], a)
 		for _, failure := range failures {
-			v.misconfigured(failure, outcome)
+			v.handleConfigurationError(failure, outcome)
 		}
-		for n := range questions {
-			if err := v.ask(ctx, &questions[n], forms, outcome); err != nil {
+		for n := range evaluations {
+			if err := v.evaluate(ctx, &evaluations[n], forms, outcome); err != nil {
 				return err
 			}
 		}
@@ -58,8 +58,8 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	return outcome.refusal
 }
 
-// misconfigured is refused whatever the binding's actions are.
-func (v *Validating) misconfigured(m *misconfigured, o *outcome) {
+// handleConfigurationError refuses the request, whatever the binding's actions are.
+func (v *Validating) handleConfigurationError(m *configurationError, o *outcome) {
 	if m.policy.failOpen {
 		return
 	}
@@ -67,15 +67,15 @@ func (v *Validating) misconfigured(m *misconfigured, o *outcome) {
 	if m.binding != nil {
 		binding = m.binding.name
 	}
-	v.metrics.checked(m.policy.name, binding, "deny", failedInvalid, 0)
+	v.metrics.observeCheck(m.policy.name, binding, "deny", failureInvalid, 0)
 	o.deny(m.policy.name, binding, m.Error(), metav1.StatusReasonInvalid)
 }
 
-// ask evaluates one question, and adds the result to the outcome. An error is
+// evaluate does one evaluation, and adds the result to the outcome. An error is
 // the server's own.
-func (v *Validating) ask(ctx context.Context, q *question, forms *condition.Forms, o *outcome) error {
+func (v *Validating) evaluate(ctx context.Context, q *evaluation, forms *condition.Forms, o *outcome) error {
 	start := v.Clock.Now()
-	subject, ok, err := q.meets(ctx, forms)
+	subject, ok, err := q.matchesConditions(ctx, forms)
 	switch {
 	case subject == nil && err != nil:
 		return err
@@ -85,7 +85,7 @@ func (v *Validating) ask(ctx context.Context, q *question, forms *condition.Form
 	var decisions []decision
 	var problems []error // of audit annotations
 	if err != nil {
-		decisions = []decision{failedWith(err)}
+		decisions = []decision{decisionForError(err)}
 	} else {
 		budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
 		subject = subject.WithVariables(ctx, q.variables, budget)
@@ -97,17 +97,17 @@ func (v *Validating) ask(ctx context.Context, q *question, forms *condition.Form
 	}
 	took := v.Clock.Since(start)
 	if len(decisions) == 0 {
-		v.metrics.checked(q.name, q.binding.name, "allow", failedNot, took)
+		v.metrics.observeCheck(q.name, q.binding.name, "allow", failureNone, took)
 	}
 	for _, d := range decisions {
-		if d.failure != failedNot && q.failOpen {
-			v.metrics.checked(q.name, q.binding.name, "allow", d.failure, took)
+		if d.failure != failureNone && q.failOpen {
+			v.metrics.observeCheck(q.name, q.binding.name, "allow", d.failure, took)
 			continue
 		}
 		for _, action := range q.binding.actions {
-			v.metrics.checked(q.name, q.binding.name, strings.ToLower(string(action)), d.failure, took)
+			v.metrics.observeCheck(q.name, q.binding.name, strings.ToLower(string(action)), d.failure, took)
 		}
-		o.enter(ctx, q, d)
+		o.addDecision(ctx, q, d)
 	}
 	for _, problem := range problems {
 		if !q.failOpen {
@@ -117,38 +117,38 @@ func (v *Validating) ask(ctx context.Context, q *question, forms *condition.Form
 	return nil
 }
 
-func failedWith(err error) decision {
-	d := decision{message: err.Error(), reason: metav1.StatusReasonInvalid, failure: failedInvalid}
+func decisionForError(err error) decision {
+	d := decision{message: err.Error(), reason: metav1.StatusReasonInvalid, failure: failureInvalid}
 	if errors.Is(err, expression.ErrBudget) {
-		d.failure = failedBudget
+		d.failure = failureBudget
 	}
 	return d
 }
 
 // validate evaluates the validations and returns those that do not hold. If the
 // cost budget is used up, that is the only result.
-func (q *question) validate(ctx context.Context, s *condition.Subject, budget *expression.Budget) []decision {
+func (q *evaluation) validate(ctx context.Context, s *condition.Subject, budget *expression.Budget) []decision {
 	var decisions []decision
 	for i := range q.validations {
 		validation := &q.validations[i]
 		value, err := validation.Evaluate(ctx, s, budget)
 		switch {
 		case errors.Is(err, expression.ErrBudget):
-			return []decision{failedWith(err)}
+			return []decision{decisionForError(err)}
 		case err != nil:
-			d := failedWith(err)
+			d := decisionForError(err)
 			d.index = i
 			decisions = append(decisions, d)
 		case value != types.True:
-			decisions = append(decisions, decision{index: i, message: validation.told(ctx, s, budget), reason: validation.reason})
+			decisions = append(decisions, decision{index: i, message: validation.failureMessage(ctx, s, budget), reason: validation.reason})
 		}
 	}
 	return decisions
 }
 
-// told is the message of a failed validation: if the message expression yields
+// failureMessage is the message of a failed validation: if the message expression yields
 // nothing usable, the fixed one is used.
-func (v *validation) told(ctx context.Context, s *condition.Subject, budget *expression.Budget) string {
+func (v *validation) failureMessage(ctx context.Context, s *condition.Subject, budget *expression.Budget) string {
 	if v.expression != nil {
 		value, err := v.expression.Evaluate(ctx, s, budget)
 		text, ok := value.(types.String)
@@ -164,7 +164,7 @@ func (v *validation) told(ctx context.Context, s *condition.Subject, budget *exp
 }
 
 // annotate evaluates the audit annotations.
-func (q *question) annotate(ctx context.Context, s *condition.Subject, budget *expression.Budget, o *outcome) []error {
+func (q *evaluation) annotate(ctx context.Context, s *condition.Subject, budget *expression.Budget, o *outcome) []error {
 	var problems []error
 	for i := range q.annotations {
 		annotation := &q.annotations[i]
@@ -180,23 +180,23 @@ func (q *question) annotate(ctx context.Context, s *condition.Subject, budget *e
 	return problems
 }
 
-// denied words a refusal.
-func denied(policy, binding, message string) string {
+// deniedMessage words a refusal.
+func deniedMessage(policy, binding, message string) string {
 	if binding == "" {
 		return fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: %s", policy, message)
 	}
 	return fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", policy, binding, message)
 }
 
-// enter carries out the binding's actions for a decision.
-func (o *outcome) enter(ctx context.Context, q *question, d decision) {
-	if q.binding.does(admissionregistrationv1.Deny) {
+// addDecision carries out the binding's actions for a decision.
+func (o *outcome) addDecision(ctx context.Context, q *evaluation, d decision) {
+	if q.binding.hasAction(admissionregistrationv1.Deny) {
 		o.deny(q.name, q.binding.name, d.message, d.reason)
 	}
-	if q.binding.does(admissionregistrationv1.Audit) {
-		o.failures = append(o.failures, noted{d.message, q.name, q.binding.name, d.index, q.binding.actions})
+	if q.binding.hasAction(admissionregistrationv1.Audit) {
+		o.failures = append(o.failures, failureRecord{d.message, q.name, q.binding.name, d.index, q.binding.actions})
 	}
-	if q.binding.does(admissionregistrationv1.Warn) {
+	if q.binding.hasAction(admissionregistrationv1.Warn) {
 		request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", q.name, q.binding.name, d.message))
 	}
 }

@@ -89,7 +89,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		}
 		return nil
 	}
-	class, err := p.class(ctx, pod.Spec.PriorityClassName)
+	class, err := p.findClass(ctx, pod.Spec.PriorityClassName)
 	if err != nil {
 		return err
 	}
@@ -105,10 +105,10 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// class is the named class, or the default one, or none at all.
-func (p *Plugin) class(ctx context.Context, name string) (Class, error) {
+// findClass returns the named class, or the default one, or none at all.
+func (p *Plugin) findClass(ctx context.Context, name string) (Class, error) {
 	if name == "" {
-		return p.byDefault()
+		return p.defaultClass()
 	}
 	found, err := p.classes.Get(ctx, "", name)
 	if apierrors.IsNotFound(err) {
@@ -120,8 +120,8 @@ func (p *Plugin) class(ctx context.Context, name string) (Class, error) {
 	return ClassOf(found), nil
 }
 
-// byDefault is the default class; among several, the one with the lowest value.
-func (p *Plugin) byDefault() (Class, error) {
+// defaultClass is the default class; among several, the one with the lowest value.
+func (p *Plugin) defaultClass() (Class, error) {
 	if err := match.Ready(p.defaults.Synced()); err != nil {
 		return Class{}, err
 	}

@@ -38,7 +38,7 @@ func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Cre
 
 // Admit merges the class into the pod.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
-	pod, class, err := p.look(ctx, a)
+	pod, class, err := p.podAndClass(ctx, a)
 	if err != nil || class == nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		}
 		pod.Spec.Overhead = class.Overhead.DeepCopy().PodFixed
 	}
-	return schedule(pod, class.Scheduling)
+	return addNodeConstraints(pod, class.Scheduling)
 }
 
 // Validate checks what a later plugin may have changed.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	pod, class, err := p.look(ctx, a)
+	pod, class, err := p.podAndClass(ctx, a)
 	switch {
 	case err != nil || pod == nil:
 		return err
@@ -69,8 +69,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 
 var errOtherOverhead = errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 
-// look returns the new pod and its class; nil if the object is not a pod or has no class.
-func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, *nodev1.RuntimeClass, error) {
+// podAndClass returns the new pod and its class; nil if the object is not a pod or has no class.
+func (p *Plugin) podAndClass(ctx context.Context, a *admission.Attributes) (*core.Pod, *nodev1.RuntimeClass, error) {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
 		return nil, nil, nil
@@ -85,8 +85,8 @@ func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, 
 	return pod, class, err
 }
 
-// schedule restricts the pod to the nodes that have the class.
-func schedule(pod *core.Pod, s *nodev1.Scheduling) error {
+// addNodeConstraints restricts the pod to the nodes that have the class.
+func addNodeConstraints(pod *core.Pod, s *nodev1.Scheduling) error {
 	if s == nil {
 		return nil
 	}
@@ -100,13 +100,13 @@ func schedule(pod *core.Pod, s *nodev1.Scheduling) error {
 	}
 	maps.Copy(pod.Spec.NodeSelector, s.NodeSelector)
 	for i := range s.Tolerations {
-		if !has(pod.Spec.Tolerations, &s.Tolerations[i]) {
+		if !containsToleration(pod.Spec.Tolerations, &s.Tolerations[i]) {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, *s.Tolerations[i].DeepCopy())
 		}
 	}
 	return nil
 }
 
-func has(tolerations []corev1.Toleration, t *corev1.Toleration) bool {
+func containsToleration(tolerations []corev1.Toleration, t *corev1.Toleration) bool {
 	return slices.ContainsFunc(tolerations, func(have corev1.Toleration) bool { return equality.Semantic.DeepEqual(&have, t) })
 }

@@ -29,8 +29,8 @@ const (
 	tokenSeconds = int64(60*60 + 7)
 
 	// A new namespace's default account is created by a loop, a moment later.
-	attempts = 10
-	pause    = 100 * time.Millisecond
+	attempts      = 10
+	retryInterval = 100 * time.Millisecond
 )
 
 // Accounts finds service accounts; lookup.Objects does.
@@ -70,11 +70,11 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	if account.Annotations[enforceMountable] == "true" {
-		if err := onlyMountable(account, pod); err != nil {
+		if err := checkMountable(account, pod); err != nil {
 			return err
 		}
 	}
-	if automount(account, pod) {
+	if shouldAutomount(account, pod) {
 		mountToken(pod)
 	}
 	if len(pod.Spec.ImagePullSecrets) == 0 {
@@ -90,10 +90,10 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if !ok {
 		return nil
 	}
-	only := onlyMountable
+	only := checkMountable
 	switch {
 	case a.Operation == admission.Update && a.Subresource == "ephemeralcontainers":
-		only = onlyMountableEphemeral
+		only = checkMountableEphemeral
 	case a.Operation != admission.Create || a.Subresource != "":
 		return nil
 	default:
@@ -109,7 +109,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 }
 
 func (p *Plugin) accountOf(ctx context.Context, namespace string, pod *core.Pod) (*core.ServiceAccount, error) {
-	account, err := p.find(ctx, namespace, pod.Spec.ServiceAccountName)
+	account, err := p.findAccount(ctx, namespace, pod.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, fmt.Errorf("error looking up service account %s/%s: %w", namespace, pod.Spec.ServiceAccountName, err)
 	}
@@ -137,7 +137,7 @@ func refuseForMirror(pod *core.Pod) error {
 	return nil
 }
 
-func (p *Plugin) find(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {
+func (p *Plugin) findAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {
 	for attempt := 1; ; attempt++ {
 		account, err := p.accounts.Get(ctx, namespace, name)
 		if err == nil {
@@ -147,23 +147,25 @@ func (p *Plugin) find(ctx context.Context, namespace, name string) (*core.Servic
 			return nil, err
 		}
 		if name != defaultAccount || attempt == attempts {
-			return nil, missing{name}
+			return nil, accountMissingError{name}
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-p.clock.After(pause):
+		case <-p.clock.After(retryInterval):
 		}
 	}
 }
 
-// missing is not a status error: a pod that can't have its account is
+// accountMissingError is not a status error: a pod that can't have its account is
 // forbidden, rather than not found.
-type missing struct{ name string }
+type accountMissingError struct{ name string }
 
-func (m missing) Error() string { return fmt.Sprintf("serviceaccount %q not found", m.name) }
+func (m accountMissingError) Error() string {
+	return fmt.Sprintf("serviceaccount %q not found", m.name)
+}
 
-func automount(account *core.ServiceAccount, pod *core.Pod) bool {
+func shouldAutomount(account *core.ServiceAccount, pod *core.Pod) bool {
 	switch {
 	case pod.Spec.AutomountServiceAccountToken != nil:
 		return *pod.Spec.AutomountServiceAccountToken

@@ -17,7 +17,7 @@ import (
 
 // call calls a webhook and passes its warnings to the client and its
 // annotations to the audit. A refusal is a status error, any other error an
-// errCall.
+// callError.
 func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*admissionv1.AdmissionResponse, error) {
 	question, err := newRequest(i.request, i.target, of.Text, of.OldText)
 	if err != nil {
@@ -26,9 +26,9 @@ func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*
 	start := p.Clock.Now()
 	asking, asked := tracing.Step(ctx, "Call "+p.kind+" webhook")
 	asked.SetAttributes(attribute.String("webhook", i.name), attribute.String("operation", string(i.request.Operation)))
-	response, err := i.ask(asking, question)
+	response, err := i.review(asking, question)
 	tracing.End(asked, err)
-	p.metrics.called(p.kind, i.name, i.request.Operation, p.Clock.Since(start), i.failOpen, response, err)
+	p.metrics.observeCall(p.kind, i.name, i.request.Operation, p.Clock.Since(start), i.failOpen, response, err)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*
 		p.annotate(ctx, i.name, key, value)
 	}
 	if !response.Allowed {
-		return nil, denial(i.name, response.Result)
+		return nil, denialError(i.name, response.Result)
 	}
 	return response, nil
 }

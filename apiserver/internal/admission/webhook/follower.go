@@ -33,7 +33,7 @@ func FollowMutating(source facts.Source, services callout.Services, clock clock.
 func newFollower(source facts.Source, services callout.Services, hooks func(core.Object, callout.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
 	of := func(obj core.Object) []*hook { return hooks(obj, services) }
 	f := &Follower{mirror: facts.NewMirror(source, of, facts.Options[[]*hook]{}, clock, logger)}
-	f.mirror.OnChange(f.change)
+	f.mirror.OnChange(f.rebuild)
 	return f
 }
 
@@ -43,9 +43,9 @@ func (f *Follower) Run(ctx context.Context) error { return f.mirror.Run(ctx) }
 // Synced is closed when all stored configurations are known.
 func (f *Follower) Synced() <-chan struct{} { return f.mirror.Synced() }
 
-// change builds the list that requests look at, ordered by configurations'
+// rebuild builds the list that requests look at, ordered by configurations'
 // names, and within each as it is written.
-func (f *Follower) change(_ facts.Key, old, _ *[]*hook) {
+func (f *Follower) rebuild(_ facts.Key, old, _ *[]*hook) {
 	configurations := f.mirror.List()
 	configurations = slices.DeleteFunc(configurations, func(hooks []*hook) bool { return len(hooks) == 0 })
 	slices.SortFunc(configurations, func(a, b []*hook) int { return cmp.Compare(a[0].configuration, b[0].configuration) })
@@ -59,8 +59,8 @@ func (f *Follower) change(_ facts.Key, old, _ *[]*hook) {
 	}
 }
 
-// all are the webhooks as they are now.
-func (f *Follower) all() []*hook {
+// current are the webhooks as they are now.
+func (f *Follower) current() []*hook {
 	hooks := f.hooks.Load()
 	if hooks == nil {
 		return nil

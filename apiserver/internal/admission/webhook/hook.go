@@ -41,30 +41,30 @@ type hook struct {
 	reinvoke    bool
 	version     string // of the review; "" if no version is known to both sides
 	client      *callout.Client
-	// broken is why it can't be called.
-	broken error
+	// configError is why it can't be called.
+	configError error
 }
 
-// common are the fields that both kinds of webhooks have.
-type common struct {
+// commonWebhook are the fields that both kinds of webhooks have.
+type commonWebhook struct {
 	admissionregistrationv1.ValidatingWebhook
 	reinvoke bool
 }
 
 func ofValidating(obj core.Object, services callout.Services) []*hook {
 	configuration := obj.(*admissionregistrationv1.ValidatingWebhookConfiguration)
-	hooks := make([]common, 0, len(configuration.Webhooks))
+	hooks := make([]commonWebhook, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
-		hooks = append(hooks, common{ValidatingWebhook: w})
+		hooks = append(hooks, commonWebhook{ValidatingWebhook: w})
 	}
 	return newHooks(obj, hooks, services)
 }
 
 func ofMutating(obj core.Object, services callout.Services) []*hook {
 	configuration := obj.(*admissionregistrationv1.MutatingWebhookConfiguration)
-	hooks := make([]common, 0, len(configuration.Webhooks))
+	hooks := make([]commonWebhook, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
-		hooks = append(hooks, common{
+		hooks = append(hooks, commonWebhook{
 			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
 				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
 				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
@@ -76,7 +76,7 @@ func ofMutating(obj core.Object, services callout.Services) []*hook {
 	return newHooks(obj, hooks, services)
 }
 
-func newHooks(obj core.Object, webhooks []common, services callout.Services) []*hook {
+func newHooks(obj core.Object, webhooks []commonWebhook, services callout.Services) []*hook {
 	out := make([]*hook, 0, len(webhooks))
 	for i := range webhooks {
 		out = append(out, newHook(obj.GetName(), i, &webhooks[i], services))
@@ -84,7 +84,7 @@ func newHooks(obj core.Object, webhooks []common, services callout.Services) []*
 	return out
 }
 
-func newHook(configuration string, index int, w *common, services callout.Services) *hook {
+func newHook(configuration string, index int, w *commonWebhook, services callout.Services) *hook {
 	h := &hook{
 		configuration: configuration, name: w.Name, key: fmt.Sprintf("%s/%d/%s", configuration, index, w.Name),
 		timeout: defaultTimeout, reinvoke: w.reinvoke,
@@ -101,7 +101,7 @@ func newHook(configuration string, index int, w *common, services callout.Servic
 			break
 		}
 	}
-	h.criteria, h.broken = match.OfHook(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
+	h.criteria, h.configError = match.OfHook(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
 	if len(w.MatchConditions) > 0 {
 		// Compiled at first use: on most servers, most are never needed.
 		h.conditions = sync.OnceValues(func() (*condition.Conditions, error) {

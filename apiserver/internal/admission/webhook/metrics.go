@@ -19,7 +19,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	requests *prometheus.CounterVec
 	rejected *prometheus.CounterVec
-	open     *prometheus.CounterVec
+	failOpen *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -38,7 +38,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_rejection_count",
 			Help: "Requests that an admission webhook refused (no_error), or that were refused because it could not be asked (calling_webhook_error), with the code of its answer.",
 		}, []string{"name", "type", "operation", "error_type", "rejection_code"})),
-		open: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		failOpen: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_fail_open_count",
 			Help: "Requests that passed without an admission webhook that could not be asked.",
 		}, []string{"name", "type"})),
@@ -54,12 +54,12 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c C) C {
 	return c
 }
 
-// mostCode bounds how many codes webhooks can invent; upstream's.
-const mostCode = 600
+// maxCode bounds how many codes webhooks can invent; upstream's.
+const maxCode = 600
 
-// called counts a call. One that failed refuses the request unless the webhook fails
+// observeCall counts a call. One that failed refuses the request unless the webhook fails
 // open; its code is that of the answer, if there was one.
-func (m *metrics) called(kind, hook string, operation admission.Operation, took time.Duration, failOpen bool, response *admissionv1.AdmissionResponse, err error) {
+func (m *metrics) observeCall(kind, hook string, operation admission.Operation, took time.Duration, failOpen bool, response *admissionv1.AdmissionResponse, err error) {
 	kind = typeOf(kind)
 	code, rejected, why := 200, !failOpen, "no_error"
 	var answer apierrors.APIStatus
@@ -81,11 +81,13 @@ func (m *metrics) called(kind, hook string, operation admission.Operation, took 
 	m.duration.WithLabelValues(hook, kind, string(operation), refused).Observe(took.Seconds())
 	m.requests.WithLabelValues(hook, kind, string(operation), strconv.Itoa(code), refused).Inc()
 	if rejected && !errors.Is(err, context.Canceled) { // by the client
-		m.rejected.WithLabelValues(hook, kind, string(operation), why, strconv.Itoa(min(code, mostCode))).Inc()
+		m.rejected.WithLabelValues(hook, kind, string(operation), why, strconv.Itoa(min(code, maxCode))).Inc()
 	}
 }
 
-func (m *metrics) failedOpen(kind, hook string) { m.open.WithLabelValues(hook, typeOf(kind)).Inc() }
+func (m *metrics) countFailOpen(kind, hook string) {
+	m.failOpen.WithLabelValues(hook, typeOf(kind)).Inc()
+}
 
 // typeOf is upstream's label for a kind of webhook: "admit", the step, for
 // mutating ones, but "validating" for the others.

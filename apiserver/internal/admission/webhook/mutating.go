@@ -44,21 +44,21 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 			continue
 		}
 		i := &invocation{hook: h, index: index, request: a, forms: forms}
-		ok, err := m.wanted(ctx, i)
+		ok, err := m.shouldCall(ctx, i)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			continue
 		}
-		if err := m.failed(ctx, i, m.ask(ctx, i)); err != nil {
+		if err := m.handleError(ctx, i, m.callAndApply(ctx, i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Mutating) ask(ctx context.Context, i *invocation) error {
+func (m *Mutating) callAndApply(ctx context.Context, i *invocation) error {
 	rounds := &i.request.Rounds
 	of, err := i.forms.Encoded(ctx, i.target)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *Mutating) ask(ctx context.Context, i *invocation) error {
 		return nil
 	}
 	changed := false
-	defer func() { m.record(ctx, i, changed) }() // also of those that fail or refuse
+	defer func() { m.annotateMutation(ctx, i, changed) }() // also of those that fail or refuse
 	start := m.Clock.Now()
 	response, err := m.call(ctx, i, of)
 	request.Spent(ctx, request.MutatingWebhooks, m.Clock.Since(start))
@@ -98,17 +98,17 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 		return nil
 	}
 	if *response.PatchType != admissionv1.PatchTypeJSONPatch {
-		return &errCall{i.name, fmt.Errorf("unsupported patch type %q", *response.PatchType)}
+		return &callError{i.name, fmt.Errorf("unsupported patch type %q", *response.PatchType)}
 	}
 	patch, err := library.DecodePatch(response.Patch)
 	if err != nil {
-		return &errCall{i.name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
+		return &callError{i.name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
 	if len(patch) == 0 {
 		return nil
 	}
 	if len(patch) > jsonpatch.MaxOperations {
-		return &errCall{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch), jsonpatch.MaxOperations)}
+		return &callError{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch), jsonpatch.MaxOperations)}
 	}
 	if i.request.Object == nil {
 		return apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", i.name))
@@ -121,12 +121,12 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	m.recordPatch(ctx, i, patch)
+	m.annotatePatch(ctx, i, patch)
 	return i.request.Replace(obj)
 }
 
-// record adds to the audit event whether a webhook has changed the object.
-func (m *Mutating) record(ctx context.Context, i *invocation, changed bool) {
+// annotateMutation adds to the audit event whether a webhook has changed the object.
+func (m *Mutating) annotateMutation(ctx context.Context, i *invocation, changed bool) {
 	value, err := json.Marshal(struct {
 		Configuration string `json:"configuration"`
 		Webhook       string `json:"webhook"`
@@ -135,12 +135,12 @@ func (m *Mutating) record(ctx context.Context, i *invocation, changed bool) {
 	if err != nil { // it is made of strings
 		return
 	}
-	audit.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+i.place(), string(value))
+	audit.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+i.annotationSuffix(), string(value))
 }
 
-// recordPatch adds a webhook's patch to the audit event, where the object itself is
+// annotatePatch adds a webhook's patch to the audit event, where the object itself is
 // kept, too: it may hold secrets.
-func (m *Mutating) recordPatch(ctx context.Context, i *invocation, patch library.Patch) {
+func (m *Mutating) annotatePatch(ctx context.Context, i *invocation, patch library.Patch) {
 	value, err := json.Marshal(struct {
 		Configuration string        `json:"configuration"`
 		Webhook       string        `json:"webhook"`
@@ -150,5 +150,5 @@ func (m *Mutating) recordPatch(ctx context.Context, i *invocation, patch library
 	if err != nil { // it has been read as JSON
 		return
 	}
-	audit.AnnotateAt(ctx, audit.Request, "patch.webhook.admission.k8s.io/"+i.place(), string(value))
+	audit.AnnotateAt(ctx, audit.Request, "patch.webhook.admission.k8s.io/"+i.annotationSuffix(), string(value))
 }

@@ -32,7 +32,7 @@ func (p *plugin) hooks(a *admission.Attributes) ([]*hook, error) {
 	if err := match.Ready(p.follower.Synced()); err != nil {
 		return nil, err
 	}
-	hooks := p.follower.all()
+	hooks := p.follower.current()
 	if len(hooks) == 0 || match.Exempt(a) {
 		return nil, nil
 	}
@@ -50,10 +50,10 @@ type invocation struct {
 	target match.Target
 }
 
-// wanted reports whether the webhook is to be called, and determines in which form.
-func (p *plugin) wanted(ctx context.Context, i *invocation) (ok bool, err error) {
-	if i.broken != nil {
-		return false, p.failed(ctx, i, &errCall{i.name, i.broken})
+// shouldCall reports whether the webhook is to be called, and determines in which form.
+func (p *plugin) shouldCall(ctx context.Context, i *invocation) (ok bool, err error) {
+	if i.configError != nil {
+		return false, p.handleError(ctx, i, &callError{i.name, i.configError})
 	}
 	if i.target, ok, err = i.criteria.Match(ctx, i.request, p.Cluster); err != nil || !ok {
 		return false, err
@@ -89,10 +89,10 @@ func (p *plugin) meetsConditions(ctx context.Context, i *invocation) (bool, erro
 	return false, apierrors.NewForbidden(i.request.Resource.GVR().GroupResource(), i.request.Name, err)
 }
 
-// failed applies the failure policy to a webhook's error; nil lets the request
+// handleError applies the failure policy to a webhook's error; nil lets the request
 // pass.
-func (p *plugin) failed(ctx context.Context, i *invocation, err error) error {
-	var call *errCall
+func (p *plugin) handleError(ctx context.Context, i *invocation, err error) error {
+	var call *callError
 	if !errors.As(err, &call) {
 		return err
 	}
@@ -110,16 +110,16 @@ func (p *plugin) failed(ctx context.Context, i *invocation, err error) error {
 
 func (p *plugin) failedOpen(ctx context.Context, i *invocation, err error) {
 	p.Logger.Warn("a webhook could not be asked, the request passes without it", zap.String("webhook", i.name), zap.Error(err))
-	p.metrics.failedOpen(p.kind, i.name)
+	p.metrics.countFailOpen(p.kind, i.name)
 	kind := p.kind
 	if kind == mutatingKind {
 		kind = "mutation" // upstream's word in this key alone
 	}
-	audit.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", kind, i.place()), i.name)
+	audit.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", kind, i.annotationSuffix()), i.name)
 }
 
-// place is the end of an annotation's key, which identifies the call.
-func (i *invocation) place() string {
+// annotationSuffix is the end of an annotation's key, which identifies the call.
+func (i *invocation) annotationSuffix() string {
 	round := 0
 	if i.request.Rounds.Second {
 		round = 1

@@ -21,29 +21,29 @@ import (
 // reviewGroup is the group of AdmissionReview. Its versions differ only in name.
 const reviewGroup = "admission.k8s.io/"
 
-// errCall: a webhook could not be called, or its answer is invalid. Its failure
+// callError: a webhook could not be called, or its answer is invalid. Its failure
 // policy decides what becomes of the request.
-type errCall struct {
+type callError struct {
 	hook  string
 	cause error
 }
 
-func (e *errCall) Error() string {
+func (e *callError) Error() string {
 	return fmt.Sprintf("failed calling webhook %q: %v", e.hook, e.cause)
 }
-func (e *errCall) Unwrap() error { return e.cause }
+func (e *callError) Unwrap() error { return e.cause }
 
-// ask sends a webhook the request and returns its answer, which is well-formed.
-// Errors are errCall.
-func (h *hook) ask(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	response, err := h.exchange(ctx, request)
+// review sends a webhook the request and returns its answer, which is well-formed.
+// Errors are callError.
+func (h *hook) review(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	response, err := h.post(ctx, request)
 	if err != nil {
-		return nil, &errCall{h.name, err}
+		return nil, &callError{h.name, err}
 	}
 	return response, nil
 }
 
-func (h *hook) exchange(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func (h *hook) post(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	if h.version == "" {
 		return nil, errors.New("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
 	}
@@ -64,15 +64,15 @@ func (h *hook) exchange(ctx context.Context, request *admissionv1.AdmissionReque
 	if err := json.Unmarshal(answer, &review); err != nil {
 		return nil, fmt.Errorf("failed to call webhook: couldn't get version/kind; json parse error: %w", err)
 	}
-	if err := h.verify(request.UID, &review); err != nil {
+	if err := h.checkResponse(request.UID, &review); err != nil {
 		return nil, err
 	}
 	return review.Response, nil
 }
 
-// verify refuses answers to another request. Reviews of v1beta1 need not have a
+// checkResponse refuses answers to another request. Reviews of v1beta1 need not have a
 // kind or the request's uid: early webhooks sent neither.
-func (h *hook) verify(uid types.UID, review *admissionv1.AdmissionReview) error {
+func (h *hook) checkResponse(uid types.UID, review *admissionv1.AdmissionReview) error {
 	strict := h.version != "v1beta1"
 	response := review.Response
 	if response == nil {
@@ -136,17 +136,17 @@ func encodeOptions(options runtime.Object) ([]byte, error) {
 	return out, nil
 }
 
-// lastCode is the highest HTTP status code.
-const lastCode = 999
+// maxStatusCode is the highest HTTP status code.
+const maxStatusCode = 999
 
-// denial is the answer to the client for a webhook's refusal: the webhook's own
+// denialError is the answer to the client for a webhook's refusal: the webhook's own
 // status, as far as it is one of a refusal.
-func denial(name string, status *metav1.Status) error {
+func denialError(name string, status *metav1.Status) error {
 	told := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest}
 	explanation := ""
 	if status != nil {
 		told.Reason, told.Details, told.ListMeta = status.Reason, status.Details, status.ListMeta
-		if status.Code >= http.StatusBadRequest && status.Code <= lastCode {
+		if status.Code >= http.StatusBadRequest && status.Code <= maxStatusCode {
 			told.Code = status.Code
 		}
 		explanation = status.Message

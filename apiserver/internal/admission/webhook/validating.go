@@ -36,7 +36,7 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	var invocations []*invocation
 	for index, h := range hooks {
 		i := &invocation{hook: h, index: index, request: a, forms: forms}
-		ok, err := v.wanted(ctx, i)
+		ok, err := v.shouldCall(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -44,10 +44,10 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 			invocations = append(invocations, i)
 		}
 	}
-	return v.askAll(ctx, invocations)
+	return v.callAll(ctx, invocations)
 }
 
-func (v *Validating) askAll(ctx context.Context, invocations []*invocation) error {
+func (v *Validating) callAll(ctx context.Context, invocations []*invocation) error {
 	errs := make([]error, len(invocations))
 	var running sync.WaitGroup
 	start := v.Clock.Now()
@@ -57,7 +57,7 @@ func (v *Validating) askAll(ctx context.Context, invocations []*invocation) erro
 			errs[n] = apierrors.NewInternalError(err)
 			continue
 		}
-		running.Go(func() { errs[n] = v.ask(ctx, i, of) })
+		running.Go(func() { errs[n] = v.callOne(ctx, i, of) })
 	}
 	running.Wait()
 	request.Spent(ctx, request.ValidatingWebhooks, v.Clock.Since(start))
@@ -69,10 +69,10 @@ func (v *Validating) askAll(ctx context.Context, invocations []*invocation) erro
 	return nil
 }
 
-func (v *Validating) ask(ctx context.Context, i *invocation, of *condition.Form) error {
+func (v *Validating) callOne(ctx context.Context, i *invocation, of *condition.Form) error {
 	response, err := v.call(ctx, i, of)
 	if err == nil && len(response.Patch) > 0 {
-		err = &errCall{i.name, errors.New("received invalid webhook response: validating webhook may not return response.patch")}
+		err = &callError{i.name, errors.New("received invalid webhook response: validating webhook may not return response.patch")}
 	}
-	return v.failed(ctx, i, err)
+	return v.handleError(ctx, i, err)
 }
