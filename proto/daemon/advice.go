@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// advice says what to do about a machine error that ended the program; "" where
+// adviceFor says what to do about a machine error that ended the program; "" where
 // the error says enough by itself.
-func advice(err error) string {
+func adviceFor(err error) string {
 	var path *fs.PathError
 	var verification *tls.CertificateVerificationError
 	file := errors.As(err, &path)
@@ -29,14 +29,14 @@ func advice(err error) string {
 	case errors.Is(err, syscall.EROFS):
 		return "that place can't be written to: choose a directory that this program may write to"
 	case errors.Is(err, fs.ErrPermission) && file:
-		return fmt.Sprintf("this program runs as %s: `namei -l %s` tells what that user may not do", self(), path.Path)
+		return fmt.Sprintf("this program runs as %s: `namei -l %s` tells what that user may not do", currentUser(), path.Path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("this program runs as %s, who may not do that", self())
+		return fmt.Sprintf("this program runs as %s, who may not do that", currentUser())
 	case errors.Is(err, fs.ErrNotExist) && file && isJoined(path.Path):
 		return "`kctl join` writes it when this machine becomes a node; or name the right file"
 	case errors.Is(err, fs.ErrNotExist) && file && isPKI(path.Path):
 		return "`kctl pki init` makes what is missing; or name the right file"
-	case isHollow(err):
+	case isEmptyFile(err):
 		return "`kctl pki check` tells which file is empty or damaged; put it back from a copy, or have `kctl pki init` make what is missing"
 	case errors.As(err, &verification), strings.Contains(err.Error(), "private key does not match public key"):
 		return "`kctl pki check` tells which certificates don't belong together, or have expired"
@@ -53,10 +53,10 @@ func isJoined(path string) bool {
 	return false
 }
 
-// isHollow tells whether a file held no certificate, key or kubeconfig. Such
+// isEmptyFile tells whether a file held no certificate, key or kubeconfig. Such
 // files are left by a crash, and made by systemd in place of a unit's missing
 // credential.
-func isHollow(err error) bool {
+func isEmptyFile(err error) bool {
 	says := []string{"failed to find any PEM data", "no PEM certificate in it", "no current-context"}
 	return slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err.Error(), s) })
 }
@@ -66,8 +66,8 @@ func isPKI(path string) bool {
 	return slices.ContainsFunc([]string{".crt", ".key", ".pub", ".kubeconfig"}, func(suffix string) bool { return strings.HasSuffix(path, suffix) })
 }
 
-// self is the user that the program runs as.
-func self() string {
+// currentUser is the user that the program runs as.
+func currentUser() string {
 	id := os.Geteuid()
 	if u, err := user.LookupId(fmt.Sprint(id)); err == nil {
 		return fmt.Sprintf("%s (uid %d)", u.Username, id)

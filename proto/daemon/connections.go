@@ -15,19 +15,19 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// mostStrangers bounds the open connections whose owner is unknown. Each takes
+// maxUnowned bounds the open connections whose owner is unknown. Each takes
 // about 50 KB. A well-behaved client's connection is a stranger's only for a
 // moment.
-const mostStrangers = 4096
+const maxUnowned = 4096
 
-// mostUnread bounds the bytes that all strangers together may have sent of incomplete
+// maxUnread bounds the bytes that all strangers together may have sent of incomplete
 // headers. These bytes stay in memory until the headers are complete, and headers may be
 // a megabyte long, so only a few strangers can send such headers at a time.
-const mostUnread = 32 << 20
+const maxUnread = 32 << 20
 
-// compressed is how many bytes one byte counts for when sent over HTTP/2, where it may
+// hpackWeight is how many bytes one byte counts for when sent over HTTP/2, where it may
 // stand for a whole field (HPACK): 17 KB could take up a megabyte of memory.
-const compressed = 16
+const hpackWeight = 16
 
 // Connections bounds a server's open connections: in all, to half as many as the
 // process may have open files, which leaves the rest for its own work; and those of
@@ -57,7 +57,7 @@ func NewConnections(logger *zap.Logger) *Connections {
 		most = int(min(files.Cur/2, 1<<20))
 	}
 	return &Connections{
-		Most: most, Strangers: min(mostStrangers, most/2), Unread: mostUnread, byOwner: map[string]*list.List{},
+		Most: most, Strangers: min(maxUnowned, most/2), Unread: maxUnread, byOwner: map[string]*list.List{},
 		logger: logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0) // there may be thousands
 		})),
@@ -66,31 +66,31 @@ func NewConnections(logger *zap.Logger) *Connections {
 
 // Bound returns a listener that accepts what listener does, within the bounds.
 func (c *Connections) Bound(listener net.Listener) net.Listener {
-	return &boundListener{listener, c}
+	return &limitedListener{listener, c}
 }
 
-type boundListener struct {
+type limitedListener struct {
 	net.Listener
-	all *Connections
+	connections *Connections
 }
 
-func (l *boundListener) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	bound := &boundConn{Conn: conn, all: l.all, weight: 1}
-	bound.asking.Store(true)
-	l.all.add(bound)
+	bound := &limitedConn{Conn: conn, connections: l.connections, weight: 1}
+	bound.awaiting.Store(true)
+	l.connections.add(bound)
 	return bound, nil
 }
 
-type boundConn struct {
+type limitedConn struct {
 	net.Conn
-	all *Connections
-	// asking marks a stranger's connection whose headers are awaited. It changes with all.mu
+	connections *Connections
+	// awaiting marks a stranger's connection whose headers are awaited. It changes with all.mu
 	// held.
-	asking atomic.Bool
+	awaiting atomic.Bool
 	// owner, place and unread are guarded by all.mu; place is nil once it is closed.
 	owner  string
 	place  *list.Element
@@ -100,29 +100,29 @@ type boundConn struct {
 }
 
 // Read implements net.Conn.
-func (b *boundConn) Read(into []byte) (int, error) {
+func (b *limitedConn) Read(into []byte) (int, error) {
 	n, err := b.Conn.Read(into)
-	if n > 0 && b.asking.Load() {
-		b.all.heard(b, n, false)
+	if n > 0 && b.awaiting.Load() {
+		b.connections.countUnread(b, n, false)
 	}
 	return n, err
 }
 
 // NetConn is the connection itself, for those who ask the kernel about it.
-func (b *boundConn) NetConn() net.Conn { return b.Conn }
+func (b *limitedConn) NetConn() net.Conn { return b.Conn }
 
 // Close implements net.Conn.
-func (b *boundConn) Close() error {
-	b.all.mu.Lock()
-	b.all.remove(b)
-	b.all.mu.Unlock()
+func (b *limitedConn) Close() error {
+	b.connections.mu.Lock()
+	b.connections.remove(b)
+	b.connections.mu.Unlock()
 	return b.Conn.Close()
 }
 
-func (c *Connections) add(b *boundConn) {
+func (c *Connections) add(b *limitedConn) {
 	c.mu.Lock()
 	c.insert(b, "")
-	var surplus *boundConn
+	var surplus *limitedConn
 	owner := ""
 	switch {
 	case c.byOwner[""].Len() > c.Strangers:
@@ -145,25 +145,25 @@ func (c *Connections) add(b *boundConn) {
 	}
 }
 
-// heard counts what a stranger has sent; over HTTP/2 each byte counts for more.
-func (c *Connections) heard(b *boundConn, n int, by2 bool) {
+// countUnread counts what a stranger has sent; over HTTP/2 each byte counts for more.
+func (c *Connections) countUnread(b *limitedConn, n int, by2 bool) {
 	c.mu.Lock()
-	if !b.asking.Load() || b.place == nil {
+	if !b.awaiting.Load() || b.place == nil {
 		c.mu.Unlock()
 		return
 	}
 	n *= b.weight
-	if by2 && b.weight != compressed {
-		n += b.unread * (compressed - b.weight)
-		b.weight = compressed
+	if by2 && b.weight != hpackWeight {
+		n += b.unread * (hpackWeight - b.weight)
+		b.weight = hpackWeight
 	}
 	b.unread += n
 	c.unread += n
-	var surplus *boundConn
+	var surplus *limitedConn
 	if c.unread > c.Unread {
 		surplus = b
 		for e := c.byOwner[""].Front(); e != nil; e = e.Next() {
-			if other := e.Value.(*boundConn); other.unread > surplus.unread {
+			if other := e.Value.(*limitedConn); other.unread > surplus.unread {
 				surplus = other
 			}
 		}
@@ -176,20 +176,20 @@ func (c *Connections) heard(b *boundConn, n int, by2 bool) {
 	}
 }
 
-// await starts or ends the counting of what b's owner sends.
-func (c *Connections) await(b *boundConn, headers bool) {
+// setAwaiting starts or ends the counting of what b's owner sends.
+func (c *Connections) setAwaiting(b *limitedConn, headers bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unread -= b.unread
 	b.unread = 0
-	b.asking.Store(headers && b.owner == "" && b.place != nil)
+	b.awaiting.Store(headers && b.owner == "" && b.place != nil)
 }
 
-func (c *Connections) oldest(owner string) *boundConn {
-	return c.byOwner[owner].Front().Value.(*boundConn)
+func (c *Connections) oldest(owner string) *limitedConn {
+	return c.byOwner[owner].Front().Value.(*limitedConn)
 }
 
-func (c *Connections) insert(b *boundConn, owner string) {
+func (c *Connections) insert(b *limitedConn, owner string) {
 	theirs := c.byOwner[owner]
 	if theirs == nil {
 		theirs = list.New()
@@ -199,7 +199,7 @@ func (c *Connections) insert(b *boundConn, owner string) {
 	c.count++
 }
 
-func (c *Connections) remove(b *boundConn) {
+func (c *Connections) remove(b *limitedConn) {
 	if b.place == nil {
 		return
 	}
@@ -221,28 +221,28 @@ type connectionKey struct{}
 func (c *Connections) Guard(server *http.Server) {
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if b, ok := r.Context().Value(connectionKey{}).(*boundConn); ok && b.asking.Load() {
-			c.await(b, false)
+		if b, ok := r.Context().Value(connectionKey{}).(*limitedConn); ok && b.awaiting.Load() {
+			c.setAwaiting(b, false)
 		}
 		next.ServeHTTP(w, r)
 	})
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		return context.WithValue(ctx, connectionKey{}, bare(conn))
+		return context.WithValue(ctx, connectionKey{}, unwrapTLS(conn))
 	}
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
-		b, ok := bare(conn).(*boundConn)
+		b, ok := unwrapTLS(conn).(*limitedConn)
 		switch {
 		case !ok || state != http.StateIdle:
-		case b.asking.Load(): // nothing was answered yet: so HTTP/2 begins
-			c.heard(b, 0, true)
+		case b.awaiting.Load(): // nothing was answered yet: so HTTP/2 begins
+			c.countUnread(b, 0, true)
 		default:
-			c.await(b, true)
+			c.setAwaiting(b, true)
 		}
 	}
 }
 
-// bare is a connection without its encryption.
-func bare(conn net.Conn) net.Conn {
+// unwrapTLS returns a connection without its encryption.
+func unwrapTLS(conn net.Conn) net.Conn {
 	if secure, ok := conn.(*tls.Conn); ok {
 		return secure.NetConn()
 	}
@@ -252,15 +252,15 @@ func bare(conn net.Conn) net.Conn {
 // OwnConnection records whose connection a request came over: the first known
 // user among its requests owns it.
 func OwnConnection(ctx context.Context, user string) {
-	b, ok := ctx.Value(connectionKey{}).(*boundConn)
+	b, ok := ctx.Value(connectionKey{}).(*limitedConn)
 	if !ok {
 		return
 	}
-	b.all.mu.Lock()
-	defer b.all.mu.Unlock()
+	b.connections.mu.Lock()
+	defer b.connections.mu.Unlock()
 	if b.owner == "" && b.place != nil {
-		b.all.remove(b)
-		b.all.insert(b, user)
-		b.asking.Store(false)
+		b.connections.remove(b)
+		b.connections.insert(b, user)
+		b.awaiting.Store(false)
 	}
 }

@@ -53,7 +53,7 @@ func answers(conn net.Conn, user string) bool {
 }
 
 func TestStrangersHaveSoManyConnections(t *testing.T) {
-	dial := bounded(t, 100, 3, mostUnread)
+	dial := bounded(t, 100, 3, maxUnread)
 	known := dial("jane")
 	first := dial("")
 	others := []net.Conn{dial(""), dial(""), dial("")}
@@ -75,7 +75,7 @@ func TestStrangersHaveSoManyConnections(t *testing.T) {
 }
 
 func TestWhoHasTheMostConnectionsLosesOne(t *testing.T) {
-	dial := bounded(t, 5, 5, mostUnread)
+	dial := bounded(t, 5, 5, maxUnread)
 	jane := dial("jane")
 	greedy := []net.Conn{dial("greedy"), dial("greedy"), dial("greedy"), dial("greedy")}
 	john := dial("john")

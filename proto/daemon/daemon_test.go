@@ -144,7 +144,7 @@ func TestAdvice(t *testing.T) {
 		{errors.New("tls: private key does not match public key"), "kctl pki check"},
 		{errors.New("anything else"), ""},
 	} {
-		got := advice(&UsageError{tc.err})
+		got := adviceFor(&UsageError{tc.err})
 		if !strings.Contains(got, tc.says) || tc.says == "" && got != "" {
 			t.Errorf("%v: %q, want something with %q", tc.err, got, tc.says)
 		}

@@ -32,21 +32,21 @@ func Debug(log *LogOptions, logger *zap.Logger) *http.ServeMux {
 	mux.HandleFunc(pprofPath+"profile", pprof.Profile)
 	mux.HandleFunc(pprofPath+"symbol", pprof.Symbol)
 	mux.HandleFunc(pprofPath+"trace", pprof.Trace)
-	mux.HandleFunc("GET "+flagsPath, func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "handlers:\nv\n") })
+	mux.HandleFunc("GET "+flagsPath, func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "handlers:\nv\n") })
 	mux.HandleFunc("PUT "+levelPath, func(w http.ResponseWriter, r *http.Request) {
 		verbosity, err := readVerbosity(r.Body)
 		if err != nil {
-			plain(w, http.StatusBadRequest, err.Error()+"\n")
+			writeText(w, http.StatusBadRequest, err.Error()+"\n")
 			return
 		}
 		log.SetVerbosity(verbosity)
 		logger.Info("log verbosity changed", zap.Int("v", verbosity))
-		plain(w, http.StatusOK, fmt.Sprintf("successfully set klog.logging.verbosity to %d", verbosity))
+		writeText(w, http.StatusOK, fmt.Sprintf("successfully set klog.logging.verbosity to %d", verbosity))
 	})
 	return mux
 }
 
-func plain(w http.ResponseWriter, code int, text string) {
+func writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)

@@ -29,9 +29,9 @@ func (r Remark) Error() string { return string(r) }
 // check with ?verbose or where one fails; /readyz/NAME asks for one; ?exclude=
 // leaves some out. It is safe for concurrent use.
 type Health struct {
-	mu     sync.RWMutex
-	checks map[string][]Check // by endpoint
-	told   told
+	mu      sync.RWMutex
+	checks  map[string][]Check // by endpoint
+	results checkResults
 }
 
 // The endpoints of Health.
@@ -131,7 +131,7 @@ func (h *Health) run(ctx context.Context, endpoint string, checks []Check, exclu
 		err := c.Func(ctx)
 		remark := Remark("")
 		holds := err == nil || errors.As(err, &remark)
-		h.told.count(endpoint, c.Name, holds)
+		h.results.record(endpoint, c.Name, holds)
 		switch {
 		case !holds:
 			healthy = false

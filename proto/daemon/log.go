@@ -43,7 +43,7 @@ func (o *LogOptions) Logger() (*zap.Logger, error) {
 	if o.Verbosity < 0 {
 		return nil, fmt.Errorf("--v=%d: it can't be negative", o.Verbosity)
 	}
-	o.level = zap.NewAtomicLevelAt(levelOf(o.Verbosity))
+	o.level = zap.NewAtomicLevelAt(zapLevel(o.Verbosity))
 	format := o.FormatUsed()
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime = zapcore.TimeEncoderOfLayout(time.RFC3339Nano)
@@ -66,11 +66,11 @@ func (o *LogOptions) Logger() (*zap.Logger, error) {
 // there is one, it does nothing.
 func (o *LogOptions) SetVerbosity(verbosity int) {
 	if o.level != (zap.AtomicLevel{}) {
-		o.level.SetLevel(levelOf(verbosity))
+		o.level.SetLevel(zapLevel(verbosity))
 	}
 }
 
-func levelOf(verbosity int) zapcore.Level {
+func zapLevel(verbosity int) zapcore.Level {
 	if verbosity >= debugVerbosity {
 		return zapcore.DebugLevel
 	}

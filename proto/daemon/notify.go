@@ -21,13 +21,13 @@ const (
 )
 
 // Ready tells the service manager that the program does its work from now on.
-func Ready(logger *zap.Logger) { tell(notifyReady+"\n"+notifyStatus, logger) }
+func Ready(logger *zap.Logger) { notifyOrLog(notifyReady+"\n"+notifyStatus, logger) }
 
 // Waiting tells the service manager what a program that is starting waits for:
 // `systemctl status` shows it. The log has to say it too.
-func Waiting(what string, logger *zap.Logger) { tell(notifyStatus+"waiting for "+what, logger) }
+func Waiting(what string, logger *zap.Logger) { notifyOrLog(notifyStatus+"waiting for "+what, logger) }
 
-func tell(state string, logger *zap.Logger) {
+func notifyOrLog(state string, logger *zap.Logger) {
 	if err := notify(state); err != nil {
 		logger.Warn("the service manager was not told", zap.Error(err))
 	}
@@ -65,7 +65,7 @@ func Watchdog(ctx context.Context, health *Health, clock clock.Clock, logger *za
 		if err := health.Check(ctx, Livez, except...); err != nil && ctx.Err() == nil {
 			logger.Error("not alive, the service manager is not told otherwise", zap.Duration("watchdog", patience), zap.Error(err))
 		} else {
-			tell(notifyAlive, logger)
+			notifyOrLog(notifyAlive, logger)
 		}
 		select {
 		case <-ctx.Done():

@@ -76,15 +76,15 @@ type flagsPage struct {
 	Flags map[string]string `json:"flags"`
 }
 
-// forPeople begins the plain form of a page.
-func (p *Pages) forPeople(kind string) *strings.Builder {
+// newTextPage begins the plain form of a page.
+func (p *Pages) newTextPage(kind string) *strings.Builder {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s %s\nWarning: this page is for people who look for a fault; programs ask for JSON or YAML instead.\n", p.Program, kind)
 	return &b
 }
 
 func (p *Pages) flags(w http.ResponseWriter, r *http.Request) {
-	text, of := p.forPeople("flagz"), &flagsPage{Flags: map[string]string{}}
+	text, of := p.newTextPage("flagz"), &flagsPage{Flags: map[string]string{}}
 	p.Flags.VisitAll(func(f *pflag.Flag) {
 		fmt.Fprintf(text, "%s: %s\n", f.Name, f.Value)
 		of.Flags[f.Name] = f.Value.String()
@@ -98,7 +98,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 		StartTime: metav1.NewTime(p.Started.UTC()), UptimeSeconds: int64(up.Seconds()), GoVersion: runtime.Version(),
 		BinaryVersion: strings.TrimPrefix(version.GitVersion, "v"), EmulationVersion: release.Kubernetes, Paths: p.Paths,
 	}
-	text := p.forPeople("statusz")
+	text := p.newTextPage("statusz")
 	fmt.Fprintf(text, "\nStarted:  %s\nUp:  %d hr %02d min %02d sec\nGo version:  %s\nBinary version:  %s\nEmulation version:  %s\nPaths:  %s\n",
 		p.Started.UTC().Format(time.UnixDate), int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60,
 		of.GoVersion, of.BinaryVersion, of.EmulationVersion, strings.Join(of.Paths, " "))
@@ -121,7 +121,7 @@ func (p *Pages) write(w http.ResponseWriter, r *http.Request, kind, text string,
 		}
 		writeAs(w, http.StatusNotAcceptable, k8sruntime.ContentTypeJSON, status)
 	case "text/plain":
-		plain(w, http.StatusOK, text)
+		writeText(w, http.StatusOK, text)
 	default:
 		head.APIVersion, head.Kind, head.Metadata.Name = pagesGroup+"/"+version, kind, p.Program
 		w.Header().Set("Content-Type", fmt.Sprintf("%s;g=%s;v=%s;as=%s", form, pagesGroup, version, kind))
@@ -162,7 +162,7 @@ func writeAs(w http.ResponseWriter, code int, form string, value any) {
 		data, err = yaml.JSONToYAML(data)
 	}
 	if err != nil {
-		plain(w, http.StatusInternalServerError, err.Error()+"\n")
+		writeText(w, http.StatusInternalServerError, err.Error()+"\n")
 		return
 	}
 	if w.Header().Get("Content-Type") == "" {

@@ -13,19 +13,19 @@ import (
 // empty: upstream's flags accept that, and its scripts use it. alone is the value of a
 // name without "="; if it is empty, such a name is refused.
 func PairsVar(fs *pflag.FlagSet, into *map[string]string, name, alone, usage string) {
-	fs.Var(&pairs{into: into, alone: alone}, name, usage)
+	fs.Var(&pairsValue{into: into, alone: alone}, name, usage)
 }
 
-type pairs struct {
+type pairsValue struct {
 	into  *map[string]string
 	alone string
 }
 
 // Type implements pflag.Value.
-func (p *pairs) Type() string { return "stringToString" }
+func (p *pairsValue) Type() string { return "stringToString" }
 
 // String implements pflag.Value.
-func (p *pairs) String() string {
+func (p *pairsValue) String() string {
 	if p.into == nil { // pflag asks a zero value
 		return ""
 	}
@@ -37,7 +37,7 @@ func (p *pairs) String() string {
 }
 
 // Set implements pflag.Value.
-func (p *pairs) Set(text string) error {
+func (p *pairsValue) Set(text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
 		if pair == "" {
 			continue

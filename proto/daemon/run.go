@@ -53,7 +53,7 @@ func exitCode(name string, err error, asked bool) int {
 		return ExitOK
 	}
 	message := fmt.Sprintf("%s: %v", name, err)
-	if todo := advice(err); todo != "" {
+	if todo := adviceFor(err); todo != "" {
 		message += "; " + todo
 	}
 	fmt.Fprintln(os.Stderr, message)

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// told holds the results of checks, noted each time somebody asked for them
+// checkResults holds the results of checks, noted each time somebody asked for them
 // (Kubernetes docs, "Component SLI metrics").
-type told struct {
-	mu sync.Mutex
-	of map[checkOf]outcome
+type checkResults struct {
+	mu       sync.Mutex
+	outcomes map[checkKey]outcome
 }
 
-type checkOf struct{ endpoint, name string }
+type checkKey struct{ endpoint, name string }
 
 type outcome struct {
 	last              float64 // 1 for healthy
@@ -28,23 +28,23 @@ const SLIsPath = "/metrics/slis"
 // SLIs serves the results of the health checks as metrics.
 func (h *Health) SLIs() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&h.told)
+	registry.MustRegister(&h.results)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-func (t *told) count(endpoint, name string, healthy bool) {
+func (t *checkResults) record(endpoint, name string, healthy bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.of == nil {
-		t.of = map[checkOf]outcome{}
+	if t.outcomes == nil {
+		t.outcomes = map[checkKey]outcome{}
 	}
-	o := t.of[checkOf{endpoint, name}]
+	o := t.outcomes[checkKey{endpoint, name}]
 	if healthy {
 		o.last, o.succeeded = 1, o.succeeded+1
 	} else {
 		o.last, o.failed = 0, o.failed+1
 	}
-	t.of[checkOf{endpoint, name}] = o
+	t.outcomes[checkKey{endpoint, name}] = o
 }
 
 var (
@@ -55,16 +55,16 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (*told) Describe(descs chan<- *prometheus.Desc) {
+func (*checkResults) Describe(descs chan<- *prometheus.Desc) {
 	descs <- checkDesc
 	descs <- checksDesc
 }
 
 // Collect implements prometheus.Collector.
-func (t *told) Collect(metrics chan<- prometheus.Metric) {
+func (t *checkResults) Collect(metrics chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for check, o := range t.of {
+	for check, o := range t.outcomes {
 		metrics <- prometheus.MustNewConstMetric(checkDesc, prometheus.GaugeValue, o.last, check.name, check.endpoint)
 		for status, count := range map[string]float64{"success": o.succeeded, "error": o.failed} {
 			if count > 0 {

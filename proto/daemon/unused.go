@@ -34,8 +34,8 @@ type Unused struct {
 var Off = []string{"", "false", "0", "none", "None", "[]", "map[]"}
 
 const (
-	allTold   = "all metrics are told; leave some out where they are scraped"
-	oneStream = "the log is one stream of lines, written at once"
+	allMetricsServed = "all metrics are told; leave some out where they are scraped"
+	logUnbuffered    = "the log is one stream of lines, written at once"
 
 	// OneVersion is why no other version can be asked for.
 	OneVersion = "this program is of Kubernetes " + release.Kubernetes
@@ -43,20 +43,20 @@ const (
 
 // UnusedLogging are flags of every upstream program on its log.
 var UnusedLogging = []Unused{
-	{Flag: "log-flush-frequency", Why: oneStream},
-	{Flag: "log-json-info-buffer-size", Values: Off, Why: oneStream},
-	{Flag: "log-json-split-stream", Switch: true, Values: Off, Why: oneStream},
-	{Flag: "log-text-info-buffer-size", Values: Off, Why: oneStream},
-	{Flag: "log-text-split-stream", Switch: true, Values: Off, Why: oneStream},
+	{Flag: "log-flush-frequency", Why: logUnbuffered},
+	{Flag: "log-json-info-buffer-size", Values: Off, Why: logUnbuffered},
+	{Flag: "log-json-split-stream", Switch: true, Values: Off, Why: logUnbuffered},
+	{Flag: "log-text-info-buffer-size", Values: Off, Why: logUnbuffered},
+	{Flag: "log-text-split-stream", Switch: true, Values: Off, Why: logUnbuffered},
 	{Flag: "vmodule", Values: Off, Why: "-v holds for all of the program"},
 }
 
 // UnusedComponent are those, and the other flags that upstream's API server and
 // scheduler share.
 var UnusedComponent = append([]Unused{
-	{Flag: "allow-metric-labels", Values: Off, Why: allTold},
-	{Flag: "allow-metric-labels-manifest", Values: Off, Why: allTold},
-	{Flag: "disabled-metrics", Values: Off, Why: allTold},
+	{Flag: "allow-metric-labels", Values: Off, Why: allMetricsServed},
+	{Flag: "allow-metric-labels-manifest", Values: Off, Why: allMetricsServed},
+	{Flag: "disabled-metrics", Values: Off, Why: allMetricsServed},
 	{Flag: "show-hidden-metrics-for-version", Values: Off, Why: "none is hidden"},
 	{Flag: "emulated-version", Values: []string{"kube=" + release.Kubernetes, release.Kubernetes}, Why: OneVersion},
 	{Flag: "min-compatibility-version", Values: []string{"kube=" + release.Previous, release.Previous}, Why: OneVersion},
