@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// remembered bounds how many kinds of event are remembered at a time.
-	remembered = 4096
+	// maxRemembered bounds how many kinds of event are remembered at a time.
+	maxRemembered = 4096
 	// Events of one reason about one object that differ only in their message
 	// become one "(combined from similar events)" after this many in window.
-	alikeLimit = 10
+	maxSimilar = 10
 	window     = 10 * time.Minute
 	// burst is how many events of each type may be sent about an object, plus one
 	// more every five minutes. The limit is for each type, so that probes that
@@ -24,26 +24,26 @@ const (
 	refill = rate.Limit(1.0 / 300)
 )
 
-// alike is what events have in common that differ only in their message.
-type alike struct {
+// similarKey is what events have in common that differ only in their message.
+type similarKey struct {
 	object       core.ObjectReference
 	kind, reason string
 }
 
-// same is what equal events have in common.
-type same struct {
-	alike
+// equalKey is what equal events have in common.
+type equalKey struct {
+	similarKey
 	message string
 }
 
-type seen struct {
+type occurrence struct {
 	name  string // of the Event in the API
 	count int32
 	first time.Time
 	last  time.Time
 }
 
-type group struct {
+type similarGroup struct {
 	messages map[string]struct{}
 	last     time.Time
 }
@@ -52,47 +52,47 @@ type group struct {
 // used by one goroutine.
 type correlator struct {
 	clock  clock.PassiveClock
-	events map[same]*seen
-	groups map[alike]*group
-	limits map[teller]*rate.Limiter
+	events map[equalKey]*occurrence
+	groups map[similarKey]*similarGroup
+	limits map[limiterKey]*rate.Limiter
 }
 
-// teller identifies what a rate limit applies to.
-type teller struct {
+// limiterKey identifies what a rate limit applies to.
+type limiterKey struct {
 	object types.UID
 	kind   string
 }
 
 func newCorrelator(clock clock.PassiveClock) *correlator {
-	return &correlator{clock: clock, events: map[same]*seen{}, groups: map[alike]*group{}, limits: map[teller]*rate.Limiter{}}
+	return &correlator{clock: clock, events: map[equalKey]*occurrence{}, groups: map[similarKey]*similarGroup{}, limits: map[limiterKey]*rate.Limiter{}}
 }
 
 // correlate completes event. known says that an event of its name is already in
 // the API; ok is false if it should not be sent.
 func (c *correlator) correlate(event *core.Event) (known, ok bool) {
 	now := c.clock.Now()
-	c.forget(now)
-	if !c.limit(teller{event.InvolvedObject.UID, event.Type}).AllowN(now, 1) {
+	c.evict(now)
+	if !c.limiter(limiterKey{event.InvolvedObject.UID, event.Type}).AllowN(now, 1) {
 		return false, false
 	}
-	like := alike{object: event.InvolvedObject, kind: event.Type, reason: event.Reason}
+	like := similarKey{object: event.InvolvedObject, kind: event.Type, reason: event.Reason}
 	like.object.ResourceVersion = ""
 	g := c.groups[like]
 	if g == nil || now.Sub(g.last) > window {
-		g = &group{messages: map[string]struct{}{}}
+		g = &similarGroup{messages: map[string]struct{}{}}
 		c.groups[like] = g
 	}
 	g.last = now
 	g.messages[event.Message] = struct{}{}
-	key := same{alike: like, message: event.Message}
-	if len(g.messages) > alikeLimit {
+	key := equalKey{similarKey: like, message: event.Message}
+	if len(g.messages) > maxSimilar {
 		delete(g.messages, event.Message) // keeps the group bounded
 		event.Message = "(combined from similar events): " + event.Message
 		key.message = "" // one event for all that come now
 	}
 	s := c.events[key]
 	if s == nil {
-		c.events[key] = &seen{name: event.Name, count: 1, first: now, last: now}
+		c.events[key] = &occurrence{name: event.Name, count: 1, first: now, last: now}
 		return false, true
 	}
 	s.count++
@@ -102,7 +102,7 @@ func (c *correlator) correlate(event *core.Event) (known, ok bool) {
 	return true, true
 }
 
-func (c *correlator) limit(who teller) *rate.Limiter {
+func (c *correlator) limiter(who limiterKey) *rate.Limiter {
 	l := c.limits[who]
 	if l == nil {
 		l = rate.NewLimiter(refill, burst)
@@ -111,10 +111,10 @@ func (c *correlator) limit(who teller) *rate.Limiter {
 	return l
 }
 
-// forget drops what is older than the window, and everything if that is not
+// evict drops what is older than the window, and everything if that is not
 // enough: sending an event twice is better than growing for ever.
-func (c *correlator) forget(now time.Time) {
-	if len(c.events)+len(c.groups)+len(c.limits) < remembered {
+func (c *correlator) evict(now time.Time) {
+	if len(c.events)+len(c.groups)+len(c.limits) < maxRemembered {
 		return
 	}
 	for key, s := range c.events {
@@ -132,7 +132,7 @@ func (c *correlator) forget(now time.Time) {
 			delete(c.limits, who)
 		}
 	}
-	if len(c.events)+len(c.groups)+len(c.limits) >= remembered {
+	if len(c.events)+len(c.groups)+len(c.limits) >= maxRemembered {
 		clear(c.events)
 		clear(c.groups)
 		clear(c.limits)

@@ -136,11 +136,11 @@ func TestReportingNeverBlocks(t *testing.T) {
 		t.Errorf("a message of %d bytes", len(e.Message))
 	}
 	for len(r.queue) > 0 {
-		r.tellDropped() // not yet
+		r.logDropped() // not yet
 		<-r.queue
 	}
-	r.tellDropped()
-	r.tellDropped()
+	r.logDropped()
+	r.logDropped()
 	lines := logged.All()
 	if len(lines) != 2 || lines[1].ContextMap()["count"] != int64(10) {
 		t.Errorf("of 10 events that were dropped, this was logged: %v", lines)
@@ -166,8 +166,8 @@ func TestCorrelate(t *testing.T) {
 			}
 		}
 	}
-	if sent != burst || combined != burst-alikeLimit {
-		t.Errorf("%d sent, %d of them combined; want %d and %d", sent, combined, burst, burst-alikeLimit)
+	if sent != burst || combined != burst-maxSimilar {
+		t.Errorf("%d sent, %d of them combined; want %d and %d", sent, combined, burst, burst-maxSimilar)
 	}
 	end := event("Killing", "its end")
 	end.Type = "Normal"
@@ -182,13 +182,13 @@ func TestCorrelate(t *testing.T) {
 
 func TestCorrelatorIsBounded(t *testing.T) {
 	c := newCorrelator(testclock.NewFakeClock(time.Unix(1000, 0)))
-	for i := range 3 * remembered {
+	for i := range 3 * maxRemembered {
 		e := &core.Event{Message: "m", InvolvedObject: core.ObjectReference{Name: fmt.Sprint(i)}}
 		e.InvolvedObject.UID = "same" // limited together, to keep the maps small
 		c.correlate(e)
 		clear(c.limits)
 	}
-	if n := len(c.events) + len(c.groups) + len(c.limits); n > remembered+3 {
+	if n := len(c.events) + len(c.groups) + len(c.limits); n > maxRemembered+3 {
 		t.Errorf("%d entries are kept", n)
 	}
 }
@@ -210,7 +210,7 @@ func TestAnEventThatIsThereIsTold(t *testing.T) {
 	defer client.HTTP().CloseIdleConnections()
 	log, told := observer.New(zap.InfoLevel)
 	r := NewRecorder(client, Options{Component: "kubelet", Host: "node-1"}, clock.RealClock{}, zap.New(log))
-	r.record(t.Context(), New(&core.ObjectReference{Kind: "Pod", Namespace: "a", Name: "web"}, corev1.EventSource{}, corev1.EventTypeNormal, "Pulled", "", time.Unix(1, 0)), false)
+	r.sendWithRetry(t.Context(), New(&core.ObjectReference{Kind: "Pod", Namespace: "a", Name: "web"}, corev1.EventSource{}, corev1.EventTypeNormal, "Pulled", "", time.Unix(1, 0)), false)
 	if told.Len() > 0 {
 		t.Errorf("it was logged: %v", told.All())
 	}

@@ -13,39 +13,39 @@ import (
 )
 
 const (
-	// laterLength bounds the events that may wait; from half of it on, they wait
+	// maxDelayed bounds the events that may wait; from half of it on, they wait
 	// no longer than others.
-	laterLength = 20_000
-	// laterPace is how long the first in the queue waits at most while the program
+	maxDelayed = 20_000
+	// delayedInterval is how long the first in the queue waits at most while the program
 	// is busy.
-	laterPace = 100 * time.Millisecond
+	delayedInterval = 100 * time.Millisecond
 )
 
-// pending is an event in the least memory that can hold it.
-type pending struct {
+// delayedEvent is an event in the least memory that can hold it.
+type delayedEvent struct {
 	about                      *core.ObjectReference
 	eventType, reason, message string
 	at                         time.Time
 }
 
-// later are events that may wait, in their order.
-type later struct {
+// delayedQueue are events that may wait, in their order.
+type delayedQueue struct {
 	busy func() bool // nil for never
 	most time.Duration
 	wake chan struct{}
 
 	mu     sync.Mutex
-	events []pending
+	events []delayedEvent
 }
 
 // Rested says that the program may no longer be busy, so that waiting events can
 // be sent at once.
 func (r *Recorder) Rested() {
-	if r.later.len() == 0 {
+	if r.delayed.len() == 0 {
 		return
 	}
 	select {
-	case r.later.wake <- struct{}{}:
+	case r.delayed.wake <- struct{}{}:
 	default:
 	}
 }
@@ -54,32 +54,32 @@ func (r *Recorder) Rested() {
 // They are sent after all other events, and slowly while the program is busy
 // (Options.Busy).
 func (r *Recorder) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	r.postpone(obj, "", eventType, reason, format, args...)
+	r.enqueueDelayed(obj, "", eventType, reason, format, args...)
 }
 
 // ContainerLaterf is ContainerEventf with the delay of Laterf.
 func (r *Recorder) ContainerLaterf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
-	r.postpone(pod, fieldPath, eventType, reason, format, args...)
+	r.enqueueDelayed(pod, fieldPath, eventType, reason, format, args...)
 }
 
-func (r *Recorder) postpone(obj runtime.Object, fieldPath, eventType, reason, format string, args ...any) {
+func (r *Recorder) enqueueDelayed(obj runtime.Object, fieldPath, eventType, reason, format string, args ...any) {
 	ref, err := referenceTo(obj)
 	if err != nil {
 		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
 		return
 	}
 	ref.FieldPath = fieldPath
-	p := pending{about: ref, eventType: eventType, reason: reason, message: fmt.Sprintf(format, args...), at: r.clock.Now()}
-	if !r.later.add(p) {
+	p := delayedEvent{about: ref, eventType: eventType, reason: reason, message: fmt.Sprintf(format, args...), at: r.clock.Now()}
+	if !r.delayed.add(p) {
 		r.enqueue(p.about, nil, p.eventType, p.reason, p.message)
 	}
 }
 
 // add reports whether there was room.
-func (l *later) add(p pending) bool {
+func (l *delayedQueue) add(p delayedEvent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.events) >= laterLength {
+	if len(l.events) >= maxDelayed {
 		return false
 	}
 	l.events = append(l.events, p)
@@ -93,25 +93,25 @@ func (l *later) add(p pending) bool {
 }
 
 // due reports whether there are events, and whether it is the first one's turn.
-func (l *later) due(now time.Time) (some, turn bool) {
+func (l *delayedQueue) due(now time.Time) (some, turn bool) {
 	l.mu.Lock()
 	n := len(l.events)
 	waited := n > 0 && l.most > 0 && now.Sub(l.events[0].at) >= l.most
 	l.mu.Unlock()
-	return n > 0, waited || n > laterLength/2 || n > 0 && (l.busy == nil || !l.busy())
+	return n > 0, waited || n > maxDelayed/2 || n > 0 && (l.busy == nil || !l.busy())
 }
 
-func (l *later) len() int {
+func (l *delayedQueue) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.events)
 }
 
-func (l *later) take() pending {
+func (l *delayedQueue) pop() delayedEvent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.events[0]
-	l.events[0] = pending{}
+	l.events[0] = delayedEvent{}
 	if l.events = l.events[1:]; len(l.events) == 0 {
 		l.events = nil // and with it what was taken before
 	}
@@ -127,26 +127,26 @@ func (r *Recorder) next(ctx context.Context) (*core.Event, error) {
 			return event, nil
 		default:
 		}
-		some, turn := r.later.due(r.clock.Now())
+		some, turn := r.delayed.due(r.clock.Now())
 		if turn {
-			return r.takeLater(), nil
+			return r.takeDelayed(), nil
 		}
 		if some && pace == nil {
-			pace = r.clock.After(laterPace)
+			pace = r.clock.After(delayedInterval)
 		}
 		select {
 		case <-ctx.Done():
 		case event := <-r.queue:
 			return event, nil
-		case <-r.later.wake:
+		case <-r.delayed.wake:
 		case <-pace:
-			return r.takeLater(), nil
+			return r.takeDelayed(), nil
 		}
 	}
 	return nil, ctx.Err()
 }
 
-func (r *Recorder) takeLater() *core.Event {
-	p := r.later.take()
+func (r *Recorder) takeDelayed() *core.Event {
+	p := r.delayed.pop()
 	return r.event(p.about, p.eventType, p.reason, p.message, p.at)
 }

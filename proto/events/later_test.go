@@ -35,31 +35,31 @@ func TestWhatMayWaitTakesItsTurn(t *testing.T) {
 		later("c")
 		r.Event(pod("urgent"), corev1.EventTypeWarning, "FailedScheduling", "no room")
 		next("urgent", 0)
-		next("a", laterPace)
+		next("a", delayedInterval)
 		busy = false
 		event, err := r.next(t.Context())
 		if err != nil || event.InvolvedObject.Name != "b" || event.Message != "to n1" || !event.FirstTimestamp.Time.Equal(happened) || event.Source.Component != "scheduler" {
 			t.Errorf("sent %+v (%v), which is not what was told", event, err)
 		}
 		busy = true
-		for i := range laterLength {
+		for i := range maxDelayed {
 			later(fmt.Sprint(i)) // there is no room for the last one
 		}
-		next(fmt.Sprint(laterLength-1), 0)
+		next(fmt.Sprint(maxDelayed-1), 0)
 		next("c", 0) // more wait than should
-		for range laterLength / 2 {
+		for range maxDelayed / 2 {
 			if _, err := r.next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		next(fmt.Sprint(laterLength/2), laterPace)
+		next(fmt.Sprint(maxDelayed/2), delayedInterval)
 	})
 }
 
 // TestAProgramThatIsBusyForLong tells what it has told longest ago, however much that is.
 func TestAProgramThatIsBusyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewRecorder(nil, Options{Busy: func() bool { return true }, LongestWait: 2 * laterPace}, clock.RealClock{}, zap.NewNop())
+		r := NewRecorder(nil, Options{Busy: func() bool { return true }, LongestWait: 2 * delayedInterval}, clock.RealClock{}, zap.NewNop())
 		began := time.Now()
 		for i := range 100 {
 			r.Laterf(pod(fmt.Sprint(i)), corev1.EventTypeNormal, "Started", "started")
@@ -69,8 +69,8 @@ func TestAProgramThatIsBusyForLong(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if waited := time.Since(began); waited != 2*laterPace {
-			t.Errorf("the last one was told after %v, want %v", waited, 2*laterPace)
+		if waited := time.Since(began); waited != 2*delayedInterval {
+			t.Errorf("the last one was told after %v, want %v", waited, 2*delayedInterval)
 		}
 	})
 }
@@ -93,13 +93,13 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 			}
 			told <- time.Since(began)
 		}()
-		time.Sleep(laterPace / 4)
+		time.Sleep(delayedInterval / 4)
 		r.Rested()
-		time.Sleep(laterPace / 4)
+		time.Sleep(delayedInterval / 4)
 		busy.Store(false)
 		r.Rested()
-		if waited := <-told; waited != laterPace/2 {
-			t.Errorf("it was sent after %v, want %v", waited, laterPace/2)
+		if waited := <-told; waited != delayedInterval/2 {
+			t.Errorf("it was sent after %v, want %v", waited, delayedInterval/2)
 		}
 		// Repeated calls do not make anything wait longer.
 		busy.Store(true)
@@ -111,11 +111,11 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 			defer close(ended)
 			for ctx.Err() == nil {
 				r.Rested()
-				time.Sleep(laterPace / 4)
+				time.Sleep(delayedInterval / 4)
 			}
 		}()
-		if _, err := r.next(ctx); err != nil || time.Since(began) != laterPace {
-			t.Errorf("it was sent after %v (%v), want %v", time.Since(began), err, laterPace)
+		if _, err := r.next(ctx); err != nil || time.Since(began) != delayedInterval {
+			t.Errorf("it was sent after %v (%v), want %v", time.Since(began), err, delayedInterval)
 		}
 		cancel()
 		<-ended

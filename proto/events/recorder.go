@@ -51,22 +51,22 @@ type Options struct {
 // Recorder sends events from one program on one host. It is safe for
 // concurrent use.
 type Recorder struct {
-	client    *rest.Client
-	options   Options
-	clock     clock.Clock
-	logger    *zap.Logger
-	queue     chan *core.Event
-	later     later
-	dropped   atomic.Int64 // since the queue was last empty
-	correlate *correlator  // owned by Run
+	client     *rest.Client
+	options    Options
+	clock      clock.Clock
+	logger     *zap.Logger
+	queue      chan *core.Event
+	delayed    delayedQueue
+	dropped    atomic.Int64 // since the queue was last empty
+	correlator *correlator  // owned by Run
 }
 
 // NewRecorder returns a Recorder; Run sends its events.
 func NewRecorder(client *rest.Client, options Options, clock clock.Clock, logger *zap.Logger) *Recorder {
 	return &Recorder{
 		client: client, options: options, clock: clock, logger: logger,
-		queue: make(chan *core.Event, queueLength), correlate: newCorrelator(clock),
-		later: later{busy: options.Busy, most: options.LongestWait, wake: make(chan struct{}, 1)},
+		queue: make(chan *core.Event, queueLength), correlator: newCorrelator(clock),
+		delayed: delayedQueue{busy: options.Busy, most: options.LongestWait, wake: make(chan struct{}, 1)},
 	}
 }
 
@@ -168,10 +168,10 @@ func (r *Recorder) Run(ctx context.Context) error {
 			r.flush(ctx)
 			return err
 		}
-		if known, ok := r.correlate.correlate(event); ok { // else there were too many about the object
-			r.record(ctx, event, known)
+		if known, ok := r.correlator.correlate(event); ok { // else there were too many about the object
+			r.sendWithRetry(ctx, event, known)
 		}
-		r.tellDropped()
+		r.logDropped()
 	}
 }
 
@@ -179,34 +179,34 @@ func (r *Recorder) Run(ctx context.Context) error {
 func (r *Recorder) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
 	defer cancel()
-	for event := r.waiting(); event != nil; event = r.waiting() {
-		known, ok := r.correlate.correlate(event)
+	for event := r.nextQueued(); event != nil; event = r.nextQueued() {
+		known, ok := r.correlator.correlate(event)
 		if !ok {
 			continue
 		}
 		if err := r.send(ctx, event, known); err != nil {
-			r.logger.Warn("events are lost, because the program ends", zap.Int("count", 1+len(r.queue)+r.later.len()), zap.Error(err))
+			r.logger.Warn("events are lost, because the program ends", zap.Int("count", 1+len(r.queue)+r.delayed.len()), zap.Error(err))
 			return
 		}
 	}
 }
 
-// waiting is the next event, whether or not its turn has come; nil if there is none.
-func (r *Recorder) waiting() *core.Event {
+// nextQueued is the next event, whether or not its turn has come; nil if there is none.
+func (r *Recorder) nextQueued() *core.Event {
 	select {
 	case event := <-r.queue:
 		return event
 	default:
 	}
-	if some, _ := r.later.due(r.clock.Now()); some {
-		return r.takeLater()
+	if some, _ := r.delayed.due(r.clock.Now()); some {
+		return r.takeDelayed()
 	}
 	return nil
 }
 
-// afterwards returns a context that ends when ctx has been over for as long as
+// withGrace returns a context that ends when ctx has been over for as long as
 // grace.
-func afterwards(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+func withGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return lasting, func() {
@@ -215,8 +215,8 @@ func afterwards(ctx context.Context, grace time.Duration) (context.Context, cont
 	}
 }
 
-// tellDropped says how many were dropped, once those that waited are sent.
-func (r *Recorder) tellDropped() {
+// logDropped says how many were dropped, once those that waited are sent.
+func (r *Recorder) logDropped() {
 	if len(r.queue) > 0 {
 		return
 	}
@@ -225,10 +225,10 @@ func (r *Recorder) tellDropped() {
 	}
 }
 
-// record sends an event, again and again where that may help. If ctx ends
+// sendWithRetry sends an event, again and again where that may help. If ctx ends
 // meanwhile, the current attempt may still finish.
-func (r *Recorder) record(ctx context.Context, event *core.Event, known bool) {
-	lasting, cancel := afterwards(ctx, endGrace)
+func (r *Recorder) sendWithRetry(ctx context.Context, event *core.Event, known bool) {
+	lasting, cancel := withGrace(ctx, endGrace)
 	defer cancel()
 	for try := 1; ; try++ {
 		err := r.send(lasting, event, known)
