@@ -19,21 +19,21 @@ import (
 func NewIdentity(host string) string {
 	const tail = 8
 	unique := rand.Text()[:tail]
-	place, err := placeOf("self")
+	place, err := pidNamespaceOf("self")
 	if err != nil {
 		return host + "_" + unique
 	}
-	start, _, err := startOf("self")
+	start, _, err := startTimeOf("self")
 	if err != nil {
 		return host + "_" + unique
 	}
 	return fmt.Sprintf("%s_%s.%d.%d.%s", host, place, os.Getpid(), start, unique)
 }
 
-// placeOf identifies the PID namespace that a process runs in and the boot of
+// pidNamespaceOf identifies the PID namespace that a process runs in and the boot of
 // the machine: together with these, a PID and a start time identify one process
 // for ever.
-func placeOf(process string) (string, error) {
+func pidNamespaceOf(process string) (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", err
@@ -46,9 +46,9 @@ func placeOf(process string) (string, error) {
 	return strings.ReplaceAll(strings.TrimSpace(string(boot)), "-", "") + "." + id, nil
 }
 
-// startOf is when process was started, in the kernel's ticks; exited says that
+// startTimeOf is when process was started, in the kernel's ticks; exited says that
 // only its exit status is left.
-func startOf(process string) (ticks uint64, exited bool, err error) {
+func startTimeOf(process string) (ticks uint64, exited bool, err error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", process, "stat"))
 	if err != nil {
 		return 0, false, err
@@ -63,26 +63,26 @@ func startOf(process string) (ticks uint64, exited bool, err error) {
 	return ticks, fields[state] == "Z" || fields[state] == "X", err
 }
 
-// ended reports whether the holder's process has certainly ended: it ran where
+// hasEnded reports whether the holder's process has certainly ended: it ran where
 // we run, and its PID is free or belongs to a later process.
-func ended(holder, ours string) bool {
-	place, pid, start, ok := parse(holder)
+func hasEnded(holder, ours string) bool {
+	place, pid, start, ok := parseIdentity(holder)
 	if !ok {
 		return false
 	}
-	if ourPlace, _, _, ok := parse(ours); !ok || ourPlace != place {
+	if ourPlace, _, _, ok := parseIdentity(ours); !ok || ourPlace != place {
 		return false
 	}
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
 	// A /proc that hides other users' processes says nothing about them.
-	now, exited, err := startOf(strconv.Itoa(pid))
+	now, exited, err := startTimeOf(strconv.Itoa(pid))
 	return err == nil && (exited || now != start)
 }
 
-// parse takes an identity of NewIdentity apart; place has the host in it.
-func parse(identity string) (place string, pid int, start uint64, ok bool) {
+// parseIdentity takes an identity of NewIdentity apart; place has the host in it.
+func parseIdentity(identity string) (place string, pid int, start uint64, ok bool) {
 	host := strings.LastIndexByte(identity, '_')
 	parts := strings.Split(identity[host+1:], ".")
 	if host < 0 || len(parts) != 5 {

@@ -13,11 +13,11 @@ import (
 func identityOf(t *testing.T, pid int) string {
 	t.Helper()
 	process := fmt.Sprint(pid)
-	place, err := placeOf(process)
+	place, err := pidNamespaceOf(process)
 	if err != nil {
 		t.Fatal(err)
 	}
-	start, _, err := startOf(process)
+	start, _, err := startTimeOf(process)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func identityOf(t *testing.T, pid int) string {
 
 func startOfSelf(t *testing.T) uint64 {
 	t.Helper()
-	start, _, err := startOf("self")
+	start, _, err := startTimeOf("self")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,32 +44,32 @@ func TestHolderThatWasKilledIsNotWaitedFor(t *testing.T) {
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
 	ours, holder := NewIdentity("host"), identityOf(t, child.Process.Pid)
 
-	if ended(holder, ours) {
+	if hasEnded(holder, ours) {
 		t.Error("a living process is said to have ended")
 	}
-	if ended(ours, ours) {
+	if hasEnded(ours, ours) {
 		t.Error("we are said to have ended")
 	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
-	if reused := strings.Replace(ours, fmt.Sprint(startOfSelf(t)), "1", 1); !ended(reused, ours) {
+	if reused := strings.Replace(ours, fmt.Sprint(startOfSelf(t)), "1", 1); !hasEnded(reused, ours) {
 		t.Error("an earlier process of a PID that is in use again is said to live")
 	}
-	if !ended(holder, ours) {
+	if !hasEnded(holder, ours) {
 		t.Error("a dead process is said to live")
 	}
 	otherHost := strings.Replace(holder, "host_", "elsewhere_", 1)
 	for _, unknown := range []string{otherHost, "host_6ba7b810-9dad-11d1-80b4-00c04fd430c8", "", "_", "a.b.c.d.e", holder + ".more"} {
-		if ended(unknown, ours) {
+		if hasEnded(unknown, ours) {
 			t.Errorf("%q is said to have ended, though nobody can know", unknown)
 		}
 	}
 
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeLeases{}
-		if ok, err := elector(t, holder, store).try(t.Context()); !ok {
+		if ok, err := elector(t, holder, store).tryAcquireOrRenew(t.Context()); !ok {
 			t.Fatal(err)
 		}
 		heir := start(t, ours, store)

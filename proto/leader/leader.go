@@ -136,7 +136,7 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error)
 		return err
 	}
 	e.leading.Store(true)
-	e.config.Logger.Info("leading", zap.String("lease", e.lease()), zap.String("identity", e.config.Identity))
+	e.config.Logger.Info("leading", zap.String("lease", e.leaseName()), zap.String("identity", e.config.Identity))
 	leadCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	finished := make(chan error, 1)
@@ -162,21 +162,21 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error)
 	return err
 }
 
-func (e *Elector) lease() string { return e.config.Namespace + "/" + e.config.Name }
+func (e *Elector) leaseName() string { return e.config.Namespace + "/" + e.config.Name }
 
 // acquire tries until the lease is ours, or ctx ends.
 func (e *Elector) acquire(ctx context.Context) error {
 	wait := backoff.Policy{Initial: e.config.RetryPeriod, Max: e.config.RetryPeriod, Jitter: retryJitter}
 	warned := false
 	for {
-		ours, err := e.try(ctx)
+		ours, err := e.tryAcquireOrRenew(ctx)
 		switch {
 		case ours:
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !apierrors.IsConflict(err) && !warned:
-			e.config.Logger.Warn("lease can't be had yet, will keep trying", zap.String("lease", e.lease()), zap.Error(err))
+			e.config.Logger.Warn("lease can't be had yet, will keep trying", zap.String("lease", e.leaseName()), zap.Error(err))
 			warned = true
 		}
 		if err := backoff.Sleep(ctx, e.config.Clock, wait.Delay(1)); err != nil {
@@ -191,23 +191,23 @@ func (e *Elector) renew(ctx context.Context) error {
 		if backoff.Sleep(ctx, e.config.Clock, e.config.RetryPeriod) != nil {
 			return nil
 		}
-		ours, err := e.tryFor(ctx, e.config.RenewDeadline-e.config.Clock.Since(e.lastRenewed()))
+		ours, err := e.tryWithTimeout(ctx, e.config.RenewDeadline-e.config.Clock.Since(e.lastRenewed()))
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case ours:
 			continue
 		case err == nil:
-			return fmt.Errorf("%w: %s is held by %s", ErrLost, e.lease(), e.Holder())
+			return fmt.Errorf("%w: %s is held by %s", ErrLost, e.leaseName(), e.Holder())
 		case e.config.Clock.Since(e.lastRenewed()) >= e.config.RenewDeadline:
-			return fmt.Errorf("%w: %s could not be renewed for %s: %w", ErrLost, e.lease(), e.config.RenewDeadline, err)
+			return fmt.Errorf("%w: %s could not be renewed for %s: %w", ErrLost, e.leaseName(), e.config.RenewDeadline, err)
 		}
 	}
 }
 
-// tryFor is try with a time limit: a request that hangs must not outlast the
+// tryWithTimeout is tryAcquireOrRenew with a time limit: a request that hangs must not outlast the
 // deadline.
-func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err error) {
+func (e *Elector) tryWithTimeout(ctx context.Context, d time.Duration) (ours bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -215,12 +215,12 @@ func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err e
 			cancel()
 		}
 	}()
-	return e.try(ctx)
+	return e.tryAcquireOrRenew(ctx)
 }
 
-// try takes or renews the lease once. ours is false without an error where
+// tryAcquireOrRenew takes or renews the lease once. ours is false without an error where
 // another process holds it.
-func (e *Elector) try(ctx context.Context) (ours bool, err error) {
+func (e *Elector) tryAcquireOrRenew(ctx context.Context) (ours bool, err error) {
 	began := e.config.Clock.Now()
 	defer func() {
 		if ours {
@@ -230,31 +230,31 @@ func (e *Elector) try(ctx context.Context) (ours bool, err error) {
 	if e.observed != nil && e.Holder() == e.config.Identity {
 		// Its version tells the API whether the lease is still as we wrote it. If not,
 		// or if it is gone, we have to read it.
-		if updated, err := e.leases.Update(ctx, e.record(e.observed)); err == nil {
+		if updated, err := e.leases.Update(ctx, e.newLease(e.observed)); err == nil {
 			e.observe(updated)
 			return true, nil
 		}
 	}
 	current, err := e.leases.Get(ctx)
 	if apierrors.IsNotFound(err) {
-		created, err := e.leases.Create(ctx, e.record(nil))
+		created, err := e.leases.Create(ctx, e.newLease(nil))
 		if err != nil {
-			return false, fmt.Errorf("create lease %s: %w", e.lease(), err)
+			return false, fmt.Errorf("create lease %s: %w", e.leaseName(), err)
 		}
 		e.observe(created)
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read lease %s: %w", e.lease(), err)
+		return false, fmt.Errorf("read lease %s: %w", e.leaseName(), err)
 	}
 	e.observe(current)
 	holder := e.Holder()
-	if holder != "" && holder != e.config.Identity && !e.ranOut() && !ended(holder, e.config.Identity) {
+	if holder != "" && holder != e.config.Identity && !e.hasExpired() && !hasEnded(holder, e.config.Identity) {
 		return false, nil
 	}
-	updated, err := e.leases.Update(ctx, e.record(current))
+	updated, err := e.leases.Update(ctx, e.newLease(current))
 	if err != nil {
-		return false, fmt.Errorf("write lease %s: %w", e.lease(), err)
+		return false, fmt.Errorf("write lease %s: %w", e.leaseName(), err)
 	}
 	e.observe(updated)
 	return true, nil
@@ -268,7 +268,7 @@ func (e *Elector) observe(lease *core.Lease) {
 	}
 	holder := holderOf(lease)
 	if old := e.holder.Swap(holder); old != holder && holder != e.config.Identity && holder != "" {
-		e.config.Logger.Info("another leads", zap.String("lease", e.lease()), zap.String("holder", holder))
+		e.config.Logger.Info("another leads", zap.String("lease", e.leaseName()), zap.String("holder", holder))
 	}
 }
 
@@ -279,9 +279,9 @@ func holderOf(lease *core.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// ranOut reports whether the holder has not renewed for the duration that it
+// hasExpired reports whether the holder has not renewed for the duration that it
 // promised itself.
-func (e *Elector) ranOut() bool {
+func (e *Elector) hasExpired() bool {
 	duration := e.config.LeaseDuration
 	if s := e.observed.Spec.LeaseDurationSeconds; s != nil {
 		duration = time.Duration(*s) * time.Second
@@ -289,8 +289,8 @@ func (e *Elector) ranOut() bool {
 	return !e.observedAt.Add(duration).After(e.config.Clock.Now())
 }
 
-// record is the Lease with us as its holder.
-func (e *Elector) record(current *core.Lease) *core.Lease {
+// newLease returns the Lease with us as its holder.
+func (e *Elector) newLease(current *core.Lease) *core.Lease {
 	now := metav1.NewMicroTime(e.config.Clock.Now())
 	seconds := int32(e.config.LeaseDuration / time.Second)
 	transitions := int32(0)
@@ -325,11 +325,11 @@ func (e *Elector) release(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	lease := e.record(e.observed)
+	lease := e.newLease(e.observed)
 	nobody, second := "", int32(1)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &nobody, &second
 	if _, err := e.leases.Update(ctx, lease); err != nil {
-		e.config.Logger.Info("lease not released, it will run out", zap.String("lease", e.lease()), zap.Error(err))
+		e.config.Logger.Info("lease not released, it will run out", zap.String("lease", e.leaseName()), zap.Error(err))
 		return
 	}
 	e.holder.Store("")

@@ -197,7 +197,7 @@ func TestSecondTakesOverWhenTheLeaseRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeLeases{}
 		dead := elector(t, "dead", store)
-		if ours, err := dead.try(t.Context()); !ours || err != nil {
+		if ours, err := dead.tryAcquireOrRenew(t.Context()); !ours || err != nil {
 			t.Fatal(ours, err)
 		}
 		began := time.Now()
