@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// holding is the end of the name of the file beside a directory that is locked
+	// heldSuffix is the end of the name of the file beside a directory that is locked
 	// (flock(2)) by the directory's holder. The kernel unlocks it when the process
 	// is gone, however it ended; its children don't inherit it.
-	holding = ".held"
-	// beginning is the end of that name before the directory exists.
-	beginning = ".new"
+	heldSuffix = ".held"
+	// newSuffix is the end of that name before the directory exists.
+	newSuffix = ".new"
 )
 
 // Hold makes a directory in parent, with a name that begins with prefix, and
@@ -34,7 +34,7 @@ const (
 // the directory is still there, the next Sweep takes it away.
 func Hold(parent, prefix string) (dir string, release func(), err error) {
 	// It is locked before it has its name, so nobody sees it unlocked.
-	lock, err := begin(parent, prefix)
+	lock, err := lockNew(parent, prefix)
 	if err != nil {
 		return "", nil, err
 	}
@@ -44,33 +44,33 @@ func Hold(parent, prefix string) (dir string, release func(), err error) {
 			lock.Close()
 		}
 	}()
-	dir = strings.TrimSuffix(lock.Name(), beginning)
+	dir = strings.TrimSuffix(lock.Name(), newSuffix)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
 	}
-	if err := os.Rename(lock.Name(), dir+holding); err != nil {
+	if err := os.Rename(lock.Name(), dir+heldSuffix); err != nil {
 		return "", nil, errors.Join(err, os.Remove(dir))
 	}
 	return dir, func() {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-			os.Remove(dir + holding)
+			os.Remove(dir + heldSuffix)
 		}
 		lock.Close()
 	}, nil
 }
 
-// begin makes and locks the file that is then renamed to the holding one. A sweep
+// lockNew makes and locks the file that is then renamed to the holding one. A sweep
 // between these two steps takes it for a dead process's.
-func begin(parent, prefix string) (*os.File, error) {
+func lockNew(parent, prefix string) (*os.File, error) {
 	for {
-		lock, err := os.CreateTemp(parent, prefix+"*"+beginning)
+		lock, err := os.CreateTemp(parent, prefix+"*"+newSuffix)
 		if err != nil {
 			return nil, err
 		}
 		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", lock.Name(), err), os.Remove(lock.Name()), lock.Close())
 		}
-		if same(lock, lock.Name()) {
+		if isSameFile(lock, lock.Name()) {
 			return lock, nil
 		}
 		lock.Close()
@@ -84,7 +84,7 @@ func begin(parent, prefix string) (*os.File, error) {
 // gone is simply forgotten.
 func Sweep(parent, prefix string, end func(dir string) error) error {
 	var errs []error
-	for _, suffix := range []string{holding, beginning} {
+	for _, suffix := range []string{heldSuffix, newSuffix} {
 		locks, err := filepath.Glob(filepath.Join(parent, prefix) + "*" + suffix)
 		errs = append(errs, err)
 		for _, name := range locks {
@@ -96,18 +96,18 @@ func Sweep(parent, prefix string, end func(dir string) error) error {
 
 // Opening fails like this for what Hold did not make: something that is gone by
 // now, another user's, a link, or a socket.
-var notOurs = []error{fs.ErrNotExist, fs.ErrPermission, syscall.ELOOP, syscall.ENXIO}
+var ignoredErrors = []error{fs.ErrNotExist, fs.ErrPermission, syscall.ELOOP, syscall.ENXIO}
 
 func sweep(name, suffix string, end func(dir string) error) error {
 	lock, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if slices.ContainsFunc(notOurs, func(target error) bool { return errors.Is(err, target) }) {
+	if slices.ContainsFunc(ignoredErrors, func(target error) bool { return errors.Is(err, target) }) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if held, err := lock.Stat(); err != nil || !held.Mode().IsRegular() || held.Size() > 0 || !own(held) {
+	if held, err := lock.Stat(); err != nil || !held.Mode().IsRegular() || held.Size() > 0 || !isOwnedByUser(held) {
 		return err // another user's: parent may be writable by everybody
 	}
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -117,16 +117,16 @@ func sweep(name, suffix string, end func(dir string) error) error {
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
-	if !same(lock, name) {
+	if !isSameFile(lock, name) {
 		return nil // swept before we had the lock, and perhaps made anew
 	}
 	dir := strings.TrimSuffix(name, suffix)
 	there, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-	case err != nil || !there.IsDir() || !own(there):
+	case err != nil || !there.IsDir() || !isOwnedByUser(there):
 		return err
-	case suffix == beginning:
+	case suffix == newSuffix:
 		if os.Remove(dir) != nil {
 			return nil // it is not empty: Hold gave it to nobody, and did not make it
 		}
@@ -138,15 +138,15 @@ func sweep(name, suffix string, end func(dir string) error) error {
 	return os.Remove(name)
 }
 
-// own reports whether the file belongs to this user: a name proves nothing, and
+// isOwnedByUser reports whether the file belongs to this user: a name proves nothing, and
 // the sweeping process may be root.
-func own(info fs.FileInfo) bool {
+func isOwnedByUser(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// same reports whether name is still that of the open file.
-func same(lock *os.File, name string) bool {
+// isSameFile reports whether name is still that of the open file.
+func isSameFile(lock *os.File, name string) bool {
 	open, err := lock.Stat()
 	if err != nil {
 		return false

@@ -102,15 +102,15 @@ func TestSweepTakesBeginnings(t *testing.T) {
 	parent := t.TempDir()
 	path := func(name string) string { return filepath.Join(parent, name) }
 	err := errors.Join(
-		os.WriteFile(path("run-1"+beginning), nil, 0o600), // killed before there was a directory
-		os.WriteFile(path("run-2"+beginning), nil, 0o600), os.Mkdir(path("run-2"), 0o700),
-		os.WriteFile(path("run-3"+holding), nil, 0o600), // killed after its directory was gone
-		os.WriteFile(path("run-notes"+beginning), []byte("somebody's"), 0o600),
+		os.WriteFile(path("run-1"+newSuffix), nil, 0o600), // killed before there was a directory
+		os.WriteFile(path("run-2"+newSuffix), nil, 0o600), os.Mkdir(path("run-2"), 0o700),
+		os.WriteFile(path("run-3"+heldSuffix), nil, 0o600), // killed after its directory was gone
+		os.WriteFile(path("run-notes"+newSuffix), []byte("somebody's"), 0o600),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lives, err := begin(parent, "run-")
+	lives, err := lockNew(parent, "run-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestSweepTakesBeginnings(t *testing.T) {
 		t.Error(err)
 	}
 	left, _ := filepath.Glob(path("*"))
-	if want := []string{lives.Name(), path("run-notes" + beginning)}; !slices.Equal(left, want) {
+	if want := []string{lives.Name(), path("run-notes" + newSuffix)}; !slices.Equal(left, want) {
 		t.Errorf("left %v, want %v", left, want)
 	}
 }
@@ -130,16 +130,16 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	parent := t.TempDir()
 	made := func(name string) string {
 		dir := filepath.Join(parent, name)
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(dir+holding, nil, 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(dir+heldSuffix, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		return dir
 	}
 	mine, linked := made("run-mine"), filepath.Join(parent, "run-linked")
-	if err := errors.Join(os.Symlink(mine, linked), os.WriteFile(linked+holding, nil, 0o600)); err != nil {
+	if err := errors.Join(os.Symlink(mine, linked), os.WriteFile(linked+heldSuffix, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	socket, err := net.Listen("unix", filepath.Join(parent, "run-socket"+holding))
+	socket, err := net.Listen("unix", filepath.Join(parent, "run-socket"+heldSuffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		file, dir := made("run-their-file"), made("run-their-directory")
-		if err := errors.Join(os.Chown(file+holding, nobody, nobody), os.Chown(dir, nobody, nobody)); err != nil {
+		if err := errors.Join(os.Chown(file+heldSuffix, nobody, nobody), os.Chown(dir, nobody, nobody)); err != nil {
 			t.Fatal(err)
 		}
 	} else {
