@@ -14,14 +14,14 @@ import (
 // that. Set everything else in the configuration before.
 func TakeClients(c *tls.Config, how tls.ClientAuthType, of ...*Authorities) {
 	c.ClientAuth = how
-	n := &named{of: of, with: c, without: c.Clone()}
+	n := &clientAuthorities{authorities: of, current: c, base: c.Clone()}
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return n.config(), nil }
 }
 
-// named is a configuration together with authorities whose files may change.
-type named struct {
-	of            []*Authorities
-	without, with *tls.Config
+// clientAuthorities is a configuration together with authorities whose files may change.
+type clientAuthorities struct {
+	authorities   []*Authorities
+	base, current *tls.Config
 
 	mu  sync.Mutex
 	pem [][]byte
@@ -29,21 +29,21 @@ type named struct {
 
 // config returns a new configuration only if the files have changed, since sessions
 // can be resumed only with the keys of the same configuration.
-func (n *named) config() *tls.Config {
+func (n *clientAuthorities) config() *tls.Config {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var now [][]byte
-	for _, authorities := range n.of {
+	for _, authorities := range n.authorities {
 		now = append(now, authorities.PEM())
 	}
 	if slices.EqualFunc(now, n.pem, bytes.Equal) {
-		return n.with
+		return n.current
 	}
 	pool := x509.NewCertPool()
 	for _, data := range now {
 		pool.AppendCertsFromPEM(data)
 	}
-	n.pem, n.with = now, n.without.Clone()
-	n.with.ClientCAs = pool
-	return n.with
+	n.pem, n.current = now, n.base.Clone()
+	n.current.ClientCAs = pool
+	return n.current
 }
