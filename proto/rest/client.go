@@ -24,15 +24,15 @@ import (
 
 // Client sends requests to one API server. It is safe for concurrent use.
 type Client struct {
-	base      *url.URL
-	http      *http.Client // no timeout: streams and watches last
-	short     *http.Client // for requests that do not
-	timeout   time.Duration
-	userAgent string
-	token     *tokenSource
-	clock     clock.Clock
-	meter     Meter
-	propagate func(context.Context, http.Header) // nil adds nothing
+	base       *url.URL
+	http       *http.Client // no timeout: streams and watches last
+	shortLived *http.Client // for requests that do not
+	timeout    time.Duration
+	userAgent  string
+	token      *tokenSource
+	clock      clock.Clock
+	meter      Meter
+	propagate  func(context.Context, http.Header) // nil adds nothing
 
 	connections *connections
 }
@@ -51,31 +51,31 @@ func New(cfg *Config) (*Client, error) {
 			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
 		}
 		lasting, short = forLasting, forShort
-		open.renews = forLasting.TLSClientConfig.GetClientCertificate != nil
+		open.renewable = forLasting.TLSClientConfig.GetClientCertificate != nil
 	}
 	agent, meter := cfg.UserAgent, cfg.Meter
 	if agent == "" {
 		agent = "kctl"
 	}
 	if meter == nil {
-		meter = unmetered{}
+		meter = noopMeter{}
 	}
 	c := &Client{
 		base: base, timeout: cfg.Timeout, userAgent: agent,
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
 		clock: clock.RealClock{}, connections: open, meter: meter, propagate: cfg.Propagate,
 	}
-	c.http = &http.Client{Transport: credentials{next: lasting, client: c}, CheckRedirect: c.stay}
-	c.short = &http.Client{Transport: credentials{next: short, client: c}, CheckRedirect: c.stay}
+	c.http = &http.Client{Transport: credentialsTransport{next: lasting, client: c}, CheckRedirect: c.checkRedirect}
+	c.shortLived = &http.Client{Transport: credentialsTransport{next: short, client: c}, CheckRedirect: c.checkRedirect}
 	return c, nil
 }
 
 // maxRedirects is net/http's.
 const maxRedirects = 10
 
-// stay follows redirects only within the server: credentials go with every request,
+// checkRedirect follows redirects only within the server: credentials go with every request,
 // and what is behind a server's proxies (pods, services) may redirect anywhere.
-func (c *Client) stay(request *http.Request, via []*http.Request) error {
+func (c *Client) checkRedirect(request *http.Request, via []*http.Request) error {
 	if to := request.URL; to.Scheme != c.base.Scheme || to.Host != c.base.Host {
 		return fmt.Errorf("redirected to another server, %s://%s, which is not to have the credentials for this one", to.Scheme, to.Host)
 	}
@@ -95,21 +95,21 @@ func (c *Client) URL(path string) *url.URL {
 	return &u
 }
 
-// credentials adds the user agent and the bearer token to each request.
-type credentials struct {
+// credentialsTransport adds the user agent and the bearer token to each request.
+type credentialsTransport struct {
 	next   http.RoundTripper
 	client *Client
 }
 
-func (t credentials) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t credentialsTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, err := t.client.token.get()
 	if err != nil {
 		return nil, err
 	}
 	propagate := t.client.propagate
-	if lacks(r.Header, token) || propagate != nil {
+	if needsIdentity(r.Header, token) || propagate != nil {
 		r = r.Clone(r.Context())
-		t.client.introduce(r.Header, token)
+		t.client.addIdentity(r.Header, token)
 	}
 	if propagate != nil {
 		propagate(r.Context(), r.Header)
@@ -123,13 +123,13 @@ func (t credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// lacks reports whether introduce would add any header.
-func lacks(h http.Header, token string) bool {
+// needsIdentity reports whether addIdentity would add any header.
+func needsIdentity(h http.Header, token string) bool {
 	return h.Get("User-Agent") == "" || token != "" && h.Get("Authorization") == ""
 }
 
-// introduce adds who we are to a request's header, unless it is there.
-func (c *Client) introduce(h http.Header, token string) {
+// addIdentity adds who we are to a request's header, unless it is there.
+func (c *Client) addIdentity(h http.Header, token string) {
 	if h.Get("User-Agent") == "" {
 		h.Set("User-Agent", c.userAgent)
 	}
@@ -139,7 +139,7 @@ func (c *Client) introduce(h http.Header, token string) {
 }
 
 // CloseIdleConnections closes the idle connections of the pool.
-func (t credentials) CloseIdleConnections() {
+func (t credentialsTransport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
@@ -181,7 +181,7 @@ func (t *tokenSource) get() (string, error) {
 // []byte body is sent as it is; an io.Writer gets the answer as it arrives, whatever its
 // form and length. After an answer that says "try again" (429 and 503 with Retry-After)
 // the request is sent again while ctx lasts, at most maxRetries times, each after
-// longestWait at most.
+// maxRetryAfter at most.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any, opts ...Option) error {
 	return c.do(ctx, method, path, body, into, newCall(opts))
 }
@@ -192,7 +192,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	resp, err := c.send(ctx, c.short, method, path, body, call)
+	resp, err := c.send(ctx, c.shortLived, method, path, body, call)
 	if err != nil {
 		return err
 	}
@@ -227,12 +227,12 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 	return nil
 }
 
-// maxTrusted is the largest stated length of an answer for which memory is allocated in
+// maxTrustedLength is the largest stated length of an answer for which memory is allocated in
 // advance.
-const maxTrusted = 64 << 20
+const maxTrustedLength = 64 << 20
 
 func readBody(resp *http.Response) ([]byte, error) {
-	if resp.ContentLength > 0 && resp.ContentLength <= maxTrusted {
+	if resp.ContentLength > 0 && resp.ContentLength <= maxTrustedLength {
 		data := make([]byte, resp.ContentLength)
 		_, err := io.ReadFull(resp.Body, data)
 		return data, err
@@ -268,7 +268,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, method, path string,
 		wait, again := retryAfter(resp)
 		failure := statusError(resp, method)
 		if resp.StatusCode == http.StatusUnauthorized {
-			c.connections.refused(c.clock.Now())
+			c.connections.reconnectOnRefusal(c.clock.Now())
 		}
 		if !again || attempt >= maxRetries {
 			return nil, failure
@@ -301,7 +301,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, payload
 	if err != nil {
 		return nil, err
 	}
-	c.introduce(req.Header, token)
+	c.addIdentity(req.Header, token)
 	return req, nil
 }
 
@@ -309,9 +309,9 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, payload
 // do not come back together.
 var retryPolicy = backoff.Policy{Initial: time.Second, Max: 30 * time.Second, Factor: 1, Jitter: 0.5}
 
-// longestWait bounds how long an answer may delay a request: proxies say an hour, or a
+// maxRetryAfter bounds how long an answer may delay a request: proxies say an hour, or a
 // year, for servers that are back in a minute.
-const longestWait = time.Minute
+const maxRetryAfter = time.Minute
 
 func retryAfter(resp *http.Response) (time.Duration, bool) {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
@@ -321,8 +321,8 @@ func retryAfter(resp *http.Response) (time.Duration, bool) {
 	if err != nil || seconds < 0 {
 		return 0, false
 	}
-	wait := longestWait
-	if seconds < int(longestWait/time.Second) {
+	wait := maxRetryAfter
+	if seconds < int(maxRetryAfter/time.Second) {
 		wait = time.Duration(seconds) * time.Second
 	}
 	return wait + retryPolicy.Delay(1)/4, true

@@ -126,12 +126,12 @@ func (cfg *Config) TLS() (*tls.Config, error) {
 			return nil, errors.New("certificate authority: no PEM certificate in it")
 		}
 	}
-	return c, cfg.showCertificate(c)
+	return c, cfg.presentCertificate(c)
 }
 
-// showCertificate makes connections present the client's certificate, if it has
+// presentCertificate makes connections present the client's certificate, if it has
 // one, as it is in the files when a connection is made.
-func (cfg *Config) showCertificate(c *tls.Config) error {
+func (cfg *Config) presentCertificate(c *tls.Config) error {
 	if len(cfg.CertData) == 0 && len(cfg.KeyData) == 0 && cfg.CertFile != "" && cfg.KeyFile != "" {
 		reloader, err := pki.NewReloader(cfg.CertFile, cfg.KeyFile, clock.RealClock{})
 		if err != nil {
@@ -154,7 +154,7 @@ func (cfg *Config) showCertificate(c *tls.Config) error {
 			return fmt.Errorf("client certificate: %w", err)
 		}
 		if cfg.kubeconfig != "" {
-			inside := &insideKubeconfig{path: cfg.kubeconfig, cert: &cert}
+			inside := &kubeconfigCertificate{path: cfg.kubeconfig, cert: &cert}
 			c.GetClientCertificate = inside.get
 		}
 		c.Certificates = []tls.Certificate{cert}

@@ -14,9 +14,9 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 type connections struct {
 	mu   sync.Mutex
 	open map[*connection]bool
-	// renews: the client's certificate is read again for each connection.
-	renews bool
-	ended  time.Time // when a refusal last ended them
+	// renewable: the client's certificate is read again for each connection.
+	renewable  bool
+	lastClosed time.Time // when a refusal last ended them
 }
 
 // connection leaves the list when it is closed.
@@ -56,13 +56,13 @@ func (c *Client) Reconnect() { c.connections.close() }
 // reconnectEvery bounds how often refusals end connections.
 const reconnectEvery = 10 * time.Second
 
-// refused is called when a server does not recognise the client: the
+// reconnectOnRefusal is called when a server does not recognise the client: the
 // certificate that it presented may have expired, and been replaced, since.
-func (c *connections) refused(now time.Time) {
+func (c *connections) reconnectOnRefusal(now time.Time) {
 	c.mu.Lock()
-	again := c.renews && now.Sub(c.ended) >= reconnectEvery
+	again := c.renewable && now.Sub(c.lastClosed) >= reconnectEvery
 	if again {
-		c.ended = now
+		c.lastClosed = now
 	}
 	c.mu.Unlock()
 	if again {

@@ -73,9 +73,9 @@ func LoadKubeconfig(path string) (*Config, error) {
 	return cfg, nil
 }
 
-// insideKubeconfig is a client certificate inside a kubeconfig: connections
+// kubeconfigCertificate is a client certificate inside a kubeconfig: connections
 // made after the file was rewritten present the new one.
-type insideKubeconfig struct {
+type kubeconfigCertificate struct {
 	path string
 
 	mu       sync.Mutex
@@ -83,7 +83,7 @@ type insideKubeconfig struct {
 	cert     *tls.Certificate // the newest that could be read
 }
 
-func (i *insideKubeconfig) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+func (i *kubeconfigCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	info, err := os.Stat(i.path)

@@ -17,10 +17,10 @@ type Meter interface {
 	Retried(method, host string, code int)
 }
 
-// unmetered is the meter of a client that has none.
-type unmetered struct{}
+// noopMeter is the meter of a client that has none.
+type noopMeter struct{}
 
-func (unmetered) Answered(string, string, int)              {}
-func (unmetered) Called(string, string, time.Duration, int) {}
-func (unmetered) Received(string, string, int)              {}
-func (unmetered) Retried(string, string, int)               {}
+func (noopMeter) Answered(string, string, int)              {}
+func (noopMeter) Called(string, string, time.Duration, int) {}
+func (noopMeter) Received(string, string, int)              {}
+func (noopMeter) Retried(string, string, int)               {}

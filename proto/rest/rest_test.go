@@ -162,7 +162,7 @@ func TestConnectionPerRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.http.CloseIdleConnections)
-	t.Cleanup(c.short.CloseIdleConnections)
+	t.Cleanup(c.shortLived.CloseIdleConnections)
 	pods := c.Resource(core.Pods, "shop")
 	for range 2 { // the second time on the same connections
 		var all errgroup.Group

@@ -41,7 +41,7 @@ func (s *Stream) Next() (Event, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Event{}, err
 		}
-		if event, ok := eventOf(line); ok {
+		if event, ok := splitEvent(line); ok {
 			return event, nil
 		}
 		s.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(bytes.Clone(line)), s.lines))
@@ -70,23 +70,23 @@ func (s *Stream) line() ([]byte, error) {
 }
 
 var (
-	typeMark   = []byte(`{"type":"`)
-	objectMark = []byte(`","object":`)
-	eventEnd   = []byte("}\n")
+	typePrefix   = []byte(`{"type":"`)
+	objectPrefix = []byte(`","object":`)
+	eventEnd     = []byte("}\n")
 )
 
-// eventOf splits an event in the form that servers write, without looking into
+// splitEvent splits an event in the form that servers write, without looking into
 // the object: decoding that is most of the work of a watch, and must be done
 // only once.
-func eventOf(line []byte) (Event, bool) {
-	rest, ok := bytes.CutPrefix(line, typeMark)
+func splitEvent(line []byte) (Event, bool) {
+	rest, ok := bytes.CutPrefix(line, typePrefix)
 	if !ok {
 		return Event{}, false
 	}
 	if rest, ok = bytes.CutSuffix(rest, eventEnd); !ok {
 		return Event{}, false
 	}
-	name, object, ok := bytes.Cut(rest, objectMark)
+	name, object, ok := bytes.Cut(rest, objectPrefix)
 	if !ok || !bytes.HasPrefix(object, []byte("{")) || !bytes.HasSuffix(object, []byte("}")) || bytes.ContainsAny(name, `"\`) {
 		return Event{}, false
 	}
