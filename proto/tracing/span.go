@@ -11,23 +11,23 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scope is where spans say they come from.
-const scope = "kctl"
+// instrumentationName is where spans say they come from.
+const instrumentationName = "kctl"
 
 // Propagator carries a span's identity from one program to the next (W3C Trace
 // Context).
 var Propagator propagation.TextMapPropagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// none is the span of work that nobody traces.
-var none = trace.SpanFromContext(context.Background())
+// noSpan is the span of work that nobody traces.
+var noSpan = trace.SpanFromContext(context.Background())
 
 // Begin starts the span of work that no request has asked for. The caller ends it
 // with End.
 func (t *Tracer) Begin(ctx context.Context, name string, about ...attribute.KeyValue) (context.Context, trace.Span) {
 	if t == nil {
-		return ctx, none
+		return ctx, noSpan
 	}
-	return t.provider.Tracer(scope).Start(ctx, name, trace.WithAttributes(about...))
+	return t.provider.Tracer(instrumentationName).Start(ctx, name, trace.WithAttributes(about...))
 }
 
 // Step starts a span below the one that ctx is in; where none is recorded it does
@@ -35,9 +35,9 @@ func (t *Tracer) Begin(ctx context.Context, name string, about ...attribute.KeyV
 func Step(ctx context.Context, name string) (context.Context, trace.Span) {
 	within := trace.SpanFromContext(ctx)
 	if !within.IsRecording() {
-		return ctx, none
+		return ctx, noSpan
 	}
-	return within.TracerProvider().Tracer(scope).Start(ctx, name)
+	return within.TracerProvider().Tracer(instrumentationName).Start(ctx, name)
 }
 
 // Request starts the span of a request that came in at since. If its client is trusted, it
@@ -60,7 +60,7 @@ func (t *Tracer) Request(r *http.Request, name string, since time.Time, trusted 
 			how = append(how, trace.WithLinks(trace.Link{SpanContext: caller}))
 		}
 	}
-	return t.provider.Tracer(scope).Start(ctx, name, how...)
+	return t.provider.Tracer(instrumentationName).Start(ctx, name, how...)
 }
 
 // Inject makes a request's receiver continue the trace that ctx is in.

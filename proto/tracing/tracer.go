@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// lastSpans is how long Close waits for the collector.
-const lastSpans = 2 * time.Second
+// flushTimeout is how long Close waits for the collector.
+const flushTimeout = 2 * time.Second
 
 // Options say where spans go and which program they come from.
 type Options struct {
@@ -68,7 +68,7 @@ func (t *Tracer) Close() error {
 	if t == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastSpans)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		return fmt.Errorf("send the last spans: %w", err)
