@@ -19,30 +19,30 @@ import (
 // be on its way.
 func Linger(ctx context.Context, w http.ResponseWriter) (context.Context, http.ResponseWriter) {
 	ctx, left := context.WithCancel(ctx)
-	return ctx, lingerer{w, ctx, left}
+	return ctx, lingerWriter{w, ctx, left}
 }
 
-type lingerer struct {
+type lingerWriter struct {
 	http.ResponseWriter
 	ctx  context.Context // of the request
 	left context.CancelFunc
 }
 
 // Unwrap is what http.ResponseController looks for.
-func (w lingerer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w lingerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Hijack returns a connection that is closed gently.
-func (w lingerer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w lingerWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
 	open, closed := context.WithCancel(w.ctx)
-	watch(c, open.Done(), w.left)
-	return &lingering{Conn: c, ctx: w.ctx, closed: closed}, buffer, nil
+	watchPeer(c, open.Done(), w.left)
+	return &lingeringConn{Conn: c, ctx: w.ctx, closed: closed}, buffer, nil
 }
 
-type lingering struct {
+type lingeringConn struct {
 	net.Conn
 	ctx    context.Context
 	closed context.CancelFunc // ends the watch
@@ -50,11 +50,11 @@ type lingering struct {
 }
 
 // Close returns when the client has hung up, or its time has run out.
-func (c *lingering) Close() error {
+func (c *lingeringConn) Close() error {
 	c.once.Do(func() {
 		wait := Patience
 		if c.ctx.Err() != nil {
-			wait = farewell
+			wait = goodbyeTimeout
 		}
 		c.closed()
 		// No deadline: others set those.

@@ -20,22 +20,22 @@ type pair struct {
 
 func newPair() *pair { return &pair{closed: make(chan struct{})} }
 
-func (p *pair) setClient(c io.ReadWriteCloser) *client {
+func (p *pair) setClient(c io.ReadWriteCloser) *clientEnd {
 	p.client = c
-	return &client{both: p, left: unheard}
+	return &clientEnd{both: p, left: maxDiscarded}
 }
 
-func (p *pair) setBackend(c io.ReadWriteCloser) *backend {
+func (p *pair) setBackend(c io.ReadWriteCloser) *backendEnd {
 	p.backend = c
-	return &backend{both: p}
+	return &backendEnd{both: p}
 }
 
-// end is called when either side has left.
-func (p *pair) end() {
-	p.ending.Do(func() { p.later(Patience, p.close) })
+// endSoon is called when either side has left.
+func (p *pair) endSoon() {
+	p.ending.Do(func() { p.after(Patience, p.close) })
 }
 
-func (p *pair) later(wait time.Duration, what func()) {
+func (p *pair) after(wait time.Duration, what func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.isClosed() {
@@ -70,31 +70,31 @@ func (p *pair) close() {
 func (p *pair) read(from io.Reader, into []byte) (int, error) {
 	n, err := from.Read(into)
 	if err != nil {
-		p.end()
+		p.endSoon()
 		err = io.EOF
 	}
 	return n, err
 }
 
-// client is the end that asked for the connection.
-type client struct {
+// clientEnd is the end that asked for the connection.
+type clientEnd struct {
 	both *pair
 	gone bool
 	left int // of what is still read for a client that is gone
 }
 
-func (c *client) Read(p []byte) (int, error) { return c.both.read(c.both.client, p) }
+func (c *clientEnd) Read(p []byte) (int, error) { return c.both.read(c.both.client, p) }
 
 // Write drops a little of what a client that is gone would have got, so that
 // the backend can finish, and then waits for the connection to be closed: a
 // backend that writes for ever must not be read for ever.
-func (c *client) Write(p []byte) (int, error) {
+func (c *clientEnd) Write(p []byte) (int, error) {
 	if !c.gone {
 		if _, err := c.both.client.Write(p); err == nil {
 			return len(p), nil
 		}
 		c.gone = true
-		c.both.end()
+		c.both.endSoon()
 	}
 	if c.left -= len(p); c.left < 0 {
 		<-c.both.closed
@@ -103,46 +103,46 @@ func (c *client) Write(p []byte) (int, error) {
 }
 
 // CloseWrite is called when the backend has sent everything.
-func (c *client) CloseWrite() error {
-	c.both.later(farewell, func() { _ = closeWrite(c.both.client) })
+func (c *clientEnd) CloseWrite() error {
+	c.both.after(goodbyeTimeout, func() { _ = closeWrite(c.both.client) })
 	return nil
 }
 
 // Close ends both connections.
-func (c *client) Close() error {
+func (c *clientEnd) Close() error {
 	c.both.close()
 	return nil
 }
 
-// backend is the end to which the connection was passed on.
-type backend struct {
+// backendEnd is the end to which the connection was passed on.
+type backendEnd struct {
 	both *pair
 	gone bool
 }
 
-func (b *backend) Read(p []byte) (int, error) { return b.both.read(b.both.backend, p) }
+func (b *backendEnd) Read(p []byte) (int, error) { return b.both.read(b.both.backend, p) }
 
-func (b *backend) Write(p []byte) (int, error) {
+func (b *backendEnd) Write(p []byte) (int, error) {
 	if !b.gone {
 		if _, err := b.both.backend.Write(p); err == nil {
 			return len(p), nil
 		}
 		b.gone = true
-		b.both.end()
+		b.both.endSoon()
 	}
 	return len(p), nil
 }
 
 // CloseWrite is called when the client has sent everything.
-func (b *backend) CloseWrite() error {
+func (b *backendEnd) CloseWrite() error {
 	_ = closeWrite(b.both.backend)
 	return nil
 }
 
 // Close is called when the request is cancelled: the client still gets what has
 // arrived, and gets no more time than that takes.
-func (b *backend) Close() error {
-	b.both.later(farewell, b.both.close)
+func (b *backendEnd) Close() error {
+	b.both.after(goodbyeTimeout, b.both.close)
 	return b.both.backend.Close()
 }
 

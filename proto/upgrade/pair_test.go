@@ -34,7 +34,7 @@ func TestWhoDoesNotFollowIsCutOff(t *testing.T) {
 					stays = user
 				case "request":
 					cancel()
-					want, stays = farewell, user
+					want, stays = goodbyeTimeout, user
 				}
 				<-ended
 				if took := time.Since(began); took != want {
@@ -66,7 +66,7 @@ func TestABackendThatWritesForEverIsNotReadForEver(t *testing.T) {
 			}
 		}()
 		Carry(t.Context(), client, backend)
-		if total := <-written; total < unheard || total > unheard+128<<10 {
+		if total := <-written; total < maxDiscarded || total > maxDiscarded+128<<10 {
 			t.Errorf("%d bytes were read", total)
 		}
 	})

@@ -15,12 +15,12 @@ const (
 	// Patience is how long one side has, when the other has left, to receive what
 	// is on its way and to leave too. Then the connection is closed.
 	Patience = 10 * time.Second
-	// farewell is how long a client that was told goodbye in its protocol's words
+	// goodbyeTimeout is how long a client that was told goodbye in its protocol's words
 	// has to hang up by itself. Old SPDY clients (kubectl before 1.22) discard
 	// what they have not read yet if the connection ends first.
-	farewell = time.Second
-	// unheard bounds what is read from a backend for a client that is gone.
-	unheard = 1 << 20
+	goodbyeTimeout = time.Second
+	// maxDiscarded bounds what is read from a backend for a client that is gone.
+	maxDiscarded = 1 << 20
 )
 
 // Serve forwards a request through the proxy. If it becomes a connection that is
@@ -40,7 +40,7 @@ func Serve(proxy *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request)
 		}
 		return nil
 	}
-	passing.ServeHTTP(writer{w, both}, r)
+	passing.ServeHTTP(pairWriter{w, both}, r)
 }
 
 // Carry copies between a client and a backend until both have ended, or one has
@@ -63,48 +63,48 @@ func Carry(ctx context.Context, client, backend io.ReadWriteCloser) {
 	copies.Wait()
 }
 
-// writer gives ReverseProxy the client's end of the pair.
-type writer struct {
+// pairWriter gives ReverseProxy the client's end of the pair.
+type pairWriter struct {
 	http.ResponseWriter
 	both *pair
 }
 
 // Unwrap is what http.ResponseController looks for.
-func (w writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w pairWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Hijack is where the connection stops being HTTP.
-func (w writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w pairWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	end := w.both.setClient(early{c, buffer.Reader})
-	watch(c, w.both.closed, w.both.end)
-	return hijacked{c, end}, buffer, nil
+	end := w.both.setClient(bufferedConn{c, buffer.Reader})
+	watchPeer(c, w.both.closed, w.both.endSoon)
+	return hijackedConn{c, end}, buffer, nil
 }
 
-// early is a connection from which something was already read.
-type early struct {
+// bufferedConn is a connection from which something was already read.
+type bufferedConn struct {
 	net.Conn
 	buffer *bufio.Reader
 }
 
-func (c early) Read(p []byte) (int, error) {
+func (c bufferedConn) Read(p []byte) (int, error) {
 	if n := c.buffer.Buffered(); n > 0 {
 		return c.buffer.Read(p[:min(n, len(p))])
 	}
 	return c.Conn.Read(p)
 }
 
-func (c early) CloseWrite() error { return closeWrite(c.Conn) }
+func (c bufferedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// hijacked is the client's end where a net.Conn is asked for.
-type hijacked struct {
+// hijackedConn is the client's end where a net.Conn is asked for.
+type hijackedConn struct {
 	net.Conn
-	end *client
+	end *clientEnd
 }
 
-func (h hijacked) Read(p []byte) (int, error)  { return h.end.Read(p) }
-func (h hijacked) Write(p []byte) (int, error) { return h.end.Write(p) }
-func (h hijacked) CloseWrite() error           { return h.end.CloseWrite() }
-func (h hijacked) Close() error                { return h.end.Close() }
+func (h hijackedConn) Read(p []byte) (int, error)  { return h.end.Read(p) }
+func (h hijackedConn) Write(p []byte) (int, error) { return h.end.Write(p) }
+func (h hijackedConn) CloseWrite() error           { return h.end.CloseWrite() }
+func (h hijackedConn) Close() error                { return h.end.Close() }

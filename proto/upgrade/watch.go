@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is a variable for tests, which have no patience.
-var lookEvery = Patience
+// checkInterval is a variable for tests, which have no patience.
+var checkInterval = Patience
 
-// watch calls gone once the other side of a connection has been away for Patience, until done is
+// watchPeer calls gone once the other side of a connection has been away for Patience, until done is
 // closed. Reading would notice that too, but nothing is read while earlier data waits to be written:
 // if a client is killed while a container does not read its input, nobody would notice.
-func watch(c net.Conn, done <-chan struct{}, gone func()) {
+func watchPeer(c net.Conn, done <-chan struct{}, gone func()) {
 	raw := rawOf(c)
 	if raw == nil {
 		return // it is no socket
 	}
 	go func() {
-		ticker := time.NewTicker(lookEvery)
+		ticker := time.NewTicker(checkInterval)
 		defer ticker.Stop()
 		for away := false; ; {
 			select {
@@ -29,7 +29,7 @@ func watch(c net.Conn, done <-chan struct{}, gone func()) {
 			case <-ticker.C:
 			}
 			before := away
-			if away = hasLeft(raw); before && away {
+			if away = peerHasLeft(raw); before && away {
 				gone()
 				return
 			}
@@ -53,9 +53,9 @@ func rawOf(c net.Conn) syscall.RawConn {
 	return nil
 }
 
-// hasLeft says that the other side will send no more, or that the connection is
+// peerHasLeft says that the other side will send no more, or that the connection is
 // broken or closed.
-func hasLeft(raw syscall.RawConn) (left bool) {
+func peerHasLeft(raw syscall.RawConn) (left bool) {
 	err := raw.Control(func(fd uintptr) {
 		one := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(one, 0)

@@ -17,7 +17,7 @@ import (
 	"kctl/proto/daemon"
 )
 
-func init() { lookEvery = 10 * time.Millisecond }
+func init() { checkInterval = 10 * time.Millisecond }
 
 // TestAClientThatIsKilledIsMissed: a client sends to a backend that does not
 // read, until the buffers are full, and is killed: the unsent data must not
