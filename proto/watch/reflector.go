@@ -178,11 +178,11 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 		for _, raw := range page.Items {
 			obj, err := r.decode(raw)
 			if err != nil {
-				metadata, known := r.unreadable(raw, err)
+				metadata, known := r.handleUndecodable(raw, err)
 				if !known {
 					return fmt.Errorf("list %s: decode item: %w", r.resource.Name(), err)
 				}
-				if obj, known = r.kept(metadata); !known {
+				if obj, known = r.lastKnown(metadata); !known {
 					continue
 				}
 			}
@@ -219,7 +219,7 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 	for {
 		event, err := stream.Next()
 		if err != nil {
-			return progressed, endOf(err)
+			return progressed, ignoreOrdinaryEnd(err)
 		}
 		select {
 		case alive <- struct{}{}:
@@ -250,19 +250,19 @@ func (r *Reflector[T]) endWhenStalled(ctx context.Context, cancel context.Cancel
 	}
 }
 
-// endOf distinguishes the ordinary end of a watch from a broken one.
-func endOf(err error) error {
+// ignoreOrdinaryEnd distinguishes the ordinary end of a watch from a broken one.
+func ignoreOrdinaryEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// unreadable handles an object that can't be decoded, such as one with an invalid
+// handleUndecodable handles an object that can't be decoded, such as one with an invalid
 // quantity. It is skipped: it stays as the watch last brought it, and does not keep
 // the others from being seen. The result has only its metadata; known says that this
 // could be read.
-func (r *Reflector[T]) unreadable(data []byte, cause error) (obj T, known bool) {
+func (r *Reflector[T]) handleUndecodable(data []byte, cause error) (obj T, known bool) {
 	var partial metav1.PartialObjectMetadata
 	if core.Decode(data, &partial) != nil || partial.Name == "" || partial.ResourceVersion == "" {
 		return obj, false
@@ -278,8 +278,8 @@ func (r *Reflector[T]) unreadable(data []byte, cause error) (obj T, known bool) 
 	return obj, true
 }
 
-// kept is the sink's old version of an object that can't be read now.
-func (r *Reflector[T]) kept(metadata T) (obj T, ok bool) {
+// lastKnown is the sink's old version of an object that can't be read now.
+func (r *Reflector[T]) lastKnown(metadata T) (obj T, ok bool) {
 	keeper, ok := r.sink.(Keeper[T])
 	if !ok {
 		return obj, false
@@ -300,7 +300,7 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 	case Added, Modified, Deleted:
 		obj, err := r.decode(event.Object)
 		if err != nil {
-			obj, known := r.unreadable(event.Object, err)
+			obj, known := r.handleUndecodable(event.Object, err)
 			if !known {
 				return fmt.Errorf("watch %s: decode %s event: %w: %w", r.resource.Name(), event.Type, err, errRelist)
 			}
