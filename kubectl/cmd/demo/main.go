@@ -101,8 +101,8 @@ func serve(ctx context.Context, args []string) error {
 	return nil
 }
 
-// longestAnswer is how much of an answer get prints.
-const longestAnswer = 1 << 20
+// maxResponse is how much of an answer get prints.
+const maxResponse = 1 << 20
 
 func get(ctx context.Context, args []string) error {
 	if len(args) != 1 {
@@ -119,7 +119,7 @@ func get(ctx context.Context, args []string) error {
 		return err
 	}
 	defer answer.Body.Close()
-	_, err = io.Copy(os.Stdout, io.LimitReader(answer.Body, longestAnswer))
+	_, err = io.Copy(os.Stdout, io.LimitReader(answer.Body, maxResponse))
 	return err
 }
 

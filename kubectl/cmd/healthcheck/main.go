@@ -28,7 +28,7 @@ func main() {
 	}
 	config, err := tlsConfig(*ca, *cert, *key)
 	if err == nil {
-		err = ask(flag.Arg(0), config, *timeout)
+		err = checkEndpoint(flag.Arg(0), config, *timeout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "healthcheck:", err)
@@ -58,9 +58,9 @@ func tlsConfig(ca, cert, key string) (*tls.Config, error) {
 	return config, nil
 }
 
-const mostOfAnAnswer = 1000
+const maxResponse = 1000
 
-func ask(url string, config *tls.Config, timeout time.Duration) error {
+func checkEndpoint(url string, config *tls.Config, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -73,7 +73,7 @@ func ask(url string, config *tls.Config, timeout time.Duration) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, mostOfAnAnswer))
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, maxResponse))
 		return fmt.Errorf("%s: %s: %s", url, answer.Status, text)
 	}
 	return nil

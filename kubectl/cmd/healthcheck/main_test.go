@@ -40,7 +40,7 @@ func TestAsk(t *testing.T) {
 		"/slow":   {trusting, time.Millisecond, "context deadline exceeded"},
 		"/well?x": {&tls.Config{}, time.Minute, "certificate"},
 	} {
-		err := ask(server.URL+path, test.config, test.timeout)
+		err := checkEndpoint(server.URL+path, test.config, test.timeout)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", path, err, test.want)
 		}

@@ -28,12 +28,12 @@ func Pack(w io.Writer, source, name string) error {
 		if err != nil {
 			return err
 		}
-		return add(out, file, path.Join(name, filepath.ToSlash(below)), entry)
+		return addEntry(out, file, path.Join(name, filepath.ToSlash(below)), entry)
 	})
 	return errors.Join(err, out.Close())
 }
 
-func add(out *tar.Writer, file, name string, entry fs.DirEntry) error {
+func addEntry(out *tar.Writer, file, name string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 		if err != nil {
 			return files, fmt.Errorf("reading what the container sent: %w", err)
 		}
-		if len(header.Name) > longest {
+		if len(header.Name) > maxNameLength {
 			return files, fmt.Errorf("the container sent a name of %d bytes", len(header.Name))
 		}
 		inside := strings.Trim(path.Clean("/"+header.Name), "/")
@@ -110,23 +110,23 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 			err = makeAll(root, target)
 		case tar.TypeReg:
 			files++
-			err = write(root, target, in, header.FileInfo().Mode().Perm())
+			err = writeFile(root, target, in, header.FileInfo().Mode().Perm())
 		default:
 			warn(fmt.Sprintf("skipping %q: it is no regular file", header.Name))
 		}
 		if err != nil {
-			return files, shown(err)
+			return files, printableError(err)
 		}
 	}
 }
 
-// longest is the longest file name, in bytes, that is accepted from a container
+// maxNameLength is the longest file name, in bytes, that is accepted from a container
 // (Linux' PATH_MAX). Files below a root have no such limit, and a name of a
 // megabyte could be half a million nested directories.
-const longest = 4096
+const maxNameLength = 4096
 
-// shown makes an error about a file whose name a container chose fit for a terminal.
-func shown(err error) error {
+// printableError makes an error about a file whose name a container chose fit for a terminal.
+func printableError(err error) error {
 	var about *fs.PathError
 	if errors.As(err, &about) {
 		return fmt.Errorf("%s %q: %w", about.Op, about.Path, about.Err)
@@ -147,7 +147,7 @@ func makeAll(root *os.Root, dir string) error {
 	return nil
 }
 
-func write(root *os.Root, name string, content io.Reader, mode fs.FileMode) error {
+func writeFile(root *os.Root, name string, content io.Reader, mode fs.FileMode) error {
 	if err := makeAll(root, filepath.Dir(name)); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func TestNothingLandsOutside(t *testing.T) {
 		"link":          {{Name: "data/link", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "data/link/evil", Typeflag: tar.TypeReg}},
 		"device":        {{Name: "data/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, {Name: "data/null/../../../evil", Typeflag: tar.TypeReg}},
 		"pipe":          {{Name: "data/pipe", Typeflag: tar.TypeFifo}},
-		"deep":          {{Name: "data/" + strings.Repeat("a/", (longest-len("data/x"))/2+1) + "x", Typeflag: tar.TypeReg}},
+		"deep":          {{Name: "data/" + strings.Repeat("a/", (maxNameLength-len("data/x"))/2+1) + "x", Typeflag: tar.TypeReg}},
 		"control":       {{Name: "data/a", Typeflag: tar.TypeReg}, {Name: "data/a/\x1b]0;evil\a", Typeflag: tar.TypeReg}},
 		"hard link":     {{Name: "data/hard", Typeflag: tar.TypeLink, Linkname: "../evil"}},
 	}

@@ -20,11 +20,11 @@ type backend struct {
 	streams map[net.Conn]bool
 }
 
-// set notes how the server answered, and reports whether that is a change. If
+// setHealth notes how the server answered, and reports whether that is a change. If
 // it has stopped answering at all, its connections are closed; one that says
 // that it is not ready may be shutting down in good order, and may finish its
 // requests.
-func (b *backend) set(err error) (changed bool) {
+func (b *backend) setHealth(err error) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed = b.healthy != (err == nil)
@@ -74,9 +74,9 @@ func newChecker(timeout time.Duration) *http.Client {
 
 var errNotReady = errors.New("it is not ready")
 
-// check asks the server whether it is ready. One that does not tell strangers
+// checkReady asks the server whether it is ready. One that does not tell strangers
 // (401, 403) at least answers, which is all that can be known.
-func check(ctx context.Context, client *http.Client, address string) error {
+func checkReady(ctx context.Context, client *http.Client, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/readyz", nil)
 	if err != nil {
 		return err

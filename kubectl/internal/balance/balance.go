@@ -33,7 +33,7 @@ type Balancer struct {
 	backends []*backend
 	checker  *http.Client
 	next     atomic.Uint64
-	seats    chan struct{}
+	slots    chan struct{}
 }
 
 // New returns a Balancer; Run makes it serve.
@@ -44,7 +44,7 @@ func New(o Options) (*Balancer, error) {
 	if o.CheckEvery <= 0 || o.CheckTimeout <= 0 || o.MaxConnections <= 0 {
 		return nil, errors.New("times and bounds must be positive")
 	}
-	b := &Balancer{Options: o, checker: newChecker(o.CheckTimeout), seats: make(chan struct{}, o.MaxConnections)}
+	b := &Balancer{Options: o, checker: newChecker(o.CheckTimeout), slots: make(chan struct{}, o.MaxConnections)}
 	for _, address := range o.Backends {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return nil, fmt.Errorf("server %q: %w", address, err)
@@ -58,7 +58,7 @@ func New(o Options) (*Balancer, error) {
 func (b *Balancer) Run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, one := range b.backends {
-		group.Go(func() error { return b.watch(ctx, one) })
+		group.Go(func() error { return b.checkPeriodically(ctx, one) })
 	}
 	group.Go(func() error {
 		<-ctx.Done()
@@ -67,7 +67,7 @@ func (b *Balancer) Run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error {
 		for {
 			select {
-			case b.seats <- struct{}{}:
+			case b.slots <- struct{}{}:
 			case <-ctx.Done():
 				return nil
 			}
@@ -76,7 +76,7 @@ func (b *Balancer) Run(ctx context.Context, listener net.Listener) error {
 				return nil
 			}
 			if err != nil {
-				<-b.seats
+				<-b.slots
 				b.Logger.Warn("a connection could not be accepted", zap.Error(err))
 				if b.sleep(ctx, time.Second) != nil { // out of file descriptors, perhaps
 					return nil
@@ -84,7 +84,7 @@ func (b *Balancer) Run(ctx context.Context, listener net.Listener) error {
 				continue
 			}
 			group.Go(func() error {
-				defer func() { <-b.seats }()
+				defer func() { <-b.slots }()
 				b.serve(ctx, client)
 				return nil
 			})
@@ -104,14 +104,14 @@ func (b *Balancer) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// watch checks one server repeatedly.
-func (b *Balancer) watch(ctx context.Context, one *backend) error {
+// checkPeriodically checks one server repeatedly.
+func (b *Balancer) checkPeriodically(ctx context.Context, one *backend) error {
 	for {
-		err := check(ctx, b.checker, one.address)
+		err := checkReady(ctx, b.checker, one.address)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if one.set(err) {
+		if one.setHealth(err) {
 			if err == nil {
 				b.Logger.Info("server answers", zap.String("server", one.address))
 			} else {
@@ -140,7 +140,7 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 		defer server.Close()
 		stop := context.AfterFunc(ctx, func() { server.Close() })
 		defer stop()
-		join(client, server)
+		pipe(client, server)
 		return
 	}
 	b.Logger.Warn("no server can be reached", zap.Stringer("client", client.RemoteAddr()))
@@ -161,8 +161,8 @@ func (b *Balancer) candidates() []*backend {
 	return append(well, ill...)
 }
 
-// join passes bytes both ways until both sides have ended, or one is broken.
-func join(client, server net.Conn) {
+// pipe passes bytes both ways until both sides have ended, or one is broken.
+func pipe(client, server net.Conn) {
 	var both sync.WaitGroup
 	pass := func(to, from net.Conn) {
 		if _, err := io.Copy(to, from); err != nil {

@@ -246,7 +246,7 @@ func TestWhatTheServerSaysOfAToken(t *testing.T) {
 			w.WriteHeader(status)
 		})
 		var got []string
-		for _, check := range (&Cluster{Server: s.URL, CA: s.ca.Cert}).admitted(t.Context(), &Token{ID: "abcdef", Secret: "0123456789abcdef"}, "n") {
+		for _, check := range (&Cluster{Server: s.URL, CA: s.ca.Cert}).checkAdmission(t.Context(), &Token{ID: "abcdef", Secret: "0123456789abcdef"}, "n") {
 			got = append(got, string(check.Result))
 			if strings.Contains(check.Detail+check.Advice, "0123456789abcdef") {
 				t.Errorf("%d: the token is shown: %+v", status, check)
@@ -261,7 +261,7 @@ func TestWhatTheServerSaysOfAToken(t *testing.T) {
 func TestClocksApart(t *testing.T) {
 	now := time.Now()
 	for apart, want := range map[time.Duration]doctor.Result{time.Minute: doctor.OK, -24 * time.Hour: doctor.Fail, 24 * time.Hour: doctor.Fail} {
-		if got := (&Cluster{Time: now.Add(apart)}).clock(now); got.Result != want {
+		if got := (&Cluster{Time: now.Add(apart)}).checkClock(now); got.Result != want {
 			t.Errorf("%s: %+v", apart, got)
 		}
 	}
@@ -269,10 +269,10 @@ func TestClocksApart(t *testing.T) {
 
 func TestRefusalNamesWhatFailed(t *testing.T) {
 	checks := []doctor.Check{{Name: "a", Result: doctor.Fail, Detail: "bad", Advice: "mend it"}, {Name: "b", Result: doctor.Warn}, {Name: "c", Result: doctor.Fail, Detail: "worse"}}
-	if err := refusal(checks, []string{"c"}); err == nil || !strings.Contains(err.Error(), "a: bad; mend it") || strings.Contains(err.Error(), "worse") {
+	if err := checkError(checks, []string{"c"}); err == nil || !strings.Contains(err.Error(), "a: bad; mend it") || strings.Contains(err.Error(), "worse") {
 		t.Errorf("got %v", err)
 	}
-	if err := refusal(checks, []string{"all"}); err != nil {
+	if err := checkError(checks, []string{"all"}); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
@@ -281,34 +281,34 @@ func TestWritingIsAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{Node: Node{Dir: dir, RootDir: "/var/lib/kubelet", Runtime: "unix:///x", Port: 10250}, NodeName: "n"}
 	found, token := &Cluster{Server: "https://x:1", CA: []byte("ca")}, NewToken()
-	if err := os.Mkdir(o.bootstrap(), 0o700); err != nil { // where a file should be
+	if err := os.Mkdir(o.bootstrapKubeconfig(), 0o700); err != nil { // where a file should be
 		t.Fatal(err)
 	}
-	if err := o.write(found, token, false); err == nil {
+	if err := o.writeFiles(found, token, false); err == nil {
 		t.Error("a directory was written to")
 	}
-	for _, file := range []string{o.ca(), o.configuration()} {
+	for _, file := range []string{o.caFile(), o.configFile()} {
 		if _, err := os.Stat(file); err == nil {
 			t.Errorf("%s is left", file)
 		}
 	}
-	if err := os.Remove(o.bootstrap()); err != nil {
+	if err := os.Remove(o.bootstrapKubeconfig()); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.write(found, token, false); err != nil {
+	if err := o.writeFiles(found, token, false); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(o.bootstrap()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(o.bootstrapKubeconfig()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the token's file: %v, %v", info.Mode(), err)
 	}
 	// A file that the user changed is kept.
-	if err := os.WriteFile(o.configuration(), []byte("mine"), 0o644); err != nil {
+	if err := os.WriteFile(o.configFile(), []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.write(found, token, true); err != nil {
+	if err := o.writeFiles(found, token, true); err != nil {
 		t.Fatal(err)
 	}
-	if data, _ := os.ReadFile(o.configuration()); string(data) != "mine" {
+	if data, _ := os.ReadFile(o.configFile()); string(data) != "mine" {
 		t.Errorf("the configuration is %q", data)
 	}
 }
@@ -319,10 +319,10 @@ func TestTwoClustersAreNotMixed(t *testing.T) {
 	if err := o.sameCluster(a.ca.Cert); err != nil {
 		t.Error(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(o.ca()), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(o.caFile()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(o.ca(), a.ca.Cert, 0o644); err != nil {
+	if err := os.WriteFile(o.caFile(), a.ca.Cert, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.sameCluster(a.ca.Cert); err != nil {
@@ -354,7 +354,7 @@ func TestBadOptions(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
-	if args := strings.Join(good.args(), " "); !strings.HasSuffix(args, "--node-ip=192.0.2.1 --node-network=vxlan") {
+	if args := strings.Join(good.kubeletArgs(), " "); !strings.HasSuffix(args, "--node-ip=192.0.2.1 --node-network=vxlan") {
 		t.Errorf("the kubelet is started by %s", args)
 	}
 }

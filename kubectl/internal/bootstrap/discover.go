@@ -41,8 +41,8 @@ type Cluster struct {
 	Time time.Time
 }
 
-// answerWithin bounds each step of finding out.
-const answerWithin = 10 * time.Second
+// requestTimeout bounds each step of finding out.
+const requestTimeout = 10 * time.Second
 
 // maxInfo bounds how many bytes of an unknown server's answer are read.
 const maxInfo = 1 << 20
@@ -67,11 +67,11 @@ func (d Discovery) Find(ctx context.Context) (*Cluster, error) {
 	if err != nil || host == "" {
 		return nil, fmt.Errorf("API server %q: want HOST:PORT", d.Server)
 	}
-	answer, err := ask(ctx, d.Server, &tls.Config{InsecureSkipVerify: true}) // who it is comes out below
+	answer, err := fetchInfo(ctx, d.Server, &tls.Config{InsecureSkipVerify: true}) // who it is comes out below
 	if err != nil {
 		return nil, err
 	}
-	authority, err := d.authority(answer)
+	authority, err := d.pinnedAuthority(answer)
 	if err != nil {
 		return nil, err
 	}
@@ -81,18 +81,18 @@ func (d Discovery) Find(ctx context.Context) (*Cluster, error) {
 	return &Cluster{Server: "https://" + d.Server, CA: authority, Time: answer.time}, nil
 }
 
-// answer is what an unknown server says.
-type answer struct {
+// serverInfo is what an unknown server says.
+type serverInfo struct {
 	chain []*x509.Certificate
 	time  time.Time
 	info  []byte // the cluster-info, if it tells
 }
 
-// ask connects to a server, without any credential.
-func ask(ctx context.Context, server string, config *tls.Config) (*answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// fetchInfo connects to a server, without any credential.
+func fetchInfo(ctx context.Context, server string, config *tls.Config) (*serverInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	a := &answer{}
+	a := &serverInfo{}
 	config.MinVersion = tls.VersionTLS12
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		a.chain = state.PeerCertificates
@@ -106,7 +106,7 @@ func ask(ctx context.Context, server string, config *tls.Config) (*answer, error
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("API server %s: no answer within %s: is the address right, and does no firewall stand between?", server, answerWithin)
+			return nil, fmt.Errorf("API server %s: no answer within %s: is the address right, and does no firewall stand between?", server, requestTimeout)
 		}
 		return nil, fmt.Errorf("API server %s: %w", server, err)
 	}
@@ -118,10 +118,10 @@ func ask(ctx context.Context, server string, config *tls.Config) (*answer, error
 	return a, err
 }
 
-// authority is the one that the server is to be verified by: the one that has
+// pinnedAuthority is the one that the server is to be verified by: the one that has
 // one of the hashes. Our API servers show it with their certificate, kubeadm's
 // clusters tell it in their cluster-info.
-func (d Discovery) authority(a *answer) ([]byte, error) {
+func (d Discovery) pinnedAuthority(a *serverInfo) ([]byte, error) {
 	known := func(cert *x509.Certificate) bool {
 		return d.Unsafe || slices.Contains(d.Hashes, certificates.Hash(cert))
 	}
@@ -183,14 +183,14 @@ func onlyCluster(config *clientcmdapi.Config) *clientcmdapi.Cluster {
 }
 
 // verify checks the server's certificate against the authority.
-func verify(a *answer, host string, authority []byte) error {
+func verify(a *serverInfo, host string, authority []byte) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
 	_, err := a.chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
 		return fmt.Errorf("the server's certificate is good from %s to %s, and this machine's clock says %s (the server's %s): set the clock, or renew the certificate by `kctl pki renew apiserver`",
-			stamp(a.chain[0].NotBefore), stamp(a.chain[0].NotAfter), stamp(time.Now()), stamp(a.time))
+			formatTime(a.chain[0].NotBefore), formatTime(a.chain[0].NotAfter), formatTime(time.Now()), formatTime(a.time))
 	}
 	if err != nil {
 		return fmt.Errorf("the server's certificate: %w", err)
@@ -198,7 +198,7 @@ func verify(a *answer, host string, authority []byte) error {
 	return nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // fromFile takes server and authority from a kubeconfig.
 func (d Discovery) fromFile(ctx context.Context) (*Cluster, error) {
@@ -231,7 +231,7 @@ func (d Discovery) fromFile(ctx context.Context) (*Cluster, error) {
 	if !bytes.Contains(ca, []byte("BEGIN CERTIFICATE")) {
 		return nil, fmt.Errorf("--discovery-file=%s: no certificate authority in it", d.File)
 	}
-	a, err := ask(ctx, host, &tls.Config{InsecureSkipVerify: true}) // verified here, for a clear word
+	a, err := fetchInfo(ctx, host, &tls.Config{InsecureSkipVerify: true}) // verified here, for a clear word
 	if err != nil {
 		return nil, err
 	}

@@ -50,9 +50,9 @@ type Node struct {
 func (n Node) path(name string) string { return filepath.Join(n.Dir, name) }
 
 // The files of a node.
-func (n Node) ca() string            { return n.path("pki/ca.crt") }
-func (n Node) bootstrap() string     { return n.path("bootstrap-kubelet.kubeconfig") }
-func (n Node) configuration() string { return n.path("kubelet.yaml") }
+func (n Node) caFile() string              { return n.path("pki/ca.crt") }
+func (n Node) bootstrapKubeconfig() string { return n.path("bootstrap-kubelet.kubeconfig") }
+func (n Node) configFile() string          { return n.path("kubelet.yaml") }
 
 // Kubeconfig is the file that the kubelet writes once it has been let in.
 func (n Node) Kubeconfig() string { return n.path("kubelet.kubeconfig") }
@@ -123,24 +123,24 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 	if err := o.sameCluster(found.CA); err != nil {
 		return nil, err
 	}
-	joined := &Joined{Node: o.NodeName, Server: found.Server, Args: o.args()}
-	if joined.Before, err = o.joined(o.Now); err != nil {
+	joined := &Joined{Node: o.NodeName, Server: found.Server, Args: o.kubeletArgs()}
+	if joined.Before, err = o.hasJoined(o.Now); err != nil {
 		return nil, fmt.Errorf("%w; `kctl reset` takes what is left of a node away", err)
 	}
 	machine := doctor.NewMachine(o.Runtime, o.RootDir, o.Port)
 	machine.Kubelet, machine.NodeNetwork = joined.Before, o.NodeNetwork != ""
-	joined.Checks = append(machine.Checks(ctx), found.clock(o.Now))
+	joined.Checks = append(machine.Checks(ctx), found.checkClock(o.Now))
 	if !joined.Before {
-		joined.Checks = append(joined.Checks, found.admitted(ctx, token, o.NodeName)...)
+		joined.Checks = append(joined.Checks, found.checkAdmission(ctx, token, o.NodeName)...)
 	}
-	if err := refusal(joined.Checks, o.Ignore); err != nil {
+	if err := checkError(joined.Checks, o.Ignore); err != nil {
 		return joined, err
 	}
-	return joined, o.write(found, token, joined.Before)
+	return joined, o.writeFiles(found, token, joined.Before)
 }
 
-// joined says whether the kubelet has a valid certificate.
-func (n Node) joined(now time.Time) (bool, error) {
+// hasJoined says whether the kubelet has a valid certificate.
+func (n Node) hasJoined(now time.Time) (bool, error) {
 	config, err := rest.LoadKubeconfig(n.Kubeconfig())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -153,7 +153,7 @@ func (n Node) joined(now time.Time) (bool, error) {
 
 // sameCluster refuses to mix two clusters' files.
 func (o *Options) sameCluster(ca []byte) error {
-	there, err := os.ReadFile(o.ca())
+	there, err := os.ReadFile(o.caFile())
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(there) == 0 {
 		return nil
 	}
@@ -162,14 +162,14 @@ func (o *Options) sameCluster(ca []byte) error {
 	}
 	has, err := certificates.Hashes(there)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.ca(), err)
+		return fmt.Errorf("%s: %w", o.caFile(), err)
 	}
 	wants, err := certificates.Hashes(ca)
 	if err != nil {
 		return err
 	}
 	if has[0] != wants[0] {
-		return fmt.Errorf("%s is another cluster's authority (%s, and the server's is %s): `kctl reset` takes this machine out of that one first", o.ca(), has[0], wants[0])
+		return fmt.Errorf("%s is another cluster's authority (%s, and the server's is %s): `kctl reset` takes this machine out of that one first", o.caFile(), has[0], wants[0])
 	}
 	return nil
 }
@@ -182,24 +182,24 @@ type file struct {
 	keep bool // if it is there
 }
 
-// write writes the missing files, and removes them again if it can't write all
+// writeFiles writes the missing files, and removes them again if it can't write all
 // of them. The kubelet's configuration is kept, because somebody may have
 // changed it.
-func (o *Options) write(found *Cluster, token *Token, before bool) (err error) {
+func (o *Options) writeFiles(found *Cluster, token *Token, before bool) (err error) {
 	configuration, err := o.kubeletConfiguration()
 	if err != nil {
 		return err
 	}
 	files := []file{
-		{o.ca(), found.CA, 0o644, true},
-		{o.configuration(), configuration, 0o644, true},
+		{o.caFile(), found.CA, 0o644, true},
+		{o.configFile(), configuration, 0o644, true},
 	}
 	if !before {
 		kubeconfig, err := certificates.NewKubeconfig(found.Server, found.CA, "bootstrap", certificates.ByToken(token.String()))
 		if err != nil {
 			return err
 		}
-		files = append(files, file{o.bootstrap(), kubeconfig, 0o600, false})
+		files = append(files, file{o.bootstrapKubeconfig(), kubeconfig, 0o600, false})
 	}
 	var written []string
 	defer func() {
@@ -235,7 +235,7 @@ func (o *Options) kubeletConfiguration() ([]byte, error) {
 		"address": "0.0.0.0", "port": o.Port,
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": true},
-			"x509": map[string]any{"clientCAFile": o.ca()},
+			"x509": map[string]any{"clientCAFile": o.caFile()},
 		},
 		"authorization":            map[string]any{"mode": "Webhook"},
 		"containerRuntimeEndpoint": o.Runtime,
@@ -249,9 +249,9 @@ func (o *Options) kubeletConfiguration() ([]byte, error) {
 	return yaml.Marshal(configuration)
 }
 
-// args are flags for what differs from the usual and has no field in a
+// kubeletArgs are flags for what differs from the usual and has no field in a
 // KubeletConfiguration.
-func (o *Options) args() []string {
+func (o *Options) kubeletArgs() []string {
 	var args []string
 	if host, err := os.Hostname(); err != nil || strings.ToLower(host) != o.NodeName {
 		args = append(args, "--hostname-override="+o.NodeName)
@@ -269,7 +269,7 @@ func (o *Options) args() []string {
 // start it.
 func (n Node) Command(args []string) []string {
 	return append([]string{
-		"/usr/lib/kctl/kubelet", "--config=" + n.configuration(), "--kubeconfig=" + n.Kubeconfig(), "--bootstrap-kubeconfig=" + n.bootstrap(),
+		"/usr/lib/kctl/kubelet", "--config=" + n.configFile(), "--kubeconfig=" + n.Kubeconfig(), "--bootstrap-kubeconfig=" + n.bootstrapKubeconfig(),
 		"--root-dir=" + n.RootDir, "--cert-dir=" + filepath.Join(n.RootDir, "pki"),
 	}, args...)
 }

@@ -19,12 +19,12 @@ import (
 	"kctl/proto/rest"
 )
 
-// mostSkew is how far clocks may be apart: certificates are backdated by as
+// maxClockSkew is how far clocks may be apart: certificates are backdated by as
 // much.
-const mostSkew = 5 * time.Minute
+const maxClockSkew = 5 * time.Minute
 
-// clock compares the server's clock with this machine's.
-func (c *Cluster) clock(now time.Time) doctor.Check {
+// checkClock compares the server's clock with this machine's.
+func (c *Cluster) checkClock(now time.Time) doctor.Check {
 	check := doctor.Check{Name: "clock", Result: doctor.OK}
 	if c.Time.IsZero() {
 		check.Result, check.Detail = doctor.Warn, "the server does not tell its time"
@@ -32,17 +32,17 @@ func (c *Cluster) clock(now time.Time) doctor.Check {
 	}
 	apart := now.Sub(c.Time).Round(time.Second)
 	check.Detail = fmt.Sprintf("%s apart from the server's", apart.Abs())
-	if apart.Abs() > mostSkew {
+	if apart.Abs() > maxClockSkew {
 		check.Result, check.Advice = doctor.Fail, "set the clock (`timedatectl set-ntp true`): certificates and leases go by it"
 	}
 	return check
 }
 
-// admitted asks the server, with the token, about the node: whether it knows
+// checkAdmission asks the server, with the token, about the node: whether it knows
 // the token, and whether the name is another machine's.
-func (c *Cluster) admitted(ctx context.Context, token *Token, node string) []doctor.Check {
+func (c *Cluster) checkAdmission(ctx context.Context, token *Token, node string) []doctor.Check {
 	const name = "token"
-	client, err := rest.New(&rest.Config{Host: c.Server, CAData: c.CA, BearerToken: token.String(), Timeout: answerWithin})
+	client, err := rest.New(&rest.Config{Host: c.Server, CAData: c.CA, BearerToken: token.String(), Timeout: requestTimeout})
 	if err != nil {
 		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error()}}
 	}
@@ -99,12 +99,12 @@ func bootID() string {
 	return string(bytes.TrimSpace(data))
 }
 
-// refusal is the error from a machine's checks; nil if none failed, apart from
+// checkError is the error from a machine's checks; nil if none failed, apart from
 // those that are ignored.
-func refusal(checks []doctor.Check, ignore []string) error {
+func checkError(checks []doctor.Check, ignore []string) error {
 	var failed []string
 	for _, check := range checks {
-		if check.Result != doctor.Fail || ignored(check.Name, ignore) {
+		if check.Result != doctor.Fail || isIgnored(check.Name, ignore) {
 			continue
 		}
 		line := "\t" + check.Name + ": " + check.Detail
@@ -119,6 +119,6 @@ func refusal(checks []doctor.Check, ignore []string) error {
 	return fmt.Errorf("this machine can't join, and nothing was changed:\n%s\n(--ignore-preflight-errors=NAME,… goes on in spite of them)", strings.Join(failed, "\n"))
 }
 
-func ignored(name string, ignore []string) bool {
+func isIgnored(name string, ignore []string) bool {
 	return slices.ContainsFunc(ignore, func(i string) bool { return i == name || i == "all" })
 }

@@ -28,7 +28,7 @@ func Reset(ctx context.Context, n Node) error {
 			return err
 		}
 	}
-	if pid := n.kubelet(); pid != "" {
+	if pid := n.kubeletProcess(); pid != "" {
 		return fmt.Errorf("the kubelet still runs (process %s): stop it first", pid)
 	}
 	if there {
@@ -36,9 +36,9 @@ func Reset(ctx context.Context, n Node) error {
 			return fmt.Errorf("take the pods away: %w", err)
 		}
 	}
-	files := []string{n.bootstrap(), n.Kubeconfig(), n.configuration()}
+	files := []string{n.bootstrapKubeconfig(), n.Kubeconfig(), n.configFile()}
 	if _, err := os.Stat(n.path("pki/apiserver.crt")); errors.Is(err, os.ErrNotExist) {
-		files = append(files, n.ca())
+		files = append(files, n.caFile())
 	}
 	for _, file := range files {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -54,8 +54,8 @@ func (n Node) isKubelets() bool {
 	return len(found) > 0
 }
 
-// kubelet is the process of this node's kubelet; "" if none runs.
-func (n Node) kubelet() string {
+// kubeletProcess is the process of this node's kubelet; "" if none runs.
+func (n Node) kubeletProcess() string {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range commands {
 		data, err := os.ReadFile(file)

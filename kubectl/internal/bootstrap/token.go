@@ -34,9 +34,9 @@ const DefaultGroup = "system:bootstrappers:kubeadm:default-node-token"
 var Usages = []string{"signing", "authentication"}
 
 var (
-	tokenForm = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
-	idForm    = regexp.MustCompile(`\A[a-z0-9]{6}\z`)
-	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+	tokenPattern = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
+	idPattern    = regexp.MustCompile(`\A[a-z0-9]{6}\z`)
+	groupPattern = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
 )
 
 // Token is a bootstrap token.
@@ -54,7 +54,7 @@ func (t *Token) String() string { return t.ID + "." + t.Secret }
 
 // ParseToken reads a token as people give it. Errors don't show it.
 func ParseToken(text string) (*Token, error) {
-	parts := tokenForm.FindStringSubmatch(text)
+	parts := tokenPattern.FindStringSubmatch(text)
 	if parts == nil {
 		return nil, errors.New("the token is not of the form [a-z0-9]{6}.[a-z0-9]{16}")
 	}
@@ -63,7 +63,7 @@ func ParseToken(text string) (*Token, error) {
 
 // TokenID is the id in a token, or the id itself.
 func TokenID(text string) (string, error) {
-	if idForm.MatchString(text) {
+	if idPattern.MatchString(text) {
 		return text, nil
 	}
 	token, err := ParseToken(text)
@@ -98,7 +98,7 @@ func (t *Token) Validate() error {
 		}
 	}
 	for _, group := range t.Groups {
-		if !groupForm.MatchString(group) {
+		if !groupPattern.MatchString(group) {
 			return fmt.Errorf("--groups: %q is not of the form system:bootstrappers:NAME", group)
 		}
 	}
@@ -136,7 +136,7 @@ func (t *Token) Object() *core.Secret {
 // TokenOf reads a secret that holds a token.
 func TokenOf(s *core.Secret) (*Token, error) {
 	t := &Token{ID: string(s.Data[keyID]), Secret: string(s.Data[keySecret]), Description: string(s.Data[keyDescription])}
-	if s.Name != SecretName(t.ID) || !tokenForm.MatchString(t.String()) {
+	if s.Name != SecretName(t.ID) || !tokenPattern.MatchString(t.String()) {
 		return nil, fmt.Errorf("secret %s/%s: it holds no bootstrap token", s.Namespace, s.Name)
 	}
 	for _, usage := range Usages {

@@ -35,7 +35,7 @@ type Finding struct {
 func (d *Directory) Check(now time.Time) ([]Finding, error) {
 	var findings []Finding
 	for _, s := range d.states(now) {
-		if !s.has(missing) {
+		if !s.has(problemMissing) {
 			findings = append(findings, d.finding(s))
 		}
 	}
@@ -56,13 +56,13 @@ func (d *Directory) finding(s *state) Finding {
 		f.Name += ".kubeconfig"
 	}
 	f.describe(s.cert)
-	f.take(s)
+	f.addProblems(s)
 	return f
 }
 
-// take copies what was found wrong into the finding.
-func (f *Finding) take(s *state) {
-	f.Soon = s.has(expired) || s.has(ending)
+// addProblems copies what was found wrong into the finding.
+func (f *Finding) addProblems(s *state) {
+	f.Soon = s.has(problemExpired) || s.has(problemEnding)
 	for _, p := range s.problems {
 		f.Problems = append(f.Problems, p.Detail)
 	}
@@ -126,15 +126,15 @@ func (d *Directory) otherKubeconfig(file string, now time.Time) *Finding {
 		return f
 	}
 	f.describe(s.cert)
-	at := files{f.File, keyFile, "`kctl pki kubeconfig` makes another"}
+	at := certificateFiles{f.File, keyFile, "`kctl pki kubeconfig` makes another"}
 	if f.Name == kubeletKubeconfig {
 		at.remedy = "the kubelet renews it while it runs"
 	}
-	at.judgeKey(s)
-	at.judgeContent(s, now, d.RenewBefore)
-	authority := d.read(Entry{Name: Authority}, nil, now)
-	at.judgeAuthority(s, authority, d.Path(Authority+".crt"))
-	f.take(s)
+	at.checkKey(s)
+	at.checkContent(s, now, d.RenewBefore)
+	authority := d.readState(Entry{Name: Authority}, nil, now)
+	at.checkAuthority(s, authority, d.Path(Authority+".crt"))
+	f.addProblems(s)
 	return f
 }
 

@@ -85,7 +85,7 @@ func (d *Directory) lasts(e Entry) time.Duration {
 // Hosts are names and addresses that a server is reached by.
 type Hosts []string
 
-func (h Hosts) into(s pki.Subject) pki.Subject {
+func (h Hosts) addTo(s pki.Subject) pki.Subject {
 	for _, host := range h {
 		if ip := net.ParseIP(host); ip != nil {
 			s.IPs = append(s.IPs, ip)
@@ -130,15 +130,15 @@ func ServiceAddress(ranges string) (netip.Addr, error) {
 func ControlPlane(apiServer, etcd Hosts) []Entry {
 	const etcdCA = "etcd/ca"
 	etcdSubject := func(name string) pki.Subject {
-		return append(local, etcd...).unique().into(pki.Subject{CommonName: name, Server: true, Client: true})
+		return append(local, etcd...).unique().addTo(pki.Subject{CommonName: name, Server: true, Client: true})
 	}
 	return []Entry{
 		{Name: Authority, Subject: pki.Subject{CommonName: "kubernetes"}},
 		FrontProxyAuthority(),
 		{Name: etcdCA, Subject: pki.Subject{CommonName: "etcd-ca"}},
-		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local, apiServer...).unique().into(pki.Subject{CommonName: "kube-apiserver", Server: true})},
+		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local, apiServer...).unique().addTo(pki.Subject{CommonName: "kube-apiserver", Server: true})},
 		// kubeadm has none: upstream's scheduler signs its own.
-		{Name: "scheduler-server", Authority: Authority, Subject: append(local, apiServer...).unique().into(pki.Subject{CommonName: core.UserScheduler, Server: true})},
+		{Name: "scheduler-server", Authority: Authority, Subject: append(local, apiServer...).unique().addTo(pki.Subject{CommonName: core.UserScheduler, Server: true})},
 		KubeletClient(),
 		FrontProxyClient(),
 		{Name: "apiserver-etcd-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-apiserver-etcd-client", Client: true}},

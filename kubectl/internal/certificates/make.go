@@ -38,13 +38,13 @@ func (d *Directory) Make(now time.Time) ([]Change, error) {
 	}
 	defer unlock()
 	all := d.states(now)
-	if err := refuse(all); err != nil {
+	if err := refuseUnusable(all); err != nil {
 		return nil, err
 	}
 	signer := newSigner(now)
 	var changes []Change
 	for _, s := range all {
-		change, err := d.bring(s, signer)
+		change, err := d.reconcile(s, signer)
 		if err != nil {
 			return changes, err
 		}
@@ -57,12 +57,12 @@ func (d *Directory) Make(now time.Time) ([]Change, error) {
 	return append(changes, change), nil
 }
 
-// refuse says what people have to look at first.
-func refuse(all []*state) error {
+// refuseUnusable says what people have to look at first.
+func refuseUnusable(all []*state) error {
 	var errs []error
 	for _, s := range all {
 		for _, p := range s.problems {
-			if p.kind == unusable || p.kind == expired && s.entry.Authority == "" {
+			if p.kind == problemUnusable || p.kind == problemExpired && s.entry.Authority == "" {
 				errs = append(errs, errors.New(p.Detail))
 			}
 		}
@@ -70,8 +70,8 @@ func refuse(all []*state) error {
 	return errors.Join(errs...)
 }
 
-// bring brings one entry to its desired state.
-func (d *Directory) bring(s *state, signer *signer) (Change, error) {
+// reconcile brings one entry to its desired state.
+func (d *Directory) reconcile(s *state, signer *signer) (Change, error) {
 	e, file := s.entry, d.file(s.entry)
 	change := Change{File: file, Done: Kept}
 	if e.Authority == "" && s.cert != nil {
@@ -79,17 +79,17 @@ func (d *Directory) bring(s *state, signer *signer) (Change, error) {
 		return change, nil
 	}
 	switch {
-	case s.has(missing):
+	case s.has(problemMissing):
 		change.Done = Made
-	case s.has(half):
+	case s.has(problemHalf):
 		change.Done = Completed
-	case s.has(expired), s.has(unnamed):
-		change.Done = Renewed + ": " + joined(s.problems)
+	case s.has(problemExpired), s.has(problemNames):
+		change.Done = Renewed + ": " + joinProblems(s.problems)
 	default:
 		return change, nil
 	}
 	if s.cert != nil {
-		e.Subject = both(pki.SubjectOf(s.cert), e.Subject)
+		e.Subject = mergeNames(pki.SubjectOf(s.cert), e.Subject)
 	}
 	pair, err := signer.issue(d, e, s.pair.Key)
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *Directory) bring(s *state, signer *signer) (Change, error) {
 	return change, nil
 }
 
-func joined(problems []problem) string {
+func joinProblems(problems []problem) string {
 	var parts []string
 	for _, p := range problems {
 		parts = append(parts, p.Detail)

@@ -15,7 +15,7 @@ import (
 // meanwhile find the old or the new one. Without names it renews all that
 // exist. Authorities are never renewed.
 func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
-	if err := d.known(names); err != nil {
+	if err := d.checkNames(names); err != nil {
 		return nil, err
 	}
 	unlock, err := d.lock()
@@ -30,7 +30,7 @@ func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
 		if s.entry.Authority == "" || len(names) > 0 && !slices.Contains(names, s.entry.Name) {
 			continue
 		}
-		if s.has(missing) && len(names) == 0 {
+		if s.has(problemMissing) && len(names) == 0 {
 			continue // it is another machine's
 		}
 		change, err := d.renew(s, signer)
@@ -46,7 +46,7 @@ func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
 	return changes, errors.Join(errs...)
 }
 
-func (d *Directory) known(names []string) error {
+func (d *Directory) checkNames(names []string) error {
 	var all []string
 	for _, e := range d.Entries {
 		if e.Authority != "" {
@@ -64,12 +64,12 @@ func (d *Directory) known(names []string) error {
 func (d *Directory) renew(s *state, signer *signer) (Change, error) {
 	file := d.file(s.entry)
 	for _, p := range s.problems {
-		if p.kind == missing || p.kind == half || p.kind == unusable {
+		if p.kind == problemMissing || p.kind == problemHalf || p.kind == problemUnusable {
 			return Change{}, errors.New(p.Detail)
 		}
 	}
 	e := s.entry
-	e.Subject = both(pki.SubjectOf(s.cert), pki.Subject{
+	e.Subject = mergeNames(pki.SubjectOf(s.cert), pki.Subject{
 		CommonName: s.cert.Subject.CommonName, Organization: s.cert.Subject.Organization,
 		Server: e.Subject.Server, Client: e.Subject.Client,
 	})
@@ -80,11 +80,11 @@ func (d *Directory) renew(s *state, signer *signer) (Change, error) {
 	if err := d.save(e, s.pair, pair); err != nil {
 		return Change{}, err
 	}
-	return Change{File: file, Done: Renewed + " until " + ends(pair)}, nil
+	return Change{File: file, Done: Renewed + " until " + formatExpiry(pair)}, nil
 }
 
-// ends is when a new certificate ends.
-func ends(pair *pki.Pair) string {
+// formatExpiry says when a new certificate ends.
+func formatExpiry(pair *pki.Pair) string {
 	cert, err := parse(pair.Cert)
 	if err != nil {
 		return "?"

@@ -17,21 +17,21 @@ import (
 
 // problem is what is wrong with a certificate, and what to do.
 type problem struct {
-	kind   kind
+	kind   problemKind
 	Detail string
 }
 
-// kind says what becomes of a problem: see Make.
-type kind int
+// problemKind says what becomes of a problem: see Make.
+type problemKind int
 
 const (
-	missing  kind = iota + 1 // nothing is there
-	half                     // a certificate or a key without the other
-	expired                  // or ends soon
-	ending                   // an authority that expires soon: it is not renewed
-	unnamed                  // the certificate does not say all the names that it should
-	exposed                  // others may read the key
-	unusable                 // it is unclear what was meant: people have to look
+	problemMissing  problemKind = iota + 1 // nothing is there
+	problemHalf                            // a certificate or a key without the other
+	problemExpired                         // or ends soon
+	problemEnding                          // an authority that expires soon: it is not renewed
+	problemNames                           // the certificate does not say all the names that it should
+	problemExposed                         // others may read the key
+	problemUnusable                        // it is unclear what was meant: people have to look
 )
 
 // state is what there is of an entry.
@@ -42,40 +42,40 @@ type state struct {
 	problems []problem
 }
 
-func (s *state) has(k kind) bool {
+func (s *state) has(k problemKind) bool {
 	return slices.ContainsFunc(s.problems, func(p problem) bool { return p.kind == k })
 }
 
-func (s *state) add(k kind, format string, args ...any) {
+func (s *state) add(k problemKind, format string, args ...any) {
 	s.problems = append(s.problems, problem{k, fmt.Sprintf(format, args...)})
 }
 
-// read looks at an entry's files. authority is the state of the one that signs
+// readState looks at an entry's files. authority is the state of the one that signs
 // it, nil for authorities.
-func (d *Directory) read(e Entry, authority *state, now time.Time) *state {
+func (d *Directory) readState(e Entry, authority *state, now time.Time) *state {
 	s := &state{entry: e}
 	pair, err := d.load(e)
 	if err != nil {
-		s.add(unusable, "%v", err)
+		s.add(problemUnusable, "%v", err)
 		return s
 	}
 	s.pair = pair
-	f := files{d.file(e), d.keyFile(e), d.remedy(e)}
+	f := certificateFiles{d.file(e), d.keyFile(e), d.remedy(e)}
 	switch {
 	case len(pair.Cert) == 0 && len(pair.Key) == 0:
-		s.add(missing, "%s is not there", f.cert)
+		s.add(problemMissing, "%s is not there", f.cert)
 		return s
 	case len(pair.Cert) == 0:
-		s.add(half, "%s is there without its certificate %s", f.key, f.cert)
+		s.add(problemHalf, "%s is there without its certificate %s", f.key, f.cert)
 		return s
 	}
 	if s.cert, err = parse(pair.Cert); err != nil {
-		s.add(unusable, "%s: %v", f.cert, err)
+		s.add(problemUnusable, "%s: %v", f.cert, err)
 		return s
 	}
-	f.judgeKey(s)
-	f.judgeAuthority(s, authority, d.Path(e.Authority+".crt"))
-	f.judgeContent(s, now, d.RenewBefore)
+	f.checkKey(s)
+	f.checkAuthority(s, authority, d.Path(e.Authority+".crt"))
+	f.checkContent(s, now, d.RenewBefore)
 	return s
 }
 
@@ -115,8 +115,8 @@ func parse(certPEM []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// files says where a certificate and its key are, and what to do when it expires.
-type files struct{ cert, key, remedy string }
+// certificateFiles says where a certificate and its key are, and what to do when it expires.
+type certificateFiles struct{ cert, key, remedy string }
 
 // remedy is what to do when an entry expires.
 func (d *Directory) remedy(e Entry) string {
@@ -126,19 +126,19 @@ func (d *Directory) remedy(e Entry) string {
 	return fmt.Sprintf("`kctl pki renew %s --dir %s` renews it", e.Name, d.Dir)
 }
 
-func (f files) judgeKey(s *state) {
+func (f certificateFiles) checkKey(s *state) {
 	if len(s.pair.Key) == 0 {
 		// An authority's key may be kept elsewhere: it is needed to sign only.
 		if s.entry.Authority != "" {
-			s.add(half, "%s is there without its key %s", f.cert, f.key)
+			s.add(problemHalf, "%s is there without its key %s", f.cert, f.key)
 		}
 		return
 	}
 	if _, err := s.pair.TLS(); err != nil {
-		s.add(unusable, "%s is not the key of %s; put the right one back, or move both away and run `kctl pki init`", f.key, f.cert)
+		s.add(problemUnusable, "%s is not the key of %s; put the right one back, or move both away and run `kctl pki init`", f.key, f.cert)
 	}
 	if info, err := os.Stat(f.key); err == nil && info.Mode().Perm()&0o027 != 0 {
-		s.problems = append(s.problems, problem{exposed, exposedKey(f.key, info.Mode())})
+		s.problems = append(s.problems, problem{problemExposed, exposedKey(f.key, info.Mode())})
 	}
 }
 
@@ -146,53 +146,53 @@ func exposedKey(file string, mode fs.FileMode) string {
 	return fmt.Sprintf("%s can be read or written by others (mode %04o); `chmod 600` it, and think of who may have copied it", file, mode.Perm())
 }
 
-func (f files) judgeAuthority(s, authority *state, authorityFile string) {
+func (f certificateFiles) checkAuthority(s, authority *state, authorityFile string) {
 	file := f.cert
 	if s.entry.Authority == "" {
 		if !s.cert.IsCA {
-			s.add(unusable, "%s is not the certificate of an authority", file)
+			s.add(problemUnusable, "%s is not the certificate of an authority", file)
 		}
 		return
 	}
 	if authority == nil || authority.cert == nil {
-		if authority == nil || !authority.has(half) {
-			s.add(unusable, "%s is there without %s, which signed it: put that back, or move %s away", file, authorityFile, file)
+		if authority == nil || !authority.has(problemHalf) {
+			s.add(problemUnusable, "%s is there without %s, which signed it: put that back, or move %s away", file, authorityFile, file)
 		}
 		return
 	}
 	if err := s.cert.CheckSignatureFrom(authority.cert); err != nil {
-		s.add(unusable, "%s is not signed by %s; put the right files back, or move it away and run `kctl pki init`", file, authorityFile)
+		s.add(problemUnusable, "%s is not signed by %s; put the right files back, or move it away and run `kctl pki init`", file, authorityFile)
 	}
 }
 
-func (f files) judgeContent(s *state, now time.Time, renewBefore time.Duration) {
+func (f certificateFiles) checkContent(s *state, now time.Time, renewBefore time.Duration) {
 	file, want := f.cert, s.entry.Subject
 	switch {
 	case now.Before(s.cert.NotBefore):
-		s.add(unusable, "%s is not valid before %s: is this machine's clock right?", file, s.cert.NotBefore.UTC().Format(time.RFC3339))
+		s.add(problemUnusable, "%s is not valid before %s: is this machine's clock right?", file, s.cert.NotBefore.UTC().Format(time.RFC3339))
 	case !now.Before(s.cert.NotAfter):
-		s.add(expired, "%s expired at %s; %s", file, s.cert.NotAfter.UTC().Format(time.RFC3339), f.remedy)
+		s.add(problemExpired, "%s expired at %s; %s", file, s.cert.NotAfter.UTC().Format(time.RFC3339), f.remedy)
 	case now.Add(renewBefore).After(s.cert.NotAfter):
-		kind := expired
+		kind := problemExpired
 		if s.entry.Authority == "" {
-			kind = ending
+			kind = problemEnding
 		}
 		s.add(kind, "%s expires at %s; %s", file, s.cert.NotAfter.UTC().Format(time.RFC3339), f.remedy)
 	}
 	has := pki.SubjectOf(s.cert)
-	if lacks := lacking(has, want); len(lacks) > 0 {
-		s.add(unnamed, "%s does not name %s", file, strings.Join(lacks, ", "))
+	if lacks := missingNames(has, want); len(lacks) > 0 {
+		s.add(problemNames, "%s does not name %s", file, strings.Join(lacks, ", "))
 	}
 	if s.entry.Authority != "" && (want.Server && !has.Server || want.Client && !has.Client) {
-		s.add(unusable, "%s is not good for what it is used for (extended key usage): is it another certificate's file?", file)
+		s.add(problemUnusable, "%s is not good for what it is used for (extended key usage): is it another certificate's file?", file)
 	}
 	if want.CommonName != "" && s.entry.Authority != "" && has.Client && !want.Server && has.CommonName != want.CommonName {
-		s.add(unusable, "%s is the certificate of %q, not of %q: is it another certificate's file?", file, has.CommonName, want.CommonName)
+		s.add(problemUnusable, "%s is the certificate of %q, not of %q: is it another certificate's file?", file, has.CommonName, want.CommonName)
 	}
 }
 
-// lacking are the names and addresses that a server's certificate should have.
-func lacking(has, want pki.Subject) []string {
+// missingNames are the names and addresses that a server's certificate should have.
+func missingNames(has, want pki.Subject) []string {
 	var lacks []string
 	for _, name := range want.DNSNames {
 		if !slices.Contains(has.DNSNames, name) {
@@ -207,11 +207,11 @@ func lacking(has, want pki.Subject) []string {
 	return lacks
 }
 
-// both is the second subject with the names of the first one too.
-func both(has, want pki.Subject) pki.Subject {
-	lacks := Hosts(lacking(has, want))
+// mergeNames returns the second subject with the names of the first one too.
+func mergeNames(has, want pki.Subject) pki.Subject {
+	lacks := Hosts(missingNames(has, want))
 	want.DNSNames, want.IPs = slices.Clone(has.DNSNames), slices.Clone(has.IPs)
-	return lacks.into(want)
+	return lacks.addTo(want)
 }
 
 // states looks at everything, authorities first.
@@ -219,7 +219,7 @@ func (d *Directory) states(now time.Time) []*state {
 	byName := map[string]*state{}
 	var all []*state
 	for _, e := range d.Entries {
-		s := d.read(e, byName[e.Authority], now)
+		s := d.readState(e, byName[e.Authority], now)
 		byName[e.Name] = s
 		all = append(all, s)
 	}

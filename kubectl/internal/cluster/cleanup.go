@@ -45,26 +45,26 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 // hangs. A pod takes about a quarter of a second on two cores, more if these are
 // busy.
 const (
-	endWithin     = 2 * time.Minute
-	endEachWithin = 2 * time.Second
+	cleanupTimeout = 2 * time.Minute
+	sandboxTimeout = 2 * time.Second
 )
 
 // removeSandboxes stops and removes every sandbox of the runtime at a socket.
 func removeSandboxes(ctx context.Context, socket string, between func() error) (int, error) {
 	runtime := runtimeAt(socket)
 	defer runtime.close()
-	asked, cancel := context.WithTimeout(ctx, endWithin)
+	asked, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	list, err := runtime.sandboxes(asked)
 	cancel()
 	if err != nil {
 		return 0, fmt.Errorf("list sandboxes: %w", err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, endWithin+time.Duration(len(list))*endEachWithin)
+	ctx, cancel = context.WithTimeout(ctx, cleanupTimeout+time.Duration(len(list))*sandboxTimeout)
 	defer cancel()
-	stopped := forEachSandbox(list, func(s sandbox) error { return runtime.end(ctx, "StopPodSandbox", s.id) })
+	stopped := forEachSandbox(list, func(s sandbox) error { return runtime.endSandbox(ctx, "StopPodSandbox", s.id) })
 	killed := between()
 	removed := forEachSandbox(list, func(s sandbox) error {
-		return untilDone(ctx, stopGrace, func() error { return runtime.end(ctx, "RemovePodSandbox", s.id) })
+		return untilDone(ctx, stopGrace, func() error { return runtime.endSandbox(ctx, "RemovePodSandbox", s.id) })
 	})
 	if removed != nil {
 		return 0, errors.Join(stopped, killed, removed)
@@ -138,7 +138,7 @@ func (l Layout) killLeftovers(ctx context.Context) error {
 	var errs []error
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() || !l.owns(pid) {
+		if err != nil || pid == os.Getpid() || !l.ownsProcess(pid) {
 			continue
 		}
 		comm, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
@@ -194,7 +194,7 @@ func (l Layout) removeBridge(ctx context.Context) error {
 	if _, err := net.InterfaceByName(l.Bridge()); err != nil {
 		return nil // there is none
 	}
-	return command(ctx, "ip", "link", "delete", l.Bridge())
+	return runCommand(ctx, "ip", "link", "delete", l.Bridge())
 }
 
 // killPodProcesses ends every process in the cluster's cgroups.
@@ -203,11 +203,11 @@ func (l Layout) killPodProcesses() error {
 	if err != nil {
 		return err
 	}
-	return killIn(roots)
+	return killInCgroups(roots)
 }
 
-// killIn ends every process in cgroups and those below them.
-func killIn(roots []string) error {
+// killInCgroups ends every process in cgroups and those below them.
+func killInCgroups(roots []string) error {
 	var errs []error
 	for _, root := range roots {
 		for _, dir := range cgroupTree(root) {
@@ -276,7 +276,7 @@ func cgroupTree(root string) []string {
 	return dirs
 }
 
-func command(ctx context.Context, name string, args ...string) error {
+func runCommand(ctx context.Context, name string, args ...string) error {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))

@@ -74,17 +74,17 @@ func TestSettingsStay(t *testing.T) {
 	}
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
-	if err := l.available(UpOptions{Address: "192.0.2.77", Without: []string{Apiserver}}); err == nil || !strings.Contains(err.Error(), "no such address") {
+	if err := l.checkAvailable(UpOptions{Address: "192.0.2.77", Without: []string{Apiserver}}); err == nil || !strings.Contains(err.Error(), "no such address") {
 		t.Errorf("%v of an address that is another machine's", err)
 	}
-	if err := l.available(UpOptions{Port: port}); err == nil || !strings.Contains(err.Error(), "--port") {
+	if err := l.checkAvailable(UpOptions{Port: port}); err == nil || !strings.Contains(err.Error(), "--port") {
 		t.Errorf("%v where port %d is another's", err, port)
 	}
 	first, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Without: []string{Apiserver}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.available(UpOptions{Port: port}); err != nil {
+	if err := l.checkAvailable(UpOptions{Port: port}); err != nil {
 		t.Errorf("a cluster that has its port asks for another: %v", err)
 	}
 	if local := Of(l.Kubeconfig("admin")); local == nil || local.Dir != l.Dir || local.Scheduler != first.scheduler() {

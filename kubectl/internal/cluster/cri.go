@@ -46,8 +46,8 @@ var errNotReady = errors.New("container runtime")
 // maxAnswer bounds the bytes read of an answer: a sandbox takes some hundred.
 const maxAnswer = 64 << 20
 
-// frameHead is a byte that says whether a message is compressed, and its length.
-const frameHead = 5
+// frameHeaderSize is a byte that says whether a message is compressed, and its length.
+const frameHeaderSize = 5
 
 // call makes a call with an encoded message, and returns that of the answer.
 func (r *runtimeService) call(ctx context.Context, method string, message []byte) ([]byte, error) {
@@ -74,10 +74,10 @@ func (r *runtimeService) call(ctx context.Context, method string, message []byte
 	if code != "0" {
 		return nil, fmt.Errorf("%s: %s (%s, code %s)", method, reason, response.Status, code)
 	}
-	if len(answer) < frameHead || answer[0] != 0 {
+	if len(answer) < frameHeaderSize || answer[0] != 0 {
 		return nil, fmt.Errorf("%s: the answer is no message", method)
 	}
-	return answer[frameHead:], nil
+	return answer[frameHeaderSize:], nil
 }
 
 func (r *runtimeService) version(ctx context.Context) error {
@@ -92,11 +92,11 @@ func (r *runtimeService) notReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return fields(answer, 1, func(status []byte) error { // StatusResponse.status
-		return fields(status, 1, func(condition []byte) error { // RuntimeStatus.conditions
+	return scanMessages(answer, 1, func(status []byte) error { // StatusResponse.status
+		return scanMessages(status, 1, func(condition []byte) error { // RuntimeStatus.conditions
 			met := false
 			words := map[protowire.Number]string{} // type 1, reason 3, message 4
-			err := scan(condition, func(number protowire.Number, varint uint64, text []byte) error {
+			err := scanFields(condition, func(number protowire.Number, varint uint64, text []byte) error {
 				met = met || number == 2 && varint != 0
 				words[number] = string(text)
 				return nil
@@ -131,9 +131,9 @@ func (r *runtimeService) network(ctx context.Context) (RuntimeNetwork, error) {
 			ConfDir string   `json:"confDir"`
 		} `json:"cni"`
 	}
-	err = fields(answer, 2, func(entry []byte) error { // StatusResponse.info
+	err = scanMessages(answer, 2, func(entry []byte) error { // StatusResponse.info
 		words := map[protowire.Number][]byte{} // key 1, value 2
-		err := scan(entry, func(number protowire.Number, _ uint64, text []byte) error {
+		err := scanFields(entry, func(number protowire.Number, _ uint64, text []byte) error {
 			words[number] = text
 			return nil
 		})
@@ -155,10 +155,10 @@ func (r *runtimeService) sandboxes(ctx context.Context) ([]sandbox, error) {
 		return nil, err
 	}
 	var all []sandbox
-	err = fields(answer, 1, func(item []byte) error { // ListPodSandboxResponse.items
+	err = scanMessages(answer, 1, func(item []byte) error { // ListPodSandboxResponse.items
 		all = append(all, sandbox{})
 		last := &all[len(all)-1]
-		return scan(item, func(number protowire.Number, _ uint64, content []byte) error {
+		return scanFields(item, func(number protowire.Number, _ uint64, content []byte) error {
 			switch number {
 			case 1:
 				last.id = string(content)
@@ -173,7 +173,7 @@ func (r *runtimeService) sandboxes(ctx context.Context) ([]sandbox, error) {
 
 // readMetadata reads a PodSandboxMetadata.
 func (s *sandbox) readMetadata(message []byte) error {
-	return scan(message, func(number protowire.Number, _ uint64, text []byte) error {
+	return scanFields(message, func(number protowire.Number, _ uint64, text []byte) error {
 		switch number {
 		case 1:
 			s.name = string(text)
@@ -184,20 +184,20 @@ func (s *sandbox) readMetadata(message []byte) error {
 	})
 }
 
-// end is StopPodSandbox or RemovePodSandbox, whose requests look the same.
-func (r *runtimeService) end(ctx context.Context, method, id string) error {
+// endSandbox calls StopPodSandbox or RemovePodSandbox, whose requests look the same.
+func (r *runtimeService) endSandbox(ctx context.Context, method, id string) error {
 	_, err := r.call(ctx, method, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), id))
 	return err
 }
 
-var errGarbled = errors.New("the runtime's answer is garbled")
+var errMalformed = errors.New("the runtime's answer is garbled")
 
-// scan goes through the fields of an encoded message.
-func scan(message []byte, each func(number protowire.Number, varint uint64, content []byte) error) error {
+// scanFields goes through the fields of an encoded message.
+func scanFields(message []byte, each func(number protowire.Number, varint uint64, content []byte) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
-			return errGarbled
+			return errMalformed
 		}
 		message = message[n:]
 		var varint uint64
@@ -211,7 +211,7 @@ func scan(message []byte, each func(number protowire.Number, varint uint64, cont
 			n = protowire.ConsumeFieldValue(number, kind, message)
 		}
 		if n < 0 {
-			return errGarbled
+			return errMalformed
 		}
 		message = message[n:]
 		if err := each(number, varint, content); err != nil {
@@ -221,9 +221,9 @@ func scan(message []byte, each func(number protowire.Number, varint uint64, cont
 	return nil
 }
 
-// fields goes through the messages in one field.
-func fields(message []byte, wanted protowire.Number, each func([]byte) error) error {
-	return scan(message, func(number protowire.Number, _ uint64, content []byte) error {
+// scanMessages goes through the messages in one field.
+func scanMessages(message []byte, wanted protowire.Number, each func([]byte) error) error {
+	return scanFields(message, func(number protowire.Number, _ uint64, content []byte) error {
 		if number != wanted {
 			return nil
 		}

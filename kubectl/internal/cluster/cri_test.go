@@ -112,18 +112,18 @@ func TestRuntimeCalls(t *testing.T) {
 	if want := []sandbox{{"id-one", "ns", "one"}, {"id-two", "ns", "two"}}; err != nil || !reflect.DeepEqual(all, want) {
 		t.Errorf("sandboxes %v, %v, want %v", all, err, want)
 	}
-	if err := runtime.end(ctx, "StopPodSandbox", "id-one"); err != nil {
+	if err := runtime.endSandbox(ctx, "StopPodSandbox", "id-one"); err != nil {
 		t.Error(err)
 	}
-	if err := runtime.end(ctx, "StopPodSandbox", "missing"); err == nil || !strings.Contains(err.Error(), "no such sandbox") {
+	if err := runtime.endSandbox(ctx, "StopPodSandbox", "missing"); err == nil || !strings.Contains(err.Error(), "no such sandbox") {
 		t.Errorf("of a sandbox that is not there: %v", err)
 	}
-	if err := runtime.end(ctx, "RemovePodSandbox", "id-one"); err == nil || !strings.Contains(err.Error(), "not implemented") {
+	if err := runtime.endSandbox(ctx, "RemovePodSandbox", "id-one"); err == nil || !strings.Contains(err.Error(), "not implemented") {
 		t.Errorf("of a call that is not there: %v", err)
 	}
 	late, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
 	defer cancel()
-	if err := runtime.end(late, "StopPodSandbox", "id-two"); err == nil || err.Error() != "StopPodSandbox: context deadline exceeded" {
+	if err := runtime.endSandbox(late, "StopPodSandbox", "id-two"); err == nil || err.Error() != "StopPodSandbox: context deadline exceeded" {
 		t.Errorf("of a runtime that has no time left: %v", err)
 	}
 	fake.mu.Lock()
@@ -139,7 +139,7 @@ func TestRuntimeCalls(t *testing.T) {
 
 func TestGarbledAnswers(t *testing.T) {
 	for _, message := range []string{"\xff", "\x0a\x05a", "\x0a", "\x08"} {
-		if err := fields([]byte(message), 1, func([]byte) error { return nil }); !errors.Is(err, errGarbled) {
+		if err := scanMessages([]byte(message), 1, func([]byte) error { return nil }); !errors.Is(err, errMalformed) {
 			t.Errorf("%q: %v", message, err)
 		}
 	}

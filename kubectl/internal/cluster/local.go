@@ -19,15 +19,15 @@ func Of(kubeconfig string) *Local {
 	if kubeconfig == "" {
 		return nil
 	}
-	l, s := in(filepath.Dir(kubeconfig))
+	l, s := openCluster(filepath.Dir(kubeconfig))
 	if s == nil {
 		return nil
 	}
 	return &Local{Dir: l.Dir, Scheduler: s.scheduler()}
 }
 
-// in is the cluster in a directory; its settings are nil where there is none.
-func in(dir string) (Layout, *settings) {
+// openCluster returns the cluster in a directory; its settings are nil where there is none.
+func openCluster(dir string) (Layout, *settings) {
 	l, err := newLayout(dir)
 	if err != nil {
 		return l, nil
@@ -42,7 +42,7 @@ func in(dir string) (Layout, *settings) {
 // Certificates are those of the cluster in a directory, to be checked as they are; nil
 // if there is no cluster of `kctl up`.
 func Certificates(dir string) *certificates.Directory {
-	l, s := in(dir)
+	l, s := openCluster(dir)
 	if s == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := removeSandboxes(ctx, SocketPath(endpoint), func() error { return killIn(groups) }); err != nil {
+	if _, err := removeSandboxes(ctx, SocketPath(endpoint), func() error { return killInCgroups(groups) }); err != nil {
 		return err
 	}
 	if err := errors.Join(removePodGroups(ctx, groups), removeNodeNetwork(ctx)); err != nil {
@@ -82,7 +82,7 @@ func podGroups() ([]string, error) {
 // has noticed.
 func removePodGroups(ctx context.Context, groups []string) error {
 	if exec.CommandContext(ctx, "systemctl", "is-active", "--quiet", podsSlice).Run() == nil {
-		if err := command(ctx, "systemctl", "stop", podsSlice); err != nil { // with all slices in it
+		if err := runCommand(ctx, "systemctl", "stop", podsSlice); err != nil { // with all slices in it
 			return err
 		}
 	}
@@ -105,12 +105,12 @@ func removeNodeNetwork(ctx context.Context) error {
 	errs = append(errs, os.RemoveAll(filepath.Join(leases, core.NodeNetworkName)))
 	if _, err := exec.LookPath("ip"); err == nil {
 		for _, family := range []string{"-4", "-6"} {
-			errs = append(errs, command(ctx, "ip", family, "route", "flush", "proto", strconv.Itoa(core.NodeNetworkRoutes)))
+			errs = append(errs, runCommand(ctx, "ip", family, "route", "flush", "proto", strconv.Itoa(core.NodeNetworkRoutes)))
 		}
 	}
 	for _, link := range []string{core.NodeNetworkVXLAN, core.NodeNetworkBridge} {
 		if _, err := net.InterfaceByName(link); err == nil {
-			errs = append(errs, command(ctx, "ip", "link", "delete", link))
+			errs = append(errs, runCommand(ctx, "ip", "link", "delete", link))
 		}
 	}
 	for _, program := range []string{"iptables", "ip6tables"} {
@@ -137,9 +137,9 @@ func removeChain(ctx context.Context, program, table, from, chain string) error 
 		if err != nil {
 			return err
 		}
-		errs = append(errs, command(ctx, program, append([]string{"-w", "-t", table, "-D"}, args...)...))
+		errs = append(errs, runCommand(ctx, program, append([]string{"-w", "-t", table, "-D"}, args...)...))
 	}
 	return errors.Join(append(errs,
-		command(ctx, program, "-w", "-t", table, "-F", chain),
-		command(ctx, program, "-w", "-t", table, "-X", chain))...)
+		runCommand(ctx, program, "-w", "-t", table, "-F", chain),
+		runCommand(ctx, program, "-w", "-t", table, "-X", chain))...)
 }

@@ -45,15 +45,15 @@ func (l Layout) pid(name string) int {
 		return 0
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || pid <= 1 || !l.owns(pid) {
+	if err != nil || pid <= 1 || !l.ownsProcess(pid) {
 		return 0
 	}
 	return pid
 }
 
-// owns reports whether a live process has a path below the cluster's directory
+// ownsProcess reports whether a live process has a path below the cluster's directory
 // on its command line.
-func (l Layout) owns(pid int) bool {
+func (l Layout) ownsProcess(pid int) bool {
 	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	return err == nil && bytes.Contains(cmdline, []byte(l.Dir+"/")) // empty for zombies
 }
@@ -62,13 +62,13 @@ func (l Layout) owns(pid int) bool {
 // waits until it is ready. It does nothing if p runs already.
 func (l Layout) start(ctx context.Context, p program) (started bool, err error) {
 	if l.pid(p.name) != 0 {
-		return false, l.await(ctx, p, func() bool { return l.pid(p.name) == 0 })
+		return false, l.waitReady(ctx, p, func() bool { return l.pid(p.name) == 0 })
 	}
 	ended, err := l.spawn(p)
 	if err != nil {
 		return false, err
 	}
-	return true, l.await(ctx, p, ended)
+	return true, l.waitReady(ctx, p, ended)
 }
 
 // spawn starts p; ended tells whether it has ended since. A program that has
@@ -106,7 +106,7 @@ func (l Layout) spawn(p program) (ended func() bool, err error) {
 	}, nil
 }
 
-func (l Layout) await(ctx context.Context, p program, ended func() bool) error {
+func (l Layout) waitReady(ctx context.Context, p program, ended func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	ticker := time.NewTicker(readyEvery)
@@ -117,7 +117,7 @@ func (l Layout) await(ctx context.Context, p program, ended func() bool) error {
 			return nil
 		}
 		if ended() {
-			return fmt.Errorf("%s ended:\n%s", p.name, l.tail(p.name))
+			return fmt.Errorf("%s ended:\n%s", p.name, l.logTail(p.name))
 		}
 		select {
 		case <-ticker.C:
@@ -128,13 +128,13 @@ func (l Layout) await(ctx context.Context, p program, ended func() bool) error {
 			if failed := (*url.Error)(nil); errors.As(waitingFor, &failed) {
 				waitingFor = failed.Err // of the other kctl says no more than that its server can't be reached
 			}
-			return fmt.Errorf("%s is not ready: %w; the end of %s:\n%s", p.name, waitingFor, l.Log(p.name), l.tail(p.name))
+			return fmt.Errorf("%s is not ready: %w; the end of %s:\n%s", p.name, waitingFor, l.Log(p.name), l.logTail(p.name))
 		}
 	}
 }
 
-// tail is the end of a program's log.
-func (l Layout) tail(name string) string {
+// logTail is the end of a program's log.
+func (l Layout) logTail(name string) string {
 	data, err := os.ReadFile(l.Log(name))
 	if err != nil {
 		return err.Error()

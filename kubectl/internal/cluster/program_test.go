@@ -81,7 +81,7 @@ func TestAwaitBelievesInAProgramWithoutCommandLine(t *testing.T) {
 	}}
 	ended, err := l.spawn(p)
 	if err == nil {
-		err = l.await(t.Context(), p, ended)
+		err = l.waitReady(t.Context(), p, ended)
 	}
 	if err != nil {
 		t.Error(err)
@@ -132,7 +132,7 @@ func TestAwaitInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := program{name: "slow", ready: func(context.Context) error { return errors.New("not yet") }}
-	if err := layout(t).await(ctx, p, func() bool { return false }); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not ready") {
+	if err := layout(t).waitReady(ctx, p, func() bool { return false }); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not ready") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -145,7 +145,7 @@ func TestAwaitSaysWhatItWaitedFor(t *testing.T) {
 	p := program{name: "slow", ready: func(context.Context) error {
 		return fmt.Errorf("node: %w", &url.Error{Op: "Get", URL: "https://127.0.0.1:1", Err: errors.New("refused")})
 	}}
-	err := layout(t).await(ctx, p, func() bool { return false })
+	err := layout(t).waitReady(ctx, p, func() bool { return false })
 	if failed := (*url.Error)(nil); err == nil || errors.As(err, &failed) || !strings.HasPrefix(err.Error(), "slow is not ready: refused; the end of ") {
 		t.Errorf("got %v", err)
 	}

@@ -56,13 +56,13 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 			name: Apiserver, path: filepath.Join(binDir, Apiserver),
 			args: append(apiserverArgs(l, s, o),
 				"--bind-address="+s.listenOn(), "--advertise-address="+s.Address, "--secure-port="+strconv.Itoa(s.Port)),
-			ready: func(ctx context.Context) error { return l.healthy(ctx, s.server()+"/readyz", "admin") },
+			ready: func(ctx context.Context) error { return l.checkHealth(ctx, s.server()+"/readyz", "admin") },
 		},
 		{
 			name: Scheduler, path: filepath.Join(binDir, Scheduler),
 			args: schedulerArgs(l, s),
 			ready: func(ctx context.Context) error {
-				return l.healthy(ctx, s.scheduler()+"/readyz", "admin")
+				return l.checkHealth(ctx, s.scheduler()+"/readyz", "admin")
 			},
 		},
 		{
@@ -176,8 +176,8 @@ func (l Layout) runtimeReady(ctx context.Context) error {
 	return runtime.notReady(ctx)
 }
 
-// healthy asks a program's health endpoint, as the given user.
-func (l Layout) healthy(ctx context.Context, url, user string) error {
+// checkHealth asks a program's health endpoint, as the given user.
+func (l Layout) checkHealth(ctx context.Context, url, user string) error {
 	config, err := rest.LoadKubeconfig(l.Kubeconfig(user))
 	if err != nil {
 		return err

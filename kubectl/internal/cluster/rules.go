@@ -103,5 +103,5 @@ func iptables(ctx context.Context, verb, spec string) error {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "\x00", `"`)
 	}
-	return command(ctx, "iptables", append([]string{"-w", "-t", "nat", verb}, args...)...)
+	return runCommand(ctx, "iptables", append([]string{"-w", "-t", "nat", verb}, args...)...)
 }

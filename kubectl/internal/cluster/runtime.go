@@ -85,9 +85,9 @@ func writeRuntimeConfig(l Layout, s *settings, cniBin string) error {
 	}
 	hosts := fmt.Sprintf("server = \"http://%s\"\n\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\", \"push\"]\n", s.registry(), s.registry())
 	return errors.Join(
-		write(l.path("containerd.toml"), config.Bytes()),
-		write(l.path("certs.d", images.Host, "hosts.toml"), []byte(hosts)),
-		write(l.path("cni", "net.d", "10-kctl.conflist"), network),
+		writeFile(l.path("containerd.toml"), config.Bytes()),
+		writeFile(l.path("certs.d", images.Host, "hosts.toml"), []byte(hosts)),
+		writeFile(l.path("cni", "net.d", "10-kctl.conflist"), network),
 	)
 }
 
@@ -108,7 +108,7 @@ func cniConfig(l Layout, s *settings) ([]byte, error) {
 	}, "", "  ")
 }
 
-func write(path string, data []byte) error {
+func writeFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}

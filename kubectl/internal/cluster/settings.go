@@ -76,7 +76,7 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	s, err := loadSettings(l)
 	switch {
 	case err == nil:
-		return s, s.agrees(o)
+		return s, s.checkAgrees(o)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	return s, pki.WriteFile(l.Settings(), append(data, '\n'))
 }
 
-// available checks the address and the port before they become the cluster's for
+// checkAvailable checks the address and the port before they become the cluster's for
 // good. A cluster that has its port already may have an API server on it.
-func (l Layout) available(o UpOptions) error {
+func (l Layout) checkAvailable(o UpOptions) error {
 	if _, err := os.Stat(l.Settings()); err == nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func loopbackUp() error {
 	return errors.New("this machine's loopback interface is down, over which the programs reach each other: `ip link set lo up`")
 }
 
-func (s *settings) agrees(o UpOptions) error {
+func (s *settings) checkAgrees(o UpOptions) error {
 	if o.PortSet && o.Port != s.Port {
 		return fmt.Errorf("this cluster's port is %d and stays so; `kctl down` it first to have %d", s.Port, o.Port)
 	}

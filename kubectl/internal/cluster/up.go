@@ -83,7 +83,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("kctl up needs root: it starts a container runtime and makes network links")
 	}
-	if err := errors.Join(loopbackUp(), l.available(o)); err != nil {
+	if err := errors.Join(loopbackUp(), l.checkAvailable(o)); err != nil {
 		return nil, err
 	}
 	// Before anything is made, so that a machine that is not ready stays as it was.
@@ -107,7 +107,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 			return "", err
 		}
 		changes, err := certificatesOf(l, s, service).Make(time.Now())
-		return l.path("pki") + renewed(changes), err
+		return l.path("pki") + renewedSummary(changes), err
 	})
 	if err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	}, nil
 }
 
-// renewed is a word on how many certificates were.
-func renewed(changes []certificates.Change) string {
+// renewedSummary is a word on how many certificates were.
+func renewedSummary(changes []certificates.Change) string {
 	count := 0
 	for _, change := range changes {
 		if strings.HasPrefix(change.Done, certificates.Renewed) {

@@ -58,7 +58,7 @@ func (p *page) replicaSets(deployment *unstructured.Unstructured) {
 		}
 		old = append(old, text)
 	}
-	p.line("OldReplicaSets", "%s", some(strings.Join(old, ", "), "<none>"))
+	p.line("OldReplicaSets", "%s", orElse(strings.Join(old, ", "), "<none>"))
 	p.line("NewReplicaSet", "%s", current)
 }
 

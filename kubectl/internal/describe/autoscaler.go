@@ -24,7 +24,7 @@ func (p *page) horizontalAutoscaler(h *autoscaler, events []core.Event) {
 		name, current, target := metric(&h.Spec.Metrics[i], now)
 		p.under(func() { p.line(name, "%s / %s", current, target) })
 	}
-	p.line("Min replicas", "%s", number(h.Spec.MinReplicas, ""))
+	p.line("Min replicas", "%s", formatNumber(h.Spec.MinReplicas, ""))
 	p.line("Max replicas", "%d", h.Spec.MaxReplicas)
 	if behavior := h.Spec.Behavior; behavior != nil {
 		p.text("Behavior:")
@@ -70,25 +70,25 @@ func metric(m, now *metricSpec) (name, current, target string) {
 	}
 	switch {
 	case m.Resource != nil:
-		return used(fmt.Sprintf("resource %s on pods", m.Resource.Name), m.Resource, now.Resource)
+		return usageOf(fmt.Sprintf("resource %s on pods", m.Resource.Name), m.Resource, now.Resource)
 	case m.ContainerResource != nil:
 		c := m.ContainerResource
-		return used(fmt.Sprintf("resource %s of container %q on pods", c.Name, c.Container), c, now.ContainerResource)
+		return usageOf(fmt.Sprintf("resource %s of container %q on pods", c.Name, c.Container), c, now.ContainerResource)
 	case m.Pods != nil:
 		current, target = average(m.Pods, now.Pods)
 		return fmt.Sprintf("%q on pods", m.Pods.Metric.Name), current, target
 	case m.Object != nil:
-		current, target, how := either(m.Object, now.Object)
+		current, target, how := valueOrAverage(m.Object, now.Object)
 		return fmt.Sprintf("%q on %s/%s (%s)", m.Object.Metric.Name, m.Object.DescribedObject.Kind, m.Object.DescribedObject.Name, how), current, target
 	case m.External != nil:
-		current, target, how := either(m.External, now.External)
+		current, target, how := valueOrAverage(m.External, now.External)
 		return fmt.Sprintf("%q (%s)", m.External.Metric.Name, how), current, target
 	}
 	return m.Type, unknownMetric, unknownMetric
 }
 
-// used is of a resource, whose target is an amount or a part of the request.
-func used(name string, m, now *metricSource) (string, string, string) {
+// usageOf is of a resource, whose target is an amount or a part of the request.
+func usageOf(name string, m, now *metricSource) (string, string, string) {
 	if m.Target.AverageValue != nil {
 		current, wanted := average(m, now)
 		return name, current, wanted
@@ -119,8 +119,8 @@ func average(m, now *metricSource) (current, wanted string) {
 	return current, amount(m.Target.AverageValue)
 }
 
-// either is of a metric whose target is a value, or one for each pod.
-func either(m, now *metricSource) (current, wanted, how string) {
+// valueOrAverage is of a metric whose target is a value, or one for each pod.
+func valueOrAverage(m, now *metricSource) (current, wanted, how string) {
 	if m.Target.Type == "AverageValue" {
 		current, wanted = average(m, now)
 		return current, wanted, "target average value"

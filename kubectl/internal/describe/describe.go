@@ -156,12 +156,12 @@ func EventAge(e *core.Event, now time.Time) string {
 		count = e.Series.Count
 	}
 	if count > 1 {
-		return fmt.Sprintf("%s (x%d over %s)", age(LastSeen(e), now), count, age(first, now))
+		return fmt.Sprintf("%s (x%d over %s)", formatAge(LastSeen(e), now), count, formatAge(first, now))
 	}
-	return age(LastSeen(e), now)
+	return formatAge(LastSeen(e), now)
 }
 
-func age(at, now time.Time) string {
+func formatAge(at, now time.Time) string {
 	if at.IsZero() {
 		return "<unknown>"
 	}

@@ -23,36 +23,36 @@ import (
 // kinds are those with a layout of their own besides the ones that have a
 // function each.
 var kinds = map[string]func(*page, *unstructured.Unstructured, []core.Event) error{
-	"v1/ServiceAccount":        describing((*page).serviceAccount),
-	"v1/Service":               describing((*page).service),
-	"v1/ResourceQuota":         describing((*page).quota),
-	"v1/LimitRange":            describing((*page).limitRange),
-	"v1/ReplicationController": describing((*page).replicationController),
-	"v1/Endpoints":             describing((*page).endpointsOf),
-	"v1/PersistentVolume":      describing((*page).persistentVolume),
-	"v1/PersistentVolumeClaim": describing((*page).claim),
+	"v1/ServiceAccount":        decodeAnd((*page).serviceAccount),
+	"v1/Service":               decodeAnd((*page).service),
+	"v1/ResourceQuota":         decodeAnd((*page).quota),
+	"v1/LimitRange":            decodeAnd((*page).limitRange),
+	"v1/ReplicationController": decodeAnd((*page).replicationController),
+	"v1/Endpoints":             decodeAnd((*page).endpointsOf),
+	"v1/PersistentVolume":      decodeAnd((*page).persistentVolume),
+	"v1/PersistentVolumeClaim": decodeAnd((*page).claim),
 
 	"apps/v1/Deployment":  (*page).deployment,
-	"apps/v1/StatefulSet": describing((*page).statefulSet),
-	"apps/v1/DaemonSet":   describing((*page).daemonSet),
-	"apps/v1/ReplicaSet":  describing((*page).replicaSet),
+	"apps/v1/StatefulSet": decodeAnd((*page).statefulSet),
+	"apps/v1/DaemonSet":   decodeAnd((*page).daemonSet),
+	"apps/v1/ReplicaSet":  decodeAnd((*page).replicaSet),
 	"batch/v1/Job":        (*page).job,
-	"batch/v1/CronJob":    describing((*page).cronJob),
+	"batch/v1/CronJob":    decodeAnd((*page).cronJob),
 
-	"autoscaling/v2/HorizontalPodAutoscaler":           describing((*page).horizontalAutoscaler),
-	"certificates.k8s.io/v1/CertificateSigningRequest": describing((*page).signingRequestOf),
-	"discovery.k8s.io/v1/EndpointSlice":                describing((*page).endpointSlice),
-	"networking.k8s.io/v1/Ingress":                     describing((*page).ingressOf),
-	"networking.k8s.io/v1/IngressClass":                describing((*page).ingressClassOf),
-	"networking.k8s.io/v1/NetworkPolicy":               describing((*page).networkPolicyOf),
-	"policy/v1/PodDisruptionBudget":                    describing((*page).budget),
-	"scheduling.k8s.io/v1/PriorityClass":               describing((*page).priorityClass),
-	"storage.k8s.io/v1/StorageClass":                   describing((*page).storageClassOf),
-	"storage.k8s.io/v1/CSINode":                        describing((*page).storageNodeOf),
-	"rbac.authorization.k8s.io/v1/Role":                describing((*page).role),
-	"rbac.authorization.k8s.io/v1/ClusterRole":         describing((*page).role),
-	"rbac.authorization.k8s.io/v1/RoleBinding":         describing((*page).binding),
-	"rbac.authorization.k8s.io/v1/ClusterRoleBinding":  describing((*page).binding),
+	"autoscaling/v2/HorizontalPodAutoscaler":           decodeAnd((*page).horizontalAutoscaler),
+	"certificates.k8s.io/v1/CertificateSigningRequest": decodeAnd((*page).signingRequestOf),
+	"discovery.k8s.io/v1/EndpointSlice":                decodeAnd((*page).endpointSlice),
+	"networking.k8s.io/v1/Ingress":                     decodeAnd((*page).ingressOf),
+	"networking.k8s.io/v1/IngressClass":                decodeAnd((*page).ingressClassOf),
+	"networking.k8s.io/v1/NetworkPolicy":               decodeAnd((*page).networkPolicyOf),
+	"policy/v1/PodDisruptionBudget":                    decodeAnd((*page).budget),
+	"scheduling.k8s.io/v1/PriorityClass":               decodeAnd((*page).priorityClass),
+	"storage.k8s.io/v1/StorageClass":                   decodeAnd((*page).storageClassOf),
+	"storage.k8s.io/v1/CSINode":                        decodeAnd((*page).storageNodeOf),
+	"rbac.authorization.k8s.io/v1/Role":                decodeAnd((*page).role),
+	"rbac.authorization.k8s.io/v1/ClusterRole":         decodeAnd((*page).role),
+	"rbac.authorization.k8s.io/v1/RoleBinding":         decodeAnd((*page).binding),
+	"rbac.authorization.k8s.io/v1/ClusterRoleBinding":  decodeAnd((*page).binding),
 }
 
 // Known describes an object of a kind that has a layout of its own, and tells
@@ -70,8 +70,8 @@ func Known(w io.Writer, object *unstructured.Unstructured, around Around, events
 	return true, p.done()
 }
 
-// describing decodes the object for a layout that needs its Go type.
-func describing[T any](write func(*page, *T, []core.Event)) func(*page, *unstructured.Unstructured, []core.Event) error {
+// decodeAnd decodes the object for a layout that needs its Go type.
+func decodeAnd[T any](write func(*page, *T, []core.Event)) func(*page, *unstructured.Unstructured, []core.Event) error {
 	return func(p *page, object *unstructured.Unstructured, events []core.Event) error {
 		decoded := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, decoded); err != nil {
@@ -94,8 +94,8 @@ func (p *page) marks(meta *metav1.ObjectMeta) {
 	p.notes("Annotations", meta.Annotations)
 }
 
-// some is a text, or a word for there being none.
-func some(text, none string) string {
+// orElse returns a text, or a word for there being none.
+func orElse(text, none string) string {
 	if text == "" {
 		return none
 	}
@@ -109,14 +109,14 @@ func (p *page) serviceAccount(s *core.ServiceAccount, events []core.Event) {
 	for _, each := range s.ImagePullSecrets {
 		pull = append(pull, each.Name)
 	}
-	p.line("Image pull secrets", "%s", some(strings.Join(pull, "\n\t"), "<none>"))
+	p.line("Image pull secrets", "%s", orElse(strings.Join(pull, "\n\t"), "<none>"))
 	p.events(events)
 }
 
 func (p *page) service(s *corev1.Service, events []core.Event) {
 	p.names(&s.ObjectMeta)
 	p.marks(&s.ObjectMeta)
-	p.line("Selector", "%s", some(joined(s.Spec.Selector), "<none>"))
+	p.line("Selector", "%s", orElse(joinPairs(s.Spec.Selector), "<none>"))
 	p.line("Type", "%s", s.Spec.Type)
 	if s.Spec.IPFamilyPolicy != nil {
 		p.line("IP Family Policy", "%s", *s.Spec.IPFamilyPolicy)
@@ -131,7 +131,7 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 		p.line("IP Families", "<none>")
 	}
 	p.line("IP", "%s", s.Spec.ClusterIP)
-	p.line("IPs", "%s", some(strings.Join(s.Spec.ClusterIPs, ","), "<none>"))
+	p.line("IPs", "%s", orElse(strings.Join(s.Spec.ClusterIPs, ","), "<none>"))
 	if len(s.Spec.ExternalIPs) > 0 {
 		p.line("External IPs", "%s", strings.Join(s.Spec.ExternalIPs, ","))
 	}
@@ -139,15 +139,15 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 		p.line("External Name", "%s", s.Spec.ExternalName)
 	}
 	for _, port := range s.Spec.Ports {
-		p.line("Port", "%s\t%d/%s", some(port.Name, "<unset>"), port.Port, port.Protocol)
+		p.line("Port", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.Port, port.Protocol)
 		p.line("TargetPort", "%s/%s", port.TargetPort.String(), port.Protocol)
 		if port.NodePort != 0 {
-			p.line("NodePort", "%s\t%d/%s", some(port.Name, "<unset>"), port.NodePort, port.Protocol)
+			p.line("NodePort", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.NodePort, port.Protocol)
 		}
 		if port.AppProtocol != nil {
 			p.line("AppProtocol", "%s", *port.AppProtocol)
 		}
-		p.line("Endpoints", "%s", some(strings.Join(p.around.Endpoints[port.Name], ","), "<none>"))
+		p.line("Endpoints", "%s", orElse(strings.Join(p.around.Endpoints[port.Name], ","), "<none>"))
 	}
 	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
 	if s.Spec.ExternalTrafficPolicy != "" {
@@ -168,7 +168,7 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 	p.events(events)
 }
 
-func joined(pairs map[string]string) string {
+func joinPairs(pairs map[string]string) string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		words = append(words, key+"="+pairs[key])
@@ -268,11 +268,11 @@ type ruleRow struct {
 
 // key is what kubectl sorts rows by: the rule as Go prints it.
 func (r *ruleRow) key() string {
-	lists := []any{r.verbs, only(r.group, r.address == ""), only(r.resource, r.address == ""), only(r.name, r.name != ""), only(r.address, r.address != "")}
+	lists := []any{r.verbs, singleOrNone(r.group, r.address == ""), singleOrNone(r.resource, r.address == ""), singleOrNone(r.name, r.name != ""), singleOrNone(r.address, r.address != "")}
 	return fmt.Sprintf("Verbs:%v,APIGroups:%v,Resources:%v,ResourceNames:%v,NonResourceURLs:%v,", lists...)
 }
 
-func only(word string, there bool) []string {
+func singleOrNone(word string, there bool) []string {
 	if !there {
 		return nil
 	}
@@ -281,9 +281,9 @@ func only(word string, there bool) []string {
 
 func (r *ruleRow) text() string {
 	if r.address != "" {
-		return fmt.Sprintf("\t[%s]\t[]\t%s", r.address, bracketed(r.verbs))
+		return fmt.Sprintf("\t[%s]\t[]\t%s", r.address, inBrackets(r.verbs))
 	}
-	return fmt.Sprintf("%s\t[]\t%s\t%s", grouped(r.resource, r.group), bracketed(only(r.name, r.name != "")), bracketed(r.verbs))
+	return fmt.Sprintf("%s\t[]\t%s\t%s", resourceWithGroup(r.resource, r.group), inBrackets(singleOrNone(r.name, r.name != "")), inBrackets(r.verbs))
 }
 
 // ruleRows splits rules, and merges what they say about the same resource.
@@ -316,9 +316,9 @@ func ruleRows(rules []rbacv1.PolicyRule) []*ruleRow {
 	return rows
 }
 
-func bracketed(words []string) string { return "[" + strings.Join(words, " ") + "]" }
+func inBrackets(words []string) string { return "[" + strings.Join(words, " ") + "]" }
 
-func grouped(resource, group string) string {
+func resourceWithGroup(resource, group string) string {
 	if group == "" {
 		return resource
 	}

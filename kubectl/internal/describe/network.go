@@ -21,7 +21,7 @@ func (p *page) ingressOf(i *ingress, events []core.Event) {
 	p.line("Namespace", "%s", i.Namespace)
 	var addresses []string
 	for _, at := range i.Status.LoadBalancer.Ingress {
-		addresses = append(addresses, some(at.IP, at.Hostname))
+		addresses = append(addresses, orElse(at.IP, at.Hostname))
 	}
 	p.line("Address", "%s", strings.Join(addresses, ","))
 	p.line("Ingress Class", "%s", ptr.Deref(i.Spec.IngressClassName, "<none>"))
@@ -48,7 +48,7 @@ func (p *page) ingressOf(i *ingress, events []core.Event) {
 			continue
 		}
 		rules++
-		p.text("  %s\t", some(rule.Host, "*"))
+		p.text("  %s\t", orElse(rule.Host, "*"))
 		for j := range rule.HTTP.Paths {
 			p.text("    \t%s \t%s", rule.HTTP.Paths[j].Path, p.leadsTo(&rule.HTTP.Paths[j].Backend))
 		}
@@ -96,7 +96,7 @@ func (p *page) leadsTo(b *backend) string {
 	switch {
 	case b.Service != nil:
 		key := b.Service.Key()
-		return fmt.Sprintf("%s (%s)", key, some(p.around.Backends[key], "<none>"))
+		return fmt.Sprintf("%s (%s)", key, orElse(p.around.Backends[key], "<none>"))
 	case b.Resource != nil:
 		return fmt.Sprintf("APIGroup: %s, Kind: %s, Name: %s", ptr.Deref(b.Resource.APIGroup, "<none>"), b.Resource.Kind, b.Resource.Name)
 	}
@@ -219,7 +219,7 @@ func (p *page) endpointSubset(subset *corev1.EndpointSubset) { //nolint:staticch
 			p.text("Name\tPort\tProtocol")
 			p.text("----\t----\t--------")
 			for _, port := range subset.Ports {
-				p.text("%s\t%d\t%s", some(port.Name, "<unset>"), port.Port, port.Protocol)
+				p.text("%s\t%d\t%s", orElse(port.Name, "<unset>"), port.Port, port.Protocol)
 			}
 		})
 	}
@@ -230,7 +230,7 @@ func addressesOf(addresses []corev1.EndpointAddress) string { //nolint:staticche
 	for _, address := range addresses {
 		all = append(all, address.IP)
 	}
-	return some(strings.Join(all, ","), "<none>")
+	return orElse(strings.Join(all, ","), "<none>")
 }
 
 func (p *page) endpointSlice(s *discoveryv1.EndpointSlice, events []core.Event) {
@@ -245,7 +245,7 @@ func (p *page) endpointSlice(s *discoveryv1.EndpointSlice, events []core.Event) 
 			p.text("Name\tPort\tProtocol")
 			p.text("----\t----\t--------")
 			for _, port := range s.Ports {
-				p.text("%s\t%s\t%s", some(ptr.Deref(port.Name, ""), "<unset>"), number(port.Port, ""), ptr.Deref(port.Protocol, corev1.ProtocolTCP))
+				p.text("%s\t%s\t%s", orElse(ptr.Deref(port.Name, ""), "<unset>"), formatNumber(port.Port, ""), ptr.Deref(port.Protocol, corev1.ProtocolTCP))
 			}
 		})
 	}
@@ -265,7 +265,7 @@ func (p *page) endpoint(e *discoveryv1.Endpoint) {
 	p.under(func() {
 		p.under(func() {
 			p.text("Conditions:")
-			p.under(func() { p.line("Ready", "%s", number(e.Conditions.Ready, "")) })
+			p.under(func() { p.line("Ready", "%s", formatNumber(e.Conditions.Ready, "")) })
 			p.line("Hostname", "%s", ptr.Deref(e.Hostname, "<unset>"))
 			if e.TargetRef != nil {
 				p.line("TargetRef", "%s/%s", e.TargetRef.Kind, e.TargetRef.Name)

@@ -147,7 +147,7 @@ func (p *page) nodePods(node *core.Node, pods []core.Pod) {
 			p.text("%s\t%s\t\t%s\t%s\t%s\t%s\t%s", running[i].Namespace, running[i].Name,
 				share(asked, node, corev1.ResourceCPU), share(most, node, corev1.ResourceCPU),
 				share(asked, node, corev1.ResourceMemory), share(most, node, corev1.ResourceMemory),
-				age(running[i].CreationTimestamp.Time, p.now))
+				formatAge(running[i].CreationTimestamp.Time, p.now))
 			add(requests, resourcehelper.PodRequests(&running[i], asSpecified))
 			add(limits, resourcehelper.PodLimits(&running[i], asSpecified))
 		}

@@ -67,7 +67,7 @@ func (p *page) podHead(pod *core.Pod) {
 	p.pairs("Labels", pod.Labels)
 	p.notes("Annotations", pod.Annotations)
 	if pod.DeletionTimestamp != nil {
-		p.line("Status", "Terminating (lasts %s)", age(pod.DeletionTimestamp.Time, p.now))
+		p.line("Status", "Terminating (lasts %s)", formatAge(pod.DeletionTimestamp.Time, p.now))
 		if pod.DeletionGracePeriodSeconds != nil {
 			p.line("Termination Grace Period", "%ds", *pod.DeletionGracePeriodSeconds)
 		}

@@ -114,7 +114,7 @@ func (p *page) claimTemplates(claims []corev1.PersistentVolumeClaim) {
 func (p *page) daemonSet(s *replicas, events []core.Event) {
 	p.names(&s.ObjectMeta)
 	p.line("Selector", "%s", metav1.FormatLabelSelector(s.Spec.Selector))
-	p.line("Node-Selector", "%s", some(joined(s.Spec.Template.Spec.NodeSelector), "<none>"))
+	p.line("Node-Selector", "%s", orElse(joinPairs(s.Spec.Template.Spec.NodeSelector), "<none>"))
 	p.marks(&s.ObjectMeta)
 	for _, count := range []struct {
 		label string
@@ -199,16 +199,16 @@ type cron struct {
 	} `json:"status"`
 }
 
-// number is a number that may be left out.
-func number[T any](n *T, unit string) string {
+// formatNumber formats a number that may be left out.
+func formatNumber[T any](n *T, unit string) string {
 	if n == nil {
 		return "<unset>"
 	}
 	return fmt.Sprint(*n) + unit
 }
 
-// yes is a boolean in the words that some layouts use.
-func yes(b bool) string {
+// formatBool formats a boolean in the words that some layouts use.
+func formatBool(b bool) string {
 	if b {
 		return "True"
 	}
@@ -221,18 +221,18 @@ func (p *page) cronJob(c *cron, events []core.Event) {
 	p.marks(&c.ObjectMeta)
 	p.line("Schedule", "%s", s.Schedule)
 	p.line("Concurrency Policy", "%s", s.ConcurrencyPolicy)
-	p.line("Suspend", "%s", yes(ptr.Deref(s.Suspend, false)))
-	p.line("Time Zone", "%s", number(s.TimeZone, ""))
-	p.line("Successful Job History Limit", "%s", number(s.SuccessfulJobsHistoryLimit, ""))
-	p.line("Failed Job History Limit", "%s", number(s.FailedJobsHistoryLimit, ""))
-	p.line("Starting Deadline Seconds", "%s", number(s.StartingDeadlineSeconds, "s"))
+	p.line("Suspend", "%s", formatBool(ptr.Deref(s.Suspend, false)))
+	p.line("Time Zone", "%s", formatNumber(s.TimeZone, ""))
+	p.line("Successful Job History Limit", "%s", formatNumber(s.SuccessfulJobsHistoryLimit, ""))
+	p.line("Failed Job History Limit", "%s", formatNumber(s.FailedJobsHistoryLimit, ""))
+	p.line("Starting Deadline Seconds", "%s", formatNumber(s.StartingDeadlineSeconds, "s"))
 	selector := "<unset>"
 	if job.Selector != nil {
 		selector = metav1.FormatLabelSelector(job.Selector)
 	}
 	p.line("Selector", "%s", selector)
-	p.line("Parallelism", "%s", number(job.Parallelism, ""))
-	p.line("Completions", "%s", number(job.Completions, ""))
+	p.line("Parallelism", "%s", formatNumber(job.Parallelism, ""))
+	p.line("Completions", "%s", formatNumber(job.Completions, ""))
 	if job.ActiveDeadlineSeconds != nil {
 		p.line("Active Deadline Seconds", "%ds", *job.ActiveDeadlineSeconds)
 	}
@@ -246,6 +246,6 @@ func (p *page) cronJob(c *cron, events []core.Event) {
 	for _, each := range c.Status.Active {
 		active = append(active, each.Name)
 	}
-	p.line("Active Jobs", "%s", some(strings.Join(active, ", "), "<none>"))
+	p.line("Active Jobs", "%s", orElse(strings.Join(active, ", "), "<none>"))
 	p.events(events)
 }

@@ -29,7 +29,7 @@ func (p *page) claim(c *corev1.PersistentVolumeClaim, events []core.Event) {
 	p.names(&c.ObjectMeta)
 	p.line("StorageClass", "%s", ptr.Deref(c.Spec.StorageClassName, ""))
 	if c.DeletionTimestamp != nil {
-		p.line("Status", "Terminating (lasts %s)", age(c.DeletionTimestamp.Time, p.now))
+		p.line("Status", "Terminating (lasts %s)", formatAge(c.DeletionTimestamp.Time, p.now))
 	} else {
 		p.line("Status", "%s", c.Status.Phase)
 	}
@@ -61,7 +61,7 @@ func (p *page) claim(c *corev1.PersistentVolumeClaim, events []core.Event) {
 	for i := range p.around.Pods {
 		users = append(users, p.around.Pods[i].Name)
 	}
-	p.line("Used By", "%s", some(strings.Join(users, "\n\t"), "<none>"))
+	p.line("Used By", "%s", orElse(strings.Join(users, "\n\t"), "<none>"))
 	// The line under LastProbeTime is too long in kubectl, too.
 	conditions(p, c.Status.Conditions, []string{"Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage", "----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.PersistentVolumeClaimCondition) string {
 		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastProbeTime.Format(timeFormat),
@@ -76,7 +76,7 @@ func (p *page) persistentVolume(v *corev1.PersistentVolume, events []core.Event)
 	p.line("Finalizers", "%v", v.Finalizers)
 	p.line("StorageClass", "%s", v.Spec.StorageClassName)
 	if v.DeletionTimestamp != nil {
-		p.line("Status", "Terminating (lasts %s)", age(v.DeletionTimestamp.Time, p.now))
+		p.line("Status", "Terminating (lasts %s)", formatAge(v.DeletionTimestamp.Time, p.now))
 	} else {
 		p.line("Status", "%s", v.Status.Phase)
 	}
@@ -125,7 +125,7 @@ func (p *page) nodeAffinity(a *corev1.VolumeNodeAffinity) {
 
 // term writes one of several terms, of which each has requirements.
 func (p *page) term(i int, requirements []string) {
-	p.line(fmt.Sprintf("Term %d", i), "%s", some(strings.Join(requirements, "\n\t"), "<none>"))
+	p.line(fmt.Sprintf("Term %d", i), "%s", orElse(strings.Join(requirements, "\n\t"), "<none>"))
 }
 
 func requirement(key, operator string, values []string) string {
@@ -167,12 +167,12 @@ func (p *page) storageClassOf(c *storageClass, events []core.Event) {
 		isDefault = "Yes"
 	}
 	p.line("IsDefaultClass", "%s", isDefault)
-	p.line("Annotations", "%s", some(joined(c.Annotations), "<none>"))
+	p.line("Annotations", "%s", orElse(joinPairs(c.Annotations), "<none>"))
 	p.line("Provisioner", "%s", c.Provisioner)
-	p.line("Parameters", "%s", some(joined(c.Parameters), "<none>"))
+	p.line("Parameters", "%s", orElse(joinPairs(c.Parameters), "<none>"))
 	expands := "<unset>"
 	if c.AllowVolumeExpansion != nil {
-		expands = yes(*c.AllowVolumeExpansion)
+		expands = formatBool(*c.AllowVolumeExpansion)
 	}
 	p.line("AllowVolumeExpansion", "%s", expands)
 	if len(c.MountOptions) == 0 {

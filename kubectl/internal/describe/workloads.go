@@ -53,7 +53,7 @@ type workload struct {
 }
 
 func (p *page) deployment(object *unstructured.Unstructured, events []core.Event) error {
-	return describing(func(p *page, d *workload, events []core.Event) {
+	return decodeAnd(func(p *page, d *workload, events []core.Event) {
 		p.names(&d.ObjectMeta)
 		p.line("CreationTimestamp", "%s", d.CreationTimestamp.Format(timeFormat))
 		p.marks(&d.ObjectMeta)
@@ -74,7 +74,7 @@ func (p *page) deployment(object *unstructured.Unstructured, events []core.Event
 }
 
 func (p *page) job(object *unstructured.Unstructured, events []core.Event) error {
-	return describing(func(p *page, j *workload, events []core.Event) {
+	return decodeAnd(func(p *page, j *workload, events []core.Event) {
 		p.names(&j.ObjectMeta)
 		if j.Spec.Selector != nil {
 			p.line("Selector", "%s", metav1.FormatLabelSelector(j.Spec.Selector))
@@ -107,7 +107,7 @@ func (p *page) jobTimes(j *workload) {
 	if s.CompletionTime != nil {
 		p.line("Completed At", "%s", s.CompletionTime.Format(timeFormat))
 		if s.StartTime != nil {
-			p.line("Duration", "%s", age(s.StartTime.Time, s.CompletionTime.Time))
+			p.line("Duration", "%s", formatAge(s.StartTime.Time, s.CompletionTime.Time))
 		}
 	}
 	if j.Spec.ActiveDeadlineSeconds != nil {
@@ -119,6 +119,6 @@ func (p *page) jobTimes(j *workload) {
 		p.line("Pods Statuses", "%d Active (%d Ready) / %d Succeeded / %d Failed", s.Active, *s.Ready, s.Succeeded, s.Failed)
 	}
 	if j.Spec.CompletionMode == "Indexed" {
-		p.line("Completed Indexes", "%s", some(s.CompletedIndexes, "<none>"))
+		p.line("Completed Indexes", "%s", orElse(s.CompletedIndexes, "<none>"))
 	}
 }

@@ -22,7 +22,7 @@ const expiry = 6 * time.Hour
 
 const cacheFile = "kctl-resources.json"
 
-type cached struct {
+type cachedResources struct {
 	WrittenAt time.Time  `json:"writtenAt"`
 	Resources []Resource `json:"resources"`
 }
@@ -37,7 +37,7 @@ func (c Cache) read() ([]Resource, bool) {
 	if err != nil {
 		return nil, false
 	}
-	var content cached
+	var content cachedResources
 	if err := json.Unmarshal(data, &content); err != nil || len(content.Resources) == 0 {
 		return nil, false
 	}
@@ -51,7 +51,7 @@ func (c Cache) write(resources []Resource) {
 	if c.Dir == "" {
 		return
 	}
-	data, err := json.Marshal(cached{WrittenAt: c.Clock.Now(), Resources: resources})
+	data, err := json.Marshal(cachedResources{WrittenAt: c.Clock.Now(), Resources: resources})
 	if err != nil || os.MkdirAll(c.Dir, 0o750) != nil {
 		return
 	}

@@ -43,11 +43,11 @@ func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) 
 // Has tells whether the resource has a subresource.
 func (r Resource) Has(subresource string) bool { return slices.Contains(r.Subresources, subresource) }
 
-func (r Resource) named(name string) bool {
+func (r Resource) hasName(name string) bool {
 	return r.Name == name || r.Singular == name || strings.ToLower(r.Kind) == name
 }
 
-func (r Resource) short(name string) bool { return slices.Contains(r.ShortNames, name) }
+func (r Resource) hasShortName(name string) bool { return slices.Contains(r.ShortNames, name) }
 
 // Discovery answers from its file as long as that is fresh, and asks the server
 // when something is missing from it.
@@ -98,18 +98,18 @@ func (d *Discovery) find(ctx context.Context, matches ...func(Resource) bool) (R
 	if err != nil {
 		return Resource{}, false, err
 	}
-	if found, ok := first(resources, matches); ok || d.fresh {
+	if found, ok := firstMatch(resources, matches); ok || d.fresh {
 		return found, ok, nil
 	}
 	if resources, err = d.Refresh(ctx); err != nil {
 		return Resource{}, false, err
 	}
-	found, ok := first(resources, matches)
+	found, ok := firstMatch(resources, matches)
 	return found, ok, nil
 }
 
-// first is the first resource that any of the matches finds, tried in order.
-func first(resources []Resource, matches []func(Resource) bool) (Resource, bool) {
+// firstMatch is the first resource that any of the matches finds, tried in order.
+func firstMatch(resources []Resource, matches []func(Resource) bool) (Resource, bool) {
 	for _, match := range matches {
 		for _, r := range resources {
 			if match(r) {
@@ -146,8 +146,8 @@ func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
 	var matches []func(Resource) bool
 	either := func(in func(Resource) bool) {
 		matches = append(matches,
-			func(r Resource) bool { return r.named(base) && in(r) },
-			func(r Resource) bool { return r.short(base) && in(r) })
+			func(r Resource) bool { return r.hasName(base) && in(r) },
+			func(r Resource) bool { return r.hasShortName(base) && in(r) })
 	}
 	if dotted {
 		either(func(r Resource) bool { return r.Group == rest && r.Preferred })
@@ -165,7 +165,7 @@ func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
 	if !ok {
 		return found, &NoResourceError{Name: base, Group: rest}
 	}
-	if !dotted && !found.named(base) {
+	if !dotted && !found.hasName(base) {
 		d.warnAmbiguous(found, base)
 	}
 	return found, nil
@@ -174,7 +174,7 @@ func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
 // warnAmbiguous names the resources that a short name could mean, too.
 func (d *Discovery) warnAmbiguous(found Resource, short string) {
 	for _, r := range d.resources {
-		if d.Warn != nil && r.Preferred && r.short(short) && r.FullName() != found.FullName() {
+		if d.Warn != nil && r.Preferred && r.hasShortName(short) && r.FullName() != found.FullName() {
 			d.Warn("short name %q could also match lower priority resource %s", short, r.FullName())
 		}
 	}

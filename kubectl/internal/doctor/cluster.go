@@ -24,8 +24,8 @@ const tokenType = "bootstrap.kubernetes.io/token"
 // deploymentsResource is not among those that the programs share.
 var deploymentsResource = core.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
 
-// cluster looks at what the server knows of the cluster.
-func (s *Server) cluster(ctx context.Context, server string) []Check {
+// checkCluster looks at what the server knows of the cluster.
+func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	var nodes corev1.NodeList
 	var leases coordinationv1.LeaseList
 	var requests certificatesv1.CertificateSigningRequestList
@@ -106,7 +106,7 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server
 			}
 		}
 	}
-	log := "on that machine see " + s.service("kubelet") + ", its container runtime, and `kctl doctor`"
+	log := "on that machine see " + s.serviceHint("kubelet") + ", its container runtime, and `kctl doctor`"
 	lease, leased := renewed[node.Name]
 	switch {
 	case ready.Status != corev1.ConditionTrue:
@@ -116,12 +116,12 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server
 	case node.Spec.Unschedulable:
 		checks = append(checks, warn(name, "`kctl uncordon "+node.Name+"` when it is to take pods again", "takes no new pods (cordoned)"))
 	}
-	return append(checks, skew(name, node.Status.NodeInfo.KubeletVersion, server)...)
+	return append(checks, checkSkew(name, node.Status.NodeInfo.KubeletVersion, server)...)
 }
 
-// skew compares a kubelet's version with the server's (Kubernetes docs, "Version
+// checkSkew compares a kubelet's version with the server's (Kubernetes docs, "Version
 // Skew Policy": never newer, at most three minors older).
-func skew(name, kubelet, server string) []Check {
+func checkSkew(name, kubelet, server string) []Check {
 	k, err := version.ParseGeneric(kubelet)
 	if err != nil {
 		return nil
@@ -151,7 +151,7 @@ func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time
 	if len(pending) == 0 {
 		return ok(name, "none waits for a decision")
 	}
-	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", few(pending))
+	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", abbreviate(pending))
 }
 
 // unheard is how long a deployment may wait for a controller.
@@ -171,11 +171,11 @@ func judgeDeployments(deployments []appsv1.Deployment, now time.Time) []Check {
 		return nil
 	}
 	return []Check{warn("deployments", "run a kube-controller-manager, which makes pods of deployments (docs/networking.md has it beside us), or run pods by themselves",
-		"no controller takes up: %s", few(waiting))}
+		"no controller takes up: %s", abbreviate(waiting))}
 }
 
-// few are at most five of them.
-func few(names []string) string {
+// abbreviate names at most five of them.
+func abbreviate(names []string) string {
 	slices.Sort(names)
 	if len(names) > 5 {
 		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
@@ -200,9 +200,9 @@ func judgeTokens(secrets []core.Secret, now time.Time) Check {
 	}
 	switch {
 	case len(expired) > 0:
-		return warn(name, "`kctl token delete ID`, and see that the loop tokencleaner runs (--controllers): it removes them", "expired and still there: %s", few(expired))
+		return warn(name, "`kctl token delete ID`, and see that the loop tokencleaner runs (--controllers): it removes them", "expired and still there: %s", abbreviate(expired))
 	case len(endless) > 0:
-		return warn(name, "`kctl token delete ID`, and make tokens with a --ttl", "never expire: %s", few(endless))
+		return warn(name, "`kctl token delete ID`, and make tokens with a --ttl", "never expire: %s", abbreviate(endless))
 	}
 	return ok(name, "%d, each with an end", len(secrets))
 }

@@ -393,12 +393,12 @@ func TestNetworksOfRuntimes(t *testing.T) {
 		there:     ok("cni-plugins", "in %s", there),
 		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, and the runtime seeks them in %s", there, elsewhere),
 	} {
-		if got := m.plugins(strings.Fields(told)); got != want {
+		if got := m.checkPlugins(strings.Fields(told)); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 	m.CNI = m.CNI[:1]
-	if got := m.plugins([]string{elsewhere}); got.Result != Fail || !strings.Contains(got.Advice, "containernetworking-plugins") || !strings.Contains(got.Detail, elsewhere) {
+	if got := m.checkPlugins([]string{elsewhere}); got.Result != Fail || !strings.Contains(got.Advice, "containernetworking-plugins") || !strings.Contains(got.Detail, elsewhere) {
 		t.Errorf("without plugins: %+v", got)
 	}
 
@@ -417,7 +417,7 @@ func TestNetworksOfRuntimes(t *testing.T) {
 		{true, elsewhere, nil, Fail, "set `conf_dir` to /etc/cni/net.d"},
 	} {
 		m.NodeNetwork = tc.made
-		got := m.network(cluster.Runtime{NotReady: tc.notReady, Network: cluster.RuntimeNetwork{Config: tc.config}})
+		got := m.checkNetwork(cluster.Runtime{NotReady: tc.notReady, Network: cluster.RuntimeNetwork{Config: tc.config}})
 		if got.Result != tc.result || !strings.Contains(got.Detail+got.Advice, tc.says) {
 			t.Errorf("%+v: %+v", tc, got)
 		}

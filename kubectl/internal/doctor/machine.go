@@ -45,25 +45,25 @@ const answerWithin = 5 * time.Second
 
 // Checks looks at the machine.
 func (m *Machine) Checks(ctx context.Context) []Check {
-	checks := []Check{m.root()}
-	answers, network := m.runtime(ctx)
+	checks := []Check{m.checkRoot()}
+	answers, network := m.checkRuntime(ctx)
 	checks = append(checks, answers...)
-	checks = append(checks, m.plugins(network.Plugins), m.port(), m.swap(),
-		m.setting("ip-forward", "sys/net/ipv4/ip_forward", Fail, "`sysctl -w net.ipv4.ip_forward=1`, and the same in /etc/sysctl.d, or pods reach nothing beyond this machine"),
-		m.setting("bridge-nf", "sys/net/bridge/bridge-nf-call-iptables", Warn, "`modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1`, and the same in /etc/modules-load.d and /etc/sysctl.d, or services and network policies don't hold between pods of one node"),
-		m.overlay(), m.disk())
+	checks = append(checks, m.checkPlugins(network.Plugins), m.checkPort(), m.checkSwap(),
+		m.checkSetting("ip-forward", "sys/net/ipv4/ip_forward", Fail, "`sysctl -w net.ipv4.ip_forward=1`, and the same in /etc/sysctl.d, or pods reach nothing beyond this machine"),
+		m.checkSetting("bridge-nf", "sys/net/bridge/bridge-nf-call-iptables", Warn, "`modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1`, and the same in /etc/modules-load.d and /etc/sysctl.d, or services and network policies don't hold between pods of one node"),
+		m.checkOverlay(), m.checkDisk())
 	return checks
 }
 
-func (m *Machine) root() Check {
+func (m *Machine) checkRoot() Check {
 	if os.Geteuid() != 0 {
 		return fail("root", "run it as root (sudo)", "not root")
 	}
 	return ok("root", "running as root")
 }
 
-// runtime looks at the container runtime, and says where it looks for its network.
-func (m *Machine) runtime(ctx context.Context) ([]Check, cluster.RuntimeNetwork) {
+// checkRuntime looks at the container runtime, and says where it looks for its network.
+func (m *Machine) checkRuntime(ctx context.Context) ([]Check, cluster.RuntimeNetwork) {
 	const name = "container-runtime"
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -81,12 +81,12 @@ func (m *Machine) runtime(ctx context.Context) ([]Check, cluster.RuntimeNetwork)
 	case err != nil:
 		return bad("see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)
 	}
-	return []Check{ok(name, "%s answers", m.Runtime), m.network(state)}, state.Network
+	return []Check{ok(name, "%s answers", m.Runtime), m.checkNetwork(state)}, state.Network
 }
 
-// network says whether pods have a network. If the kubelet makes it, it comes
+// checkNetwork says whether pods have a network. If the kubelet makes it, it comes
 // later, provided that the runtime reads what the kubelet writes.
-func (m *Machine) network(state cluster.Runtime) Check {
+func (m *Machine) checkNetwork(state cluster.Runtime) Check {
 	const name = "pod-network"
 	read := cmp.Or(state.Network.Config, cluster.NetworkDir)
 	switch {
@@ -103,8 +103,8 @@ func (m *Machine) network(state cluster.Runtime) Check {
 // cniSection is the section of containerd's configuration about networks.
 const cniSection = " in the section of /etc/containerd/config.toml that ends in `.cni]`, and `systemctl restart containerd`"
 
-// plugins looks for the network plugins where the runtime looks for them.
-func (m *Machine) plugins(told []string) Check {
+// checkPlugins looks for the network plugins where the runtime looks for them.
+func (m *Machine) checkPlugins(told []string) Check {
 	const name = "cni-plugins"
 	sought := told
 	if len(told) == 0 {
@@ -130,7 +130,7 @@ func withPlugins(dirs []string) string {
 	return ""
 }
 
-func (m *Machine) port() Check {
+func (m *Machine) checkPort() Check {
 	const name = "kubelet-port"
 	if m.Kubelet {
 		return ok(name, "it is this node's kubelet's")
@@ -143,7 +143,7 @@ func (m *Machine) port() Check {
 	return ok(name, "%d is free", m.Port)
 }
 
-func (m *Machine) swap() Check {
+func (m *Machine) checkSwap() Check {
 	data, err := os.ReadFile(filepath.Join(m.Proc, "swaps"))
 	if err == nil && bytes.Count(bytes.TrimSpace(data), []byte("\n")) > 0 {
 		return warn("swap", "`swapoff -a` and take it out of /etc/fstab, or memory that pods are promised may be on disk", "swap is on")
@@ -151,7 +151,7 @@ func (m *Machine) swap() Check {
 	return ok("swap", "off")
 }
 
-func (m *Machine) setting(name, file string, otherwise Result, advice string) Check {
+func (m *Machine) checkSetting(name, file string, otherwise Result, advice string) Check {
 	data, err := os.ReadFile(filepath.Join(m.Proc, file))
 	if err == nil && strings.TrimSpace(string(data)) == "1" {
 		return ok(name, "on")
@@ -163,7 +163,7 @@ func (m *Machine) setting(name, file string, otherwise Result, advice string) Ch
 	return Check{name, otherwise, detail, advice}
 }
 
-func (m *Machine) overlay() Check {
+func (m *Machine) checkOverlay() Check {
 	data, err := os.ReadFile(filepath.Join(m.Proc, "filesystems"))
 	if err == nil && !bytes.Contains(data, []byte("\toverlay\n")) {
 		return warn("overlay", "`modprobe overlay`, and the same in /etc/modules-load.d", "the kernel has not loaded its overlay file system, which images are unpacked by")
@@ -177,7 +177,7 @@ const (
 	lowFree   = 0.10 // where kubelets begin to evict
 )
 
-func (m *Machine) disk() Check {
+func (m *Machine) checkDisk() Check {
 	dir := m.RootDir
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {

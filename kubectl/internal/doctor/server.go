@@ -33,17 +33,17 @@ type Server struct {
 	Up string
 }
 
-// service says where to look after a program, which is a systemd unit or, in a
+// serviceHint says where to look after a program, which is a systemd unit or, in a
 // cluster of `kctl up`, a process.
-func (s *Server) service(name string) string {
+func (s *Server) serviceHint(name string) string {
 	if s.Up != "" {
 		return fmt.Sprintf("`kctl status --dir %[1]s` tells how it is, `kctl up --dir %[1]s` starts what does not run, %[1]s/log/%[2]s.log is its log", s.Up, name)
 	}
 	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }
 
-// renew says how a certificate of the control plane is renewed.
-func (s *Server) renew(name string) string {
+// renewHint says how a certificate of the control plane is renewed.
+func (s *Server) renewHint(name string) string {
 	if s.Up != "" {
 		return fmt.Sprintf("`kctl pki renew %s --dir %s`", name, s.Up)
 	}
@@ -54,18 +54,18 @@ func (s *Server) renew(name string) string {
 // those that need it are left out.
 func (s *Server) Checks(ctx context.Context) []Check {
 	checks := s.clientCertificate()
-	connection, connected := s.connection(ctx)
+	connection, connected := s.checkConnection(ctx)
 	checks = append(checks, connection...)
 	if !connected {
 		return checks
 	}
-	answers, version := s.version(ctx)
+	answers, version := s.checkVersion(ctx)
 	checks = append(checks, answers...)
 	if version == "" {
 		return checks
 	}
-	checks = append(checks, s.ready(ctx))
-	return append(checks, s.cluster(ctx, version)...)
+	checks = append(checks, s.checkReady(ctx))
+	return append(checks, s.checkCluster(ctx, version)...)
 }
 
 // clientCertificate looks at the one in the kubeconfig, if there is one.
@@ -92,11 +92,11 @@ func (s *Server) clientCertificate() []Check {
 	if err != nil {
 		return []Check{fail(name, "get a new kubeconfig: `kctl pki kubeconfig` on the control plane", "certificate and key in the kubeconfig don't belong together: %v", err)}
 	}
-	return []Check{s.lasts(name, pair.Leaf, s.renew("admin")+" renews that of admin.kubeconfig, `kctl pki kubeconfig` makes another kubeconfig")}
+	return []Check{s.checkExpiry(name, pair.Leaf, s.renewHint("admin")+" renews that of admin.kubeconfig, `kctl pki kubeconfig` makes another kubeconfig")}
 }
 
-// lasts says how long a certificate is still valid.
-func (s *Server) lasts(name string, cert *x509.Certificate, advice string) Check {
+// checkExpiry says how long a certificate is still valid.
+func (s *Server) checkExpiry(name string, cert *x509.Certificate, advice string) Check {
 	now, until := s.Now(), cert.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case now.Before(cert.NotBefore):
@@ -109,8 +109,8 @@ func (s *Server) lasts(name string, cert *x509.Certificate, advice string) Check
 	return ok(name, "that of %q is good until %s", cert.Subject.CommonName, until)
 }
 
-// connection connects to the server and looks at its certificate.
-func (s *Server) connection(ctx context.Context) ([]Check, bool) {
+// checkConnection connects to the server and looks at its certificate.
+func (s *Server) checkConnection(ctx context.Context) ([]Check, bool) {
 	const name = "connection"
 	u := s.Client.URL("")
 	if u.Scheme != "https" {
@@ -135,8 +135,8 @@ func (s *Server) connection(ctx context.Context) ([]Check, bool) {
 		return []Check{fail(name, "is it the API server's port?", "%s: %v", address, err)}, false
 	}
 	chain := conn.ConnectionState().PeerCertificates
-	checks := []Check{ok(name, "%s answers", address), s.lasts("server-certificate", chain[0], s.renew("apiserver"))}
-	trusted := s.trusted(chain, u.Hostname())
+	checks := []Check{ok(name, "%s answers", address), s.checkExpiry("server-certificate", chain[0], s.renewHint("apiserver"))}
+	trusted := s.checkTrusted(chain, u.Hostname())
 	return append(checks, trusted), trusted.Result != Fail && checks[1].Result != Fail
 }
 
@@ -146,16 +146,16 @@ func (s *Server) connectFailed(name, address string, err error) Check {
 	case errors.As(err, &lookup):
 		return fail(name, "is the name in the kubeconfig right, and does this machine's DNS know it?", "%s: %v", address, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(name, "start the API server ("+s.service("apiserver")+"), or mend the address in the kubeconfig", "%s: nobody listens", address)
+		return fail(name, "start the API server ("+s.serviceHint("apiserver")+"), or mend the address in the kubeconfig", "%s: nobody listens", address)
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
 		return fail(name, "is the machine up, and does no firewall stand between?", "%s: no connection within %s", address, answerWithin)
 	}
 	return fail(name, "is the address in the kubeconfig right?", "%s: %v", address, err)
 }
 
-// trusted verifies the server's certificate as clients with this kubeconfig do.
+// checkTrusted verifies the server's certificate as clients with this kubeconfig do.
 // Times are not looked at: lasts has.
-func (s *Server) trusted(chain []*x509.Certificate, host string) Check {
+func (s *Server) checkTrusted(chain []*x509.Certificate, host string) Check {
 	const name = "server-authority"
 	if s.Config.Insecure {
 		return warn(name, "name the authority in the kubeconfig (certificate-authority-data)", "the kubeconfig has the server's certificate not verified (insecure-skip-tls-verify)")
@@ -193,8 +193,8 @@ func (s *Server) trusted(chain []*x509.Certificate, host string) Check {
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 1 << 20
 
-// ask asks the server for something, as the kubeconfig's user.
-func (s *Server) ask(ctx context.Context, path string) (status int, header http.Header, body []byte, err error) {
+// get asks the server for something, as the kubeconfig's user.
+func (s *Server) get(ctx context.Context, path string) (status int, header http.Header, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	path, query, _ := strings.Cut(path, "?")
@@ -228,10 +228,10 @@ const (
 	someSkew = 10 * time.Second
 )
 
-// version asks for the server's version; "" if that fails.
-func (s *Server) version(ctx context.Context) ([]Check, string) {
+// checkVersion asks for the server's version; "" if that fails.
+func (s *Server) checkVersion(ctx context.Context) ([]Check, string) {
 	const name = "api-server"
-	status, header, body, err := s.ask(ctx, "/version")
+	status, header, body, err := s.get(ctx, "/version")
 	if err != nil {
 		return []Check{fail(name, "see the API server's log, and that its machine is not overloaded", "%v", err)}, ""
 	}
@@ -249,7 +249,7 @@ func (s *Server) version(ctx context.Context) ([]Check, string) {
 	}
 	checks := []Check{ok(name, "version %s", version.GitVersion)}
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
-		checks = append(checks, s.clock(date))
+		checks = append(checks, s.checkClock(date))
 	}
 	return checks, version.GitVersion
 }
@@ -262,7 +262,7 @@ func kindOf(header http.Header, body []byte) string {
 	return fmt.Sprintf("%d bytes", len(body))
 }
 
-func (s *Server) clock(server time.Time) Check {
+func (s *Server) checkClock(server time.Time) Check {
 	apart := s.Now().Sub(server).Abs().Round(time.Second)
 	const advice = "set the clocks by NTP (`timedatectl set-ntp true`): certificates, leases and tokens go by them"
 	switch {
@@ -274,10 +274,10 @@ func (s *Server) clock(server time.Time) Check {
 	return ok("clock", "%s apart from the server's", apart)
 }
 
-// ready asks which of the server's parts are not ready.
-func (s *Server) ready(ctx context.Context) Check {
+// checkReady asks which of the server's parts are not ready.
+func (s *Server) checkReady(ctx context.Context) Check {
 	const name = "ready"
-	status, _, body, err := s.ask(ctx, "/readyz?verbose")
+	status, _, body, err := s.get(ctx, "/readyz?verbose")
 	if err != nil {
 		return fail(name, "see the API server's log", "%v", err)
 	}

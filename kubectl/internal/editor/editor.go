@@ -60,7 +60,7 @@ func (e *Editor) Edit(ctx context.Context, content []byte, accept func(edited []
 	before := content
 	var retry *RetryError
 	for {
-		edited, path, err := e.open(ctx, content, retry)
+		edited, path, err := e.editFile(ctx, content, retry)
 		switch {
 		case err != nil:
 			return err
@@ -68,7 +68,7 @@ func (e *Editor) Edit(ctx context.Context, content []byte, accept func(edited []
 			fmt.Fprintln(e.Err, "Edit cancelled, saved file was empty.")
 			return os.Remove(path)
 		case retry != nil && bytes.Equal(edited, content):
-			return e.keep(path, errors.New("Edit cancelled, no valid changes were saved.")) //nolint:staticcheck // kubectl's words
+			return e.keptFileError(path, errors.New("Edit cancelled, no valid changes were saved.")) //nolint:staticcheck // kubectl's words
 		case bytes.Equal(edited, before):
 			fmt.Fprintln(e.Err, "Edit cancelled, no changes made.")
 			return os.Remove(path)
@@ -85,21 +85,21 @@ func (e *Editor) Edit(ctx context.Context, content []byte, accept func(edited []
 			fmt.Fprintf(e.Err, kept.Message+"\n", path)
 			return ErrKept
 		case err != nil:
-			return e.keep(path, err)
+			return e.keptFileError(path, err)
 		default:
 			return os.Remove(path)
 		}
 	}
 }
 
-// keep says where the user's work is.
-func (e *Editor) keep(path string, err error) error {
+// keptFileError says where the user's work is.
+func (e *Editor) keptFileError(path string, err error) error {
 	fmt.Fprintf(e.Err, "A copy of your changes has been stored to %q\n", path)
 	return err
 }
 
-// open lets the user edit a file, and returns what was saved, without the comments above it.
-func (e *Editor) open(ctx context.Context, content []byte, retry *RetryError) (edited []byte, path string, err error) {
+// editFile lets the user edit a file, and returns what was saved, without the comments above it.
+func (e *Editor) editFile(ctx context.Context, content []byte, retry *RetryError) (edited []byte, path string, err error) {
 	extension := "yaml"
 	if e.Format == "json" {
 		extension = "json"

@@ -74,7 +74,7 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AuthInfo.Username, "username", "", "Username for basic authentication to the API server")
 	fs.StringVar(&o.AuthInfo.Password, "password", "", "Password for basic authentication to the API server")
 	fs.BoolVar(&f.uncompressed, "disable-compression", true, "If false, ask the server for compressed answers")
-	fs.Var((*seconds)(&f.Timeout), "request-timeout", "The length of time to wait before giving up on a single server request, as 5s, 2m or a number of seconds. Zero means no timeout.")
+	fs.Var((*secondsValue)(&f.Timeout), "request-timeout", "The length of time to wait before giving up on a single server request, as 5s, 2m or a number of seconds. Zero means no timeout.")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "Cache directory (default ~/.kube/cache)")
 }
 
@@ -91,13 +91,13 @@ func (f *Flags) addExtra(text string) error {
 	return nil
 }
 
-// seconds is a duration that may be given as a bare number of seconds.
-type seconds time.Duration
+// secondsValue is a duration that may be given as a bare number of seconds.
+type secondsValue time.Duration
 
-func (s *seconds) String() string { return time.Duration(*s).String() }
-func (s *seconds) Type() string   { return "duration" }
+func (s *secondsValue) String() string { return time.Duration(*s).String() }
+func (s *secondsValue) Type() string   { return "duration" }
 
-func (s *seconds) Set(text string) error {
+func (s *secondsValue) Set(text string) error {
 	if number, err := strconv.Atoi(text); err == nil {
 		text = strconv.Itoa(number) + "s"
 	}
@@ -108,7 +108,7 @@ func (s *seconds) Set(text string) error {
 	if parsed < 0 {
 		return fmt.Errorf("%s is negative", text)
 	}
-	*s = seconds(parsed)
+	*s = secondsValue(parsed)
 	return nil
 }
 
@@ -134,9 +134,9 @@ func (t *Target) At(host string) *Target {
 	return &other
 }
 
-// none says why no cluster is named: the context that is to be used may name one
+// noClusterError says why no cluster is named: the context that is to be used may name one
 // that the files do not have.
-func (f *Flags) none(loader clientcmd.ClientConfig) error {
+func (f *Flags) noClusterError(loader clientcmd.ClientConfig) error {
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return fmt.Errorf("%w (%s)", ErrNone, ToHave())
@@ -178,7 +178,7 @@ func (f *Flags) Load() (*Target, error) {
 	config, err := loader.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) {
-			return nil, f.none(loader)
+			return nil, f.noClusterError(loader)
 		}
 		return nil, f.wrongContext(loader, err)
 	}

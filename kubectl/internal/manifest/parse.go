@@ -91,9 +91,9 @@ func (r Rules) parseYAML(data []byte, source string) ([]Object, error) {
 		document, rest := nextDocument(data)
 		content, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
-			err = yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1, r.strictly())
+			err = yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1, r.strictPrefix())
 			var lenientErr error
-			if content, lenientErr = yaml.YAMLToJSON(document); lenientErr != nil || !r.bears(err) {
+			if content, lenientErr = yaml.YAMLToJSON(document); lenientErr != nil || !r.tolerates(err) {
 				return nil, err
 			}
 		}
@@ -166,25 +166,25 @@ func yamlError(err error, source string, first, lines int, strictly string) erro
 	return parseError(source, first+min(line, lines)-1, errors.New(message))
 }
 
-// bears tells whether the duplicate key in err is tolerated.
-func (r Rules) bears(err error) bool {
+// tolerates tells whether the duplicate key in err is tolerated.
+func (r Rules) tolerates(err error) bool {
 	if r.Validation == metav1.FieldValidationWarn {
 		r.Warn(err.Error())
 	}
 	return r.Validation == metav1.FieldValidationWarn || r.Validation == metav1.FieldValidationIgnore
 }
 
-// strictly is the beginning of errors about duplicate keys, as servers begin those about
+// strictPrefix is the beginning of errors about duplicate keys, as servers begin those about
 // fields.
-func (r Rules) strictly() string {
+func (r Rules) strictPrefix() string {
 	if r.Validation == metav1.FieldValidationStrict {
 		return "strict decoding error: "
 	}
 	return ""
 }
 
-// typeless says which part of its type an object lacks, in kubectl's words.
-func (r Rules) typeless(kind, version string) error {
+// missingTypeError says which part of its type an object lacks, in kubectl's words.
+func (r Rules) missingTypeError(kind, version string) error {
 	validated := r.Validation == metav1.FieldValidationStrict || r.Validation == metav1.FieldValidationWarn
 	switch {
 	case validated && kind == "" && version == "":
@@ -207,8 +207,8 @@ func (r Rules) parseObject(document []byte, source string, line int) ([]Object, 
 		return nil, parseError(source, line, errors.New("the document is not an object"))
 	}
 	if len(strict) > 0 {
-		err := parseError(source, line, errors.New(r.strictly()+strict[0].Error()))
-		if !r.bears(err) {
+		err := parseError(source, line, errors.New(r.strictPrefix()+strict[0].Error()))
+		if !r.tolerates(err) {
 			return nil, err
 		}
 	}
@@ -219,7 +219,7 @@ func (r Rules) split(content map[string]any, source string, line int) ([]Object,
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
 	if kind == "" || version == "" {
-		return nil, parseError(source, line, r.typeless(kind, version))
+		return nil, parseError(source, line, r.missingTypeError(kind, version))
 	}
 	items, isList := content["items"].([]any)
 	if !strings.HasSuffix(kind, "List") || !isList && content["items"] != nil {

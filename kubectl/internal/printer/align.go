@@ -47,11 +47,11 @@ func Visible(text string) string {
 }
 
 // VisibleTo returns a writer that writes to w what Visible makes of each text.
-func VisibleTo(w io.Writer) io.Writer { return visible{w} }
+func VisibleTo(w io.Writer) io.Writer { return sanitizingWriter{w} }
 
-type visible struct{ to io.Writer }
+type sanitizingWriter struct{ to io.Writer }
 
-func (v visible) Write(text []byte) (int, error) {
+func (v sanitizingWriter) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(v.to, Visible(string(text))); err != nil {
 		return 0, err
 	}

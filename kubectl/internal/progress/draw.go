@@ -103,7 +103,7 @@ func (l *Live) Tick() {
 	if l.view.Problem != "" {
 		text, color = text+"  "+printer.Visible(strings.ReplaceAll(l.view.Problem, "\n", " ")), "33"
 	}
-	line := l.paint(color, cut(text, l.Width-1))
+	line := l.paint(color, truncate(text, l.Width-1))
 	if l.pending == line {
 		return
 	}
@@ -128,9 +128,9 @@ func (l *Live) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// cut keeps a text on one line of the terminal: a wrapped line could not be
+// truncate keeps a text on one line of the terminal: a wrapped line could not be
 // cleared again.
-func cut(text string, width int) string {
+func truncate(text string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return text
 	}

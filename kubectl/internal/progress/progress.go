@@ -51,7 +51,7 @@ func Look(pod *core.Pod, events []core.Event) View {
 	view := View{Steps: []Step{
 		{State: Done, Text: "queued"},
 		step(node != "", true, "scheduled to "+node, "scheduling"),
-		slow(step(pulled, seen["Pulling"], "image there: "+images(pod), "pulling "+images(pod))),
+		markSlow(step(pulled, seen["Pulling"], "image there: "+images(pod), "pulling "+images(pod))),
 		step(created, pulled, "created", "creating"),
 		step(started, created, "started", "starting"),
 		step(ready || finished, started, ending(pod), "getting ready"),
@@ -89,7 +89,7 @@ func step(done, active bool, doneText, activeText string) Step {
 	return Step{Text: activeText}
 }
 
-func slow(s Step) Step {
+func markSlow(s Step) Step {
 	s.Slow = true
 	return s
 }

@@ -44,7 +44,7 @@ func Join(ctx context.Context, config *clientrest.Config, address *url.URL, s St
 	options := remotecommand.StreamOptions{Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Tty: s.TTY}
 	if s.TTY {
 		options.Stderr = nil // a terminal has but one output
-		sizes, restore, err := raw(ctx, s.In)
+		sizes, restore, err := setRawMode(ctx, s.In)
 		if err != nil {
 			return err
 		}
@@ -73,9 +73,9 @@ func newExecutor(config *clientrest.Config, address *url.URL) (remotecommand.Exe
 	})
 }
 
-// raw sets the terminal behind in to raw mode and follows its size. If in is
+// setRawMode sets the terminal behind in to raw mode and follows its size. If in is
 // not a terminal, it does nothing.
-func raw(ctx context.Context, in io.Reader) (remotecommand.TerminalSizeQueue, func(), error) {
+func setRawMode(ctx context.Context, in io.Reader) (remotecommand.TerminalSizeQueue, func(), error) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil, func() {}, nil
@@ -92,23 +92,23 @@ func raw(ctx context.Context, in io.Reader) (remotecommand.TerminalSizeQueue, fu
 	}, nil
 }
 
-// sizes tells the terminal's size whenever it changes.
-type sizes struct {
+// sizeQueue tells the terminal's size whenever it changes.
+type sizeQueue struct {
 	ctx     context.Context // of the connection; Next has no parameter for it
 	fd      int
 	changed chan os.Signal
 	first   bool
 }
 
-func newSizes(ctx context.Context, fd int) *sizes {
-	s := &sizes{ctx: ctx, fd: fd, changed: make(chan os.Signal, 1), first: true}
+func newSizes(ctx context.Context, fd int) *sizeQueue {
+	s := &sizeQueue{ctx: ctx, fd: fd, changed: make(chan os.Signal, 1), first: true}
 	signal.Notify(s.changed, syscall.SIGWINCH)
 	context.AfterFunc(ctx, func() { signal.Stop(s.changed) })
 	return s
 }
 
 // Next returns the next size, or nil when the connection ends.
-func (s *sizes) Next() *remotecommand.TerminalSize {
+func (s *sizeQueue) Next() *remotecommand.TerminalSize {
 	if !s.first {
 		select {
 		case <-s.ctx.Done():

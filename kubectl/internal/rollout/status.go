@@ -11,10 +11,10 @@ import (
 // revisionAnnotation is where the deployment controller counts revisions.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// numbers reads the integers of an object's status and spec.
-type numbers struct{ object map[string]any }
+// integerReader reads the integers of an object's status and spec.
+type integerReader struct{ object map[string]any }
 
-func (n numbers) at(path ...string) int64 {
+func (n integerReader) at(path ...string) int64 {
 	value, found, err := unstructured.NestedFieldNoCopy(n.object, path...)
 	if !found || err != nil {
 		return 0
@@ -28,7 +28,7 @@ func (n numbers) at(path ...string) int64 {
 	return 0
 }
 
-func (n numbers) or(otherwise int64, path ...string) int64 {
+func (n integerReader) or(otherwise int64, path ...string) int64 {
 	if _, found, err := unstructured.NestedFieldNoCopy(n.object, path...); !found || err != nil {
 		return otherwise
 	}
@@ -37,7 +37,7 @@ func (n numbers) or(otherwise int64, path ...string) int64 {
 
 // Status says in a line how far a rollout is, and whether it is done.
 func Status(object *unstructured.Unstructured, revision int64) (string, bool, error) {
-	n := numbers{object.Object}
+	n := integerReader{object.Object}
 	observed := object.GetGeneration() <= n.at("status", "observedGeneration")
 	switch object.GetKind() {
 	case "Deployment":
@@ -50,7 +50,7 @@ func Status(object *unstructured.Unstructured, revision int64) (string, bool, er
 	return "", false, fmt.Errorf("no status viewer has been implemented for %s", object.GetKind())
 }
 
-func deploymentStatus(object *unstructured.Unstructured, n numbers, observed bool, revision int64) (string, bool, error) {
+func deploymentStatus(object *unstructured.Unstructured, n integerReader, observed bool, revision int64) (string, bool, error) {
 	name := object.GetName()
 	if revision > 0 {
 		have, err := strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
@@ -64,7 +64,7 @@ func deploymentStatus(object *unstructured.Unstructured, n numbers, observed boo
 	if !observed {
 		return "Waiting for deployment spec update to be observed...\n", false, nil
 	}
-	if exceeded(object) {
+	if deadlineExceeded(object) {
 		return "", false, fmt.Errorf("deployment %q exceeded its progress deadline", name)
 	}
 	wanted := n.or(1, "spec", "replicas")
@@ -81,8 +81,8 @@ func deploymentStatus(object *unstructured.Unstructured, n numbers, observed boo
 	return fmt.Sprintf("deployment %q successfully rolled out\n", name), true, nil
 }
 
-// exceeded tells whether the controller has given the rollout up.
-func exceeded(object *unstructured.Unstructured) bool {
+// deadlineExceeded tells whether the controller has given the rollout up.
+func deadlineExceeded(object *unstructured.Unstructured) bool {
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if err != nil {
 		return false
@@ -103,7 +103,7 @@ func strategy(object *unstructured.Unstructured) string {
 	return kind
 }
 
-func daemonSetStatus(object *unstructured.Unstructured, n numbers, observed bool) (string, bool, error) {
+func daemonSetStatus(object *unstructured.Unstructured, n integerReader, observed bool) (string, bool, error) {
 	if strategy(object) != "RollingUpdate" {
 		return "", true, errors.New("rollout status is only available for RollingUpdate strategy type")
 	}
@@ -121,7 +121,7 @@ func daemonSetStatus(object *unstructured.Unstructured, n numbers, observed bool
 	return fmt.Sprintf("daemon set %q successfully rolled out\n", object.GetName()), true, nil
 }
 
-func statefulSetStatus(object *unstructured.Unstructured, n numbers, observed bool) (string, bool, error) {
+func statefulSetStatus(object *unstructured.Unstructured, n integerReader, observed bool) (string, bool, error) {
 	if strategy(object) != "RollingUpdate" {
 		return "", true, errors.New("rollout status is only available for RollingUpdate strategy type")
 	}

@@ -23,19 +23,19 @@ func (d *Document) Explain(w io.Writer, kind schema.GroupVersionKind, path []str
 	if !ok {
 		return fmt.Errorf("couldn't find the schema of %s", kind)
 	}
-	e := &explanation{document: d, out: &strings.Builder{}, depth: depth}
+	e := &explainer{document: d, out: &strings.Builder{}, depth: depth}
 	if kind.Group != "" {
 		fmt.Fprintf(e.out, "GROUP:      %s\n", kind.Group)
 	}
 	fmt.Fprintf(e.out, "KIND:       %s\nVERSION:    %s\n\n", kind.Kind, kind.Version)
-	err := errors.Join(e.walk(t, path), e.endless(kind))
+	err := errors.Join(e.walk(t, path), e.recursionError(kind))
 	if _, writeErr := io.WriteString(w, e.out.String()); writeErr != nil {
 		return writeErr
 	}
 	return err
 }
 
-type explanation struct {
+type explainer struct {
 	document *Document
 	out      *strings.Builder
 	depth    Depth
@@ -48,8 +48,8 @@ const (
 	mostText   = 4 << 20 // bytes; Pod has 52,000
 )
 
-// endless is an error where the text was cut.
-func (e *explanation) endless(kind schema.GroupVersionKind) error {
+// recursionError is an error where the text was cut.
+func (e *explainer) recursionError(kind schema.GroupVersionKind) error {
 	if e.out.Len() <= mostText {
 		return nil
 	}
@@ -57,10 +57,10 @@ func (e *explanation) endless(kind schema.GroupVersionKind) error {
 }
 
 // walk follows the path to the field to explain.
-func (e *explanation) walk(t *Type, path []string) error {
+func (e *explainer) walk(t *Type, path []string) error {
 	field := t
 	for i, name := range path {
-		inner := e.inner(field)
+		inner := e.elementType(field)
 		next := inner.Properties[name]
 		if next == nil {
 			return fmt.Errorf("field %q does not exist", name)
@@ -74,8 +74,8 @@ func (e *explanation) walk(t *Type, path []string) error {
 	return nil
 }
 
-// inner is the type whose fields a value has: its own, its items', its values'.
-func (e *explanation) inner(t *Type) *Type {
+// elementType is the type whose fields a value has: its own, its items', its values'.
+func (e *explainer) elementType(t *Type) *Type {
 	for range mostNested {
 		whole, _ := e.document.Resolve(t)
 		next := whole.within()
@@ -96,7 +96,7 @@ func (t *Type) within() *Type {
 }
 
 // typeName is what a field's type is called.
-func (e *explanation) typeName(t *Type) string {
+func (e *explainer) typeName(t *Type) string {
 	before := ""
 	for range mostNested {
 		whole, name := e.document.Resolve(t)
@@ -118,7 +118,7 @@ func (e *explanation) typeName(t *Type) string {
 	return before
 }
 
-func (e *explanation) field(name string, t *Type) {
+func (e *explainer) field(name string, t *Type) {
 	fmt.Fprintf(e.out, "FIELD: %s <%s>\n", name, e.typeName(t))
 	if enum := e.enum(t); len(enum) > 0 {
 		fmt.Fprintln(e.out, "ENUM:")
@@ -132,7 +132,7 @@ func (e *explanation) field(name string, t *Type) {
 }
 
 // describe writes a value's description, and the fields that it has.
-func (e *explanation) describe(t *Type) {
+func (e *explainer) describe(t *Type) {
 	fmt.Fprintln(e.out, "DESCRIPTION:")
 	whole, _ := e.document.Resolve(t)
 	for level, steps := t, 0; level != nil && steps < mostNested; steps++ {
@@ -149,7 +149,7 @@ func (e *explanation) describe(t *Type) {
 		fmt.Fprintln(e.out, "    <empty>")
 	}
 	fmt.Fprintln(e.out, "    ")
-	inner := e.inner(t)
+	inner := e.elementType(t)
 	if len(inner.Properties) > 0 {
 		fmt.Fprintln(e.out, "FIELDS:")
 		e.fields(inner, 1, map[*Type]bool{})
@@ -160,7 +160,7 @@ func (e *explanation) describe(t *Type) {
 // fields writes a line for each field, and below it either its meaning or,
 // recursively, its own fields. above guards against types that contain
 // themselves.
-func (e *explanation) fields(t *Type, level int, above map[*Type]bool) {
+func (e *explainer) fields(t *Type, level int, above map[*Type]bool) {
 	indent := strings.Repeat("  ", level)
 	above[t] = true
 	defer delete(above, t)
@@ -188,13 +188,13 @@ func (e *explanation) fields(t *Type, level int, above map[*Type]bool) {
 			e.out.WriteString(wrap(text, indent+"  ") + "\n")
 			continue
 		}
-		if inner := e.inner(field); !above[inner] && (e.depth.Max == 0 || level < e.depth.Max) {
+		if inner := e.elementType(field); !above[inner] && (e.depth.Max == 0 || level < e.depth.Max) {
 			e.fields(inner, level+1, above)
 		}
 	}
 }
 
-func (e *explanation) enum(t *Type) []string {
+func (e *explainer) enum(t *Type) []string {
 	whole, _ := e.document.Resolve(t)
 	var values []string
 	for _, each := range [][]any{t.Enum, whole.Enum} {

@@ -34,10 +34,10 @@ func (d *Document) ExplainV2(w io.Writer, kind schema.GroupVersionKind, path []s
 	if !ok {
 		return fmt.Errorf("couldn't find resource for %q", kind)
 	}
-	e := &explanationV2{explanation{document: d, out: &strings.Builder{}, depth: depth}}
+	e := &explanationV2{explainer{document: d, out: &strings.Builder{}, depth: depth}}
 	name := ""
 	for _, name = range path {
-		next := e.inner(field).Properties[name]
+		next := e.elementType(field).Properties[name]
 		if next == nil {
 			return fmt.Errorf("field %q does not exist", name)
 		}
@@ -46,10 +46,10 @@ func (d *Document) ExplainV2(w io.Writer, kind schema.GroupVersionKind, path []s
 	fmt.Fprintf(e.out, "KIND:     %s\nVERSION:  %s\n\n", kind.Kind, kind.GroupVersion())
 	e.model(name, field)
 	_, err := io.WriteString(w, e.out.String())
-	return errors.Join(err, e.endless(kind))
+	return errors.Join(err, e.recursionError(kind))
 }
 
-type explanationV2 struct{ explanation }
+type explanationV2 struct{ explainer }
 
 // The columns at which descriptions and fields begin, and how much further what is
 // below a field does.
@@ -61,7 +61,7 @@ const (
 
 // model writes what a field is, and the fields that it has.
 func (e *explanationV2) model(name string, field *Type) {
-	inner := e.inner(field)
+	inner := e.elementType(field)
 	switch {
 	case len(inner.Properties) > 0 && name != "":
 		fmt.Fprintf(e.out, "RESOURCE: %s <%s>\n\n", name, e.typeName(field))
@@ -147,7 +147,7 @@ func (e *explanationV2) fields(t *Type, indent string, level int, above map[*Typ
 			continue
 		}
 		fmt.Fprintf(e.out, "%s%s\t<%s>\n", indent, name, e.typeName(field))
-		inner := e.inner(field)
+		inner := e.elementType(field)
 		if above[inner] || e.depth.Max > 0 && level >= e.depth.Max {
 			continue
 		}

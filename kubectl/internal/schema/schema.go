@@ -123,18 +123,18 @@ func (d *Document) Merging(kind schema.GroupVersionKind) strategicpatch.LookupPa
 	if !ok || !d.strategy[kind] {
 		return nil
 	}
-	return &merging{d, t, kind.Kind}
+	return &mergeSchema{d, t, kind.Kind}
 }
 
-type merging struct {
+type mergeSchema struct {
 	document *Document
 	of       *Type
 	name     string
 }
 
-func (m *merging) Name() string { return m.name }
+func (m *mergeSchema) Name() string { return m.name }
 
-func (m *merging) lookup(key string) (*Type, strategicpatch.PatchMeta, error) {
+func (m *mergeSchema) lookup(key string) (*Type, strategicpatch.PatchMeta, error) {
 	var meta strategicpatch.PatchMeta
 	field := m.of.Properties[key]
 	if field == nil {
@@ -151,17 +151,17 @@ func (m *merging) lookup(key string) (*Type, strategicpatch.PatchMeta, error) {
 }
 
 // LookupPatchMetadataForStruct finds a field that is an object.
-func (m *merging) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+func (m *mergeSchema) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
 	whole, meta, err := m.lookup(key)
 	if err != nil {
 		return nil, meta, err
 	}
-	return &merging{m.document, whole, key}, meta, nil
+	return &mergeSchema{m.document, whole, key}, meta, nil
 }
 
 // LookupPatchMetadataForSlice finds a field that is a list, and the type of its
 // items.
-func (m *merging) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+func (m *mergeSchema) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
 	whole, meta, err := m.lookup(key)
 	if err != nil {
 		return nil, meta, err
@@ -169,5 +169,5 @@ func (m *merging) LookupPatchMetadataForSlice(key string) (strategicpatch.Lookup
 	if whole.Items != nil {
 		whole, _ = m.document.Resolve(whole.Items)
 	}
-	return &merging{m.document, whole, key}, meta, nil
+	return &mergeSchema{m.document, whole, key}, meta, nil
 }

@@ -80,7 +80,7 @@ func setAnnotations(object *unstructured.Unstructured, annotations map[string]st
 // Apply makes a change that Patch or the user worked out, on a copy of the
 // object, as a server would.
 func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind types.PatchType) (changed *unstructured.Unstructured, err error) {
-	defer contradicted(&err)
+	defer recoverPanic(&err)
 	before, err := json.Marshal(current.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the object as it is: %w", err)
@@ -121,7 +121,7 @@ var unchangeable = []mergepatch.PreconditionFunc{
 // changed a field that is to be changed; this is detected only for kinds with a
 // schema.
 func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrite bool) (patch []byte, kind types.PatchType, err error) {
-	defer contradicted(&err)
+	defer recoverPanic(&err)
 	original := []byte(current.GetAnnotations()[LastApplied])
 	if len(original) == 0 {
 		original = nil
@@ -145,7 +145,7 @@ func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrit
 
 // TwoWay works out the change from before to after.
 func TwoWay(schema Schema, before, after *unstructured.Unstructured) (patch []byte, kind types.PatchType, err error) {
-	defer contradicted(&err)
+	defer recoverPanic(&err)
 	old, new, err := encode(before, after)
 	if err != nil {
 		return nil, "", err
@@ -163,9 +163,9 @@ func TwoWay(schema Schema, before, after *unstructured.Unstructured) (patch []by
 	return patch, kind, nil
 }
 
-// contradicted makes an error of a panic of package strategicpatch: it takes for granted
+// recoverPanic makes an error of a panic of package strategicpatch: it takes for granted
 // that objects are what their schema says, and a server may send others.
-func contradicted(err *error) {
+func recoverPanic(err *error) {
 	if panicked := recover(); panicked != nil {
 		*err = fmt.Errorf("the object is not what its schema says: %v", panicked)
 	}

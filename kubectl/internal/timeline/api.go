@@ -105,16 +105,16 @@ func Merge(stamps, api []Moment) Timeline {
 	}
 	merged := append([]Moment(nil), stamps...)
 	for _, m := range api {
-		if !exact[m.Hop] && !(len(stamps) > 0 && m.Approximate && coarse(m.Hop, exact)) {
+		if !exact[m.Hop] && !(len(stamps) > 0 && m.Approximate && isCoarse(m.Hop, exact)) {
 			merged = append(merged, m)
 		}
 	}
 	return Layout(inOrder(merged))
 }
 
-// coarse tells whether the hop's program made stamps of its own, so that a time
+// isCoarse tells whether the hop's program made stamps of its own, so that a time
 // of a second's precision would only get in their way.
-func coarse(hop relay.Hop, exact map[relay.Hop]bool) bool {
+func isCoarse(hop relay.Hop, exact map[relay.Hop]bool) bool {
 	program, _, _ := strings.Cut(string(hop), ".")
 	for known := range exact {
 		if of, _, _ := strings.Cut(string(known), "."); of == program {

@@ -40,7 +40,7 @@ type page struct {
 	Shares      []share
 	Charts      []chart
 	Containers  []container
-	Events      []happening
+	Events      []eventRow
 }
 
 // share is what one program took of the whole.
@@ -82,7 +82,7 @@ type container struct {
 	ImageAt, CreatedAt, StartsAt string
 }
 
-type happening struct {
+type eventRow struct {
 	Type, Reason, At, From, Message string
 	Count                           int32
 }
@@ -290,13 +290,13 @@ func state(status *corev1.ContainerStatus) string {
 }
 
 // happenings are the pod's events, with times relative to the waterfall's.
-func (t Timeline) happenings(events []core.Event) []happening {
+func (t Timeline) happenings(events []core.Event) []eventRow {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b core.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
-	var all []happening
+	var all []eventRow
 	for i := range events {
 		e := &events[i]
-		h := happening{
+		h := eventRow{
 			Type: e.Type, Reason: e.Reason, Message: strings.TrimSpace(e.Message), Count: e.Count,
 			From: cmp.Or(e.Source.Component, e.ReportingController),
 		}
