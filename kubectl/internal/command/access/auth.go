@@ -24,15 +24,15 @@ func newAuth(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// asking is `kctl auth can-i`.
-type asking struct {
+// canIOptions has the flags of `kctl auth can-i`.
+type canIOptions struct {
 	*frame.CLI
 	quiet, allNamespaces, list, noHeaders bool
 	subresource                           string
 }
 
 func newCanI(c *frame.CLI) *cobra.Command {
-	a := &asking{CLI: c}
+	a := &canIOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "can-i VERB [TYPE | TYPE/NAME | NONRESOURCEURL]",
 		Short:   "Check whether an action is allowed",
@@ -47,14 +47,14 @@ func newCanI(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (a *asking) run(cmd *cobra.Command, args []string) error {
+func (a *canIOptions) run(cmd *cobra.Command, args []string) error {
 	if a.list {
 		return a.listRules(cmd.Context(), a.noHeaders)
 	}
 	if len(args) != 2 {
 		return errors.New("you must specify two arguments: verb resource or verb resource/resourceName.\nSee 'kctl auth can-i -h' for help and examples.")
 	}
-	spec, err := a.spec(cmd.Context(), args[0], args[1])
+	spec, err := a.reviewSpec(cmd.Context(), args[0], args[1])
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func verdict(status authorizationv1.SubjectAccessReviewStatus) string {
 	return word
 }
 
-func (a *asking) spec(ctx context.Context, verb, what string) (authorizationv1.SelfSubjectAccessReviewSpec, error) {
+func (a *canIOptions) reviewSpec(ctx context.Context, verb, what string) (authorizationv1.SelfSubjectAccessReviewSpec, error) {
 	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
 	if strings.HasPrefix(what, "/") {
 		if a.subresource != "" {

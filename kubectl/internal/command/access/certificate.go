@@ -41,7 +41,7 @@ func newDecide(c *frame.CLI, verb, past, condition, opposite string) *cobra.Comm
 				return err
 			}
 			return lookup.Each(cmd.Context(), c, targets, &selected, func(t lookup.Target, object *unstructured.Unstructured) error {
-				changed, err := decide(cmd.Context(), s, t, object, decision{condition, opposite, verb, force})
+				changed, err := decide(cmd.Context(), s, t, object, decisionOptions{condition, opposite, verb, force})
 				if err != nil {
 					return err
 				}
@@ -55,14 +55,14 @@ func newDecide(c *frame.CLI, verb, past, condition, opposite string) *cobra.Comm
 	return cmd
 }
 
-type decision struct {
+type decisionOptions struct {
 	condition, opposite, verb string
 	force                     bool
 }
 
 // decide adds the condition that says so; a decision that was taken before
 // stays as it is.
-func decide(ctx context.Context, s *send.Sender, t lookup.Target, object *unstructured.Unstructured, d decision) (*unstructured.Unstructured, error) {
+func decide(ctx context.Context, s *send.Sender, t lookup.Target, object *unstructured.Unstructured, d decisionOptions) (*unstructured.Unstructured, error) {
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", t.ObjectName, err)

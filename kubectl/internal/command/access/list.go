@@ -17,7 +17,7 @@ import (
 const rulesPath = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 // listRules is `kctl auth can-i --list`.
-func (a *asking) listRules(ctx context.Context, noHeaders bool) error {
+func (a *canIOptions) listRules(ctx context.Context, noHeaders bool) error {
 	namespace, err := a.Namespace()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (a *asking) listRules(ctx context.Context, noHeaders bool) error {
 	if !noHeaders {
 		out.Add("Resources", "Non-Resource URLs", "Resource Names", "Verbs")
 	}
-	for _, rule := range simple(answer.Status.ResourceRules) {
+	for _, rule := range simpleRules(answer.Status.ResourceRules) {
 		out.Add(rule.resource, "[]", bracketed(rule.names), bracketed(rule.verbs))
 	}
 	for _, rule := range byAddress(answer.Status.NonResourceRules) {
@@ -78,15 +78,15 @@ func (r *simpleRule) allow(verbs []string) {
 	}
 }
 
-// simple splits rules, one for each resource and set of names, with the verbs
+// simpleRules splits rules, one for each resource and set of names, with the verbs
 // of all rules that allow something there.
-func simple(rules []authorizationv1.ResourceRule) []simpleRule {
+func simpleRules(rules []authorizationv1.ResourceRule) []simpleRule {
 	var all []simpleRule
 	at := map[string]int{}
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				full := combined(resource, group)
+				full := resourceName(resource, group)
 				key := full + "\x00" + strings.Join(rule.ResourceNames, ",")
 				i, known := at[key]
 				if !known {
@@ -104,8 +104,8 @@ func simple(rules []authorizationv1.ResourceRule) []simpleRule {
 	return all
 }
 
-// combined is RESOURCE.GROUP/SUBRESOURCE.
-func combined(resource, group string) string {
+// resourceName is RESOURCE.GROUP/SUBRESOURCE.
+func resourceName(resource, group string) string {
 	if group == "" {
 		return resource
 	}

@@ -24,15 +24,15 @@ import (
 	"kctl/proto/rest"
 )
 
-// reconciling is `kctl auth reconcile`.
-type reconciling struct {
+// reconcileOptions has the flags of `kctl auth reconcile`.
+type reconcileOptions struct {
 	send.Sender
 	lookup.Selection
-	extras
+	removeOptions
 }
 
 func newReconcile(c *frame.CLI) *cobra.Command {
-	r := &reconciling{Sender: send.Sender{CLI: c, Manager: send.FieldManager}}
+	r := &reconcileOptions{Sender: send.Sender{CLI: c, Manager: send.FieldManager}}
 	cmd := &cobra.Command{
 		Use:   "reconcile -f FILENAME",
 		Short: "Reconcile rules for RBAC role, role binding, cluster role, and cluster role binding objects",
@@ -60,7 +60,7 @@ func newReconcile(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (r *reconciling) run(ctx context.Context) error {
+func (r *reconcileOptions) run(ctx context.Context) error {
 	targets, err := lookup.Targets(ctx, r.CLI, &r.Selection, nil, "")
 	var missing *discover.NoKindError
 	if errors.As(err, &missing) && missing.Kind.Group == core.Roles.Group {
@@ -77,7 +77,7 @@ func (r *reconciling) run(ctx context.Context) error {
 }
 
 // reconcile turns the existing object into the wanted one, and says how.
-func (r *reconciling) reconcile(ctx context.Context, t lookup.Target) error {
+func (r *reconcileOptions) reconcile(ctx context.Context, t lookup.Target) error {
 	found, err := lookup.Fetch(ctx, r.CLI, t, &lookup.Selection{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -86,7 +86,7 @@ func (r *reconciling) reconcile(ctx context.Context, t lookup.Target) error {
 	if len(found) > 0 {
 		have = &found[0]
 	}
-	d, err := difference(have, t.Object, r.extras)
+	d, err := computeDifference(have, t.Object, r.removeOptions)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (r *reconciling) reconcile(ctx context.Context, t lookup.Target) error {
 	return nil
 }
 
-func (r *reconciling) send(ctx context.Context, t lookup.Target, d *reconciled) (*unstructured.Unstructured, error) {
+func (r *reconcileOptions) send(ctx context.Context, t lookup.Target, d *reconcileResult) (*unstructured.Unstructured, error) {
 	client, err := r.Server()
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (r *reconciling) send(ctx context.Context, t lookup.Target, d *reconciled) 
 
 // makeNamespace makes the namespace that an object needs. If the user may not,
 // the server's later error says what is missing.
-func (r *reconciling) makeNamespace(ctx context.Context, name string) error {
+func (r *reconcileOptions) makeNamespace(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
@@ -165,11 +165,11 @@ const (
 	operationRecreate = "recreate"
 )
 
-// extras says which unwanted parts are removed.
-type extras struct{ permissions, subjects bool }
+// removeOptions says which unwanted parts are removed.
+type removeOptions struct{ permissions, subjects bool }
 
-// reconciled is what has to be done to an object; it is empty if there is nothing to do.
-type reconciled struct {
+// reconcileResult is what has to be done to an object; it is empty if there is nothing to do.
+type reconcileResult struct {
 	operation string
 	protected bool // the object says that it must be left alone
 	object    *unstructured.Unstructured
@@ -181,10 +181,10 @@ type reconciled struct {
 // autoUpdate is the annotation by which an object says that it must be left alone.
 const autoUpdate = rbacv1.AutoUpdateAnnotationKey
 
-// difference works out what turns have, nil if it does not exist, into what is
+// computeDifference works out what turns have, nil if it does not exist, into what is
 // wanted. Labels and annotations are added, and never removed.
-func difference(have, wanted *unstructured.Unstructured, remove extras) (*reconciled, error) {
-	d := &reconciled{object: wanted}
+func computeDifference(have, wanted *unstructured.Unstructured, remove removeOptions) (*reconcileResult, error) {
+	d := &reconcileResult{object: wanted}
 	var is *unstructured.Unstructured
 	if have == nil {
 		d.operation = operationCreate
@@ -192,8 +192,8 @@ func difference(have, wanted *unstructured.Unstructured, remove extras) (*reconc
 		d.protected = have.GetAnnotations()[autoUpdate] == "false"
 		is = have.DeepCopy()
 		d.object = is
-		labels, more := joined(is.GetLabels(), wanted.GetLabels())
-		notes, also := joined(is.GetAnnotations(), wanted.GetAnnotations())
+		labels, more := mergeMaps(is.GetLabels(), wanted.GetLabels())
+		notes, also := mergeMaps(is.GetAnnotations(), wanted.GetAnnotations())
 		if more {
 			is.SetLabels(labels)
 		}
@@ -210,8 +210,8 @@ func difference(have, wanted *unstructured.Unstructured, remove extras) (*reconc
 	return d, d.compareBindings(is, wanted, remove.subjects)
 }
 
-// joined merges another map into a map, and says whether that changes anything.
-func joined(have, more map[string]string) (map[string]string, bool) {
+// mergeMaps merges another map into a map, and says whether that changes anything.
+func mergeMaps(have, more map[string]string) (map[string]string, bool) {
 	all := map[string]string{}
 	maps.Copy(all, have)
 	changed := false
@@ -225,7 +225,7 @@ func joined(have, more map[string]string) (map[string]string, bool) {
 
 // compareRoles compares rules. A Role is read as a ClusterRole, which has all
 // that it has.
-func (d *reconciled) compareRoles(is, wanted *unstructured.Unstructured, remove bool) error {
+func (d *reconcileResult) compareRoles(is, wanted *unstructured.Unstructured, remove bool) error {
 	want, have := &rbacv1.ClusterRole{}, &rbacv1.ClusterRole{}
 	if err := lookup.Typed(wanted, want); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (d *reconciled) compareRoles(is, wanted *unstructured.Unstructured, remove 
 	if err := lookup.Typed(is, have); err != nil {
 		return err
 	}
-	selectors, changed := aggregated(have.AggregationRule, want.AggregationRule, remove)
+	selectors, changed := mergeAggregation(have.AggregationRule, want.AggregationRule, remove)
 	rules := have.Rules
 	if want.AggregationRule == nil { // an aggregated role's rules are not its own
 		_, d.missingRules = validation.Covers(have.Rules, want.Rules)
@@ -252,11 +252,11 @@ func (d *reconciled) compareRoles(is, wanted *unstructured.Unstructured, remove 
 	if changed || len(d.missingRules)+len(d.extraRules) > 0 {
 		d.operation = operationUpdate
 	}
-	return errors.Join(set(is, changed, selectors, "aggregationRule", "clusterRoleSelectors"),
-		set(is, len(d.missingRules)+len(d.extraRules) > 0, rules, "rules"))
+	return errors.Join(setList(is, changed, selectors, "aggregationRule", "clusterRoleSelectors"),
+		setList(is, len(d.missingRules)+len(d.extraRules) > 0, rules, "rules"))
 }
 
-func (d *reconciled) compareBindings(is, wanted *unstructured.Unstructured, remove bool) error {
+func (d *reconcileResult) compareBindings(is, wanted *unstructured.Unstructured, remove bool) error {
 	want, have := &rbacv1.RoleBinding{}, &rbacv1.RoleBinding{}
 	if err := lookup.Typed(wanted, want); err != nil {
 		return err
@@ -272,10 +272,10 @@ func (d *reconciled) compareBindings(is, wanted *unstructured.Unstructured, remo
 		d.operation, d.object = operationRecreate, wanted
 		return nil
 	}
-	d.missingSubjects = without(want.Subjects, have.Subjects)
+	d.missingSubjects = subtract(want.Subjects, have.Subjects)
 	subjects := slices.Concat(have.Subjects, d.missingSubjects)
 	if remove {
-		d.extraSubjects = without(have.Subjects, want.Subjects)
+		d.extraSubjects = subtract(have.Subjects, want.Subjects)
 	}
 	if len(d.extraSubjects) > 0 {
 		subjects = want.Subjects
@@ -284,11 +284,11 @@ func (d *reconciled) compareBindings(is, wanted *unstructured.Unstructured, remo
 	if changed {
 		d.operation = operationUpdate
 	}
-	return set(is, changed, subjects, "subjects")
+	return setList(is, changed, subjects, "subjects")
 }
 
 // lines describe it in kubectl's words.
-func (d *reconciled) lines() []string {
+func (d *reconcileResult) lines() []string {
 	if d.operation == "" {
 		return nil
 	}
@@ -297,13 +297,13 @@ func (d *reconciled) lines() []string {
 		head += ", but object opted out (" + autoUpdate + ": false)"
 	}
 	lines := []string{head}
-	lines = listed(lines, "missing subjects added", d.missingSubjects)
-	lines = listed(lines, "extra subjects removed", d.extraSubjects)
-	lines = listed(lines, "missing rules added", d.missingRules)
-	return listed(lines, "extra rules removed", d.extraRules)
+	lines = appendList(lines, "missing subjects added", d.missingSubjects)
+	lines = appendList(lines, "extra subjects removed", d.extraSubjects)
+	lines = appendList(lines, "missing rules added", d.missingRules)
+	return appendList(lines, "extra rules removed", d.extraRules)
 }
 
-func listed[T any](lines []string, caption string, all []T) []string {
+func appendList[T any](lines []string, caption string, all []T) []string {
 	if len(all) > 0 {
 		lines = append(lines, "\t"+caption+":")
 	}

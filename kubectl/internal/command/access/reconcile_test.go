@@ -49,7 +49,7 @@ func TestDifference(t *testing.T) {
 		"a selector":        {"{kind: ClusterRole, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}", "{kind: ClusterRole, aggregationRule: {clusterRoleSelectors: [{matchLabels: {c: d}}]}}", false, "update"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := difference(object(t, c.have), object(t, c.wanted), extras{c.remove, c.remove})
+			d, err := computeDifference(object(t, c.have), object(t, c.wanted), removeOptions{c.remove, c.remove})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// aggregated are the selectors by which a role is aggregated from others, and
+// mergeAggregation returns the selectors by which a role is aggregated from others, and
 // whether they differ from the existing ones.
-func aggregated(have, want *rbacv1.AggregationRule, remove bool) ([]metav1.LabelSelector, bool) {
+func mergeAggregation(have, want *rbacv1.AggregationRule, remove bool) ([]metav1.LabelSelector, bool) {
 	if want == nil {
 		return nil, false
 	}
@@ -21,15 +21,15 @@ func aggregated(have, want *rbacv1.AggregationRule, remove bool) ([]metav1.Label
 	if have != nil {
 		all = have.ClusterRoleSelectors
 	}
-	missing := without(want.ClusterRoleSelectors, all)
-	if remove && len(without(all, want.ClusterRoleSelectors)) > 0 {
+	missing := subtract(want.ClusterRoleSelectors, all)
+	if remove && len(subtract(all, want.ClusterRoleSelectors)) > 0 {
 		return want.ClusterRoleSelectors, true
 	}
 	return slices.Concat(all, missing), len(missing) > 0
 }
 
-// without returns those of all that are not in others.
-func without[T any](all, others []T) []T {
+// subtract returns those of all that are not in others.
+func subtract[T any](all, others []T) []T {
 	var left []T
 	for _, one := range all {
 		if !slices.ContainsFunc(others, func(other T) bool { return reflect.DeepEqual(one, other) }) {
@@ -39,8 +39,8 @@ func without[T any](all, others []T) []T {
 	return left
 }
 
-// set puts a list into an object, if it has changed.
-func set[T any](object *unstructured.Unstructured, changed bool, list []T, path ...string) error {
+// setList puts a list into an object, if it has changed.
+func setList[T any](object *unstructured.Unstructured, changed bool, list []T, path ...string) error {
 	if !changed {
 		return nil
 	}

@@ -20,8 +20,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// applying is one `kctl apply`.
-type applying struct {
+// applyOptions has the flags of one `kctl apply`.
+type applyOptions struct {
 	send.Sender
 	lookup.Selection
 	serverSide     bool
@@ -32,7 +32,7 @@ type applying struct {
 	timeout        time.Duration
 	cascade        string
 	subresource    string
-	pruned         pruning
+	pruned         pruneOptions
 	set            applySet
 	comparing      bool // for diff: nothing is changed, nor will be
 
@@ -43,7 +43,7 @@ type applying struct {
 const clientSideManager = "kubectl-client-side-apply"
 
 func newApply(c *frame.CLI) *cobra.Command {
-	a := &applying{Sender: send.Sender{CLI: c}}
+	a := &applyOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
 		Use:     "apply -f FILENAME",
 		Short:   "Apply a configuration to a resource by file name or stdin",
@@ -92,7 +92,7 @@ func newApply(c *frame.CLI) *cobra.Command {
 }
 
 // check refuses flags that do not go together.
-func (a *applying) check(ctx context.Context) error {
+func (a *applyOptions) check(ctx context.Context) error {
 	switch {
 	case a.serverSide && a.DryRun == frame.DryRunClient:
 		return errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
@@ -123,7 +123,7 @@ func (a *applying) check(ctx context.Context) error {
 	return a.pruned.check(a.Labels)
 }
 
-func (a *applying) run(ctx context.Context) error {
+func (a *applyOptions) run(ctx context.Context) error {
 	targets, err := lookup.Targets(ctx, a.Sender.CLI, &a.Selection, nil, "")
 	if len(targets) == 0 {
 		return cmp.Or(err, errNothingToApply)
@@ -137,7 +137,7 @@ func (a *applying) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.pruned.find(ctx, discovery); err != nil {
+		if err := a.pruned.findKinds(ctx, discovery); err != nil {
 			return err
 		}
 	}
@@ -153,8 +153,8 @@ func (a *applying) run(ctx context.Context) error {
 			failed = append(failed, frame.InSource(err, "applying patch to", t.Source))
 			continue
 		}
-		a.pruned.keep(t, object.GetUID())
-		if err := a.say(t, object, operation); err != nil {
+		a.pruned.recordApplied(t, object.GetUID())
+		if err := a.printResult(t, object, operation); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (a *applying) run(ctx context.Context) error {
 
 var errNothingToApply = errors.New("no objects passed to apply")
 
-func (a *applying) say(t lookup.Target, object *unstructured.Unstructured, operation string) error {
+func (a *applyOptions) printResult(t lookup.Target, object *unstructured.Unstructured, operation string) error {
 	switch {
 	case !a.Chosen():
 		fmt.Fprintf(a.Out, "%s %s\n", printer.ObjectName(t.GVK(), t.ObjectName), a.DryRun.Mark(operation))
@@ -185,7 +185,7 @@ func (a *applying) say(t lookup.Target, object *unstructured.Unstructured, opera
 	return nil
 }
 
-func (a *applying) printDone() error {
+func (a *applyOptions) printDone() error {
 	p, err := printer.New(a.Options)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (a *applying) printDone() error {
 	return p.Print(a.Out, all)
 }
 
-func (a *applying) apply(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+func (a *applyOptions) apply(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
 	a.Record(t.Object)
 	if a.serverSide {
 		return a.applyServerSide(ctx, t)
@@ -217,7 +217,7 @@ func (a *applying) apply(ctx context.Context, t lookup.Target) (*unstructured.Un
 	}
 }
 
-func (a *applying) applyOnce(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+func (a *applyOptions) applyOnce(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
 	client, err := a.Server()
 	if err != nil {
 		return nil, "", err
@@ -260,7 +260,7 @@ func (a *applying) applyOnce(ctx context.Context, t lookup.Target) (*unstructure
 	return patched, "configured", err
 }
 
-func (a *applying) create(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+func (a *applyOptions) create(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
 	threeway.Prune(t.Object.Object)
 	if a.DryRun == frame.DryRunClient {
 		return t.Object, "created", nil
@@ -269,11 +269,11 @@ func (a *applying) create(ctx context.Context, t lookup.Target) (*unstructured.U
 	return created, "created", frame.InSource(err, "creating", t.Source)
 }
 
-func (a *applying) send(ctx context.Context, t lookup.Target, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+func (a *applyOptions) send(ctx context.Context, t lookup.Target, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
 	return a.sendAs(ctx, t, a.Manager, kind, patch, more...)
 }
 
-func (a *applying) sendAs(ctx context.Context, t lookup.Target, manager string, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+func (a *applyOptions) sendAs(ctx context.Context, t lookup.Target, manager string, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
 	client, err := a.Server()
 	if err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ func (a *applying) sendAs(ctx context.Context, t lookup.Target, manager string, 
 	return lookup.Decode(answer)
 }
 
-func (a *applying) applyServerSide(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+func (a *applyOptions) applyServerSide(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
 	body, err := t.Object.MarshalJSON()
 	if err != nil {
 		return nil, "", fmt.Errorf("encoding the object: %w", err)

@@ -48,21 +48,21 @@ func applySetWanted() bool { return strings.EqualFold(os.Getenv("KUBECTL_APPLYSE
 type applySet struct {
 	ref           string // what the user said; "" for none
 	parent        lookup.Target
-	before, after members
+	before, after applySetMembers
 }
 
-// members are where objects of a set are.
-type members struct {
+// applySetMembers are where objects of a set are.
+type applySetMembers struct {
 	kinds      map[schema.GroupKind]discover.Resource
 	namespaces map[string]bool
 }
 
-func newMembers() members {
-	return members{map[schema.GroupKind]discover.Resource{}, map[string]bool{}}
+func newMembers() applySetMembers {
+	return applySetMembers{map[schema.GroupKind]discover.Resource{}, map[string]bool{}}
 }
 
 // resources are those of the kinds, in the order of the kinds' names.
-func (m members) resources() []discover.Resource {
+func (m applySetMembers) resources() []discover.Resource {
 	return slices.SortedFunc(maps.Values(m.kinds), func(x, y discover.Resource) int {
 		return strings.Compare(x.GVK().GroupKind().String(), y.GVK().GroupKind().String())
 	})
@@ -107,7 +107,7 @@ func (s *applySet) find(ctx context.Context, c *frame.CLI) error {
 }
 
 // checkSet checks the set against the other flags.
-func (a *applying) checkSet(ctx context.Context) error {
+func (a *applyOptions) checkSet(ctx context.Context) error {
 	s := &a.set
 	switch {
 	case !a.pruned.wanted:
@@ -148,8 +148,8 @@ func (s *applySet) builtin() bool {
 	return s.parent.GVR() == core.Secrets.GVR() || s.parent.GVR() == core.ConfigMaps.GVR()
 }
 
-// mark puts the members' label on what is to be applied, and notes where it is.
-func (s *applySet) mark(targets []lookup.Target) error {
+// addLabels puts the members' label on what is to be applied, and notes where it is.
+func (s *applySet) addLabels(targets []lookup.Target) error {
 	s.after = newMembers()
 	for _, t := range targets {
 		labels := t.Object.GetLabels()
@@ -171,9 +171,9 @@ func (s *applySet) mark(targets []lookup.Target) error {
 
 // beginSet reads the parent, and records old and new members in it before any of the
 // new ones exist, so that an apply that is cut short loses none.
-func (a *applying) beginSet(ctx context.Context, targets []lookup.Target) error {
+func (a *applyOptions) beginSet(ctx context.Context, targets []lookup.Target) error {
 	s := &a.set
-	if err := s.mark(targets); err != nil {
+	if err := s.addLabels(targets); err != nil {
 		return err
 	}
 	s.before = newMembers()
@@ -193,20 +193,20 @@ func (a *applying) beginSet(ctx context.Context, targets []lookup.Target) error 
 		if err != nil {
 			return err
 		}
-		if err := s.read(ctx, a.Sender.CLI, parent); err != nil {
+		if err := s.readParent(ctx, a.Sender.CLI, parent); err != nil {
 			return err
 		}
 	}
 	both := newMembers()
-	for _, part := range []members{s.before, s.after} {
+	for _, part := range []applySetMembers{s.before, s.after} {
 		maps.Copy(both.kinds, part.kinds)
 		maps.Copy(both.namespaces, part.namespaces)
 	}
 	return a.writeSet(ctx, both)
 }
 
-// read takes over what the parent says, if kctl may change the set.
-func (s *applySet) read(ctx context.Context, c *frame.CLI, parent *unstructured.Unstructured) error {
+// readParent takes over what the parent says, if kctl may change the set.
+func (s *applySet) readParent(ctx context.Context, c *frame.CLI, parent *unstructured.Unstructured) error {
 	annotations := parent.GetAnnotations()
 	tool, there := annotations[setTool]
 	if !there {
@@ -228,7 +228,7 @@ func (s *applySet) read(ctx context.Context, c *frame.CLI, parent *unstructured.
 	if err := s.readKinds(ctx, c, annotations); err != nil {
 		return fmt.Errorf("parsing ApplySet annotation on %q: %w", s.name(), err)
 	}
-	for _, namespace := range words(annotations[setNamespaces]) {
+	for _, namespace := range splitList(annotations[setNamespaces]) {
 		s.before.namespaces[namespace] = true
 	}
 	if s.parent.Namespaced {
@@ -246,7 +246,7 @@ func (s *applySet) readKinds(ctx context.Context, c *frame.CLI, annotations map[
 	if !there && annotations[setResources] == "" {
 		return fmt.Errorf("kubectl requires the %q annotation to be set on all ApplySet parent objects", setKinds)
 	}
-	for _, text := range words(kinds) {
+	for _, text := range splitList(kinds) {
 		resource, err := discovery.OfGroupKind(ctx, schema.ParseGroupKind(text))
 		if err != nil {
 			return fmt.Errorf("could not find mapping for kind in %q annotation: %w", setKinds, err)
@@ -256,7 +256,7 @@ func (s *applySet) readKinds(ctx context.Context, c *frame.CLI, annotations map[
 	if there {
 		return nil
 	}
-	for _, text := range words(annotations[setResources]) {
+	for _, text := range splitList(annotations[setResources]) {
 		resource, err := discovery.Named(ctx, text)
 		if err != nil {
 			return fmt.Errorf("invalid group resource in %q annotation: %w", setResources, err)
@@ -266,8 +266,8 @@ func (s *applySet) readKinds(ctx context.Context, c *frame.CLI, annotations map[
 	return nil
 }
 
-// words are the parts of a comma-separated list.
-func words(text string) []string {
+// splitList returns the parts of a comma-separated list.
+func splitList(text string) []string {
 	if text == "" {
 		return nil
 	}
@@ -276,7 +276,7 @@ func words(text string) []string {
 
 // writeSet records in the parent where members are. It is a server-side apply, so
 // annotations that are not among these are removed.
-func (a *applying) writeSet(ctx context.Context, where members) error {
+func (a *applyOptions) writeSet(ctx context.Context, where applySetMembers) error {
 	if a.DryRun == frame.DryRunClient {
 		return nil
 	}
@@ -313,7 +313,7 @@ func (a *applying) writeSet(ctx context.Context, where members) error {
 
 // pruneSet deletes the members that were not applied, and removes their places from
 // the parent.
-func (a *applying) pruneSet(ctx context.Context) error {
+func (a *applyOptions) pruneSet(ctx context.Context) error {
 	left, err := a.leftOver(ctx)
 	if err != nil {
 		return err
@@ -331,7 +331,7 @@ func (a *applying) pruneSet(ctx context.Context) error {
 
 // leftOver are the members that were not applied, kind by kind in the order of their
 // names. Where one kind can't be listed, nothing is deleted.
-func (a *applying) leftOver(ctx context.Context) ([]lookup.Target, error) {
+func (a *applyOptions) leftOver(ctx context.Context) ([]lookup.Target, error) {
 	s := &a.set
 	client, err := a.Server()
 	if err != nil {

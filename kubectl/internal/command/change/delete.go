@@ -23,8 +23,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// deleting is one `kctl delete`.
-type deleting struct {
+// deleteOptions has the flags of one `kctl delete`.
+type deleteOptions struct {
 	*frame.CLI
 	lookup.Selection
 	dryRun         frame.DryRun
@@ -40,7 +40,7 @@ type deleting struct {
 }
 
 func newDelete(c *frame.CLI) *cobra.Command {
-	d := &deleting{CLI: c, raw: frame.Raw{CLI: c}}
+	d := &deleteOptions{CLI: c, raw: frame.Raw{CLI: c}}
 	cmd := &cobra.Command{
 		Use:        "delete (TYPE NAME... | TYPE/NAME... | TYPE -l SELECTOR | TYPE --all | -f FILE)",
 		Short:      "Delete resources by file names, stdin, resources and names, or by resources and label selector",
@@ -69,7 +69,7 @@ func newDelete(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (d *deleting) check(args []string) error {
+func (d *deleteOptions) check(args []string) error {
 	if d.now {
 		if d.grace >= 0 {
 			return errors.New("--now and --grace-period cannot be specified together")
@@ -107,7 +107,7 @@ func (d *deleting) check(args []string) error {
 }
 
 // settleCascade reads --cascade, which was a boolean once.
-func (d *deleting) settleCascade() error {
+func (d *deleteOptions) settleCascade() error {
 	switch d.cascade {
 	case "background", "orphan", "foreground":
 		return nil
@@ -124,7 +124,7 @@ func (d *deleting) settleCascade() error {
 	return nil
 }
 
-func (d *deleting) run(cmd *cobra.Command, args []string) error {
+func (d *deleteOptions) run(cmd *cobra.Command, args []string) error {
 	if d.raw.URI != "" {
 		if len(args) > 0 {
 			return errors.New("arguments may not be passed when --raw is specified")
@@ -138,7 +138,7 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	if len(targets) == 0 && err != nil {
 		return err
 	}
-	chosen, failed := d.choose(cmd.Context(), targets)
+	chosen, failed := d.findObjects(cmd.Context(), targets)
 	failed = append(failed, err)
 	if err := errors.Join(failed...); d.interactive && err != nil {
 		return err // nobody can agree to an incomplete list
@@ -151,7 +151,7 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	if d.force && d.dryRun == frame.DryRunNone {
 		d.Warn("Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.")
 	}
-	var going []victim
+	var going []deletedObject
 	elsewhere, err := d.beyondNamespace()
 	if err != nil {
 		return err
@@ -161,9 +161,9 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 			d.Warn("deleting cluster-scoped resources, not scoped to the provided namespace")
 			elsewhere = false
 		}
-		uid, err := d.remove(cmd.Context(), t)
+		uid, err := d.deleteObject(cmd.Context(), t)
 		if err == nil {
-			going = append(going, victim{t, uid})
+			going = append(going, deletedObject{t, uid})
 		} else if !(d.ignoreNotFound && apierrors.IsNotFound(err)) {
 			failed = append(failed, frame.InSource(err, "deleting", t.Source))
 		}
@@ -171,7 +171,7 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	if len(chosen) == 0 && errors.Join(failed...) == nil {
 		fmt.Fprintln(d.Out, "No resources found")
 	}
-	if err := d.await(cmd.Context(), going); err != nil {
+	if err := d.waitGone(cmd.Context(), going); err != nil {
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
@@ -179,16 +179,16 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 
 // beyondNamespace tells whether to warn that objects outside any namespace are deleted
 // although a namespace was named.
-func (d *deleting) beyondNamespace() (bool, error) {
+func (d *deleteOptions) beyondNamespace() (bool, error) {
 	loaded, err := d.Kubeconfig()
 	return err == nil && loaded.Chosen && !d.AllNamespaces, err
 }
 
-// choose finds the objects that the targets mean, and the errors for those that
+// findObjects finds the objects that the targets mean, and the errors for those that
 // it could not find.
-func (d *deleting) choose(ctx context.Context, targets []lookup.Target) (chosen []lookup.Target, failed []error) {
+func (d *deleteOptions) findObjects(ctx context.Context, targets []lookup.Target) (chosen []lookup.Target, failed []error) {
 	for _, t := range targets {
-		names, err := d.names(ctx, t)
+		names, err := d.expandTarget(ctx, t)
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -198,7 +198,7 @@ func (d *deleting) choose(ctx context.Context, targets []lookup.Target) (chosen 
 }
 
 // confirm asks whether to delete them. Only y means yes.
-func (d *deleting) confirm(chosen []lookup.Target) (bool, error) {
+func (d *deleteOptions) confirm(chosen []lookup.Target) (bool, error) {
 	fmt.Fprintf(d.Out, "You are about to delete the following %d resource(s):\n", len(chosen))
 	for _, t := range chosen {
 		fmt.Fprintln(d.Out, printer.ObjectName(t.GVK(), t.ObjectName))
@@ -215,8 +215,8 @@ func (d *deleting) confirm(chosen []lookup.Target) (bool, error) {
 	return true, nil
 }
 
-// names are the objects that a target means.
-func (d *deleting) names(ctx context.Context, t lookup.Target) ([]lookup.Target, error) {
+// expandTarget returns the objects that a target means.
+func (d *deleteOptions) expandTarget(ctx context.Context, t lookup.Target) ([]lookup.Target, error) {
 	if t.ObjectName != "" {
 		return []lookup.Target{t}, nil
 	}
@@ -233,13 +233,13 @@ func (d *deleting) names(ctx context.Context, t lookup.Target) ([]lookup.Target,
 	return all, nil
 }
 
-// victim is an object that is being deleted.
-type victim struct {
+// deletedObject is an object that is being deleted.
+type deletedObject struct {
 	lookup.Target
 	uid types.UID
 }
 
-func (d *deleting) remove(ctx context.Context, t lookup.Target) (types.UID, error) {
+func (d *deleteOptions) deleteObject(ctx context.Context, t lookup.Target) (types.UID, error) {
 	client, err := d.Server()
 	if err != nil {
 		return "", err
@@ -250,7 +250,7 @@ func (d *deleting) remove(ctx context.Context, t lookup.Target) (types.UID, erro
 			return "", err
 		}
 	}
-	d.say(t)
+	d.printDeleted(t)
 	return uid, nil
 }
 
@@ -273,7 +273,7 @@ func removeObject(ctx context.Context, from rest.Resource, name string, options 
 	return object.GetUID(), nil
 }
 
-func (d *deleting) options() *metav1.DeleteOptions {
+func (d *deleteOptions) options() *metav1.DeleteOptions {
 	propagation := map[string]metav1.DeletionPropagation{
 		"background": metav1.DeletePropagationBackground,
 		"foreground": metav1.DeletePropagationForeground,
@@ -290,7 +290,7 @@ func (d *deleting) options() *metav1.DeleteOptions {
 	return options
 }
 
-func (d *deleting) say(t lookup.Target) {
+func (d *deleteOptions) printDeleted(t lookup.Target) {
 	if d.nameOnly != "" {
 		fmt.Fprintln(d.Out, printer.ObjectName(t.GVK(), t.ObjectName))
 		return
@@ -309,9 +309,9 @@ func (d *deleting) say(t lookup.Target) {
 	fmt.Fprintf(d.Out, "%s %q %s\n", kind, t.ObjectName, d.dryRun.Mark(operation))
 }
 
-// await waits until the deleted objects are gone, or others of the same name
+// waitGone waits until the deleted objects are gone, or others of the same name
 // have replaced them.
-func (d *deleting) await(ctx context.Context, going []victim) error {
+func (d *deleteOptions) waitGone(ctx context.Context, going []deletedObject) error {
 	if !d.wait || d.dryRun != frame.DryRunNone {
 		return nil
 	}

@@ -22,10 +22,10 @@ import (
 	"kctl/proto/core"
 )
 
-// diffing is one `kctl diff`: an apply that changes nothing, and shows what it
+// diffOptions has the flags of one `kctl diff`: an apply that changes nothing, and shows what it
 // would change.
-type diffing struct {
-	applying
+type diffOptions struct {
+	applyOptions
 	live, merged string // directories
 }
 
@@ -36,7 +36,7 @@ const exitDifferent = frame.ExitCode(1)
 const exitDiffFailed = frame.ExitCode(2)
 
 func newDiff(c *frame.CLI) *cobra.Command {
-	d := &diffing{applying: applying{Sender: send.Sender{CLI: c}, overwrite: true, comparing: true}}
+	d := &diffOptions{applyOptions: applyOptions{Sender: send.Sender{CLI: c}, overwrite: true, comparing: true}}
 	var managed bool
 	cmd := &cobra.Command{
 		Use:   "diff -f FILENAME",
@@ -75,8 +75,8 @@ func newDiff(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (d *diffing) run(ctx context.Context, managed bool) error {
-	targets, err := lookup.Targets(ctx, d.applying.Sender.CLI, &d.Selection, nil, "")
+func (d *diffOptions) run(ctx context.Context, managed bool) error {
+	targets, err := lookup.Targets(ctx, d.applyOptions.Sender.CLI, &d.Selection, nil, "")
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (d *diffing) run(ctx context.Context, managed bool) error {
 		if err != nil {
 			return err
 		}
-		if err := d.pruned.find(ctx, discovery); err != nil {
+		if err := d.pruned.findKinds(ctx, discovery); err != nil {
 			return err
 		}
 	}
@@ -104,12 +104,12 @@ func (d *diffing) run(ctx context.Context, managed bool) error {
 		if !lookup.Matches(d.Labels, t.Object) {
 			continue
 		}
-		if err := d.write(ctx, t, managed); err != nil {
+		if err := d.writeVersions(ctx, t, managed); err != nil {
 			return err
 		}
 	}
 	if d.pruned.wanted {
-		err := d.forgotten(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
+		err := d.forEachPruned(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
 			if t.GVR() == core.Secrets.GVR() {
 				hideSecrets(object)
 			}
@@ -122,20 +122,20 @@ func (d *diffing) run(ctx context.Context, managed bool) error {
 	return d.compare(ctx)
 }
 
-// write writes an object as it is and as it would become.
-func (d *diffing) write(ctx context.Context, t lookup.Target, managed bool) error {
-	found, err := lookup.Fetch(ctx, d.applying.Sender.CLI, t, &d.Selection)
+// writeVersions writes an object as it is and as it would become.
+func (d *diffOptions) writeVersions(ctx context.Context, t lookup.Target, managed bool) error {
+	found, err := lookup.Fetch(ctx, d.applyOptions.Sender.CLI, t, &d.Selection)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	var live *unstructured.Unstructured
 	if len(found) > 0 {
 		live = &found[0]
-		d.pruned.keep(t, live.GetUID())
+		d.pruned.recordApplied(t, live.GetUID())
 	} else {
-		d.pruned.keep(t, "") // in its namespace there may be others
+		d.pruned.recordApplied(t, "") // in its namespace there may be others
 	}
-	merged, err := d.would(ctx, t, live)
+	merged, err := d.dryRunApply(ctx, t, live)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (d *diffing) write(ctx context.Context, t lookup.Target, managed bool) erro
 }
 
 // writeTo writes an object, or that there is none, to a directory.
-func (d *diffing) writeTo(dir string, t lookup.Target, object *unstructured.Unstructured, managed bool) error {
+func (d *diffOptions) writeTo(dir string, t lookup.Target, object *unstructured.Unstructured, managed bool) error {
 	name := fmt.Sprintf("%s.%s.%s.%s.%s", t.Group, t.Version, t.Kind, t.Namespace, t.ObjectName)
 	name = strings.TrimPrefix(strings.ReplaceAll(name, "..", "."), ".")
 	name = strings.ReplaceAll(name, "/", "_") // of what would be pruned, a server says the names
@@ -165,9 +165,9 @@ func (d *diffing) writeTo(dir string, t lookup.Target, object *unstructured.Unst
 	return nil
 }
 
-// would is the object as it would be after an apply, except for the
+// dryRunApply returns the object as it would be after an apply, except for the
 // last-applied annotation, whose change is of no interest.
-func (d *diffing) would(ctx context.Context, t lookup.Target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (d *diffOptions) dryRunApply(ctx context.Context, t lookup.Target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	do := d.applyOnce
 	switch {
 	case d.serverSide:
@@ -223,7 +223,7 @@ func maskSecrets(live, merged *unstructured.Unstructured) {
 	}
 }
 
-func (d *diffing) compare(ctx context.Context) error {
+func (d *diffOptions) compare(ctx context.Context) error {
 	program := []string{"diff", "-u", "-N"}
 	if named := strings.Fields(os.Getenv("KUBECTL_EXTERNAL_DIFF")); len(named) > 0 {
 		program = named

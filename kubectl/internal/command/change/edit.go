@@ -23,8 +23,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// editing is one `kctl edit`.
-type editing struct {
+// editOptions has the flags of one `kctl edit`.
+type editOptions struct {
 	send.Sender
 	lookup.Selection
 	format      string
@@ -33,21 +33,21 @@ type editing struct {
 	showPatch   bool
 }
 
-// piece is one of the objects that are edited together.
-type piece struct {
+// editedObject is one of the objects that are edited together.
+type editedObject struct {
 	lookup.Target
 	object *unstructured.Unstructured
 }
 
 func newEdit(c *frame.CLI) *cobra.Command {
-	e := &editing{Sender: send.Sender{CLI: c}}
+	e := &editOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
 		Use:     "edit (TYPE NAME | TYPE/NAME | -f FILE)",
 		Short:   "Edit a resource on the server",
 		Long:    "Edit a resource on the server, or several as one list, in the editor that $KUBE_EDITOR or $EDITOR names, or else vi.",
 		Example: "  kctl edit pod web\n  KUBE_EDITOR=nano kctl edit deployment/web",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pieces, err := e.pieces(cmd.Context(), args)
+			pieces, err := e.objects(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func newEdit(c *frame.CLI) *cobra.Command {
 			for _, p := range pieces {
 				unstructured.RemoveNestedField(p.object.Object, "metadata", "managedFields")
 			}
-			return e.together(cmd.Context(), send.EditHelp, pieces, e.saveAll)
+			return e.editAsOne(cmd.Context(), send.EditHelp, pieces, e.saveAll)
 		},
 	}
 	fs := cmd.Flags()
@@ -73,22 +73,22 @@ func newEdit(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// pieces are all the objects that the arguments mean, or none.
-func (e *editing) pieces(ctx context.Context, args []string) ([]piece, error) {
+// objects are all the objects that the arguments mean, or none.
+func (e *editOptions) objects(ctx context.Context, args []string) ([]editedObject, error) {
 	targets, err := lookup.Targets(ctx, e.Sender.CLI, &e.Selection, args, "")
 	if err != nil {
 		return nil, err
 	}
-	var all []piece
+	var all []editedObject
 	err = lookup.Each(ctx, e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
-		all = append(all, piece{t, object})
+		all = append(all, editedObject{t, object})
 		return nil
 	})
 	return all, err
 }
 
-// together lets the user edit objects in one text: several as a list.
-func (e *editing) together(ctx context.Context, help string, pieces []piece, save func(context.Context, []piece, []manifest.Object) error) error {
+// editAsOne lets the user edit objects in one text: several as a list.
+func (e *editOptions) editAsOne(ctx context.Context, help string, pieces []editedObject, save func(context.Context, []editedObject, []manifest.Object) error) error {
 	var text bytes.Buffer
 	shown, err := e.Editable(e.format)
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *editing) together(ctx context.Context, help string, pieces []piece, sav
 }
 
 // originalOf finds which of the objects an edited one was, by its identity where it has one.
-func originalOf(pieces []piece, edited *unstructured.Unstructured) (piece, error) {
-	at := slices.IndexFunc(pieces, func(p piece) bool {
+func originalOf(pieces []editedObject, edited *unstructured.Unstructured) (editedObject, error) {
+	at := slices.IndexFunc(pieces, func(p editedObject) bool {
 		if uid := p.object.GetUID(); uid != "" {
 			return uid == edited.GetUID()
 		}
@@ -125,18 +125,18 @@ func originalOf(pieces []piece, edited *unstructured.Unstructured) (piece, error
 			p.object.GetNamespace() == edited.GetNamespace() && p.object.GetName() == edited.GetName()
 	})
 	if at < 0 {
-		return piece{}, fmt.Errorf("no original object found for %s %q", edited.GetKind(), edited.GetName())
+		return editedObject{}, fmt.Errorf("no original object found for %s %q", edited.GetKind(), edited.GetName())
 	}
 	was := pieces[at].object
 	if was.GetName() != edited.GetName() || was.GroupVersionKind() != edited.GroupVersionKind() {
-		return piece{}, errors.New("At least one of apiVersion, kind and name was changed") //nolint:staticcheck // kubectl's words
+		return editedObject{}, errors.New("At least one of apiVersion, kind and name was changed") //nolint:staticcheck // kubectl's words
 	}
 	return pieces[at], nil
 }
 
 // saveAll sends what was changed of each object. What the server finds invalid is edited again; what it refuses for other
 // reasons stays in the file.
-func (e *editing) saveAll(ctx context.Context, pieces []piece, objects []manifest.Object) error {
+func (e *editOptions) saveAll(ctx context.Context, pieces []editedObject, objects []manifest.Object) error {
 	var invalid []editor.Reason
 	message := ""
 	for _, edited := range objects {
@@ -191,7 +191,7 @@ func causesOf(refused apierrors.APIStatus) []string {
 }
 
 // save sends what the user changed of an object, and only that.
-func (e *editing) save(ctx context.Context, p piece, edited *unstructured.Unstructured) error {
+func (e *editOptions) save(ctx context.Context, p editedObject, edited *unstructured.Unstructured) error {
 	if e.SaveConfig {
 		if err := send.RememberApplied(edited); err != nil {
 			return err

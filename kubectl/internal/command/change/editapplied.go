@@ -23,7 +23,7 @@ const editAppliedHelp = `# Please edit the 'last-applied-configuration' annotati
 `
 
 func newEditLastApplied(c *frame.CLI) *cobra.Command {
-	e := &editing{Sender: send.Sender{CLI: c}}
+	e := &editOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
 		Use: "edit-last-applied (TYPE NAME | TYPE/NAME | -f FILE)", Short: "Edit latest last-applied-configuration annotations of a resource/object",
 		Long:    "Edit latest last-applied-configuration annotations of a resource/object, in the editor that $KUBE_EDITOR or $EDITOR\nnames, or else vi. The object itself stays as it is.",
@@ -32,11 +32,11 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 			if e.format = e.Output; e.format == "" {
 				e.format = "yaml"
 			}
-			found, err := e.pieces(cmd.Context(), args)
+			found, err := e.objects(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			var applied []piece
+			var applied []editedObject
 			for _, p := range found {
 				text, ok := p.object.GetAnnotations()[threeway.LastApplied]
 				if !ok {
@@ -51,7 +51,7 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 			if len(applied) == 0 {
 				return errors.New("no last-applied-configuration annotation found on resources, to create the annotation, use command `kctl apply set-last-applied --create-annotation`")
 			}
-			return e.together(cmd.Context(), editAppliedHelp, applied, e.saveApplied)
+			return e.editAsOne(cmd.Context(), editAppliedHelp, applied, e.saveApplied)
 		},
 	}
 	fs := cmd.Flags()
@@ -64,7 +64,7 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 }
 
 // saveApplied sends the edited last-applied configurations.
-func (e *editing) saveApplied(ctx context.Context, pieces []piece, objects []manifest.Object) error {
+func (e *editOptions) saveApplied(ctx context.Context, pieces []editedObject, objects []manifest.Object) error {
 	for _, edited := range objects {
 		p, err := originalOf(pieces, edited.Unstructured)
 		if err != nil {
@@ -73,7 +73,7 @@ func (e *editing) saveApplied(ctx context.Context, pieces []piece, objects []man
 		operation := "skipped"
 		if !reflect.DeepEqual(p.object.Object, edited.Object) {
 			operation = "edited"
-			if err := e.remember(ctx, p, edited.Unstructured); err != nil {
+			if err := e.saveLastApplied(ctx, p, edited.Unstructured); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func (e *editing) saveApplied(ctx context.Context, pieces []piece, objects []man
 	return nil
 }
 
-func (e *editing) remember(ctx context.Context, p piece, configuration *unstructured.Unstructured) error {
+func (e *editOptions) saveLastApplied(ctx context.Context, p editedObject, configuration *unstructured.Unstructured) error {
 	text, err := json.Marshal(configuration.Object)
 	if err != nil {
 		return fmt.Errorf("encoding the configuration: %w", err)

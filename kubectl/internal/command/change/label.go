@@ -21,8 +21,8 @@ import (
 	"kctl/kubectl/internal/printer"
 )
 
-// marking is `kctl label` and `kctl annotate`, which differ only in the field.
-type marking struct {
+// labelOptions has the flags of `kctl label` and `kctl annotate`, which differ only in the field.
+type labelOptions struct {
 	send.Sender
 	lookup.Selection
 	field           string // of metadata: "labels" or "annotations"
@@ -36,7 +36,7 @@ func newLabel(c *frame.CLI) *cobra.Command { return newMarking(c, "label", "labe
 func newAnnotate(c *frame.CLI) *cobra.Command { return newMarking(c, "annotate", "annotations") }
 
 func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
-	m := &marking{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: verb == "label"}}, field: field}
+	m := &labelOptions{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: verb == "label"}}, field: field}
 	cmd := &cobra.Command{
 		Use:     verb + " [--overwrite] (TYPE NAME... | TYPE/NAME | -f FILE) KEY_1=VAL_1 ... KEY_N=VAL_N KEY-",
 		Short:   "Update the " + field + " on a resource",
@@ -58,15 +58,15 @@ func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
 	return cmd
 }
 
-// marks are what the arguments ask for.
-type marks struct {
+// labelChanges are what the arguments ask for.
+type labelChanges struct {
 	set    map[string]string
 	remove []string
 }
 
 // splitMarks splits the KEY=VALUE and KEY- arguments from the objects before them.
 // If a key has several values, the last one counts.
-func (m *marking) splitMarks(args []string) (objects []string, out marks, err error) {
+func (m *labelOptions) splitMarks(args []string) (objects []string, out labelChanges, err error) {
 	out.set = map[string]string{}
 	for _, arg := range args {
 		key, value, isSet := strings.Cut(arg, "=")
@@ -80,7 +80,7 @@ func (m *marking) splitMarks(args []string) (objects []string, out marks, err er
 		case isRemove && removed != "":
 			out.remove = append(out.remove, removed)
 		case len(out.set)+len(out.remove) > 0:
-			return nil, out, fmt.Errorf("all resources must be specified before %s changes: %s", m.one(), arg)
+			return nil, out, fmt.Errorf("all resources must be specified before %s changes: %s", m.singular(), arg)
 		default:
 			objects = append(objects, arg)
 		}
@@ -100,12 +100,12 @@ func (m *marking) splitMarks(args []string) (objects []string, out marks, err er
 	return nil, out, fmt.Errorf("can not both modify and remove the following annotation(s) in the same command: %s", strings.Join(both, ", "))
 }
 
-// one is the singular of the field's name.
-func (m *marking) one() string { return strings.TrimSuffix(m.field, "s") }
+// singular is the singular of the field's name.
+func (m *labelOptions) singular() string { return strings.TrimSuffix(m.field, "s") }
 
-func (m *marking) validate(arg, key, value string) error {
+func (m *labelOptions) validate(arg, key, value string) error {
 	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-		return fmt.Errorf("invalid %s key %q: %s", m.one(), key, strings.Join(problems, "; "))
+		return fmt.Errorf("invalid %s key %q: %s", m.singular(), key, strings.Join(problems, "; "))
 	}
 	if m.field != "labels" {
 		return nil
@@ -119,7 +119,7 @@ func (m *marking) validate(arg, key, value string) error {
 	return nil
 }
 
-func (m *marking) run(cmd *cobra.Command, args []string) error {
+func (m *labelOptions) run(cmd *cobra.Command, args []string) error {
 	objects, given, err := m.splitMarks(args)
 	if err != nil {
 		return err
@@ -128,10 +128,10 @@ func (m *marking) run(cmd *cobra.Command, args []string) error {
 		return errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
 	}
 	if len(given.set)+len(given.remove) == 0 && !m.list {
-		return fmt.Errorf("at least one %s update is required", m.one())
+		return fmt.Errorf("at least one %s update is required", m.singular())
 	}
 	mark := func(t lookup.Target, object *unstructured.Unstructured) error {
-		return m.mark(cmd.Context(), t, object, given)
+		return m.applyTo(cmd.Context(), t, object, given)
 	}
 	if m.local {
 		return lookup.Locally(cmd.Context(), m.Sender.CLI, &m.Selection, mark)
@@ -149,15 +149,15 @@ func (m *marking) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(unread, lookup.Each(cmd.Context(), m.Sender.CLI, targets, &m.Selection, mark))
 }
 
-func (m *marking) mark(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, given marks) error {
+func (m *labelOptions) applyTo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, given labelChanges) error {
 	have, _, err := unstructured.NestedStringMap(object.Object, "metadata", m.field)
 	if err != nil {
 		return fmt.Errorf("reading the %s: %w", m.field, err)
 	}
-	if err := m.refused(have, given); err != nil {
+	if err := m.checkOverwrite(have, given); err != nil {
 		return err
 	}
-	change, operation := m.change(have, given)
+	change, operation := m.computePatch(have, given)
 	if m.list {
 		// Given objects are shown as if they existed.
 		if err := markLocally(object, m.field, change); err != nil {
@@ -194,8 +194,8 @@ func markLocally(object *unstructured.Unstructured, field string, change map[str
 	return nil
 }
 
-// change works out the change and what it is called.
-func (m *marking) change(have map[string]string, given marks) (change map[string]any, operation string) {
+// computePatch works out the change and what it is called.
+func (m *labelOptions) computePatch(have map[string]string, given labelChanges) (change map[string]any, operation string) {
 	change = map[string]any{}
 	for key, value := range given.set {
 		if old, exists := have[key]; !exists || old != value {
@@ -223,9 +223,9 @@ func (m *marking) change(have map[string]string, given marks) (change map[string
 	return change, "labeled"
 }
 
-// refused names what would be overwritten without permission: for annotations, all but
+// checkOverwrite names what would be overwritten without permission: for annotations, all but
 // the change cause.
-func (m *marking) refused(have map[string]string, given marks) error {
+func (m *labelOptions) checkOverwrite(have map[string]string, given labelChanges) error {
 	if m.overwrite {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (m *marking) refused(have map[string]string, given marks) error {
 	return errors.Join(failed...)
 }
 
-func (m *marking) print1(object *unstructured.Unstructured) error {
+func (m *labelOptions) print1(object *unstructured.Unstructured) error {
 	have, _, err := unstructured.NestedStringMap(object.Object, "metadata", m.field)
 	if err != nil {
 		return fmt.Errorf("reading the %s: %w", m.field, err)
@@ -259,7 +259,7 @@ func (m *marking) print1(object *unstructured.Unstructured) error {
 	return nil
 }
 
-func (m *marking) patch(ctx context.Context, t lookup.Target, metadata map[string]any) (*unstructured.Unstructured, error) {
+func (m *labelOptions) patch(ctx context.Context, t lookup.Target, metadata map[string]any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)

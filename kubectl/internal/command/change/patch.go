@@ -20,8 +20,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// patching is `kctl patch`.
-type patching struct {
+// patchOptions has the flags of `kctl patch`.
+type patchOptions struct {
 	send.Sender
 	lookup.Selection
 	kind, text, file, subresource string
@@ -29,7 +29,7 @@ type patching struct {
 }
 
 func newPatch(c *frame.CLI) *cobra.Command {
-	p := &patching{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
+	p := &patchOptions{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
 	cmd := &cobra.Command{
 		Use:     "patch (TYPE NAME | TYPE/NAME | -f FILE) [-p PATCH | --patch-file FILE]",
 		Short:   "Update fields of a resource",
@@ -48,7 +48,7 @@ func newPatch(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (p *patching) run(cmd *cobra.Command, args []string) error {
+func (p *patchOptions) run(cmd *cobra.Command, args []string) error {
 	kinds := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType, "strategic": types.StrategicMergePatchType}
 	kind, ok := kinds[p.kind]
 	if !ok {
@@ -74,7 +74,7 @@ func (p *patching) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(failed...)
 }
 
-func (p *patching) body() ([]byte, error) {
+func (p *patchOptions) body() ([]byte, error) {
 	text := []byte(p.text)
 	switch {
 	case p.text != "" && p.file != "":
@@ -103,7 +103,7 @@ func (p *patching) body() ([]byte, error) {
 
 // patchLocally patches the object of a file. The server is asked only how a
 // strategic merge patch merges the lists of its kind.
-func (p *patching) patchLocally(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, body []byte) error {
+func (p *patchOptions) patchLocally(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, body []byte) error {
 	var schema threeway.Schema
 	if kind == types.StrategicMergePatchType {
 		var err error
@@ -118,7 +118,7 @@ func (p *patching) patchLocally(ctx context.Context, object *unstructured.Unstru
 	return p.Print(&p.Printing, "patched", patched)
 }
 
-func (p *patching) patch(ctx context.Context, t lookup.Target, kind types.PatchType, body []byte) error {
+func (p *patchOptions) patch(ctx context.Context, t lookup.Target, kind types.PatchType, body []byte) error {
 	before, err := lookup.Fetch(ctx, p.Sender.CLI, t, &p.Selection)
 	if err != nil {
 		return err

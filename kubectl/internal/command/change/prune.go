@@ -28,8 +28,8 @@ var prunable = []string{
 	"apps/v1/DaemonSet", "apps/v1/Deployment", "apps/v1/ReplicaSet", "apps/v1/StatefulSet", "core/v1/Namespace", "core/v1/PersistentVolume",
 }
 
-// pruning is what `kctl apply --prune` has to know.
-type pruning struct {
+// pruneOptions is what `kctl apply --prune` has to know.
+type pruneOptions struct {
 	wanted     bool
 	all        bool
 	allowlist  []string
@@ -38,7 +38,7 @@ type pruning struct {
 	namespaces []string           // in which it is
 }
 
-func (p *pruning) check(labels string) error {
+func (p *pruneOptions) check(labels string) error {
 	switch {
 	case p.all && labels != "":
 		return errors.New("cannot set --all and --selector at the same time")
@@ -65,8 +65,8 @@ func kindOf(text string) (schema.GroupVersionKind, error) {
 	return schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}, nil
 }
 
-// keep notes what was applied.
-func (p *pruning) keep(t lookup.Target, uid types.UID) {
+// recordApplied notes what was applied.
+func (p *pruneOptions) recordApplied(t lookup.Target, uid types.UID) {
 	if p.uids == nil {
 		p.uids = map[types.UID]bool{}
 	}
@@ -76,9 +76,9 @@ func (p *pruning) keep(t lookup.Target, uid types.UID) {
 	}
 }
 
-// find finds the kinds to look through, before anything is changed: an unknown
+// findKinds finds the kinds to look through, before anything is changed: an unknown
 // one would leave the work half done.
-func (p *pruning) find(ctx context.Context, discovery *discover.Discovery) error {
+func (p *pruneOptions) findKinds(ctx context.Context, discovery *discover.Discovery) error {
 	kinds := p.allowlist
 	if len(kinds) == 0 {
 		kinds = prunable
@@ -103,20 +103,20 @@ func (p *pruning) find(ctx context.Context, discovery *discover.Discovery) error
 
 // prune deletes what was applied before, is selected or in the set, and was not applied
 // now.
-func (a *applying) prune(ctx context.Context) error {
+func (a *applyOptions) prune(ctx context.Context) error {
 	if a.set.ref != "" {
 		return a.pruneSet(ctx)
 	}
-	return a.forgotten(ctx, func(t lookup.Target, _ *unstructured.Unstructured) error { return a.pruneOne(ctx, t) })
+	return a.forEachPruned(ctx, func(t lookup.Target, _ *unstructured.Unstructured) error { return a.pruneOne(ctx, t) })
 }
 
-func (a *applying) pruneOne(ctx context.Context, t lookup.Target) error {
+func (a *applyOptions) pruneOne(ctx context.Context, t lookup.Target) error {
 	client, err := a.Server()
 	if err != nil {
 		return err
 	}
 	if a.DryRun != frame.DryRunClient {
-		if _, err := removeObject(ctx, t.In(client), t.ObjectName, a.deleting().options()); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := removeObject(ctx, t.In(client), t.ObjectName, a.deleter().options()); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("pruning: %w", err)
 		}
 	}
@@ -130,9 +130,9 @@ func (a *applying) pruneOne(ctx context.Context, t lookup.Target) error {
 	return nil
 }
 
-// forgotten calls do with what was applied before, is selected, and was not
-// noted by pruned.keep.
-func (a *applying) forgotten(ctx context.Context, do func(lookup.Target, *unstructured.Unstructured) error) error {
+// forEachPruned calls do with what was applied before, is selected, and was not
+// noted by pruned.recordApplied.
+func (a *applyOptions) forEachPruned(ctx context.Context, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	for _, resource := range a.pruned.kinds {
 		namespaces := []string{""}
 		if resource.Namespaced {
@@ -147,7 +147,7 @@ func (a *applying) forgotten(ctx context.Context, do func(lookup.Target, *unstru
 	return nil
 }
 
-func (a *applying) forgottenOf(ctx context.Context, t lookup.Target, do func(lookup.Target, *unstructured.Unstructured) error) error {
+func (a *applyOptions) forgottenOf(ctx context.Context, t lookup.Target, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	client, err := a.Server()
 	if err != nil {
 		return err
@@ -169,25 +169,25 @@ func (a *applying) forgottenOf(ctx context.Context, t lookup.Target, do func(loo
 	return nil
 }
 
-// deleting is how apply deletes: to prune, and with --force.
-func (a *applying) deleting() *deleting {
-	return &deleting{CLI: a.CLI, dryRun: a.DryRun, grace: a.grace, cascade: a.cascade, timeout: a.timeout, wait: true}
+// deleter is how apply deletes: to prune, and with --force.
+func (a *applyOptions) deleter() *deleteOptions {
+	return &deleteOptions{CLI: a.CLI, dryRun: a.DryRun, grace: a.grace, cascade: a.cascade, timeout: a.timeout, wait: true}
 }
 
 // replace deletes an object that can't be changed as wanted, and recreates it: as
 // wanted, or, if that is refused, as it was.
-func (a *applying) replace(ctx context.Context, t lookup.Target, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *applyOptions) replace(ctx context.Context, t lookup.Target, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	client, err := a.Server()
 	if err != nil {
 		return nil, err
 	}
-	d := a.deleting()
+	d := a.deleter()
 	uid, err := removeObject(ctx, t.In(client), t.ObjectName, d.options())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
 	if err == nil {
-		if err := d.await(ctx, []victim{{t, uid}}); err != nil {
+		if err := d.waitGone(ctx, []deletedObject{{t, uid}}); err != nil {
 			return nil, err
 		}
 	}

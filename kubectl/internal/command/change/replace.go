@@ -19,8 +19,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// replacing is one `kctl replace`.
-type replacing struct {
+// replaceOptions has the flags of one `kctl replace`.
+type replaceOptions struct {
 	send.Sender
 	lookup.Selection
 	force       bool
@@ -32,7 +32,7 @@ type replacing struct {
 }
 
 func newReplace(c *frame.CLI) *cobra.Command {
-	r := &replacing{Sender: send.Sender{CLI: c}, raw: frame.Raw{CLI: c}}
+	r := &replaceOptions{Sender: send.Sender{CLI: c}, raw: frame.Raw{CLI: c}}
 	cmd := &cobra.Command{
 		Use:     "replace -f FILENAME",
 		Short:   "Replace a resource by file name or stdin",
@@ -65,7 +65,7 @@ func newReplace(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (r *replacing) run(ctx context.Context) error {
+func (r *replaceOptions) run(ctx context.Context) error {
 	if r.grace >= 0 && !r.force {
 		return errors.New("--grace-period must have --force specified")
 	}
@@ -81,7 +81,7 @@ func (r *replacing) run(ctx context.Context) error {
 	}
 	failed := []error{err}
 	if r.force {
-		if err := r.remove(ctx, targets); err != nil {
+		if err := r.deleteObjects(ctx, targets); err != nil {
 			return err
 		}
 	}
@@ -97,7 +97,7 @@ func (r *replacing) run(ctx context.Context) error {
 		case r.force:
 			object, err = r.Post(ctx, t.Resource.Resource, t.Namespace, t.Object)
 		default:
-			object, err = r.put(ctx, t)
+			object, err = r.replaceObject(ctx, t)
 		}
 		if err != nil {
 			failed = append(failed, frame.InSource(err, "replacing", t.Source))
@@ -110,29 +110,29 @@ func (r *replacing) run(ctx context.Context) error {
 
 // keepsConfig tells whether to write the last-applied annotation: if that is
 // asked for, or if the file has one, which would be outdated.
-func (r *replacing) keepsConfig(object *unstructured.Unstructured) bool {
+func (r *replaceOptions) keepsConfig(object *unstructured.Unstructured) bool {
 	_, has := object.GetAnnotations()[threeway.LastApplied]
 	return r.SaveConfig || has
 }
 
-// remove deletes the objects, and waits until they are gone.
-func (r *replacing) remove(ctx context.Context, targets []lookup.Target) error {
-	d := &deleting{CLI: r.CLI, grace: r.grace, wait: true, timeout: r.timeout, cascade: r.cascade, dryRun: frame.DryRunNone}
-	var going []victim
+// deleteObjects deletes the objects, and waits until they are gone.
+func (r *replaceOptions) deleteObjects(ctx context.Context, targets []lookup.Target) error {
+	d := &deleteOptions{CLI: r.CLI, grace: r.grace, wait: true, timeout: r.timeout, cascade: r.cascade, dryRun: frame.DryRunNone}
+	var going []deletedObject
 	for _, t := range targets {
-		uid, err := d.remove(ctx, t)
+		uid, err := d.deleteObject(ctx, t)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return frame.InSource(err, "deleting", t.Source)
 		}
-		going = append(going, victim{t, uid})
+		going = append(going, deletedObject{t, uid})
 	}
-	return d.await(ctx, going)
+	return d.waitGone(ctx, going)
 }
 
-func (r *replacing) put(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, error) {
+func (r *replaceOptions) replaceObject(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, error) {
 	client, err := r.Server()
 	if err != nil {
 		return nil, err

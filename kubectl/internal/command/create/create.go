@@ -14,8 +14,8 @@ import (
 	"kctl/kubectl/internal/command/send"
 )
 
-// creating is `kctl create -f`.
-type creating struct {
+// createOptions has the flags of `kctl create -f`.
+type createOptions struct {
 	send.Sender
 	lookup.Selection
 	raw        frame.Raw
@@ -24,7 +24,7 @@ type creating struct {
 
 // New is `kctl create`.
 func New(c *frame.CLI) *cobra.Command {
-	k := &creating{Sender: send.Sender{CLI: c}, raw: frame.Raw{CLI: c}}
+	k := &createOptions{Sender: send.Sender{CLI: c}, raw: frame.Raw{CLI: c}}
 	k.Unnamed = true
 	cmd := &cobra.Command{
 		Use:     "create -f FILENAME",
@@ -62,7 +62,7 @@ func New(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (k *creating) run(ctx context.Context) error {
+func (k *createOptions) run(ctx context.Context) error {
 	targets, err := lookup.Targets(ctx, k.Sender.CLI, &k.Selection, nil, "")
 	if len(targets) == 0 {
 		return cmp.Or(err, errors.New("no objects passed to create"))
@@ -80,7 +80,7 @@ func (k *creating) run(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (k *creating) create(ctx context.Context, t lookup.Target) error {
+func (k *createOptions) create(ctx context.Context, t lookup.Target) error {
 	if !lookup.Matches(k.Labels, t.Object) {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (k *creating) create(ctx context.Context, t lookup.Target) error {
 }
 
 // createEdited lets the user edit an object before it is created.
-func (k *creating) createEdited(ctx context.Context, t lookup.Target) error {
+func (k *createOptions) createEdited(ctx context.Context, t lookup.Target) error {
 	format := cmp.Or(k.Output, "yaml")
 	shown, err := k.Editable(format)
 	if err != nil {

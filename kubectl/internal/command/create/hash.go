@@ -7,16 +7,16 @@ import (
 	"kctl/proto/core"
 )
 
-// hashing is --append-hash: the name depends on the content, so that workloads
+// appendHash is --append-hash: the name depends on the content, so that workloads
 // that use the object by name are rolled out again when it changes.
-type hashing bool
+type appendHash bool
 
-func (h *hashing) add(fs *pflag.FlagSet, kind string) {
+func (h *appendHash) add(fs *pflag.FlagSet, kind string) {
 	fs.BoolVar((*bool)(h), "append-hash", false, "Append a hash of the "+kind+" to its name.")
 }
 
-// of names an object that a generator made.
-func (h hashing) of(object core.Object) (core.Object, error) {
+// apply names an object that a generator made.
+func (h appendHash) apply(object core.Object) (core.Object, error) {
 	if !h {
 		return object, nil
 	}

@@ -44,7 +44,7 @@ func newCreateServiceAccount(c *frame.CLI) *cobra.Command {
 func newCreateConfigMap(c *frame.CLI) *cobra.Command {
 	s := &send.Sender{CLI: c}
 	var data generate.Data
-	var hash hashing
+	var hash appendHash
 	cmd := &cobra.Command{
 		Use: "configmap NAME [--from-file=[key=]source] [--from-literal=key1=value1]", Aliases: []string{"cm"},
 		Short: "Create a config map from a local file, directory or literal value",
@@ -57,7 +57,7 @@ func newCreateConfigMap(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			object, err := hash.of(made)
+			object, err := hash.apply(made)
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func newCreateSecret(c *frame.CLI) *cobra.Command {
 	s := &send.Sender{CLI: c}
 	var data generate.Data
 	var kind string
-	var hash hashing
+	var hash appendHash
 	cmd := &cobra.Command{
 		Use: "generic NAME [--type=string] [--from-file=[key=]source] [--from-literal=key1=value1]", Short: "Create a secret from a local file, directory, or literal value",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,7 +87,7 @@ func newCreateSecret(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			object, err := hash.of(made)
+			object, err := hash.apply(made)
 			if err != nil {
 				return err
 			}

@@ -17,13 +17,13 @@ import (
 	"kctl/proto/core"
 )
 
-// granting is the flags of create role and clusterrole.
-type granting struct {
+// ruleFlags is the flags of create role and clusterrole.
+type ruleFlags struct {
 	*frame.CLI
 	verbs, resources, names, urls []string
 }
 
-func (g *granting) add(cmd *cobra.Command) {
+func (g *ruleFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringSliceVar(&g.verbs, "verb", nil, "Verb that applies to the resources contained in the rule")
 	fs.StringSliceVar(&g.resources, "resource", nil, "Resource that the rule applies to")
@@ -31,7 +31,7 @@ func (g *granting) add(cmd *cobra.Command) {
 }
 
 // rules are one for each API group, in the order in which they were named.
-func (g *granting) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
+func (g *ruleFlags) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 	if len(g.verbs) == 0 {
 		return nil, errors.New("at least one verb must be specified")
 	}
@@ -47,9 +47,9 @@ func (g *granting) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 	}
 	var rules []rbacv1.PolicyRule
 	for _, name := range g.resources {
-		group, resource, err := g.grantable(ctx, name)
+		group, resource, err := g.parseResource(ctx, name)
 		if err == nil {
-			err = special(verbs, group, resource)
+			err = checkSpecialVerbs(verbs, group, resource)
 		}
 		if err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func (g *granting) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 }
 
 // uniqueVerbs are the verbs, each once, or all.
-func (g *granting) uniqueVerbs() ([]string, error) {
+func (g *ruleFlags) uniqueVerbs() ([]string, error) {
 	for _, url := range g.urls {
 		if url != "*" && !strings.HasPrefix(url, "/") {
 			return nil, errors.New("nonResourceURL should start with /")
@@ -109,8 +109,8 @@ var specialVerbs = map[string]map[string][]string{
 	"impersonate": {"": {"users", "serviceaccounts", "groups"}, "authentication.k8s.io": {"userextras", "uids"}},
 }
 
-// special refuses verbs that mean nothing for a resource.
-func special(verbs []string, group, resource string) error {
+// checkSpecialVerbs refuses verbs that mean nothing for a resource.
+func checkSpecialVerbs(verbs []string, group, resource string) error {
 	resource, _, _ = strings.Cut(resource, "/")
 	for _, verb := range verbs {
 		if only, ok := specialVerbs[verb]; ok && resource != "*" && !slices.Contains(only[group], resource) {
@@ -127,8 +127,8 @@ var impersonated = map[string]string{
 	"userextras.authentication.k8s.io": "authentication.k8s.io", "uids.authentication.k8s.io": "authentication.k8s.io",
 }
 
-// grantable reads TYPE[.GROUP][/SUBRESOURCE].
-func (g *granting) grantable(ctx context.Context, name string) (group, resource string, err error) {
+// parseResource reads TYPE[.GROUP][/SUBRESOURCE].
+func (g *ruleFlags) parseResource(ctx context.Context, name string) (group, resource string, err error) {
 	kind, sub, hasSub := strings.Cut(name, "/")
 	if group, ok := strings.CutPrefix(kind, "*"); ok && (group == "" || group[0] == '.') {
 		return strings.TrimPrefix(group, "."), "*" + name[len(kind):], nil
@@ -151,7 +151,7 @@ func (g *granting) grantable(ctx context.Context, name string) (group, resource 
 }
 
 func newCreateRole(c *frame.CLI) *cobra.Command {
-	g := &granting{CLI: c}
+	g := &ruleFlags{CLI: c}
 	cmd := generator(c, "role NAME --verb=verb --resource=resource.group/subresource", "Create a role with single rule", core.Roles,
 		func(name string, _ []string) (core.Object, error) {
 			if len(g.verbs) > 0 && len(g.resources) == 0 {
@@ -165,7 +165,7 @@ func newCreateRole(c *frame.CLI) *cobra.Command {
 }
 
 func newCreateClusterRole(c *frame.CLI) *cobra.Command {
-	g := &granting{CLI: c}
+	g := &ruleFlags{CLI: c}
 	aggregate := map[string]string{}
 	cmd := generator(c, "clusterrole NAME --verb=verb --resource=resource.group", "Create a cluster role", core.ClusterRoles,
 		func(name string, _ []string) (core.Object, error) {
@@ -184,10 +184,10 @@ func newCreateClusterRole(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// subjects is the flags by which bindings say whom they are for.
-type subjects struct{ users, groups, accounts []string }
+// subjectFlags is the flags by which bindings say whom they are for.
+type subjectFlags struct{ users, groups, accounts []string }
 
-func (s *subjects) add(cmd *cobra.Command) {
+func (s *subjectFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringArrayVar(&s.users, "user", nil, "Usernames to bind to the role. The flag can be repeated to add multiple users.")
 	fs.StringArrayVar(&s.groups, "group", nil, "Groups to bind to the role. The flag can be repeated to add multiple groups.")
@@ -195,7 +195,7 @@ func (s *subjects) add(cmd *cobra.Command) {
 }
 
 func newCreateRoleBinding(c *frame.CLI) *cobra.Command {
-	var who subjects
+	var who subjectFlags
 	var role, clusterRole string
 	cmd := generator(c, "rolebinding NAME --clusterrole=NAME|--role=NAME [--user=username] [--group=groupname]", "Create a role binding for a particular role or cluster role", core.RoleBindings,
 		func(name string, _ []string) (core.Object, error) {
@@ -212,7 +212,7 @@ func newCreateRoleBinding(c *frame.CLI) *cobra.Command {
 }
 
 func newCreateClusterRoleBinding(c *frame.CLI) *cobra.Command {
-	var who subjects
+	var who subjectFlags
 	var clusterRole string
 	cmd := generator(c, "clusterrolebinding NAME --clusterrole=NAME [--user=username] [--group=groupname]", "Create a cluster role binding for a particular cluster role", core.ClusterRoleBindings,
 		func(name string, _ []string) (core.Object, error) {
@@ -230,7 +230,7 @@ func newCreateClusterRoleBinding(c *frame.CLI) *cobra.Command {
 
 func newCreateTLSSecret(c *frame.CLI) *cobra.Command {
 	var certificate, key string
-	var hash hashing
+	var hash appendHash
 	cmd := generator(c, "tls NAME --cert=path/to/cert/file --key=path/to/key/file", "Create a TLS secret", core.Secrets,
 		func(name string, _ []string) (core.Object, error) {
 			if certificate == "" || key == "" {
@@ -247,7 +247,7 @@ func newCreateTLSSecret(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return nil, fmt.Errorf("reading the key: %w", err)
 			}
-			return hash.of(generate.TLSSecret(name, certificatePEM, keyPEM))
+			return hash.apply(generate.TLSSecret(name, certificatePEM, keyPEM))
 		})
 	hash.add(cmd.Flags(), "secret")
 	cmd.Flags().StringVar(&certificate, "cert", "", "Path to PEM encoded public key certificate.")
@@ -257,7 +257,7 @@ func newCreateTLSSecret(c *frame.CLI) *cobra.Command {
 
 func newCreateRegistrySecret(c *frame.CLI) *cobra.Command {
 	var server, user, password, email string
-	var hash hashing
+	var hash appendHash
 	var files []string
 	cmd := generator(c, "docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string]", "Create a secret for use with a Docker registry", core.Secrets,
 		func(name string, _ []string) (core.Object, error) {
@@ -271,7 +271,7 @@ func newCreateRegistrySecret(c *frame.CLI) *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
-				return hash.of(made)
+				return hash.apply(made)
 			}
 			if user == "" || password == "" {
 				return nil, errors.New("either --from-file or the combination of --docker-username, --docker-password and --docker-server is required")
@@ -280,7 +280,7 @@ func newCreateRegistrySecret(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			return hash.of(made)
+			return hash.apply(made)
 		})
 	fs := cmd.Flags()
 	hash.add(fs, "secret")

@@ -15,8 +15,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// tokening is one `kctl create token`.
-type tokening struct {
+// tokenOptions has the flags of one `kctl create token`.
+type tokenOptions struct {
 	*frame.CLI
 	frame.Printing
 	audiences []string
@@ -26,7 +26,7 @@ type tokening struct {
 }
 
 func newCreateToken(c *frame.CLI) *cobra.Command {
-	k := &tokening{CLI: c}
+	k := &tokenOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use: "token SERVICE_ACCOUNT_NAME", Short: "Request a service account token",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ func newCreateToken(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (k *tokening) check() error {
+func (k *tokenOptions) check() error {
 	switch {
 	case k.duration < 0:
 		return errors.New("--duration must be greater than or equal to 0")
@@ -68,7 +68,7 @@ func (k *tokening) check() error {
 	return nil
 }
 
-func (k *tokening) run(ctx context.Context, account string) error {
+func (k *tokenOptions) run(ctx context.Context, account string) error {
 	namespace, err := k.Namespace()
 	if err != nil {
 		return err

@@ -100,7 +100,7 @@ func flatten(err error) []error {
 // Text says an error in kubectl's words.
 func (c *CLI) Text(err error) string {
 	if status, from := statusOf(err); status != nil {
-		return statusText(status, from) + withoutTLS(status) + c.untimely(status.Status().Reason == metav1.StatusReasonUnauthorized)
+		return statusText(status, from) + withoutTLS(status) + c.certificateAdvice(status.Status().Reason == metav1.StatusReasonUnauthorized)
 	}
 	var noKind *discover.NoKindError
 	if errors.As(err, &noKind) {
@@ -112,7 +112,7 @@ func (c *CLI) Text(err error) string {
 	}
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		return c.connectionText(failed) + c.untimely(strings.Contains(failed.Err.Error(), "remote error: tls"))
+		return c.connectionText(failed) + c.certificateAdvice(strings.Contains(failed.Err.Error(), "remote error: tls"))
 	}
 	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
 }
@@ -143,9 +143,9 @@ func configurationText(all []error) string {
 	return text
 }
 
-// untimely is a line about the user's certificate, if the server did not accept
+// certificateAdvice is a line about the user's certificate, if the server did not accept
 // it and its dates explain why.
-func (c *CLI) untimely(disbelieved bool) string {
+func (c *CLI) certificateAdvice(disbelieved bool) string {
 	if !disbelieved || c.loaded == nil {
 		return ""
 	}

@@ -46,10 +46,10 @@ func (r *Raw) Run(cmd *cobra.Command, files []string) error {
 		}
 	}
 	// Parameters that can't be read are left out, as kubectl does.
-	return r.ask(cmd.Context(), address.Path, body, address.Query())
+	return r.send(cmd.Context(), address.Path, body, address.Query())
 }
 
-func (r *Raw) ask(ctx context.Context, path string, body any, query url.Values) error {
+func (r *Raw) send(ctx context.Context, path string, body any, query url.Values) error {
 	client, err := r.Server()
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // WrapTransport shows users the traffic: the server's warnings always, the
 // requests with -v.
 func (c *CLI) WrapTransport(next http.RoundTripper) http.RoundTripper {
-	return &visible{CLI: c, next: next, warned: map[string]bool{}}
+	return &loggingTransport{CLI: c, next: next, warned: map[string]bool{}}
 }
 
 // The levels of -v, as kubectl's.
@@ -30,20 +30,20 @@ const (
 // maxShown is how much of a body is shown below the level that prints curl commands.
 const maxShown = 1024
 
-type visible struct {
+type loggingTransport struct {
 	*CLI
 	next   http.RoundTripper
 	warned map[string]bool
 }
 
-func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
+func (v *loggingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := v.Clock.Now()
 	if v.Verbosity >= showHeaders {
 		if err := v.showRequest(request); err != nil {
 			return nil, err
 		}
 	}
-	heard := v.complain(request)
+	heard := v.warnWhenSlow(request)
 	response, err := v.next.RoundTrip(request)
 	heard()
 	took := v.Clock.Since(began).Milliseconds()
@@ -56,7 +56,7 @@ func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 	if v.Verbosity >= showRequests {
 		fmt.Fprintf(v.Err, "\"Response\" verb=%q url=%q status=%q milliseconds=%d\n", request.Method, request.URL, response.Status, took)
 	}
-	if v.Verbosity >= showBodies && !lasting(request) {
+	if v.Verbosity >= showBodies && !isLongRunning(request) {
 		v.showAnswer(response)
 	}
 	v.showWarnings(response)
@@ -66,11 +66,11 @@ func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 // patience is how long a server may be silent before the user is told.
 const patience = 10 * time.Second
 
-// complain tells the user after patience that a server does not answer, unless
+// warnWhenSlow tells the user after patience that a server does not answer, unless
 // the function that it returns is called before. The request goes on:
 // --request-timeout says how long to wait.
-func (v *visible) complain(request *http.Request) func() {
-	if lasting(request) {
+func (v *loggingTransport) warnWhenSlow(request *http.Request) func() {
+	if isLongRunning(request) {
 		return func() {}
 	}
 	timer, done, ended := v.Clock.NewTimer(patience), make(chan struct{}), make(chan struct{})
@@ -86,8 +86,8 @@ func (v *visible) complain(request *http.Request) func() {
 	return func() { close(done); <-ended }
 }
 
-// lasting tells whether an answer may go on without end.
-func lasting(request *http.Request) bool {
+// isLongRunning tells whether an answer may go on without end.
+func isLongRunning(request *http.Request) bool {
 	query := request.URL.Query()
 	return query.Has("watch") || query.Has("follow")
 }
@@ -95,7 +95,7 @@ func lasting(request *http.Request) bool {
 // showRequest shows what is about to be sent: its headers and its body, or, one
 // level up, the command line that would do the same. Credentials are added
 // further down, and are not shown.
-func (v *visible) showRequest(request *http.Request) error {
+func (v *loggingTransport) showRequest(request *http.Request) error {
 	var body []byte
 	if request.Body != nil && v.Verbosity >= showBodies {
 		var err error
@@ -120,28 +120,28 @@ func (v *visible) showRequest(request *http.Request) error {
 		fmt.Fprintf(v.Err, "    %s: %s\n", name, strings.Join(request.Header[name], ","))
 	}
 	if len(body) > 0 {
-		fmt.Fprintf(v.Err, "Request Body: %s\n", v.shown(body))
+		fmt.Fprintf(v.Err, "Request Body: %s\n", v.redact(body))
 	}
 	return nil
 }
 
-func (v *visible) showAnswer(response *http.Response) {
+func (v *loggingTransport) showAnswer(response *http.Response) {
 	body, err := io.ReadAll(response.Body)
-	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), &failing{err}))
-	fmt.Fprintf(v.Err, "Response Body: %s\n", v.shown(body))
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), &failingReader{err}))
+	fmt.Fprintf(v.Err, "Response Body: %s\n", v.redact(body))
 }
 
-// failing passes on the error that ended reading.
-type failing struct{ err error }
+// failingReader passes on the error that ended reading.
+type failingReader struct{ err error }
 
-func (f *failing) Read([]byte) (int, error) {
+func (f *failingReader) Read([]byte) (int, error) {
 	if f.err == nil {
 		return 0, io.EOF
 	}
 	return 0, f.err
 }
 
-func (v *visible) shown(body []byte) string {
+func (v *loggingTransport) redact(body []byte) string {
 	if v.Verbosity >= showCurl || len(body) <= maxShown {
 		return string(body)
 	}
@@ -164,7 +164,7 @@ func shellQuoted(text string) string {
 }
 
 // showWarnings reads Warning headers (`299 agent "text"`), each text once.
-func (v *visible) showWarnings(response *http.Response) {
+func (v *loggingTransport) showWarnings(response *http.Response) {
 	for _, header := range response.Header.Values("Warning") {
 		start := strings.IndexByte(header, '"')
 		if start < 0 {

@@ -27,12 +27,12 @@ type flagError struct {
 func FlagError(cmd *cobra.Command, err error) error { return &flagError{cmd, err} }
 
 func (e *flagError) Error() string {
-	return fmt.Sprintf("%v%s\nSee '%s --help' for usage.", e.err, e.near(), e.cmd.CommandPath())
+	return fmt.Sprintf("%v%s\nSee '%s --help' for usage.", e.err, e.similarFlags(), e.cmd.CommandPath())
 }
 
-// near names the flags that a misspelt one may stand for. It uses cobra's
+// similarFlags names the flags that a misspelt one may stand for. It uses cobra's
 // measure of similarity, which cobra has for commands.
-func (e *flagError) near() string {
+func (e *flagError) similarFlags() string {
 	var unknown *pflag.NotExistError
 	if !errors.As(e.err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return ""

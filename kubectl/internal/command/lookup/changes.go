@@ -53,7 +53,7 @@ func Changes(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) e
 		interrupted := opened // a server that was there may come back
 		if err == nil {
 			opened, failures = true, 0
-			version, interrupted, err = drain(stream, version, show)
+			version, interrupted, err = readWatch(stream, version, show)
 			_ = stream.Close()
 		}
 		switch {
@@ -105,10 +105,10 @@ func tellIfGone(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event
 	return show(rest.Event{Type: string(watch.Deleted), Object: json.RawMessage(`{}`)})
 }
 
-// drain reads a watch until it ends, and returns the last version that it saw.
+// readWatch reads a watch until it ends, and returns the last version that it saw.
 // interrupted means that the stream ended, not that show had enough or the
 // server reported an error.
-func drain(stream *rest.Stream, version string, show func(rest.Event) error) (last string, interrupted bool, err error) {
+func readWatch(stream *rest.Stream, version string, show func(rest.Event) error) (last string, interrupted bool, err error) {
 	for {
 		event, err := stream.Next()
 		if err != nil {

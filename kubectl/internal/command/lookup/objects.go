@@ -292,9 +292,9 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 			return nil, err
 		}
 		t := Target{Resource: resource, ObjectName: object.GetName(), Source: object.Source, Object: object.Unstructured}
-		err = t.settle(loaded)
+		err = t.setNamespace(loaded)
 		if t.ObjectName == "" && !s.Unnamed {
-			err = unnamed(t)
+			err = checkNamed(t)
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -305,9 +305,9 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 	return targets, errors.Join(failed...)
 }
 
-// unnamed refuses an object without a name: as a target it would mean all of its
+// checkNamed refuses an object without a name: as a target it would mean all of its
 // kind.
-func unnamed(t Target) error {
+func checkNamed(t Target) error {
 	text := "resource name may not be empty"
 	if t.Object.GetGenerateName() != "" {
 		text = "it has a generateName and no name, with which it can only be created"
@@ -315,8 +315,8 @@ func unnamed(t Target) error {
 	return frame.InSource(errors.New(text), "reading", t.Source)
 }
 
-// settle determines the namespace of an object from a file.
-func (t *Target) settle(loaded *kubeconfig.Target) error {
+// setNamespace determines the namespace of an object from a file.
+func (t *Target) setNamespace(loaded *kubeconfig.Target) error {
 	if !t.Namespaced {
 		return nil
 	}

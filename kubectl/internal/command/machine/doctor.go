@@ -113,7 +113,7 @@ func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check 
 		return nil
 	}
 	const name = "certificates"
-	d := existing(dir)
+	d := existingDirectory(dir)
 	d.RenewBefore = before
 	findings, err := d.Check(now)
 	if err != nil {

@@ -145,8 +145,8 @@ func printChanges(out io.Writer, changes []certificates.Change) {
 	}
 }
 
-// existing is a directory as it is, without new requirements.
-func existing(dir string) *certificates.Directory {
+// existingDirectory is a directory as it is, without new requirements.
+func existingDirectory(dir string) *certificates.Directory {
 	if d := cluster.Certificates(dir); d != nil {
 		return d
 	}
@@ -175,7 +175,7 @@ have. Authorities stay. Programs that run take the new files up by themselves.`,
 			if expires <= 0 {
 				return errors.New("--expires must be positive")
 			}
-			d := existing(dir)
+			d := existingDirectory(dir)
 			d.Lasts = expires
 			changes, err := d.Renew(args, c.Clock.Now())
 			printChanges(c.Out, changes)
@@ -201,7 +201,7 @@ if anything is wrong or expires within --warn.`,
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)
 			}
-			d := existing(dir)
+			d := existingDirectory(dir)
 			d.RenewBefore = warn
 			findings, err := d.Check(c.Clock.Now())
 			if err != nil {
@@ -284,7 +284,7 @@ certificate: give it no longer life than is needed, and no group that need not b
 			if expires <= 0 {
 				return errors.New("--expires must be positive")
 			}
-			d := existing(dir)
+			d := existingDirectory(dir)
 			d.Lasts, d.Server = expires, cmp.Or(server, d.ServerOf("admin"))
 			data, err := d.Mint(certificates.User(user, user, groups...), c.Clock.Now())
 			if errors.Is(err, fs.ErrNotExist) {

@@ -22,8 +22,8 @@ func newUncordon(c *frame.CLI) *cobra.Command {
 	return newScheduling(c, "uncordon", "schedulable", false)
 }
 
-// scheduling closes nodes to new pods, or opens them.
-type scheduling struct {
+// cordonOptions has what it takes to close nodes to new pods, or to open them.
+type cordonOptions struct {
 	*send.Sender
 	verb          string
 	unschedulable bool
@@ -31,7 +31,7 @@ type scheduling struct {
 
 // newScheduling marks nodes as closed or open for new pods.
 func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Command {
-	s := &scheduling{Sender: &send.Sender{CLI: c, Manager: send.FieldManager}, verb: verb, unschedulable: unschedulable}
+	s := &cordonOptions{Sender: &send.Sender{CLI: c, Manager: send.FieldManager}, verb: verb, unschedulable: unschedulable}
 	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use: verb + " NODE...", Short: "Mark node as " + as, Example: "  kctl " + verb + " node-1",
@@ -60,7 +60,7 @@ func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Com
 }
 
 // schedule closes or opens a node, and says so.
-func (s *scheduling) schedule(ctx context.Context, t lookup.Target, node *unstructured.Unstructured) error {
+func (s *cordonOptions) schedule(ctx context.Context, t lookup.Target, node *unstructured.Unstructured) error {
 	t.ObjectName = node.GetName()
 	is, _, err := unstructured.NestedBool(node.Object, "spec", "unschedulable")
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// draining is one `kctl drain`.
-type draining struct {
+// drainOptions has the flags of one `kctl drain`.
+type drainOptions struct {
 	send.Sender
 	lookup.Selection
 	podSelector                             string
@@ -39,7 +39,7 @@ type draining struct {
 }
 
 func newDrain(c *frame.CLI) *cobra.Command {
-	d := &draining{Sender: send.Sender{CLI: c, Manager: send.FieldManager}}
+	d := &drainOptions{Sender: send.Sender{CLI: c, Manager: send.FieldManager}}
 	cmd := &cobra.Command{
 		Use:     "drain NODE",
 		Short:   "Drain node in preparation for maintenance",
@@ -62,7 +62,7 @@ func newDrain(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (d *draining) run(cmd *cobra.Command, args []string) error {
+func (d *drainOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && d.Labels == "" {
 		return frame.UsageError(cmd, "USAGE: drain NODE [flags]")
 	}
@@ -79,7 +79,7 @@ func (d *draining) run(cmd *cobra.Command, args []string) error {
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
-	closing := &scheduling{Sender: &d.Sender, verb: "cordon", unschedulable: true}
+	closing := &cordonOptions{Sender: &d.Sender, verb: "cordon", unschedulable: true}
 	return lookup.Each(ctx, d.Sender.CLI, targets, &d.Selection, func(t lookup.Target, node *unstructured.Unstructured) error {
 		if err := closing.schedule(ctx, t, node); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (d *draining) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-func (d *draining) drain(ctx context.Context, node string) error {
+func (d *drainOptions) drain(ctx context.Context, node string) error {
 	client, err := d.Server()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (d *draining) drain(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	leaving, err := d.choose(found)
+	leaving, err := d.podsToEvict(found)
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ const (
 	ofDaemonSet
 )
 
-// choose says which pods have to leave; an error says why the node can't be drained.
-func (d *draining) choose(pods []core.Pod) ([]core.Pod, error) {
+// podsToEvict says which pods have to leave; an error says why the node can't be drained.
+func (d *drainOptions) podsToEvict(pods []core.Pod) ([]core.Pod, error) {
 	var leaving []core.Pod
 	refused, warned := make([][]string, len(reasons)), make([][]string, len(reasons))
 	note := func(to [][]string, reason int, pod *core.Pod) {
@@ -194,7 +194,7 @@ func usesEmptyDir(pod *core.Pod) bool {
 const evictPause = 5 * time.Second
 
 // evict requests a pod's eviction, again and again while a budget refuses it.
-func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
+func (d *drainOptions) evict(ctx context.Context, pod *core.Pod) error {
 	client, err := d.Server()
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ const overduePause = time.Second
 
 // untilOverdue waits until a pod is gone. If it has been terminating for longer
 // than --skip-wait-for-delete-timeout, it is skipped.
-func (d *draining) untilOverdue(ctx context.Context, pod *core.Pod) (skipped bool, err error) {
+func (d *drainOptions) untilOverdue(ctx context.Context, pod *core.Pod) (skipped bool, err error) {
 	client, err := d.Server()
 	if err != nil {
 		return false, err
@@ -261,7 +261,7 @@ func (d *draining) untilOverdue(ctx context.Context, pod *core.Pod) (skipped boo
 	}
 }
 
-func (d *draining) untilEvicted(ctx context.Context, pod *core.Pod) error {
+func (d *drainOptions) untilEvicted(ctx context.Context, pod *core.Pod) error {
 	if d.skipWait > 0 {
 		if skipped, err := d.untilOverdue(ctx, pod); skipped || err != nil {
 			return err

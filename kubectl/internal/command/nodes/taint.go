@@ -20,8 +20,8 @@ import (
 	"kctl/proto/core"
 )
 
-// tainting is one `kctl taint`.
-type tainting struct {
+// taintOptions has the flags of one `kctl taint`.
+type taintOptions struct {
 	send.Sender
 	lookup.Selection
 	overwrite bool
@@ -30,7 +30,7 @@ type tainting struct {
 }
 
 func newTaint(c *frame.CLI) *cobra.Command {
-	t := &tainting{Sender: send.Sender{CLI: c}}
+	t := &taintOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
 		Use:     "taint NODE NAME KEY_1=VAL_1:TAINT_EFFECT_1 ... KEY_N=VAL_N:TAINT_EFFECT_N",
 		Short:   "Update the taints on one or more nodes",
@@ -44,8 +44,8 @@ func newTaint(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (t *tainting) run(cmd *cobra.Command, args []string) error {
-	objects, err := t.read(args)
+func (t *taintOptions) run(cmd *cobra.Command, args []string) error {
+	objects, err := t.parseTaints(args)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (t *tainting) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// read splits KEY=VALUE:EFFECT, KEY:EFFECT- and KEY- from the nodes before them.
-func (t *tainting) read(args []string) ([]string, error) {
+// parseTaints splits KEY=VALUE:EFFECT, KEY:EFFECT- and KEY- from the nodes before them.
+func (t *taintOptions) parseTaints(args []string) ([]string, error) {
 	var objects []string
 	for _, arg := range args {
 		text, isRemove := strings.CutSuffix(arg, "-")
@@ -133,12 +133,12 @@ func parseTaint(text string, remove bool) (corev1.Taint, error) {
 	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
 }
 
-func (t *tainting) taint(cmd *cobra.Command, node lookup.Target, object *unstructured.Unstructured) error {
+func (t *taintOptions) taint(cmd *cobra.Command, node lookup.Target, object *unstructured.Unstructured) error {
 	decoded := &core.Node{}
 	if err := lookup.Typed(object, decoded); err != nil {
 		return err
 	}
-	after, operation, err := t.work(node.ObjectName, decoded.Spec.Taints)
+	after, operation, err := t.computeTaints(node.ObjectName, decoded.Spec.Taints)
 	if err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func (t *tainting) taint(cmd *cobra.Command, node lookup.Target, object *unstruc
 
 func sameTaint(a, b corev1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect }
 
-// work says which taints a node has afterwards, and how to name the change.
-func (t *tainting) work(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
+// computeTaints says which taints a node has afterwards, and how to name the change.
+func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
 	after := append([]corev1.Taint(nil), have...)
 	var added []corev1.Taint
 	var taken []string

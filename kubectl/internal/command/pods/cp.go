@@ -19,18 +19,18 @@ import (
 	"kctl/proto/core"
 )
 
-// copying is one `kctl cp`.
-type copying struct {
-	joining
+// copyOptions has the flags of one `kctl cp`.
+type copyOptions struct {
+	attachOptions
 	noPreserve bool
 	retries    int
 }
 
-// place is one side of a copy: a local path, or one in a pod.
-type place struct{ namespace, pod, path string }
+// copyEndpoint is one side of a copy: a local path, or one in a pod.
+type copyEndpoint struct{ namespace, pod, path string }
 
 func newCopy(c *frame.CLI) *cobra.Command {
-	k := &copying{joining: joining{CLI: c, quiet: true}}
+	k := &copyOptions{attachOptions: attachOptions{CLI: c, quiet: true}}
 	cmd := &cobra.Command{
 		Use:     "cp <file-spec-src> <file-spec-dest>",
 		Short:   "Copy files and directories to and from containers",
@@ -52,25 +52,25 @@ func newCopy(c *frame.CLI) *cobra.Command {
 
 // parsePlace reads PATH, POD:PATH or NAMESPACE/POD:PATH. What begins like a
 // path is a path, even with a colon in it.
-func parsePlace(arg string) (place, error) {
+func parsePlace(arg string) (copyEndpoint, error) {
 	where, file, inPod := strings.Cut(arg, ":")
 	if !inPod || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, ".") {
-		return place{path: arg}, nil
+		return copyEndpoint{path: arg}, nil
 	}
 	if file == "" || where == "" {
-		return place{}, errors.New("filepath can not be empty")
+		return copyEndpoint{}, errors.New("filepath can not be empty")
 	}
-	p := place{pod: where, path: file}
+	p := copyEndpoint{pod: where, path: file}
 	if namespace, pod, ok := strings.Cut(where, "/"); ok {
 		p.namespace, p.pod = namespace, pod
 	}
 	if p.pod == "" || strings.Contains(p.pod, "/") {
-		return place{}, fmt.Errorf("%q is not NAMESPACE/POD:PATH", arg)
+		return copyEndpoint{}, fmt.Errorf("%q is not NAMESPACE/POD:PATH", arg)
 	}
 	return p, nil
 }
 
-func (k *copying) copy(ctx context.Context, from, to string) error {
+func (k *copyOptions) copy(ctx context.Context, from, to string) error {
 	source, err := parsePlace(from)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (k *copying) copy(ctx context.Context, from, to string) error {
 	return k.upload(ctx, source.path, destination)
 }
 
-func (k *copying) podAt(ctx context.Context, p place) (*core.Pod, error) {
+func (k *copyOptions) podAt(ctx context.Context, p copyEndpoint) (*core.Pod, error) {
 	if p.namespace != "" {
 		loaded, err := k.Kubeconfig()
 		if err != nil {
@@ -104,7 +104,7 @@ func (k *copying) podAt(ctx context.Context, p place) (*core.Pod, error) {
 }
 
 // stream runs a command in the container, with streams other than the user's.
-func (k *copying) stream(ctx context.Context, pod *core.Pod, in io.Reader, out io.Writer, command ...string) error {
+func (k *copyOptions) stream(ctx context.Context, pod *core.Pod, in io.Reader, out io.Writer, command ...string) error {
 	container, err := chooseContainer(k.Err, pod, k.container)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (k *copying) stream(ctx context.Context, pod *core.Pod, in io.Reader, out i
 	if err != nil {
 		return err
 	}
-	var said beginning
+	var said headBuffer
 	err = remote.Join(ctx, loaded.Client, address, remote.Streams{In: in, Out: out, Err: &said})
 	if text := said.String(); err != nil && text != "" {
 		return fmt.Errorf("%s: %s: %w", command[0], text, err)
@@ -126,28 +126,28 @@ func (k *copying) stream(ctx context.Context, pod *core.Pod, in io.Reader, out i
 	return err
 }
 
-// beginning keeps the first part of a container's output, which may have no end.
-type beginning struct {
+// headBuffer keeps the first part of a container's output, which may have no end.
+type headBuffer struct {
 	mu   sync.Mutex // what arrived of a cut stream may still be in use
 	text []byte
 }
 
 const mostSaid = 4 << 10
 
-func (b *beginning) Write(text []byte) (int, error) {
+func (b *headBuffer) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text = append(b.text, text[:min(len(text), mostSaid-len(b.text))]...)
 	return len(text), nil
 }
 
-func (b *beginning) String() string {
+func (b *headBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.TrimSpace(string(b.text))
 }
 
-func (k *copying) upload(ctx context.Context, source string, to place) error {
+func (k *copyOptions) upload(ctx context.Context, source string, to copyEndpoint) error {
 	if _, err := os.Stat(source); err != nil {
 		return fmt.Errorf("%s doesn't exist in local filesystem", source)
 	}
@@ -183,7 +183,7 @@ func (k *copying) upload(ctx context.Context, source string, to place) error {
 	return err
 }
 
-func (k *copying) download(ctx context.Context, from place, destination string) error {
+func (k *copyOptions) download(ctx context.Context, from copyEndpoint, destination string) error {
 	pod, err := k.podAt(ctx, from)
 	if err != nil {
 		return err

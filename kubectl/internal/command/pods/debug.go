@@ -23,24 +23,24 @@ import (
 	"kctl/proto/rest"
 )
 
-// debugging is one `kctl debug`.
-type debugging struct {
-	joining
+// debugOptions has the flags of one `kctl debug`.
+type debugOptions struct {
+	attachOptions
 	image, imagePullPolicy, target string
 	env, setImage                  []string
 	attach                         bool
 	copyTo                         string
 	replace, sameNode, shareProc   bool
 	asArgs                         bool // what follows -- are arguments, not a command
-	keep                           keeping
+	keep                           keepOptions
 	shareSaid                      bool
-	rights                         profile
+	rights                         debugProfile
 	profile, customFile            string
 	custom                         []byte // a part of a container, as JSON; nil: none
 }
 
 func newDebug(c *frame.CLI) *cobra.Command {
-	d := &debugging{joining: joining{CLI: c}}
+	d := &debugOptions{attachOptions: attachOptions{CLI: c}}
 	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use:   "debug (POD | TYPE/NAME | node/NAME) [--image=IMAGE] [-it] [-- COMMAND [args...]]",
@@ -70,13 +70,13 @@ func newDebug(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (d *debugging) run(cmd *cobra.Command, args []string, selected *lookup.Selection) error {
+func (d *debugOptions) run(cmd *cobra.Command, args []string, selected *lookup.Selection) error {
 	names, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		names, command = args[:dash], args[dash:]
 	}
 	if selected.FromFiles() {
-		named, err := fileNamed(cmd.Context(), d.joining.CLI, selected)
+		named, err := fileNamed(cmd.Context(), d.attachOptions.CLI, selected)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (d *debugging) run(cmd *cobra.Command, args []string, selected *lookup.Sele
 	if err := d.prepare(cmd); err != nil {
 		return err
 	}
-	container, err := d.debugger(command)
+	container, err := d.newContainer(command)
 	if err != nil {
 		return err
 	}
@@ -101,20 +101,20 @@ func (d *debugging) run(cmd *cobra.Command, args []string, selected *lookup.Sele
 		return err
 	}
 	if onNode {
-		return d.node(cmd.Context(), name, container)
+		return d.createNodePod(cmd.Context(), name, container)
 	}
-	pod, _, err := podOf(cmd.Context(), d.joining.CLI, names[0], podWait{usualPodWait})
+	pod, _, err := podOf(cmd.Context(), d.attachOptions.CLI, names[0], podWait{usualPodWait})
 	if err != nil {
 		return err
 	}
 	if d.copyTo != "" {
-		return d.copy(cmd.Context(), pod, container)
+		return d.createCopy(cmd.Context(), pod, container)
 	}
-	return d.ephemeral(cmd.Context(), pod, container)
+	return d.addEphemeral(cmd.Context(), pod, container)
 }
 
 // check refuses command lines that don't say what to do, or say it twice.
-func (d *debugging) check(cmd *cobra.Command, names []string) error {
+func (d *debugOptions) check(cmd *cobra.Command, names []string) error {
 	switch {
 	case d.image == "" && d.copyTo == "":
 		return errors.New("you must specify --image when not using --copy-to.")
@@ -140,7 +140,7 @@ func (d *debugging) check(cmd *cobra.Command, names []string) error {
 }
 
 // prepare reads the files that the flags name, and fills in defaults.
-func (d *debugging) prepare(cmd *cobra.Command) error {
+func (d *debugOptions) prepare(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("attach") {
 		d.attach = d.stdin
 	}
@@ -148,7 +148,7 @@ func (d *debugging) prepare(cmd *cobra.Command) error {
 		return err
 	}
 	var err error
-	if d.rights, err = d.chosen(); err != nil {
+	if d.rights, err = d.chosenProfile(); err != nil {
 		return err
 	}
 	if d.profile == "legacy" {
@@ -158,15 +158,15 @@ func (d *debugging) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// tell says what is being done, unless --quiet.
-func (d *debugging) tell(format string, args ...any) {
+// printf says what is being done, unless --quiet.
+func (d *debugOptions) printf(format string, args ...any) {
 	if !d.quiet {
 		fmt.Fprintf(d.Out, format, args...)
 	}
 }
 
-// say tells a container what to run.
-func (d *debugging) say(container *corev1.Container, command []string) {
+// setCommand tells a container what to run.
+func (d *debugOptions) setCommand(container *corev1.Container, command []string) {
 	if len(command) > 0 {
 		container.Command, container.Args = command, nil
 		if d.asArgs {
@@ -175,10 +175,10 @@ func (d *debugging) say(container *corev1.Container, command []string) {
 	}
 }
 
-// debugger is the container to debug with.
-func (d *debugging) debugger(command []string) (corev1.Container, error) {
+// newContainer returns the container to debug with.
+func (d *debugOptions) newContainer(command []string) (corev1.Container, error) {
 	container := corev1.Container{Name: d.container, Image: d.image, Stdin: d.stdin, TTY: d.tty, TerminationMessagePolicy: corev1.TerminationMessageReadFile}
-	d.say(&container, command)
+	d.setCommand(&container, command)
 	policy, err := generate.PullPolicy(d.imagePullPolicy)
 	if err != nil {
 		return container, err
@@ -194,17 +194,17 @@ func (d *debugging) debugger(command []string) (corev1.Container, error) {
 	if container.Name == "" {
 		container.Name = "debugger-" + rand.String(5)
 	}
-	d.rights.give(&container)
+	d.rights.applyTo(&container)
 	return container, nil
 }
 
-// ephemeral adds the container to the pod as it runs.
-func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
+// addEphemeral adds the container to the pod as it runs.
+func (d *debugOptions) addEphemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
 	if d.container == "" {
-		d.tell("Defaulting debug container name to %s.\n", container.Name)
+		d.printf("Defaulting debug container name to %s.\n", container.Name)
 	}
 	if d.target != "" {
-		d.tell("Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
+		d.printf("Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
 	}
 	d.warnUnprivileged(pod, &container)
 	added := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(container), TargetContainerName: d.target}
@@ -230,11 +230,11 @@ func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container core
 	if err != nil {
 		return err
 	}
-	return d.attend(ctx, changed, container.Name)
+	return d.attachOrShowLogs(ctx, changed, container.Name)
 }
 
-// node makes a pod on the node that can see the node's processes and files.
-func (d *debugging) node(ctx context.Context, node string, container corev1.Container) error {
+// createNodePod makes a pod on the node that can see the node's processes and files.
+func (d *debugOptions) createNodePod(ctx context.Context, node string, container corev1.Container) error {
 	client, err := d.Server()
 	if err != nil {
 		return err
@@ -258,17 +258,17 @@ func (d *debugging) node(ctx context.Context, node string, container corev1.Cont
 	pod.Spec.Containers = []corev1.Container{container}
 	pod.Labels = map[string]string{"app.kubernetes.io/managed-by": "kubectl-debug"} // kubectl's: one selector finds the pods of both
 	pod.Name = fmt.Sprintf("node-debugger-%s-%s", node, rand.String(5))
-	d.tell("Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
+	d.printf("Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
 	return d.create(ctx, pod, container.Name)
 }
 
-// copy makes a pod like the given one, with the container added or images changed.
+// createCopy makes a pod like the given one, with the container added or images changed.
 // Unless --keep-labels is given, no controller or service selects it.
-func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.Container) error {
+func (d *debugOptions) createCopy(ctx context.Context, from *core.Pod, container corev1.Container) error {
 	pod := &core.Pod{Spec: *from.Spec.DeepCopy()}
 	pod.Name, pod.Labels, pod.Annotations = d.copyTo, from.Labels, from.Annotations
 	pod.Spec.EphemeralContainers = nil
-	d.keep.only(pod, d.profile == "legacy")
+	d.keep.strip(pod, d.profile == "legacy")
 	if !d.sameNode {
 		pod.Spec.NodeName = ""
 	}
@@ -281,12 +281,12 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
 	switch {
 	case at >= 0:
-		if err := d.change(&pod.Spec.Containers[at], container); err != nil {
+		if err := d.changeContainer(&pod.Spec.Containers[at], container); err != nil {
 			return err
 		}
 	case d.image != "":
 		if d.container == "" {
-			d.tell("Defaulting debug container name to %s.\n", container.Name)
+			d.printf("Defaulting debug container name to %s.\n", container.Name)
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
 		d.warnUnprivileged(pod, &container)
@@ -306,7 +306,7 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 }
 
 // setImages changes images as --set-image says.
-func (d *debugging) setImages(pod *core.Pod) error {
+func (d *debugOptions) setImages(pod *core.Pod) error {
 	for _, setting := range d.setImage {
 		name, image, ok := strings.Cut(setting, "=")
 		if !ok {
@@ -321,8 +321,8 @@ func (d *debugging) setImages(pod *core.Pod) error {
 	return nil
 }
 
-// change turns one of the copied pod's containers into the one to debug with.
-func (d *debugging) change(one *corev1.Container, container corev1.Container) error {
+// changeContainer turns one of the copied pod's containers into the one to debug with.
+func (d *debugOptions) changeContainer(one *corev1.Container, container corev1.Container) error {
 	if d.image != "" {
 		one.Image = d.image
 	}
@@ -330,11 +330,11 @@ func (d *debugging) change(one *corev1.Container, container corev1.Container) er
 		one.Command, one.Args = container.Command, container.Args
 	}
 	one.Stdin, one.TTY = d.stdin, d.tty
-	d.rights.give(one)
+	d.rights.applyTo(one)
 	return d.customize(one)
 }
 
-func (d *debugging) create(ctx context.Context, pod *core.Pod, container string) error {
+func (d *debugOptions) create(ctx context.Context, pod *core.Pod, container string) error {
 	namespace, err := d.Namespace()
 	if err != nil {
 		return err
@@ -349,12 +349,12 @@ func (d *debugging) create(ctx context.Context, pod *core.Pod, container string)
 	if err := lookup.Typed(object, made); err != nil {
 		return err
 	}
-	return d.attend(ctx, made, container)
+	return d.attachOrShowLogs(ctx, made, container)
 }
 
-// attend attaches the user to the container once it runs, or shows its output
+// attachOrShowLogs attaches the user to the container once it runs, or shows its output
 // if it has ended by then.
-func (d *debugging) attend(ctx context.Context, pod *core.Pod, container string) error {
+func (d *debugOptions) attachOrShowLogs(ctx context.Context, pod *core.Pod, container string) error {
 	if !d.attach {
 		return nil
 	}

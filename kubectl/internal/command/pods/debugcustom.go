@@ -16,7 +16,7 @@ var errNotModifiable = errors.New("name, command, image, lifecycle and volume de
 
 // readCustom reads the file of --custom. It must not set what the command line
 // sets, nor what a container that is added to a pod cannot have.
-func (d *debugging) readCustom() error {
+func (d *debugOptions) readCustom() error {
 	if d.customFile == "" {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (d *debugging) readCustom() error {
 
 // customize merges --custom into the container, as a strategic merge patch
 // would: variables by name, lists of capabilities as a whole.
-func (d *debugging) customize(container *corev1.Container) error {
+func (d *debugOptions) customize(container *corev1.Container) error {
 	if d.custom == nil {
 		return nil
 	}

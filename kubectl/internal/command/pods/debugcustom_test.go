@@ -16,7 +16,7 @@ func TestCustomTakesNothingAway(t *testing.T) {
 		`{"$patch":"replace","workingDir":""}`: false,
 	} {
 		container := corev1.Container{Name: "debugger", Image: "a", Command: []string{"sh"}, TTY: true}
-		err := (&debugging{custom: []byte(patch), customFile: "f"}).customize(&container)
+		err := (&debugOptions{custom: []byte(patch), customFile: "f"}).customize(&container)
 		if (err == nil) != fine || container.Image != "a" || container.Name != "debugger" {
 			t.Errorf("%s: %v, %+v", patch, err, container)
 		}

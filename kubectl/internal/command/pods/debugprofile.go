@@ -9,10 +9,10 @@ import (
 	"kctl/proto/core"
 )
 
-// keeping is what a copy of a pod keeps from the original.
-type keeping struct{ labels, annotations, liveness, readiness, startup, initContainers bool }
+// keepOptions is what a copy of a pod keeps from the original.
+type keepOptions struct{ labels, annotations, liveness, readiness, startup, initContainers bool }
 
-func (k *keeping) add(fs *pflag.FlagSet) {
+func (k *keepOptions) add(fs *pflag.FlagSet) {
 	const copied = " (This flag only works when used with '--copy-to')"
 	fs.BoolVar(&k.labels, "keep-labels", false, "If true, keep the original pod labels."+copied)
 	fs.BoolVar(&k.annotations, "keep-annotations", false, "If true, keep the original pod annotations."+copied)
@@ -22,9 +22,9 @@ func (k *keeping) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&k.initContainers, "keep-init-containers", true, "Run the init containers for the pod."+copied)
 }
 
-// only removes from a copy what is not to be kept, such as probes, which would end
+// strip removes from a copy what is not to be kept, such as probes, which would end
 // a pod that is broken. The profile legacy removes only the labels.
-func (k keeping) only(pod *core.Pod, legacy bool) {
+func (k keepOptions) strip(pod *core.Pod, legacy bool) {
 	if legacy {
 		pod.Labels = nil
 		return
@@ -52,16 +52,16 @@ func (k keeping) only(pod *core.Pod, legacy bool) {
 	}
 }
 
-// profile is what --profile means.
-type profile struct {
+// debugProfile is what --profile means.
+type debugProfile struct {
 	// onNode sets what a pod that debugs a node sees: the node's namespaces and files.
 	onNode struct{ namespaces, files bool }
 	// grant gives a container its rights, in addition to those it has.
 	grant func(*corev1.SecurityContext) *corev1.SecurityContext
 }
 
-func (d *debugging) chosen() (profile, error) {
-	var p profile
+func (d *debugOptions) chosenProfile() (debugProfile, error) {
+	var p debugProfile
 	capable := func(names ...corev1.Capability) {
 		p.grant = func(s *corev1.SecurityContext) *corev1.SecurityContext {
 			if s.Capabilities == nil {
@@ -100,8 +100,8 @@ func (d *debugging) chosen() (profile, error) {
 	return p, nil
 }
 
-// give gives a container the profile's rights.
-func (p profile) give(container *corev1.Container) {
+// applyTo gives a container the profile's rights.
+func (p debugProfile) applyTo(container *corev1.Container) {
 	if p.grant == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func (p profile) give(container *corev1.Container) {
 
 // warnUnprivileged warns about a container whose rights are of no use, because the
 // pod's user is not root.
-func (d *debugging) warnUnprivileged(pod *core.Pod, container *corev1.Container) {
+func (d *debugOptions) warnUnprivileged(pod *core.Pod, container *corev1.Container) {
 	whole, own := pod.Spec.SecurityContext, container.SecurityContext
 	if own == nil || whole == nil || whole.RunAsUser == nil || *whole.RunAsUser == 0 || own.RunAsUser != nil && *own.RunAsUser == 0 {
 		return

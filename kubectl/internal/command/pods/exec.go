@@ -20,8 +20,8 @@ import (
 	"kctl/proto/core"
 )
 
-// joining is what exec, attach and `run -it` share.
-type joining struct {
+// attachOptions is what exec, attach and `run -it` share.
+type attachOptions struct {
 	*frame.CLI
 	container string
 	stdin     bool
@@ -31,18 +31,18 @@ type joining struct {
 	heard     atomic.Bool // whether anything came out of the container
 }
 
-// listener notes that something was written.
-type listener struct {
+// activityWriter notes that something was written.
+type activityWriter struct {
 	io.Writer
 	heard *atomic.Bool
 }
 
-func (l listener) Write(p []byte) (int, error) {
+func (l activityWriter) Write(p []byte) (int, error) {
 	l.heard.Store(true)
 	return l.Writer.Write(p)
 }
 
-func (j *joining) add(cmd *cobra.Command) {
+func (j *attachOptions) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&j.container, "container", "c", "", "Container name.")
 	fs.BoolVarP(&j.stdin, "stdin", "i", false, "Pass stdin to the container")
@@ -51,7 +51,7 @@ func (j *joining) add(cmd *cobra.Command) {
 }
 
 func newExec(c *frame.CLI) *cobra.Command {
-	j := &joining{CLI: c}
+	j := &attachOptions{CLI: c}
 	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use:     "exec (POD | pod/NAME) [-c CONTAINER] [-it] -- COMMAND [ARGS...]",
@@ -104,7 +104,7 @@ func fileNamed(ctx context.Context, c *frame.CLI, selected *lookup.Selection) (s
 }
 
 func newAttach(c *frame.CLI) *cobra.Command {
-	j := &joining{CLI: c}
+	j := &attachOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "attach (POD | pod/NAME) [-c CONTAINER] [-it]",
 		Short:   "Attach to a running container",
@@ -130,7 +130,7 @@ func newAttach(c *frame.CLI) *cobra.Command {
 }
 
 // runningPod reads the pod, which must not have ended.
-func (j *joining) runningPod(ctx context.Context, arg string) (*core.Pod, error) {
+func (j *attachOptions) runningPod(ctx context.Context, arg string) (*core.Pod, error) {
 	pod, _, err := podOf(ctx, j.CLI, arg, j.wait)
 	if err != nil {
 		return nil, err
@@ -141,20 +141,20 @@ func (j *joining) runningPod(ctx context.Context, arg string) (*core.Pod, error)
 	return pod, nil
 }
 
-func (j *joining) exec(ctx context.Context, arg string, command []string) error {
+func (j *attachOptions) exec(ctx context.Context, arg string, command []string) error {
 	pod, err := j.runningPod(ctx, arg)
 	if err != nil {
 		return err
 	}
-	container, err := chooseContainer(j.chat(), pod, j.container)
+	container, err := chooseContainer(j.messageWriter(), pod, j.container)
 	if err != nil {
 		return err
 	}
-	return j.join(ctx, pod, "exec", container, command)
+	return j.connect(ctx, pod, "exec", container, command)
 }
 
-func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
-	container, err := chooseContainer(j.chat(), pod, j.container)
+func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
+	container, err := chooseContainer(j.messageWriter(), pod, j.container)
 	if err != nil {
 		return err
 	}
@@ -162,12 +162,12 @@ func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
 	if j.stdin && !j.quiet && j.tty {
 		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
 	}
-	return j.join(ctx, pod, "attach", container, nil)
+	return j.connect(ctx, pod, "attach", container, nil)
 }
 
 // attachOrLog attaches, or shows the log instead if the container was faster: it
 // has ended, or its output came before anyone attached.
-func (j *joining) attachOrLog(ctx context.Context, pod *core.Pod, container string) error {
+func (j *attachOptions) attachOrLog(ctx context.Context, pod *core.Pod, container string) error {
 	j.container = container
 	err := j.attach(ctx, pod)
 	var code frame.ExitCode
@@ -192,12 +192,12 @@ func startsAgain(pod *core.Pod, container string) bool {
 
 // showLog writes the log of a container that nobody could attach to.
 func showLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string, follow bool) error {
-	log := &reading{CLI: c, container: container, tail: noTail, follow: follow}
-	return log.copy(ctx, source{pod.Namespace, pod.Name, container})
+	log := &logsOptions{CLI: c, container: container, tail: noTail, follow: follow}
+	return log.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
 }
 
-// chat is where kctl's own messages go during a session: nowhere, with --quiet.
-func (j *joining) chat() io.Writer {
+// messageWriter is where kctl's own messages go during a session: nowhere, with --quiet.
+func (j *attachOptions) messageWriter() io.Writer {
 	if j.quiet {
 		return io.Discard
 	}
@@ -205,7 +205,7 @@ func (j *joining) chat() io.Writer {
 }
 
 // checkTTY does without a terminal if the container was made without one.
-func (j *joining) checkTTY(pod *core.Pod, container string) {
+func (j *attachOptions) checkTTY(pod *core.Pod, container string) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		if c.Name == container && j.tty && !c.TTY {
@@ -217,7 +217,7 @@ func (j *joining) checkTTY(pod *core.Pod, container string) {
 	}
 }
 
-func (j *joining) join(ctx context.Context, pod *core.Pod, subresource, container string, command []string) error {
+func (j *attachOptions) connect(ctx context.Context, pod *core.Pod, subresource, container string, command []string) error {
 	if _, ok := frame.Terminal(j.In); j.tty && !ok {
 		j.tty = false
 		if !j.quiet {
@@ -232,15 +232,15 @@ func (j *joining) join(ctx context.Context, pod *core.Pod, subresource, containe
 	if err != nil {
 		return err
 	}
-	streams := remote.Streams{Out: listener{j.Out, &j.heard}, Err: listener{j.Err, &j.heard}, TTY: j.tty}
+	streams := remote.Streams{Out: activityWriter{j.Out, &j.heard}, Err: activityWriter{j.Err, &j.heard}, TTY: j.tty}
 	if j.stdin {
 		streams.In = j.In
 	}
 	err = remote.Join(ctx, loaded.Client, address, streams)
-	return j.joined(err, subresource, pod)
+	return j.connectionError(err, subresource, pod)
 }
 
-func (j *joining) joinAddress(pod *core.Pod, subresource, container string, command []string) (*url.URL, error) {
+func (j *attachOptions) joinAddress(pod *core.Pod, subresource, container string, command []string) (*url.URL, error) {
 	client, err := j.Server()
 	if err != nil {
 		return nil, err
@@ -262,8 +262,8 @@ func (j *joining) joinAddress(pod *core.Pod, subresource, container string, comm
 	return address, nil
 }
 
-// joined says how a connection ended: the container's exit code becomes ours.
-func (j *joining) joined(err error, subresource string, pod *core.Pod) error {
+// connectionError says how a connection ended: the container's exit code becomes ours.
+func (j *attachOptions) connectionError(err error, subresource string, pod *core.Pod) error {
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
 		if !j.quiet {

@@ -21,8 +21,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// reading is one `kctl logs`.
-type reading struct {
+// logsOptions has the flags of one `kctl logs`.
+type logsOptions struct {
 	*frame.CLI
 	labels        string
 	container     string
@@ -51,7 +51,7 @@ const noTail = -1
 const selectorTail = 10
 
 func newLogs(c *frame.CLI) *cobra.Command {
-	r := &reading{CLI: c}
+	r := &logsOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "logs (POD | TYPE/NAME | -l SELECTOR) [-c CONTAINER]",
 		Short:   "Print the logs for a container in a pod",
@@ -80,7 +80,7 @@ func newLogs(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (r *reading) run(cmd *cobra.Command, args []string) error {
+func (r *logsOptions) run(cmd *cobra.Command, args []string) error {
 	if err := r.check(cmd, args); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *reading) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	var sources []source
+	var sources []logSource
 	for i := range pods {
 		chosen, err := r.containers(&pods[i])
 		if err != nil {
@@ -98,7 +98,7 @@ func (r *reading) run(cmd *cobra.Command, args []string) error {
 	}
 	if !r.follow || len(sources) <= 1 {
 		for _, s := range sources {
-			if err := r.copy(cmd.Context(), s); err != nil && !r.tolerated(err) {
+			if err := r.copyLog(cmd.Context(), s); err != nil && !r.isTolerated(err) {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (r *reading) run(cmd *cobra.Command, args []string) error {
 	group, ctx := errgroup.WithContext(cmd.Context())
 	for _, s := range sources {
 		group.Go(func() error {
-			if err := r.copy(ctx, s); err != nil && !r.tolerated(err) {
+			if err := r.copyLog(ctx, s); err != nil && !r.isTolerated(err) {
 				return err
 			}
 			return nil
@@ -121,7 +121,7 @@ func (r *reading) run(cmd *cobra.Command, args []string) error {
 
 const logsUsage = "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command"
 
-func (r *reading) check(cmd *cobra.Command, args []string) error {
+func (r *logsOptions) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && r.labels == "":
 		return frame.UsageError(cmd, logsUsage)
@@ -164,7 +164,7 @@ func (r *reading) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
+func (r *logsOptions) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 	namespace, err := r.Namespace()
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 }
 
 // podsBehind are the pods of a workload: the first, or with --all-pods all.
-func (r *reading) podsBehind(ctx context.Context, arg string) ([]core.Pod, error) {
+func (r *logsOptions) podsBehind(ctx context.Context, arg string) ([]core.Pod, error) {
 	if !r.allPods {
 		pod, _, err := podOf(ctx, r.CLI, arg, r.wait)
 		if err != nil {
@@ -211,13 +211,13 @@ func (r *reading) podsBehind(ctx context.Context, arg string) ([]core.Pod, error
 	return podsOf(ctx, r.CLI, object)
 }
 
-// source is one container's log.
-type source struct{ namespace, pod, container string }
+// logSource is one container's log.
+type logSource struct{ namespace, pod, container string }
 
-func (r *reading) containers(pod *core.Pod) ([]source, error) {
-	from := func(container string) source { return source{pod.Namespace, pod.Name, container} }
+func (r *logsOptions) containers(pod *core.Pod) ([]logSource, error) {
+	from := func(container string) logSource { return logSource{pod.Namespace, pod.Name, container} }
 	if r.allContainers {
-		var all []source
+		var all []logSource
 		for _, name := range ContainerNames(pod) {
 			all = append(all, from(name))
 		}
@@ -227,7 +227,7 @@ func (r *reading) containers(pod *core.Pod) ([]source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []source{from(container)}, nil
+	return []logSource{from(container)}, nil
 }
 
 // ContainerNames are those of all containers of a pod, in the order they run.
@@ -287,7 +287,7 @@ func labelledContainers(pod *core.Pod) []string {
 	return names
 }
 
-func (r *reading) tolerated(err error) bool {
+func (r *logsOptions) isTolerated(err error) bool {
 	if !r.ignoreErrors {
 		return false
 	}
@@ -295,7 +295,7 @@ func (r *reading) tolerated(err error) bool {
 	return true
 }
 
-func (r *reading) options(s source) []rest.Option {
+func (r *logsOptions) options(s logSource) []rest.Option {
 	boolean := func(key string, set bool) rest.Option {
 		if set {
 			return rest.Query(key, "true")
@@ -317,8 +317,8 @@ func (r *reading) options(s source) []rest.Option {
 	}
 }
 
-// copy writes one log out as it comes.
-func (r *reading) copy(ctx context.Context, s source) error {
+// copyLog writes one log out as it comes.
+func (r *logsOptions) copyLog(ctx context.Context, s logSource) error {
 	client, err := r.Server()
 	if err != nil {
 		return err
@@ -345,13 +345,13 @@ const longestLine = 64 << 10
 
 // CopyLog writes a container's whole log.
 func CopyLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string) error {
-	r := &reading{CLI: c, tail: noTail}
-	return r.copy(ctx, source{pod.Namespace, pod.Name, container})
+	r := &logsOptions{CLI: c, tail: noTail}
+	return r.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
 }
 
 // copyLines writes whole lines, so that those of several containers don't mix, but for
 // very long ones, which are written in parts.
-func (r *reading) copyLines(from *bufio.Reader, prefix string) error {
+func (r *logsOptions) copyLines(from *bufio.Reader, prefix string) error {
 	begins := prefix
 	for {
 		line, err := from.ReadSlice('\n')

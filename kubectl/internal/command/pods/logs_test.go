@@ -36,7 +36,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // A line without an end is written as it comes, with its prefix once.
 func TestEndlessLine(t *testing.T) {
 	out := &bytes.Buffer{}
-	r := &reading{CLI: &frame.CLI{Streams: frame.Streams{Out: out}}}
+	r := &logsOptions{CLI: &frame.CLI{Streams: frame.Streams{Out: out}}}
 	from := &endless{written: out}
 	if err := r.copyLines(bufio.NewReaderSize(from, longestLine), "[p] "); err != nil {
 		t.Fatal(err)

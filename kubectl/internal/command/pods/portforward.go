@@ -16,15 +16,15 @@ import (
 	"kctl/proto/core"
 )
 
-// forwarding is one `kctl port-forward`.
-type forwarding struct {
+// portForwardOptions has the flags of one `kctl port-forward`.
+type portForwardOptions struct {
 	*frame.CLI
 	wait      podWait
 	addresses []string // to listen on
 }
 
 func newPortForward(c *frame.CLI) *cobra.Command {
-	f := &forwarding{CLI: c}
+	f := &portForwardOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "port-forward (POD | TYPE/NAME) [LOCAL_PORT:]REMOTE_PORT...",
 		Short:   "Forward one or more local ports to a pod",
@@ -45,7 +45,7 @@ func newPortForward(c *frame.CLI) *cobra.Command {
 }
 
 // run forwards the wanted ports of the pod that an argument means.
-func (f *forwarding) run(ctx context.Context, arg string, wanted []string) error {
+func (f *portForwardOptions) run(ctx context.Context, arg string, wanted []string) error {
 	pod, object, err := podOf(ctx, f.CLI, arg, f.wait)
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"kctl/proto/core"
 )
 
-// running is one `kctl run`.
-type running struct {
+// runOptions has the flags of one `kctl run`.
+type runOptions struct {
 	send.Sender
 	image, imagePullPolicy, port, restart  string
 	serviceAccount, requests, limits       string
@@ -36,7 +36,7 @@ type running struct {
 }
 
 func newRun(c *frame.CLI) *cobra.Command {
-	r := &running{Sender: send.Sender{CLI: c}}
+	r := &runOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
 		Use:   "run NAME --image=IMAGE [--env=KEY=VALUE]... [--port=PORT] [-- ARGS...]",
 		Short: "Create and run a particular image in a pod",
@@ -59,7 +59,7 @@ func newRun(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (r *running) addPodFlags(cmd *cobra.Command) {
+func (r *runOptions) addPodFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&r.image, "image", "", "The image for the container to run.")
 	fs.StringVar(&r.imagePullPolicy, "image-pull-policy", "", "The image pull policy for the container. If left empty, the server decides.")
@@ -80,7 +80,7 @@ func (r *running) addPodFlags(cmd *cobra.Command) {
 	_ = fs.MarkHidden("generator")
 }
 
-func (r *running) addAttachFlags(cmd *cobra.Command) {
+func (r *runOptions) addAttachFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVarP(&r.stdin, "stdin", "i", false, "Keep stdin open on the container in the pod, even if nothing is attached.")
 	fs.BoolVarP(&r.tty, "tty", "t", false, "Allocate a TTY for the container in the pod.")
@@ -96,7 +96,7 @@ func (r *running) addAttachFlags(cmd *cobra.Command) {
 }
 
 // check refuses what makes no sense before anything is sent.
-func (r *running) check(cmd *cobra.Command, args []string) error {
+func (r *runOptions) check(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	if len(args) == 0 || dash == 0 {
 		return frame.UsageError(cmd, "NAME is required for run")
@@ -131,7 +131,7 @@ func (r *running) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (r *running) run(cmd *cobra.Command, args []string) error {
+func (r *runOptions) run(cmd *cobra.Command, args []string) error {
 	if err := r.check(cmd, args); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *running) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	namespace, err := r.place(pod)
+	namespace, err := r.setNamespace(pod)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (r *running) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if r.attach {
-		return r.attended(cmd.Context(), created)
+		return r.attachAndExit(cmd.Context(), created)
 	}
 	if err := r.Print(&r.Printing, "created", object); err != nil {
 		return err
@@ -181,11 +181,11 @@ func (r *running) run(cmd *cobra.Command, args []string) error {
 	if !r.wait {
 		return nil
 	}
-	return r.await(cmd.Context(), created)
+	return r.waitReady(cmd.Context(), created)
 }
 
 // pod generates the pod and lays the overrides over it.
-func (r *running) pod(name string, args []string) (*core.Pod, error) {
+func (r *runOptions) pod(name string, args []string) (*core.Pod, error) {
 	generator, err := generate.Lookup(r.generatorName)
 	if err != nil {
 		return nil, err
@@ -211,9 +211,9 @@ func (r *running) pod(name string, args []string) (*core.Pod, error) {
 	return generate.Override(pod, r.overrides, generate.OverrideType(r.overrideType))
 }
 
-// place finds the namespace: the overrides', or else the command's. A dry run
+// setNamespace finds the namespace: the overrides', or else the command's. A dry run
 // on the client needs no server and so no kubeconfig.
-func (r *running) place(pod *core.Pod) (string, error) {
+func (r *runOptions) setNamespace(pod *core.Pod) (string, error) {
 	loaded, err := r.Kubeconfig()
 	if err != nil {
 		if r.DryRun == frame.DryRunClient {

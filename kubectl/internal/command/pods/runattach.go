@@ -19,9 +19,9 @@ import (
 // interrupted.
 const cleanupTime = 10 * time.Second
 
-// attended attaches the user to the pod once it runs, and ends with the
+// attachAndExit attaches the user to the pod once it runs, and ends with the
 // container's exit code.
-func (r *running) attended(ctx context.Context, pod *core.Pod) error {
+func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod) error {
 	if r.remove {
 		defer r.removePod(ctx, pod)
 	}
@@ -35,7 +35,7 @@ func (r *running) attended(ctx context.Context, pod *core.Pod) error {
 			return err
 		}
 	} else {
-		j := &joining{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet}
+		j := &attachOptions{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet}
 		if err := j.attachOrLog(ctx, waited, waited.Spec.Containers[0].Name); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (r *running) attended(ctx context.Context, pod *core.Pod) error {
 
 // exitOf waits for the end of a pod that does not start again, and passes its
 // exit code on.
-func (r *running) exitOf(ctx context.Context, pod *core.Pod) error {
+func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen {
 		if !r.remove && !r.quiet {
 			fmt.Fprintf(r.Err, "Session ended, resume using 'kctl attach %s -c %s -i -t' command when the pod is running\n", pod.Name, pod.Spec.Containers[0].Name)
@@ -69,7 +69,7 @@ func (r *running) exitOf(ctx context.Context, pod *core.Pod) error {
 }
 
 // removePod deletes the pod, also after Ctrl-C.
-func (r *running) removePod(ctx context.Context, pod *core.Pod) {
+func (r *runOptions) removePod(ctx context.Context, pod *core.Pod) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}

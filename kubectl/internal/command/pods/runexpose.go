@@ -11,7 +11,7 @@ import (
 
 // exposePod creates the service of `run --expose`: of the pod's name, for its
 // labels and its port.
-func (r *running) exposePod(ctx context.Context, pod *core.Pod) error {
+func (r *runOptions) exposePod(ctx context.Context, pod *core.Pod) error {
 	number, err := strconv.ParseInt(r.port, 10, 32)
 	if err != nil {
 		return fmt.Errorf("invalid port %q: must be a number", r.port)

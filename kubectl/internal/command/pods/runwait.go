@@ -31,8 +31,8 @@ type observation struct {
 // maxEvents bounds the events of a pod that are kept while waiting for it.
 const maxEvents = 100
 
-// await shows the pod's progress until it is ready, has ended, or time is up.
-func (r *running) await(ctx context.Context, pod *core.Pod) error {
+// waitReady shows the pod's progress until it is ready, has ended, or time is up.
+func (r *runOptions) waitReady(ctx context.Context, pod *core.Pod) error {
 	var last progress.View
 	settled, err := r.observe(ctx, pod, r.timeout, r.display(), func(view progress.View, _ *core.Pod) bool {
 		last = view
@@ -54,7 +54,7 @@ func (r *running) await(ctx context.Context, pod *core.Pod) error {
 }
 
 // sayLeft says what an interrupted wait leaves behind.
-func (r *running) sayLeft(pod *core.Pod, last progress.View) {
+func (r *runOptions) sayLeft(pod *core.Pod, last progress.View) {
 	fmt.Fprintf(r.Err, "Stopped waiting. Pod %q is still there (%s): see \"kctl get pod %s\" and \"kctl trace pod/%s\".\n",
 		pod.Name, last.Now(), pod.Name, pod.Name)
 }
@@ -67,7 +67,7 @@ func orUnknown(problem string) string {
 }
 
 // untilStarted waits until the pod's containers run, or have already ended.
-func (r *running) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
+func (r *runOptions) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
 	var last progress.View
 	started, err := r.observe(ctx, pod, r.podTimeout, r.display(), func(view progress.View, p *core.Pod) bool {
 		last = view
@@ -87,7 +87,7 @@ const redrawEvery = 100 * time.Millisecond
 
 // observe follows the pod and its events, showing each change, until enough
 // returns true.
-func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, display progress.Display, enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
+func (r *runOptions) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, display progress.Display, enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -111,7 +111,7 @@ func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Durat
 		if enough(view, latest) {
 			return latest, nil
 		}
-		o, err := next(ctx, news, tick.C(), display)
+		o, err := nextObservation(ctx, news, tick.C(), display)
 		if err != nil {
 			return nil, err
 		}
@@ -124,8 +124,8 @@ func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Durat
 	}
 }
 
-// next waits for something new, moving the display meanwhile.
-func next(ctx context.Context, news <-chan observation, tick <-chan time.Time, display progress.Display) (observation, error) {
+// nextObservation waits for something new, moving the display meanwhile.
+func nextObservation(ctx context.Context, news <-chan observation, tick <-chan time.Time, display progress.Display) (observation, error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -138,7 +138,7 @@ func next(ctx context.Context, news <-chan observation, tick <-chan time.Time, d
 	}
 }
 
-func (r *running) display() progress.Display {
+func (r *runOptions) display() progress.Display {
 	width, isTerminal := frame.Terminal(r.Err)
 	switch {
 	case r.quiet:
@@ -150,7 +150,7 @@ func (r *running) display() progress.Display {
 }
 
 // watchPod sends each state of the pod; that it is gone is an error.
-func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- observation) {
+func (r *runOptions) watchPod(ctx context.Context, pod *core.Pod, news chan<- observation) {
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("metadata.name", pod.Name).String())}
 	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options}, func(change rest.Event) error {
@@ -161,14 +161,14 @@ func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- obser
 		if change.Type == string(watch.Deleted) || latest.UID != pod.UID {
 			return fmt.Errorf("pod %q was deleted", pod.Name)
 		}
-		return tell(ctx, news, observation{pod: latest})
+		return sendObservation(ctx, news, observation{pod: latest})
 	})
-	_ = tell(ctx, news, observation{err: err})
+	_ = sendObservation(ctx, news, observation{err: err})
 }
 
 // watchPodEvents sends the pod's events. Without them only reasons are missing,
 // so users who may not see events can wait as well.
-func (r *running) watchPodEvents(ctx context.Context, pod *core.Pod, news chan<- observation) {
+func (r *runOptions) watchPodEvents(ctx context.Context, pod *core.Pod, news chan<- observation) {
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Events}, Namespace: pod.Namespace}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String())}
 	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options}, func(change rest.Event) error {
@@ -179,14 +179,14 @@ func (r *running) watchPodEvents(ctx context.Context, pod *core.Pod, news chan<-
 		if change.Type == string(watch.Deleted) {
 			return nil
 		}
-		return tell(ctx, news, observation{event: event})
+		return sendObservation(ctx, news, observation{event: event})
 	})
 	if ctx.Err() == nil && !apierrors.IsForbidden(err) {
 		r.Warn("the pod's events can't be watched: %v", err)
 	}
 }
 
-func tell(ctx context.Context, news chan<- observation, o observation) error {
+func sendObservation(ctx context.Context, news chan<- observation, o observation) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -21,15 +21,15 @@ import (
 	"kctl/proto/relay"
 )
 
-// tracing is one `kctl trace`.
-type tracing struct {
+// traceOptions has the flags of one `kctl trace`.
+type traceOptions struct {
 	*frame.CLI
 	format string
 	follow bool
 }
 
 func newTrace(c *frame.CLI) *cobra.Command {
-	t := &tracing{CLI: c}
+	t := &traceOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:   "trace pod/NAME",
 		Short: "Show a pod's way through the programs, leg by leg, with times",
@@ -65,13 +65,13 @@ const defaultBars = 40
 // tableWidth is the width of the columns before the bars.
 const tableWidth = 72
 
-func (t *tracing) run(ctx context.Context, name string) error {
+func (t *traceOptions) run(ctx context.Context, name string) error {
 	if t.follow {
 		if err := t.followRows(ctx, name); err != nil {
 			return err
 		}
 	}
-	seen, err := t.look(ctx, name)
+	seen, err := t.fetchState(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -84,15 +84,15 @@ func (t *tracing) run(ctx context.Context, name string) error {
 	return t.printWaterfall(seen.pod, seen.events, seen.line)
 }
 
-// sight is what is known about a pod's way at one moment.
-type sight struct {
+// traceState is what is known about a pod's way at one moment.
+type traceState struct {
 	pod    *core.Pod
 	events []core.Event
 	line   timeline.Timeline
 }
 
-// look asks for the stamps and for what the API says, and joins them.
-func (t *tracing) look(ctx context.Context, name string) (*sight, error) {
+// fetchState asks for the stamps and for what the API says, and joins them.
+func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState, error) {
 	namespace, err := t.Namespace()
 	if err != nil {
 		return nil, err
@@ -125,10 +125,10 @@ func (t *tracing) look(ctx context.Context, name string) (*sight, error) {
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	return &sight{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
+	return &traceState{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
 }
 
-func (t *tracing) printWaterfall(pod *core.Pod, events []core.Event, line timeline.Timeline) error {
+func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line timeline.Timeline) error {
 	where := "not on a node yet"
 	if pod.Spec.NodeName != "" {
 		where = "on " + pod.Spec.NodeName
@@ -146,7 +146,7 @@ func (t *tracing) printWaterfall(pod *core.Pod, events []core.Event, line timeli
 }
 
 // printNow says what the pod waits for, if it does.
-func (t *tracing) printNow(pod *core.Pod, events []core.Event) error {
+func (t *traceOptions) printNow(pod *core.Pod, events []core.Event) error {
 	view := progress.Look(pod, events)
 	if view.Ended && !view.Failed {
 		return nil
@@ -177,7 +177,7 @@ type momentJ struct {
 	TookMilliseconds   float64 `json:"tookMilliseconds"`
 }
 
-func (t *tracing) printJSON(seen *sight) error {
+func (t *traceOptions) printJSON(seen *traceState) error {
 	pod, line := seen.pod, seen.line
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	out := traceOutput{
@@ -197,7 +197,7 @@ const followEvery = 200 * time.Millisecond
 
 // followRows prints rows as they become known, until the pod is ready or has
 // ended.
-func (t *tracing) followRows(ctx context.Context, name string) error {
+func (t *traceOptions) followRows(ctx context.Context, name string) error {
 	if err := timeline.PrintHead(t.Out); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (t *tracing) followRows(ctx context.Context, name string) error {
 	tick := t.Clock.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		seen, err := t.look(ctx, name)
+		seen, err := t.fetchState(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func TestTraceSaysWhatAPodWaitsFor(t *testing.T) {
 		"it is well": {condition(corev1.PodReady, corev1.ConditionTrue, ""), "n", nil, ""},
 	} {
 		var out bytes.Buffer
-		tracing := tracing{CLI: frame.New(frame.Streams{Out: &out}, nil)}
+		tracing := traceOptions{CLI: frame.New(frame.Streams{Out: &out}, nil)}
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: test.status}
 		pod.Spec.NodeName = test.node
 		pod.Spec.Containers = []core.Container{{Name: "c"}}

@@ -18,15 +18,15 @@ import (
 	"kctl/proto/rest"
 )
 
-// describing is one `kctl describe`.
-type describing struct {
+// describeOptions has the flags of one `kctl describe`.
+type describeOptions struct {
 	*frame.CLI
 	lookup.Selection
 	showEvents bool
 }
 
 func newDescribe(c *frame.CLI) *cobra.Command {
-	d := &describing{CLI: c}
+	d := &describeOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:        "describe (TYPE [NAME... | -l SELECTOR] | TYPE/NAME | -f FILE)",
 		Short:      "Show details of a specific resource or group of resources",
@@ -42,7 +42,7 @@ func newDescribe(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (d *describing) run(cmd *cobra.Command, args []string) error {
+func (d *describeOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !d.FromFiles() {
 		return nothingNamed(d.CLI, cmd)
 	}
@@ -56,7 +56,7 @@ func (d *describing) run(cmd *cobra.Command, args []string) error {
 	for _, t := range targets {
 		found, err := lookup.Fetch(cmd.Context(), d.CLI, t, &d.Selection)
 		if apierrors.IsNotFound(err) && len(args) == 2 && len(targets) == 1 {
-			if begun := d.begun(cmd.Context(), t); len(begun) > 0 {
+			if begun := d.findByPrefix(cmd.Context(), t); len(begun) > 0 {
 				found, err, prefix = begun, nil, true
 			}
 		}
@@ -78,13 +78,13 @@ func (d *describing) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if len(all) == 0 && errors.Join(failed...) == nil {
-		return (&getting{CLI: d.CLI}).noneFound(targets)
+		return (&getOptions{CLI: d.CLI}).noneFound(targets)
 	}
 	return errors.Join(failed...)
 }
 
-// begun finds the objects whose names begin with the target's.
-func (d *describing) begun(ctx context.Context, t lookup.Target) []unstructured.Unstructured {
+// findByPrefix finds the objects whose names begin with the target's.
+func (d *describeOptions) findByPrefix(ctx context.Context, t lookup.Target) []unstructured.Unstructured {
 	prefix := t.ObjectName
 	t.ObjectName = ""
 	found, err := lookup.Fetch(ctx, d.CLI, t, &d.Selection)
@@ -94,7 +94,7 @@ func (d *describing) begun(ctx context.Context, t lookup.Target) []unstructured.
 	return slices.DeleteFunc(found, func(object unstructured.Unstructured) bool { return !strings.HasPrefix(object.GetName(), prefix) })
 }
 
-func (d *describing) describe(ctx context.Context, object *unstructured.Unstructured) error {
+func (d *describeOptions) describe(ctx context.Context, object *unstructured.Unstructured) error {
 	now := d.Clock.Now()
 	switch object.GetAPIVersion() + "/" + object.GetKind() {
 	case "v1/Pod":
@@ -110,12 +110,12 @@ func (d *describing) describe(ctx context.Context, object *unstructured.Unstruct
 		if err := lookup.Typed(object, namespace); err != nil {
 			return err
 		}
-		return describe.Namespace(d.Out, namespace, d.around(ctx, object), now)
+		return describe.Namespace(d.Out, namespace, d.fetchRelated(ctx, object), now)
 	}
-	return d.other(ctx, object)
+	return d.describeGeneric(ctx, object)
 }
 
-func (d *describing) other(ctx context.Context, object *unstructured.Unstructured) error {
+func (d *describeOptions) describeGeneric(ctx context.Context, object *unstructured.Unstructured) error {
 	now := d.Clock.Now()
 	switch object.GetAPIVersion() + "/" + object.GetKind() {
 	case "v1/ConfigMap":
@@ -132,13 +132,13 @@ func (d *describing) other(ctx context.Context, object *unstructured.Unstructure
 		return describe.Secret(d.Out, secret, now)
 	}
 	events := d.events(ctx, object)
-	if known, err := describe.Known(d.Out, object, d.around(ctx, object), events, now); known {
+	if known, err := describe.Known(d.Out, object, d.fetchRelated(ctx, object), events, now); known {
 		return err
 	}
 	return describe.Generic(d.Out, object, events, now)
 }
 
-func (d *describing) node(ctx context.Context, object *unstructured.Unstructured) error {
+func (d *describeOptions) node(ctx context.Context, object *unstructured.Unstructured) error {
 	node := &core.Node{}
 	if err := lookup.Typed(object, node); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (d *describing) node(ctx context.Context, object *unstructured.Unstructured
 
 // events are those about the object. If the user may not see them, or the
 // server has none, the rest is shown without them.
-func (d *describing) events(ctx context.Context, object *unstructured.Unstructured) []core.Event {
+func (d *describeOptions) events(ctx context.Context, object *unstructured.Unstructured) []core.Event {
 	if !d.showEvents {
 		return nil
 	}

@@ -20,15 +20,15 @@ import (
 	"kctl/proto/rest"
 )
 
-// around asks for what other objects say about the described one. What the user
+// fetchRelated asks for what other objects say about the described one. What the user
 // may not read, or the server does not have, is left out.
-func (d *describing) around(ctx context.Context, object *unstructured.Unstructured) describe.Around {
+func (d *describeOptions) fetchRelated(ctx context.Context, object *unstructured.Unstructured) describe.Around {
 	namespace := object.GetNamespace()
 	switch object.GetAPIVersion() + "/" + object.GetKind() {
 	case "v1/Service":
 		return describe.Around{Endpoints: d.endpoints(ctx, namespace, object.GetName())}
 	case "v1/Namespace":
-		return d.bounds(ctx, object.GetName())
+		return d.fetchLimits(ctx, object.GetName())
 	case "v1/PersistentVolumeClaim":
 		return describe.Around{Pods: d.usersOf(ctx, namespace, object.GetName())}
 	case "apps/v1/StatefulSet", "apps/v1/DaemonSet", "apps/v1/ReplicaSet", "v1/ReplicationController":
@@ -41,8 +41,8 @@ func (d *describing) around(ctx context.Context, object *unstructured.Unstructur
 	return describe.Around{}
 }
 
-// related lists a resource, given by its usual name.
-func (d *describing) related(ctx context.Context, kind, namespace string, options ...rest.Option) []unstructured.Unstructured {
+// listRelated lists a resource, given by its usual name.
+func (d *describeOptions) listRelated(ctx context.Context, kind, namespace string, options ...rest.Option) []unstructured.Unstructured {
 	discovery, err := d.Discovery()
 	if err != nil {
 		return nil
@@ -63,9 +63,9 @@ func (d *describing) related(ctx context.Context, kind, namespace string, option
 }
 
 // relatedTo is related, decoded.
-func relatedTo[T any](ctx context.Context, d *describing, kind, namespace string, options ...rest.Option) []T {
+func relatedTo[T any](ctx context.Context, d *describeOptions, kind, namespace string, options ...rest.Option) []T {
 	var all []T
-	for _, each := range d.related(ctx, kind, namespace, options...) {
+	for _, each := range d.listRelated(ctx, kind, namespace, options...) {
 		decoded := new(T)
 		if lookup.Typed(&each, decoded) == nil {
 			all = append(all, *decoded)
@@ -74,7 +74,7 @@ func relatedTo[T any](ctx context.Context, d *describing, kind, namespace string
 	return all
 }
 
-func (d *describing) bounds(ctx context.Context, namespace string) describe.Around {
+func (d *describeOptions) fetchLimits(ctx context.Context, namespace string) describe.Around {
 	return describe.Around{
 		Quotas: relatedTo[corev1.ResourceQuota](ctx, d, "resourcequotas", namespace),
 		Limits: relatedTo[corev1.LimitRange](ctx, d, "limitranges", namespace),
@@ -82,13 +82,13 @@ func (d *describing) bounds(ctx context.Context, namespace string) describe.Arou
 }
 
 // owned are the objects of a kind that a workload manages.
-func (d *describing) owned(ctx context.Context, kind string, owner *unstructured.Unstructured) []unstructured.Unstructured {
+func (d *describeOptions) owned(ctx context.Context, kind string, owner *unstructured.Unstructured) []unstructured.Unstructured {
 	selector, err := lookup.SelectorOf(owner)
 	if err != nil {
 		return nil
 	}
 	var all []unstructured.Unstructured
-	for _, each := range d.related(ctx, kind, owner.GetNamespace(), rest.LabelSelector(selector)) {
+	for _, each := range d.listRelated(ctx, kind, owner.GetNamespace(), rest.LabelSelector(selector)) {
 		if by := metav1.GetControllerOf(&each); by != nil && by.UID == owner.GetUID() {
 			all = append(all, each)
 		}
@@ -96,7 +96,7 @@ func (d *describing) owned(ctx context.Context, kind string, owner *unstructured
 	return all
 }
 
-func (d *describing) podsOf(ctx context.Context, owner *unstructured.Unstructured) []core.Pod {
+func (d *describeOptions) podsOf(ctx context.Context, owner *unstructured.Unstructured) []core.Pod {
 	var pods []core.Pod
 	for _, each := range d.owned(ctx, "pods", owner) {
 		pod := core.Pod{}
@@ -107,7 +107,7 @@ func (d *describing) podsOf(ctx context.Context, owner *unstructured.Unstructure
 	return pods
 }
 
-func (d *describing) replicaSetsOf(ctx context.Context, deployment *unstructured.Unstructured) []unstructured.Unstructured {
+func (d *describeOptions) replicaSetsOf(ctx context.Context, deployment *unstructured.Unstructured) []unstructured.Unstructured {
 	sets := d.owned(ctx, "replicasets.apps", deployment)
 	sort.SliceStable(sets, func(i, j int) bool {
 		a, b := sets[i].GetCreationTimestamp(), sets[j].GetCreationTimestamp()
@@ -120,7 +120,7 @@ func (d *describing) replicaSetsOf(ctx context.Context, deployment *unstructured
 }
 
 // usersOf are the pods that use a claim.
-func (d *describing) usersOf(ctx context.Context, namespace, claim string) []core.Pod {
+func (d *describeOptions) usersOf(ctx context.Context, namespace, claim string) []core.Pod {
 	var users []core.Pod
 	for _, pod := range relatedTo[core.Pod](ctx, d, "pods", namespace) {
 		for _, volume := range pod.Spec.Volumes {
@@ -134,7 +134,7 @@ func (d *describing) usersOf(ctx context.Context, namespace, claim string) []cor
 }
 
 // backends are the endpoints of each service that an ingress leads to.
-func (d *describing) backends(ctx context.Context, object *unstructured.Unstructured) map[string]string {
+func (d *describeOptions) backends(ctx context.Context, object *unstructured.Unstructured) map[string]string {
 	client, err := d.Server()
 	if err != nil {
 		return nil
@@ -161,7 +161,7 @@ func (d *describing) backends(ctx context.Context, object *unstructured.Unstruct
 
 // endpoints are where a service's ports lead, by the ports' names: what its
 // slices say.
-func (d *describing) endpoints(ctx context.Context, namespace, service string) map[string][]string {
+func (d *describeOptions) endpoints(ctx context.Context, namespace, service string) map[string][]string {
 	found := map[string][]string{}
 	of := rest.LabelSelector(discoveryv1.LabelServiceName + "=" + service)
 	for _, slice := range relatedTo[discoveryv1.EndpointSlice](ctx, d, "endpointslices.discovery.k8s.io", namespace, of) {

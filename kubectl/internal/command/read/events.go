@@ -20,8 +20,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// eventing is `kctl events`.
-type eventing struct {
+// eventsOptions has the flags of `kctl events`.
+type eventsOptions struct {
 	*frame.CLI
 	frame.Printing
 	about         string
@@ -31,7 +31,7 @@ type eventing struct {
 }
 
 func newEvents(c *frame.CLI) *cobra.Command {
-	e := &eventing{CLI: c}
+	e := &eventsOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use: "events [--for TYPE/NAME] [--types=Warning,Normal] [--watch]", Aliases: []string{"event", "ev"}, Short: "List events", Args: frame.NoArgs,
 		Example: "  kctl events\n  kctl events --for pod/web --watch",
@@ -46,7 +46,7 @@ func newEvents(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (e *eventing) run(ctx context.Context) error {
+func (e *eventsOptions) run(ctx context.Context) error {
 	for _, kind := range e.kinds {
 		if !strings.EqualFold(kind, corev1.EventTypeNormal) && !strings.EqualFold(kind, corev1.EventTypeWarning) {
 			return errors.New("valid --types are Normal or Warning")
@@ -121,7 +121,7 @@ func eventsOf(ctx context.Context, in rest.Resource, selector rest.Option) (foun
 	return list.Items, list.Metadata.ResourceVersion, nil
 }
 
-func (e *eventing) noneFound(namespace string) {
+func (e *eventsOptions) noneFound(namespace string) {
 	if namespace == "" {
 		fmt.Fprintln(e.Err, "No events found.")
 	} else {
@@ -129,7 +129,7 @@ func (e *eventing) noneFound(namespace string) {
 	}
 }
 
-func (e *eventing) printObjects(ctx context.Context, t lookup.Target, selector rest.Option) error {
+func (e *eventsOptions) printObjects(ctx context.Context, t lookup.Target, selector rest.Option) error {
 	if e.watch {
 		return errors.New("--watch with -o is not supported yet for events: use \"kctl get events -w -o …\"")
 	}
@@ -148,7 +148,7 @@ func (e *eventing) printObjects(ctx context.Context, t lookup.Target, selector r
 	return e.Print(&e.Printing, "", found)
 }
 
-func (e *eventing) selector(ctx context.Context) (rest.Option, error) {
+func (e *eventsOptions) selector(ctx context.Context) (rest.Option, error) {
 	if e.about == "" {
 		return rest.FieldSelector(""), nil
 	}
@@ -167,7 +167,7 @@ func (e *eventing) selector(ctx context.Context) (rest.Option, error) {
 	return rest.FieldSelector("involvedObject.kind=" + resource.Kind + ",involvedObject.name=" + name), nil
 }
 
-func (e *eventing) addHeader(out *printer.Columns) {
+func (e *eventsOptions) addHeader(out *printer.Columns) {
 	if e.NoHeaders {
 		return
 	}
@@ -179,7 +179,7 @@ func (e *eventing) addHeader(out *printer.Columns) {
 }
 
 // addRow adds and counts an event, if its type is asked for.
-func (e *eventing) addRow(out *printer.Columns, event *core.Event) int {
+func (e *eventsOptions) addRow(out *printer.Columns, event *core.Event) int {
 	wanted := len(e.kinds) == 0
 	for _, kind := range e.kinds {
 		wanted = wanted || strings.EqualFold(kind, event.Type)

@@ -53,7 +53,7 @@ func explain(ctx context.Context, c *frame.CLI, what, version, format string, de
 	if err != nil {
 		return err
 	}
-	resource, path, err := explained(ctx, discovery, what, version)
+	resource, path, err := parseFieldPath(ctx, discovery, what, version)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func explain(ctx context.Context, c *frame.CLI, what, version, format string, de
 	return document.Explain(printer.VisibleTo(c.Out), resource.GVK(), fields, depth)
 }
 
-// explained reads TYPE[.GROUP][.FIELD…].
-func explained(ctx context.Context, discovery *discover.Discovery, what, version string) (resource discover.Resource, path string, err error) {
+// parseFieldPath reads TYPE[.GROUP][.FIELD…].
+func parseFieldPath(ctx context.Context, discovery *discover.Discovery, what, version string) (resource discover.Resource, path string, err error) {
 	name, path, _ := strings.Cut(what, ".")
 	if name == "" || strings.Contains("."+path, "..") {
 		return resource, "", errors.New("invalid jsonpath syntax, first node must be field node")

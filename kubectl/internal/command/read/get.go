@@ -22,8 +22,8 @@ import (
 // asTable asks for tables; servers that make none send the objects.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
-// getting is one `kctl get`.
-type getting struct {
+// getOptions has the flags of one `kctl get`.
+type getOptions struct {
 	*frame.CLI
 	lookup.Selection
 	frame.Printing
@@ -40,7 +40,7 @@ type getting struct {
 }
 
 func newGet(c *frame.CLI) *cobra.Command {
-	g := &getting{CLI: c, raw: frame.Raw{CLI: c}}
+	g := &getOptions{CLI: c, raw: frame.Raw{CLI: c}}
 	cmd := &cobra.Command{
 		Use:        "get (TYPE[,TYPE...] [NAME...] | TYPE/NAME... | -f FILE)",
 		Short:      "Display one or many resources",
@@ -70,7 +70,7 @@ func newGet(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (g *getting) run(cmd *cobra.Command, args []string) error {
+func (g *getOptions) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
 	if g.raw.URI != "" {
 		if len(args) > 0 || g.FromFiles() {
@@ -112,7 +112,7 @@ func nothingNamed(c *frame.CLI, cmd *cobra.Command) error {
 }
 
 // objects prints whole objects: a single one as it is, several as a List.
-func (g *getting) objects(ctx context.Context, targets []lookup.Target) error {
+func (g *getOptions) objects(ctx context.Context, targets []lookup.Target) error {
 	p, err := printer.New(g.Options)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (g *getting) objects(ctx context.Context, targets []lookup.Target) error {
 
 // tables prints tables: rows of the same resource under common headers, an
 // empty line between one resource and the next.
-func (g *getting) tables(ctx context.Context, targets []lookup.Target) error {
+func (g *getOptions) tables(ctx context.Context, targets []lookup.Target) error {
 	found, contents, err := g.fetchTables(ctx, targets)
 	if len(found) == 0 && err == nil && !g.ignoreNotFound {
 		return g.noneFound(targets)
@@ -181,7 +181,7 @@ func (g *getting) tables(ctx context.Context, targets []lookup.Target) error {
 
 // fetchTables reads the tables of the targets that have any objects: only then
 // is it known whether kinds are mixed.
-func (g *getting) fetchTables(ctx context.Context, targets []lookup.Target) (found []lookup.Target, contents []*metav1.Table, err error) {
+func (g *getOptions) fetchTables(ctx context.Context, targets []lookup.Target) (found []lookup.Target, contents []*metav1.Table, err error) {
 	var failed []error
 	for _, t := range targets {
 		content, err := g.table(ctx, t)
@@ -196,7 +196,7 @@ func (g *getting) fetchTables(ctx context.Context, targets []lookup.Target) (fou
 	return found, contents, errors.Join(failed...)
 }
 
-func (g *getting) noneFound(targets []lookup.Target) error {
+func (g *getOptions) noneFound(targets []lookup.Target) error {
 	for _, t := range targets {
 		if t.Namespace == "" {
 			fmt.Fprintln(g.Err, "No resources found")
@@ -211,7 +211,7 @@ func (g *getting) noneFound(targets []lookup.Target) error {
 	return nil
 }
 
-func (g *getting) newTable(targets []lookup.Target, t *lookup.Target) *printer.Table {
+func (g *getOptions) newTable(targets []lookup.Target, t *lookup.Target) *printer.Table {
 	table := &printer.Table{
 		Wide: g.Output == "wide", NoHeaders: g.NoHeaders,
 		WithNamespace: g.AllNamespaces && t.Namespaced,
@@ -229,7 +229,7 @@ func (g *getting) newTable(targets []lookup.Target, t *lookup.Target) *printer.T
 }
 
 // table asks the server for the table of a target.
-func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, error) {
+func (g *getOptions) table(ctx context.Context, t lookup.Target) (*metav1.Table, error) {
 	client, err := g.Server()
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, er
 }
 
 // accept asks for tables, unless kctl is to make them itself.
-func (g *getting) accept() rest.Option {
+func (g *getOptions) accept() rest.Option {
 	if g.serverPrint {
 		return rest.Accept(asTable)
 	}
@@ -271,7 +271,7 @@ func (g *getting) accept() rest.Option {
 
 // decodeTable reads a table, or makes one of NAME and AGE from the objects of a
 // server that makes none.
-func (g *getting) decodeTable(answer []byte) (*metav1.Table, error) {
+func (g *getOptions) decodeTable(answer []byte) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	if err := json.Unmarshal(answer, table); err != nil {
 		return nil, fmt.Errorf("decode answer: %w", err)

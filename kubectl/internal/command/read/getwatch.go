@@ -13,7 +13,7 @@ import (
 )
 
 // follow prints the current state of a target, and then every change to it.
-func (g *getting) follow(ctx context.Context, targets []lookup.Target) error {
+func (g *getOptions) follow(ctx context.Context, targets []lookup.Target) error {
 	if len(targets) != 1 {
 		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")
 	}
@@ -30,14 +30,14 @@ func (g *getting) follow(ctx context.Context, targets []lookup.Target) error {
 	return lookup.Patiently(ctx, g.CLI, func(ctx context.Context) error { return g.changesOf(ctx, t, options) })
 }
 
-func (g *getting) changesOf(ctx context.Context, t lookup.Target, options []rest.Option) error {
+func (g *getOptions) changesOf(ctx context.Context, t lookup.Target, options []rest.Option) error {
 	if g.TableOutput() {
 		return g.followTable(ctx, t, append(options, g.accept()))
 	}
 	return g.followObjects(ctx, t, options)
 }
 
-func (g *getting) followTable(ctx context.Context, t lookup.Target, options []rest.Option) error {
+func (g *getOptions) followTable(ctx context.Context, t lookup.Target, options []rest.Option) error {
 	out := g.newTable([]lookup.Target{t}, &t)
 	content, err := g.table(ctx, t)
 	if err != nil {
@@ -64,7 +64,7 @@ func (g *getting) followTable(ctx context.Context, t lookup.Target, options []re
 	})
 }
 
-func (g *getting) followObjects(ctx context.Context, t lookup.Target, options []rest.Option) error {
+func (g *getOptions) followObjects(ctx context.Context, t lookup.Target, options []rest.Option) error {
 	p, err := printer.New(g.Options)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (g *getting) followObjects(ctx context.Context, t lookup.Target, options []
 	})
 }
 
-func (g *getting) printChange(p printer.Printer, event string, object *unstructured.Unstructured) error {
+func (g *getOptions) printChange(p printer.Printer, event string, object *unstructured.Unstructured) error {
 	if g.watchEvents {
 		return p.Print(g.Out, &printer.Event{Type: event, Object: object})
 	}

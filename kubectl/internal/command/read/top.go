@@ -24,8 +24,8 @@ import (
 // pods and nodes.
 const metricsPath = "/apis/metrics.k8s.io/v1beta1"
 
-// usage is the part of its answers that is shown.
-type usage struct {
+// metricsUsage is the part of its answers that is shown.
+type metricsUsage struct {
 	Metadata struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`
@@ -37,8 +37,8 @@ type usage struct {
 	} `json:"containers"`
 }
 
-// topping is one `kctl top`.
-type topping struct {
+// topOptions has the flags of one `kctl top`.
+type topOptions struct {
 	*frame.CLI
 	lookup.Selection
 	sortBy                string
@@ -54,7 +54,7 @@ func NewTop(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (t *topping) add(cmd *cobra.Command) {
+func (t *topOptions) add(cmd *cobra.Command) {
 	t.AddLabels(cmd.Flags())
 	cmd.Flags().StringVar(&t.sortBy, "sort-by", "", "If non-empty, sort list using specified field. The field can be either 'cpu' or 'memory'.")
 	cmd.Flags().BoolVar(&t.noHeaders, "no-headers", false, "If present, print output without headers")
@@ -62,7 +62,7 @@ func (t *topping) add(cmd *cobra.Command) {
 	_ = cmd.Flags().MarkHidden("use-protocol-buffers")
 }
 
-func (t *topping) check() error {
+func (t *topOptions) check() error {
 	switch t.sortBy {
 	case "", "cpu", "memory":
 		return nil
@@ -71,7 +71,7 @@ func (t *topping) check() error {
 }
 
 func newTopNode(c *frame.CLI) *cobra.Command {
-	t := &topping{CLI: c}
+	t := &topOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use: "node [NAME | -l label]", Aliases: []string{"nodes", "no"}, Short: "Display resource (CPU/memory) usage of nodes",
 		Args: cobra.MaximumNArgs(1),
@@ -88,7 +88,7 @@ func newTopNode(c *frame.CLI) *cobra.Command {
 }
 
 func newTopPod(c *frame.CLI) *cobra.Command {
-	t := &topping{CLI: c}
+	t := &topOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use: "pod [NAME | -l label]", Aliases: []string{"pods", "po"}, Short: "Display resource (CPU/memory) usage of pods",
 		Args: cobra.MaximumNArgs(1),
@@ -107,8 +107,8 @@ func newTopPod(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// measured asks for the usage; if nothing measures it, the error says so plainly.
-func (t *topping) measured(ctx context.Context, path, name string) ([]usage, error) {
+// fetchUsage asks for the usage; if nothing measures it, the error says so plainly.
+func (t *topOptions) fetchUsage(ctx context.Context, path, name string) ([]metricsUsage, error) {
 	client, err := t.Server()
 	if err != nil {
 		return nil, err
@@ -120,18 +120,18 @@ func (t *topping) measured(ctx context.Context, path, name string) ([]usage, err
 		return nil, err
 	}
 	if name != "" {
-		one := usage{}
+		one := metricsUsage{}
 		err := client.Do(ctx, http.MethodGet, metricsPath+path+"/"+url.PathEscape(name), nil, &one)
-		return []usage{one}, err
+		return []metricsUsage{one}, err
 	}
 	var found struct {
-		Items []usage `json:"items"`
+		Items []metricsUsage `json:"items"`
 	}
 	err = client.Do(ctx, http.MethodGet, metricsPath+path, nil, &found, t.Query()...)
 	return found.Items, err
 }
 
-func (t *topping) sort(all []usage) {
+func (t *topOptions) sort(all []metricsUsage) {
 	sort.SliceStable(all, func(i, j int) bool {
 		if t.sortBy == "" {
 			a, b := all[i].Metadata, all[j].Metadata
@@ -143,7 +143,7 @@ func (t *topping) sort(all []usage) {
 }
 
 // total is what all containers use.
-func (u usage) total(name string) resource.Quantity {
+func (u metricsUsage) total(name string) resource.Quantity {
 	sum := u.Usage[corev1.ResourceName(name)].DeepCopy()
 	for _, container := range u.Containers {
 		sum.Add(container.Usage[corev1.ResourceName(name)])
@@ -155,8 +155,8 @@ func millicores(q resource.Quantity) string { return fmt.Sprintf("%dm", q.MilliV
 
 func mebibytes(q resource.Quantity) string { return fmt.Sprintf("%dMi", q.Value()>>20) }
 
-func (t *topping) nodes(ctx context.Context, args []string) error {
-	used, err := t.measured(ctx, "/nodes", append(args, "")[0])
+func (t *topOptions) nodes(ctx context.Context, args []string) error {
+	used, err := t.fetchUsage(ctx, "/nodes", append(args, "")[0])
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func share(used, has resource.Quantity) string {
 	return fmt.Sprintf("%d%%", int64(100*used.AsApproximateFloat64()/has.AsApproximateFloat64()))
 }
 
-func (t *topping) pods(ctx context.Context, args []string) error {
+func (t *topOptions) pods(ctx context.Context, args []string) error {
 	namespace, err := t.Namespace()
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (t *topping) pods(ctx context.Context, args []string) error {
 	if t.AllNamespaces {
 		path = "/pods"
 	}
-	used, err := t.measured(ctx, path, append(args, "")[0])
+	used, err := t.fetchUsage(ctx, path, append(args, "")[0])
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 	"kctl/proto/watch"
 )
 
-// waiting is one `kctl wait`.
-type waiting struct {
+// waitOptions has the flags of one `kctl wait`.
+type waitOptions struct {
 	*frame.CLI
 	lookup.Selection
 	frame.Printing
@@ -35,7 +35,7 @@ type waiting struct {
 const forever = 7 * 24 * time.Hour
 
 func newWait(c *frame.CLI) *cobra.Command {
-	w := &waiting{CLI: c}
+	w := &waitOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "wait (TYPE/NAME... | TYPE NAME | TYPE -l SELECTOR | -f FILE) --for=(delete|create|condition=X[=VALUE]|jsonpath=EXPRESSION[=VALUE])",
 		Short:   "Wait for a specific condition on one or many resources",
@@ -54,17 +54,17 @@ func newWait(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// check tells whether an object is as waited for; a nil object is none.
-type check func(object *unstructured.Unstructured) (bool, error)
+// conditionCheck tells whether an object is as waited for; a nil object is none.
+type conditionCheck func(object *unstructured.Unstructured) (bool, error)
 
-// goal is what one --for asks for: absent says that the object need not exist,
+// waitGoal is what one --for asks for: absent says that the object need not exist,
 // create that it need not exist yet.
-type goal struct {
-	met            check
+type waitGoal struct {
+	met            conditionCheck
 	absent, create bool
 }
 
-func (w *waiting) run(cmd *cobra.Command, args []string) error {
+func (w *waitOptions) run(cmd *cobra.Command, args []string) error {
 	goals, err := parseConditions(w.conditions)
 	if err != nil {
 		return err
@@ -91,14 +91,14 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(single) == 0 {
-		if slices.ContainsFunc(goals, func(g goal) bool { return g.absent }) {
+		if slices.ContainsFunc(goals, func(g waitGoal) bool { return g.absent }) {
 			return nil
 		}
 		return errors.New("no matching resources found")
 	}
 	failed := []error{unread}
 	for _, t := range single {
-		failed = append(failed, w.all(cmd.Context(), ctx, t, goals))
+		failed = append(failed, w.waitAllGoals(cmd.Context(), ctx, t, goals))
 	}
 	return errors.Join(failed...)
 }
@@ -106,10 +106,10 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 // selectPause is the pause before looking for objects again.
 const selectPause = 500 * time.Millisecond
 
-// all waits until one object meets all goals, one after the other.
-func (w *waiting) all(outer, ctx context.Context, t lookup.Target, goals []goal) error {
+// waitAllGoals waits until one object meets all goals, one after the other.
+func (w *waitOptions) waitAllGoals(outer, ctx context.Context, t lookup.Target, goals []waitGoal) error {
 	for _, g := range goals {
-		if err := w.one(outer, ctx, t, g); err != nil {
+		if err := w.waitOne(outer, ctx, t, g); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (w *waiting) all(outer, ctx context.Context, t lookup.Target, goals []goal)
 }
 
 // expand replaces targets that mean many objects by those that are there now.
-func (w *waiting) expand(ctx context.Context, targets []lookup.Target) ([]lookup.Target, error) {
+func (w *waitOptions) expand(ctx context.Context, targets []lookup.Target) ([]lookup.Target, error) {
 	var single []lookup.Target
 	for _, t := range targets {
 		if t.ObjectName != "" {
@@ -139,9 +139,9 @@ func (w *waiting) expand(ctx context.Context, targets []lookup.Target) ([]lookup
 
 var errMet = errors.New("met")
 
-// one waits for one object. outer is the command's context, which distinguishes
+// waitOne waits for one object. outer is the command's context, which distinguishes
 // a timeout from an interruption.
-func (w *waiting) one(outer, ctx context.Context, t lookup.Target, g goal) error {
+func (w *waitOptions) waitOne(outer, ctx context.Context, t lookup.Target, g waitGoal) error {
 	last, err := w.await(outer, ctx, t, g)
 	if err != nil && outer.Err() == nil && ctx.Err() != nil && w.timeout == 0 {
 		return fmt.Errorf("condition not met for %s/%s", t.Name, t.ObjectName)
@@ -164,7 +164,7 @@ func (w *waiting) one(outer, ctx context.Context, t lookup.Target, g goal) error
 
 // await returns the last seen state of the object, nil if there was none. It
 // looks once even if there is no time to wait.
-func (w *waiting) await(outer, ctx context.Context, t lookup.Target, g goal) (*unstructured.Unstructured, error) {
+func (w *waitOptions) await(outer, ctx context.Context, t lookup.Target, g waitGoal) (*unstructured.Unstructured, error) {
 	client, err := w.Server()
 	if err != nil {
 		return nil, err
@@ -209,11 +209,11 @@ func (w *waiting) await(outer, ctx context.Context, t lookup.Target, g goal) (*u
 }
 
 // parseConditions reads what --for says. What is to be created is waited for first.
-func parseConditions(texts []string) ([]goal, error) {
+func parseConditions(texts []string) ([]waitGoal, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("--for is required")
 	}
-	var goals []goal
+	var goals []waitGoal
 	for _, text := range texts {
 		g, err := parseCondition(text)
 		if err != nil {
@@ -221,7 +221,7 @@ func parseConditions(texts []string) ([]goal, error) {
 		}
 		goals = append(goals, g)
 	}
-	slices.SortStableFunc(goals, func(a, b goal) int {
+	slices.SortStableFunc(goals, func(a, b waitGoal) int {
 		switch {
 		case a.create == b.create:
 			return 0
@@ -234,31 +234,31 @@ func parseConditions(texts []string) ([]goal, error) {
 }
 
 // parseCondition reads one --for.
-func parseCondition(text string) (goal, error) {
+func parseCondition(text string) (waitGoal, error) {
 	kind, rest, _ := strings.Cut(text, "=")
 	switch {
 	case text == "":
-		return goal{}, errors.New("--for is required")
+		return waitGoal{}, errors.New("--for is required")
 	case strings.EqualFold(text, "delete"):
-		return goal{met: func(object *unstructured.Unstructured) (bool, error) { return object == nil, nil }, absent: true}, nil
+		return waitGoal{met: func(object *unstructured.Unstructured) (bool, error) { return object == nil, nil }, absent: true}, nil
 	case strings.EqualFold(text, "create"):
-		return goal{met: func(object *unstructured.Unstructured) (bool, error) { return object != nil, nil }, create: true}, nil
+		return waitGoal{met: func(object *unstructured.Unstructured) (bool, error) { return object != nil, nil }, create: true}, nil
 	case kind == "condition" && rest != "":
 		name, value, valued := strings.Cut(rest, "=")
 		if !valued {
 			value = "true"
 		}
-		return goal{met: conditionIs(name, value)}, nil
+		return waitGoal{met: conditionIs(name, value)}, nil
 	case kind == "jsonpath" && rest == "":
-		return goal{}, errors.New("jsonpath expression cannot be empty")
+		return waitGoal{}, errors.New("jsonpath expression cannot be empty")
 	case kind == "jsonpath":
 		met, err := jsonPathIs(rest)
-		return goal{met: met}, err
+		return waitGoal{met: met}, err
 	}
-	return goal{}, fmt.Errorf("unrecognized condition: %q", text)
+	return waitGoal{}, fmt.Errorf("unrecognized condition: %q", text)
 }
 
-func conditionIs(name, value string) check {
+func conditionIs(name, value string) conditionCheck {
 	return func(object *unstructured.Unstructured) (bool, error) {
 		if object == nil {
 			return false, nil
@@ -284,7 +284,7 @@ func conditionIs(name, value string) check {
 	}
 }
 
-func jsonPathIs(text string) (check, error) {
+func jsonPathIs(text string) (conditionCheck, error) {
 	expression, value, valued := splitJSONPath(text)
 	if valued && value == "" {
 		return nil, errors.New("jsonpath wait has to have a value after equal sign, like --for=jsonpath='{.status.readyReplicas}'=3")

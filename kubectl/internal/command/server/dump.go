@@ -35,8 +35,8 @@ var dumped = []struct {
 	{core.Pods, "pods"},
 }
 
-// dumping is one `kctl cluster-info dump`.
-type dumping struct {
+// dumpOptions has the flags of one `kctl cluster-info dump`.
+type dumpOptions struct {
 	*frame.CLI
 	frame.Printing
 	directory     string
@@ -46,7 +46,7 @@ type dumping struct {
 }
 
 func newDump(c *frame.CLI) *cobra.Command {
-	d := &dumping{CLI: c}
+	d := &dumpOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "dump",
 		Short:   "Write out what helps to find out what is wrong with a cluster",
@@ -63,7 +63,7 @@ func newDump(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (d *dumping) run(ctx context.Context) (err error) {
+func (d *dumpOptions) run(ctx context.Context) (err error) {
 	if d.shown, err = printer.New(d.Options); err != nil {
 		return err
 	}
@@ -97,10 +97,10 @@ func (d *dumping) run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (d *dumping) toFiles() bool { return d.directory != "" && d.directory != "-" }
+func (d *dumpOptions) toFiles() bool { return d.directory != "" && d.directory != "-" }
 
 // chooseNamespaces are those of the flags, or the system's and the user's own.
-func (d *dumping) chooseNamespaces(ctx context.Context, client *rest.Client) error {
+func (d *dumpOptions) chooseNamespaces(ctx context.Context, client *rest.Client) error {
 	switch {
 	case d.allNamespaces:
 		found, err := lookup.List(ctx, client.Resource(core.Namespaces, ""), lookup.ChunkSize)
@@ -124,7 +124,7 @@ func (d *dumping) chooseNamespaces(ctx context.Context, client *rest.Client) err
 }
 
 // list writes all objects of a kind, and returns them.
-func (d *dumping) list(ctx context.Context, from rest.Resource, file string) (*unstructured.UnstructuredList, error) {
+func (d *dumpOptions) list(ctx context.Context, from rest.Resource, file string) (*unstructured.UnstructuredList, error) {
 	found, err := lookup.List(ctx, from, lookup.ChunkSize)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (d *dumping) list(ctx context.Context, from rest.Resource, file string) (*u
 // logs writes the logs of the containers of a namespace's pods. If one cannot
 // be read, the error is written in its place: a cluster that is being dumped is
 // seldom healthy.
-func (d *dumping) logs(ctx context.Context, namespace string, found *unstructured.UnstructuredList) error {
+func (d *dumpOptions) logs(ctx context.Context, namespace string, found *unstructured.UnstructuredList) error {
 	for i := range found.Items {
 		pod := &core.Pod{}
 		if err := lookup.Typed(&found.Items[i], pod); err != nil {
@@ -166,7 +166,7 @@ func (d *dumping) logs(ctx context.Context, namespace string, found *unstructure
 }
 
 // write calls f with standard output, or with the file of that name.
-func (d *dumping) write(name string, f func(io.Writer) error) error {
+func (d *dumpOptions) write(name string, f func(io.Writer) error) error {
 	if !d.toFiles() {
 		return f(d.Out)
 	}

@@ -21,8 +21,8 @@ import (
 	"kctl/proto/upgrade"
 )
 
-// proxying is one `kctl proxy`.
-type proxying struct {
+// proxyOptions has the flags of one `kctl proxy`.
+type proxyOptions struct {
 	*frame.CLI
 	port                int
 	address, unixSocket string
@@ -36,7 +36,7 @@ type proxying struct {
 }
 
 func newProxy(c *frame.CLI) *cobra.Command {
-	p := &proxying{CLI: c}
+	p := &proxyOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "proxy [--port=PORT] [--www=static-dir] [--www-prefix=prefix] [--api-prefix=prefix]",
 		Short:   "Run a proxy to the API server",
@@ -60,11 +60,11 @@ func newProxy(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// filter says which requests may pass.
-type filter struct{ hosts, paths, notPaths, notMethods []*regexp.Regexp }
+// requestFilter says which requests may pass.
+type requestFilter struct{ hosts, paths, notPaths, notMethods []*regexp.Regexp }
 
-func (p *proxying) filter() (*filter, error) {
-	f := &filter{}
+func (p *proxyOptions) filter() (*requestFilter, error) {
+	f := &requestFilter{}
 	for _, each := range []struct {
 		text string
 		into *[]*regexp.Regexp
@@ -84,24 +84,24 @@ func anyMatches(patterns []*regexp.Regexp, text string) bool {
 	return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(text) })
 }
 
-func (f *filter) accepts(r *http.Request) bool {
-	return f.here(r.Host) && f.fromHere(r) && anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) && !anyMatches(f.notMethods, r.Method)
+func (f *requestFilter) accepts(r *http.Request) bool {
+	return f.acceptsHost(r.Host) && f.fromHere(r) && anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) && !anyMatches(f.notMethods, r.Method)
 }
 
 // fromHere says that the request does not come from a web page of another origin. A
 // browser does not show such a page the answer, but it sends the request, and lets it
 // read a WebSocket completely: watched secrets, for example.
-func (f *filter) fromHere(r *http.Request) bool {
+func (f *requestFilter) fromHere(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == "" {
 		return true
 	}
 	from, err := url.Parse(origin)
-	return err == nil && (from.Host == r.Host || f.here(from.Host))
+	return err == nil && (from.Host == r.Host || f.acceptsHost(from.Host))
 }
 
-// here says that the host is accepted.
-func (f *filter) here(host string) bool {
+// acceptsHost says that the host is accepted.
+func (f *requestFilter) acceptsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		if host = name; strings.Contains(name, ":") {
 			host = "[" + name + "]"
@@ -111,7 +111,7 @@ func (f *filter) here(host string) bool {
 }
 
 // handler passes what the filter accepts on to the API server, as the user.
-func (p *proxying) handler() (http.Handler, error) {
+func (p *proxyOptions) handler() (http.Handler, error) {
 	f, err := p.filter()
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (p *proxying) handler() (http.Handler, error) {
 	}
 	to := client.URL("")
 	forward := &httputil.ReverseProxy{
-		Transport: choosing{client.HTTP().Transport, upgraded}, FlushInterval: -1, // watches and logs are passed on as they arrive
+		Transport: upgradeTransport{client.HTTP().Transport, upgraded}, FlushInterval: -1, // watches and logs are passed on as they arrive
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
 			r.Out.Host = to.Host
@@ -160,17 +160,17 @@ func (p *proxying) handler() (http.Handler, error) {
 	}), nil
 }
 
-// choosing sends upgrade requests over HTTP/1.1, which they need.
-type choosing struct{ plain, upgraded http.RoundTripper }
+// upgradeTransport sends upgrade requests over HTTP/1.1, which they need.
+type upgradeTransport struct{ plain, upgraded http.RoundTripper }
 
-func (c choosing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c upgradeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Upgrade") != "" {
 		return c.upgraded.RoundTrip(r)
 	}
 	return c.plain.RoundTrip(r)
 }
 
-func (p *proxying) upgrading() (http.RoundTripper, error) {
+func (p *proxyOptions) upgrading() (http.RoundTripper, error) {
 	loaded, err := p.Kubeconfig()
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (p *proxying) upgrading() (http.RoundTripper, error) {
 	return clientrest.TransportFor(config)
 }
 
-func (p *proxying) run(ctx context.Context) error {
+func (p *proxyOptions) run(ctx context.Context) error {
 	if p.disableFilter && p.unixSocket == "" {
 		p.Warn("Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious")
 	}

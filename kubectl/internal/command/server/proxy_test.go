@@ -12,7 +12,7 @@ import (
 // keeps from them.
 func TestFilter(t *testing.T) {
 	flags := newProxy(&frame.CLI{}).Flags()
-	p := &proxying{}
+	p := &proxyOptions{}
 	for name, into := range map[string]*string{"accept-hosts": &p.acceptHosts, "accept-paths": &p.acceptPaths, "reject-paths": &p.rejectPaths, "reject-methods": &p.rejectMethods} {
 		*into = flags.Lookup(name).DefValue
 	}

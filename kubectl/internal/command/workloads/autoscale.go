@@ -15,8 +15,8 @@ import (
 	"kctl/proto/core"
 )
 
-// autoscaling is one `kctl autoscale`.
-type autoscaling struct {
+// autoscaleOptions has the flags of one `kctl autoscale`.
+type autoscaleOptions struct {
 	send.Sender
 	generate.AutoscalerOptions
 	name    string
@@ -26,7 +26,7 @@ type autoscaling struct {
 var autoscalers = core.Resource{Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true}
 
 func newAutoscale(c *frame.CLI) *cobra.Command {
-	a := &autoscaling{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
+	a := &autoscaleOptions{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
 	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use:     "autoscale (-f FILENAME | TYPE NAME | TYPE/NAME) [--min=MINPODS] --max=MAXPODS [--cpu=CPU] [--memory=MEMORY]",
@@ -58,7 +58,7 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (a *autoscaling) check() error {
+func (a *autoscaleOptions) check() error {
 	if a.percent >= 0 { // cobra would say so on standard output
 		fmt.Fprintln(a.Err, "Flag --cpu-percent has been deprecated, Use --cpu with percentage or resource quantity format (e.g., '70%' for utilization or '500m' for milliCPU).")
 	}
@@ -75,7 +75,7 @@ func (a *autoscaling) check() error {
 	return nil
 }
 
-func (a *autoscaling) autoscale(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) error {
+func (a *autoscaleOptions) autoscale(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) error {
 	if !t.Has("scale") {
 		return fmt.Errorf("cannot autoscale a %s: the kind has no scale subresource", t.Kind)
 	}

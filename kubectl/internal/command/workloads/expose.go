@@ -19,8 +19,8 @@ import (
 	"kctl/proto/core"
 )
 
-// exposing is one `kctl expose`.
-type exposing struct {
+// exposeOptions has the flags of one `kctl expose`.
+type exposeOptions struct {
 	send.Sender
 	lookup.Selection
 	name, protocol, targetPort, serviceType string
@@ -31,7 +31,7 @@ type exposing struct {
 }
 
 func newExpose(c *frame.CLI) *cobra.Command {
-	e := &exposing{Sender: send.Sender{CLI: c, Operation: "exposed"}}
+	e := &exposeOptions{Sender: send.Sender{CLI: c, Operation: "exposed"}}
 	cmd := &cobra.Command{
 		Use:     "expose (-f FILENAME | TYPE NAME) [--port=port] [--protocol=TCP|UDP|SCTP] [--target-port=number-or-name] [--name=name] [--type=type]",
 		Short:   "Take a pod, deployment, service or the like and expose it as a new service",
@@ -60,7 +60,7 @@ func newExpose(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (e *exposing) run(cmd *cobra.Command, args []string) error {
+func (e *exposeOptions) run(cmd *cobra.Command, args []string) error {
 	targets, unread := lookup.Named(cmd.Context(), e.Sender.CLI, &e.Selection, args, "")
 	return errors.Join(unread, lookup.EachGiven(cmd.Context(), e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
 		service, err := e.service(t, object)
@@ -74,7 +74,7 @@ func (e *exposing) run(cmd *cobra.Command, args []string) error {
 // exposable are the kinds that a service can be made for.
 var exposable = []string{"Service", "ReplicationController", "Deployment", "Pod", "ReplicaSet"}
 
-func (e *exposing) service(t lookup.Target, object *unstructured.Unstructured) (core.Object, error) {
+func (e *exposeOptions) service(t lookup.Target, object *unstructured.Unstructured) (core.Object, error) {
 	if !slices.Contains(exposable, t.Kind) {
 		return nil, fmt.Errorf("cannot expose a %s", t.Kind)
 	}
@@ -108,7 +108,7 @@ func (e *exposing) service(t lookup.Target, object *unstructured.Unstructured) (
 
 // selected is the selector of the new service: as asked for, or that by which
 // the object finds its pods, or, of a pod, its labels.
-func (e *exposing) selected(object *unstructured.Unstructured) (map[string]string, error) {
+func (e *exposeOptions) selected(object *unstructured.Unstructured) (map[string]string, error) {
 	if e.selector != "" {
 		return generate.Pairs("selector", strings.Split(e.selector, ","))
 	}
@@ -133,7 +133,7 @@ func (e *exposing) selected(object *unstructured.Unstructured) (map[string]strin
 }
 
 // ports are those asked for, or else those of the object's containers.
-func (e *exposing) ports(object *unstructured.Unstructured) ([]generate.ServicePort, error) {
+func (e *exposeOptions) ports(object *unstructured.Unstructured) ([]generate.ServicePort, error) {
 	protocols, numbers, err := containerPorts(object)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 )
 
 // untilRolledOut follows an object until its rollout is done.
-func (r *rolling) untilRolledOut(ctx context.Context, t lookup.Target, timeout time.Duration, show func(*unstructured.Unstructured) (bool, error)) error {
+func (r *rolloutOptions) untilRolledOut(ctx context.Context, t lookup.Target, timeout time.Duration, show func(*unstructured.Unstructured) (bool, error)) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -38,10 +38,10 @@ func (r *rolling) untilRolledOut(ctx context.Context, t lookup.Target, timeout t
 // Without a controller there is only what is recorded.
 const observation = 2 * time.Second
 
-// observed waits until an object's controller has seen its last change and recorded
+// waitObserved waits until an object's controller has seen its last change and recorded
 // the revision. Without that, a command right after a change would miss the last
 // revision, and an undo would go back too far.
-func (r *rolling) observed(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) *unstructured.Unstructured {
+func (r *rolloutOptions) waitObserved(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) *unstructured.Unstructured {
 	seen := func(now *unstructured.Unstructured) (bool, error) {
 		object = now
 		generation, _, err := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
@@ -57,7 +57,7 @@ func (r *rolling) observed(ctx context.Context, t lookup.Target, object *unstruc
 
 // revisions are the recorded earlier templates of an object; what names the verb in
 // kubectl's error for kinds that have none.
-func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, purpose string) ([]rollout.Revision, error) {
+func (r *rolloutOptions) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, purpose string) ([]rollout.Revision, error) {
 	kind, ok := rollout.Keeper(t.Kind)
 	if !ok {
 		return nil, fmt.Errorf("no %s has been implemented for %q", purpose, t.Kind)
@@ -74,7 +74,7 @@ func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstru
 	if err != nil {
 		return nil, err
 	}
-	object = r.observed(ctx, t, object)
+	object = r.waitObserved(ctx, t, object)
 	labels, err := lookup.SelectorOf(object)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (r *rolling) printHistory(t lookup.Target, object *unstructured.Unstructured, revisions []rollout.Revision, chosen int64) error {
+func (r *rolloutOptions) printHistory(t lookup.Target, object *unstructured.Unstructured, revisions []rollout.Revision, chosen int64) error {
 	if r.Output == "" && r.Template != "" {
 		return r.Print(&r.Printing, "", object) // as kubectl has it: a template alone is of what has the history
 	}
@@ -180,7 +180,7 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 }
 
 // undo replaces the current template with an earlier one.
-func (r *rolling) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
+func (r *rolloutOptions) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
 	if _, applied := object.GetAnnotations()[threeway.LastApplied]; applied {
 		r.Warn("resource %s/%s was previously managed with 'kctl apply'. Rolling back will not update the %s annotation, which may cause unexpected behavior on future 'kctl apply' operations. Consider using 'kctl apply' with your previous configuration file instead.",
 			t.Name, t.ObjectName, threeway.LastApplied)

@@ -24,22 +24,22 @@ func newRollout(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// rolling is what the verbs below `kctl rollout` share.
-type rolling struct {
+// rolloutOptions is what the verbs below `kctl rollout` share.
+type rolloutOptions struct {
 	send.Sender
 	lookup.Selection
 }
 
-func (r *rolling) add(cmd *cobra.Command) {
+func (r *rolloutOptions) add(cmd *cobra.Command) {
 	r.AddFiles(cmd.Flags(), "identifying the resource to get from a server.")
 	r.AddLabels(cmd.Flags())
 }
 
-func newRolling(c *frame.CLI) *rolling {
-	return &rolling{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
+func newRolling(c *frame.CLI) *rolloutOptions {
+	return &rolloutOptions{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
 }
 
-func (r *rolling) run(cmd *cobra.Command, args []string, do func(lookup.Target, *unstructured.Unstructured) error) error {
+func (r *rolloutOptions) run(cmd *cobra.Command, args []string, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	if len(args) == 0 && !r.FromFiles() {
 		return errors.New("required resource not specified")
 	}

@@ -17,8 +17,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// scaling is one `kctl scale`.
-type scaling struct {
+// scaleOptions has the flags of one `kctl scale`.
+type scaleOptions struct {
 	send.Sender
 	lookup.Selection
 	replicas, current int64
@@ -27,7 +27,7 @@ type scaling struct {
 }
 
 func newScale(c *frame.CLI) *cobra.Command {
-	s := &scaling{Sender: send.Sender{CLI: c}}
+	s := &scaleOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
 		Use:     "scale [--resource-version=VERSION] [--current-replicas=COUNT] --replicas=COUNT (-f FILE | TYPE NAME | TYPE/NAME)",
 		Short:   "Set a new size for a deployment, replica set, or replication controller",
@@ -48,7 +48,7 @@ func newScale(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (s *scaling) run(cmd *cobra.Command, args []string) error {
+func (s *scaleOptions) run(cmd *cobra.Command, args []string) error {
 	if s.replicas < 0 {
 		return errors.New("The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0") //nolint:staticcheck // kubectl's words
 	}
@@ -64,7 +64,7 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 				return err
 			}
 		}
-		if err := s.sized(object); err != nil {
+		if err := s.setReplicas(object); err != nil {
 			return err
 		}
 		if _, err := s.PatchCause(cmd.Context(), t); err != nil {
@@ -84,9 +84,9 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// sized updates an object that was read before with its new size, if it is known
+// setReplicas updates an object that was read before with its new size, if it is known
 // which field holds that.
-func (s *scaling) sized(object *unstructured.Unstructured) error {
+func (s *scaleOptions) setReplicas(object *unstructured.Unstructured) error {
 	if group := object.GroupVersionKind().Group; group != "" && group != "apps" {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (s *scaling) sized(object *unstructured.Unstructured) error {
 // scale changes the size through the scale subresource, which every kind that
 // has replicas shares; a size that may only change from a known one is guarded
 // by the revision at which it was read.
-func (s *scaling) scale(ctx context.Context, t lookup.Target) error {
+func (s *scaleOptions) scale(ctx context.Context, t lookup.Target) error {
 	client, err := s.Server()
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *scaling) scale(ctx context.Context, t lookup.Target) error {
 }
 
 // untilScaled waits until there are as many replicas as requested.
-func (s *scaling) untilScaled(ctx context.Context, t lookup.Target) error {
+func (s *scaleOptions) untilScaled(ctx context.Context, t lookup.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err := lookup.Follow(ctx, s.Sender.CLI, t, func(object *unstructured.Unstructured) (bool, error) {

@@ -27,9 +27,9 @@ func newSet(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// setting is what the verbs below `kctl set` share: they change the pod spec of
+// setOptions is what the verbs below `kctl set` share: they change the pod spec of
 // pods and workloads.
-type setting struct {
+type setOptions struct {
 	send.Sender
 	lookup.Selection
 	local      bool
@@ -37,7 +37,7 @@ type setting struct {
 	unchanged  bool   // objects that are so already are printed, too
 }
 
-func (s *setting) add(cmd *cobra.Command) {
+func (s *setOptions) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	s.AddFiles(fs, "the resource to update")
 	s.AddLabels(fs)
@@ -46,7 +46,7 @@ func (s *setting) add(cmd *cobra.Command) {
 	fs.BoolVar(&s.local, "local", false, "If true, the command will run locally, without contacting the API server.")
 }
 
-func (s *setting) addContainers(cmd *cobra.Command) {
+func (s *setOptions) addContainers(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.containers, "containers", "c", "*", "The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
 }
 
@@ -74,9 +74,9 @@ func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 	return spec, nil
 }
 
-// change lets edit change the pod spec of every object that the arguments mean,
+// updatePodSpecs lets edit change the pod spec of every object that the arguments mean,
 // and sends the differences.
-func (s *setting) change(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
+func (s *setOptions) updatePodSpecs(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		patch, err := podSpecPatch(object, edit)
 		if err != nil || patch == nil && !s.unchanged && s.Cause() == "" {
@@ -103,7 +103,7 @@ func (s *setting) change(cmd *cobra.Command, args []string, operation string, ed
 
 // onEach calls do for every object that the arguments mean, or, with --local,
 // the files.
-func (s *setting) onEach(ctx context.Context, args []string, one func(lookup.Target, *unstructured.Unstructured) error) error {
+func (s *setOptions) onEach(ctx context.Context, args []string, one func(lookup.Target, *unstructured.Unstructured) error) error {
 	if s.local {
 		return lookup.Locally(ctx, s.Sender.CLI, &s.Selection, one)
 	}
@@ -169,8 +169,8 @@ func podSpecPatch(object *unstructured.Unstructured, edit func(*unstructured.Uns
 	return patch, nil
 }
 
-// matching calls do with every container whose name fits the pattern of -c.
-func (s *setting) matching(spec *corev1.PodSpec, do func(*corev1.Container)) (found bool, err error) {
+// forEachMatching calls do with every container whose name fits the pattern of -c.
+func (s *setOptions) forEachMatching(spec *corev1.PodSpec, do func(*corev1.Container)) (found bool, err error) {
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {
 			fits, err := path.Match(s.containers, list[i].Name)
@@ -187,7 +187,7 @@ func (s *setting) matching(spec *corev1.PodSpec, do func(*corev1.Container)) (fo
 }
 
 func newSetImage(c *frame.CLI) *cobra.Command {
-	s := &setting{Sender: send.Sender{CLI: c}}
+	s := &setOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
 		Use:     "image (-f FILE | TYPE NAME | TYPE/NAME) CONTAINER_NAME_1=IMAGE_1 ... CONTAINER_NAME_N=IMAGE_N",
 		Short:   "Update the image of a pod template",
@@ -205,7 +205,7 @@ func newSetImage(c *frame.CLI) *cobra.Command {
 					return err
 				}
 			}
-			return s.change(cmd, objects, "image updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
+			return s.updatePodSpecs(cmd, objects, "image updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
 				return setImages(spec, pairs)
 			})
 		},
@@ -255,7 +255,7 @@ func setImages(spec *corev1.PodSpec, images []pair) error {
 }
 
 func newSetServiceAccount(c *frame.CLI) *cobra.Command {
-	s := &setting{Sender: send.Sender{CLI: c}, unchanged: true}
+	s := &setOptions{Sender: send.Sender{CLI: c}, unchanged: true}
 	cmd := &cobra.Command{
 		Use: "serviceaccount (-f FILE | TYPE NAME | TYPE/NAME) SERVICE_ACCOUNT", Aliases: []string{"sa"},
 		Short:   "Update the service account of a resource",
@@ -265,7 +265,7 @@ func newSetServiceAccount(c *frame.CLI) *cobra.Command {
 				return errors.New("serviceaccount is required")
 			}
 			last := len(args) - 1
-			return s.change(cmd, args[:last], "serviceaccount updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
+			return s.updatePodSpecs(cmd, args[:last], "serviceaccount updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
 				spec.ServiceAccountName = args[last]
 				return nil
 			})
@@ -277,7 +277,7 @@ func newSetServiceAccount(c *frame.CLI) *cobra.Command {
 }
 
 func newSetResources(c *frame.CLI) *cobra.Command {
-	s := &setting{Sender: send.Sender{CLI: c}}
+	s := &setOptions{Sender: send.Sender{CLI: c}}
 	var requests, limits string
 	cmd := &cobra.Command{
 		Use:     "resources (-f FILE | TYPE NAME | TYPE/NAME) [--limits=LIMITS] [--requests=REQUESTS]",
@@ -291,8 +291,8 @@ func newSetResources(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.change(cmd, args, "resource requirements updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
-				found, err := s.matching(spec, func(container *corev1.Container) { setResources(&container.Resources, want) })
+			return s.updatePodSpecs(cmd, args, "resource requirements updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
+				found, err := s.forEachMatching(spec, func(container *corev1.Container) { setResources(&container.Resources, want) })
 				if err == nil && !found {
 					err = fmt.Errorf("unable to find container named %s", s.containers)
 				}

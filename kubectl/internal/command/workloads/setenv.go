@@ -21,9 +21,9 @@ import (
 	"kctl/proto/core"
 )
 
-// settingEnv is one `kctl set env`.
-type settingEnv struct {
-	setting
+// setEnvOptions has the flags of one `kctl set env`.
+type setEnvOptions struct {
+	setOptions
 	list, overwrite    bool
 	resolve            bool
 	from, prefix       string
@@ -33,7 +33,7 @@ type settingEnv struct {
 }
 
 func newSetEnv(c *frame.CLI) *cobra.Command {
-	e := &settingEnv{setting: setting{Sender: send.Sender{CLI: c}}}
+	e := &setEnvOptions{setOptions: setOptions{Sender: send.Sender{CLI: c}}}
 	cmd := &cobra.Command{
 		Use:     "env (-f FILE | TYPE NAME | TYPE/NAME) KEY_1=VAL_1 ... KEY_N- ...",
 		Short:   "Update environment variables on a pod template",
@@ -53,8 +53,8 @@ func newSetEnv(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (e *settingEnv) run(cmd *cobra.Command, args []string) error {
-	objects, err := e.read(args)
+func (e *setEnvOptions) run(cmd *cobra.Command, args []string) error {
+	objects, err := e.parseVariables(args)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func (e *settingEnv) run(cmd *cobra.Command, args []string) error {
 	if len(e.variables)+len(e.dropped)+len(e.fromVariables) == 0 {
 		return errors.New("at least one environment variable must be provided")
 	}
-	return e.change(cmd, objects, "env updated", e.edit)
+	return e.updatePodSpecs(cmd, objects, "env updated", e.edit)
 }
 
-// read takes variables from the arguments, -e, and, for "-", standard input.
-func (e *settingEnv) read(args []string) ([]string, error) {
+// parseVariables takes variables from the arguments, -e, and, for "-", standard input.
+func (e *setEnvOptions) parseVariables(args []string) ([]string, error) {
 	var rest []string
 	for _, arg := range args {
 		if arg != "-" {
@@ -116,15 +116,15 @@ func (e *settingEnv) read(args []string) ([]string, error) {
 }
 
 // edit sets and drops variables in the containers that -c means.
-func (e *settingEnv) edit(object *unstructured.Unstructured, spec *corev1.PodSpec) error {
+func (e *setEnvOptions) edit(object *unstructured.Unstructured, spec *corev1.PodSpec) error {
 	var refused error
-	found, err := e.matching(spec, func(container *corev1.Container) {
+	found, err := e.forEachMatching(spec, func(container *corev1.Container) {
 		for _, v := range e.variables {
 			variable := corev1.EnvVar{Name: e.prefix + v.key, Value: v.value}
-			refused = errors.Join(refused, e.put(container, variable))
+			refused = errors.Join(refused, e.setVariable(container, variable))
 		}
 		for _, variable := range e.fromVariables {
-			refused = errors.Join(refused, e.put(container, variable))
+			refused = errors.Join(refused, e.setVariable(container, variable))
 		}
 		for _, v := range e.dropped {
 			for i := range container.Env {
@@ -141,7 +141,7 @@ func (e *settingEnv) edit(object *unstructured.Unstructured, spec *corev1.PodSpe
 	return errors.Join(err, refused)
 }
 
-func (e *settingEnv) put(container *corev1.Container, variable corev1.EnvVar) error {
+func (e *setEnvOptions) setVariable(container *corev1.Container, variable corev1.EnvVar) error {
 	for i := range container.Env {
 		if container.Env[i].Name != variable.Name {
 			continue
@@ -158,12 +158,12 @@ func (e *settingEnv) put(container *corev1.Container, variable corev1.EnvVar) er
 
 // variablesFrom makes a variable of each key of the config map or secret that
 // --from names.
-func (e *settingEnv) variablesFrom(ctx context.Context) ([]corev1.EnvVar, error) {
-	targets, err := lookup.Targets(ctx, e.setting.Sender.CLI, &lookup.Selection{}, []string{e.from}, "")
+func (e *setEnvOptions) variablesFrom(ctx context.Context) ([]corev1.EnvVar, error) {
+	targets, err := lookup.Targets(ctx, e.setOptions.Sender.CLI, &lookup.Selection{}, []string{e.from}, "")
 	if err != nil {
 		return nil, err
 	}
-	found, err := lookup.Fetch(ctx, e.setting.Sender.CLI, targets[0], &lookup.Selection{})
+	found, err := lookup.Fetch(ctx, e.setOptions.Sender.CLI, targets[0], &lookup.Selection{})
 	if err != nil {
 		return nil, err
 	}
@@ -207,12 +207,12 @@ func variableName(key string) string {
 }
 
 // showAll prints the variables of each container, changes included.
-func (e *settingEnv) showAll(cmd *cobra.Command, objects []string) error {
-	targets, err := lookup.Named(cmd.Context(), e.setting.Sender.CLI, &e.Selection, objects, "")
+func (e *setEnvOptions) showAll(cmd *cobra.Command, objects []string) error {
+	targets, err := lookup.Named(cmd.Context(), e.setOptions.Sender.CLI, &e.Selection, objects, "")
 	if err != nil {
 		return err
 	}
-	return lookup.Each(cmd.Context(), e.setting.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+	return lookup.Each(cmd.Context(), e.setOptions.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
 		spec, err := podSpec(object)
 		if err != nil {
 			return err
@@ -220,8 +220,8 @@ func (e *settingEnv) showAll(cmd *cobra.Command, objects []string) error {
 		if err := e.edit(object, spec); err != nil {
 			return err
 		}
-		values := resolver(e.setting.Sender.CLI, object)
-		_, err = e.matching(spec, func(container *corev1.Container) {
+		values := resolver(e.setOptions.Sender.CLI, object)
+		_, err = e.forEachMatching(spec, func(container *corev1.Container) {
 			fmt.Fprintf(printer.VisibleTo(e.Out), "# %s %s, container %s\n", object.GetKind(), t.ObjectName, container.Name)
 			if e.resolve {
 				values.show(cmd.Context(), container)

@@ -18,23 +18,23 @@ import (
 	"kctl/proto/core"
 )
 
-// resolving looks up the values of variables that refer to other objects, for
+// envResolver looks up the values of variables that refer to other objects, for
 // `kctl set env --list --resolve`.
-type resolving struct {
+type envResolver struct {
 	*frame.CLI
 	object     *unstructured.Unstructured
 	secrets    map[string]*core.Secret
 	configMaps map[string]*core.ConfigMap
 }
 
-func resolver(c *frame.CLI, object *unstructured.Unstructured) *resolving {
-	return &resolving{c, object, map[string]*core.Secret{}, map[string]*core.ConfigMap{}}
+func resolver(c *frame.CLI, object *unstructured.Unstructured) *envResolver {
+	return &envResolver{c, object, map[string]*core.Secret{}, map[string]*core.ConfigMap{}}
 }
 
 // show prints a container's variables with their values. For one without a value it
 // prints the reference, and the reason on standard error; as in kubectl, that is not
 // an error.
-func (r *resolving) show(ctx context.Context, container *corev1.Container) {
+func (r *envResolver) show(ctx context.Context, container *corev1.Container) {
 	failed := map[string][]string{}
 	for _, variable := range container.Env {
 		if variable.ValueFrom != nil {
@@ -58,7 +58,7 @@ func (r *resolving) show(ctx context.Context, container *corev1.Container) {
 	}
 }
 
-func (r *resolving) value(ctx context.Context, from *corev1.EnvVarSource, container *corev1.Container) (string, error) {
+func (r *envResolver) value(ctx context.Context, from *corev1.EnvVarSource, container *corev1.Container) (string, error) {
 	switch {
 	case from.SecretKeyRef != nil:
 		name, key := from.SecretKeyRef.Name, from.SecretKeyRef.Key
@@ -89,7 +89,7 @@ func (r *resolving) value(ctx context.Context, from *corev1.EnvVarSource, contai
 }
 
 // read gets an object of the namespace, once.
-func read[T any](ctx context.Context, r *resolving, known map[string]*T, resource core.Resource, name string) (*T, error) {
+func read[T any](ctx context.Context, r *envResolver, known map[string]*T, resource core.Resource, name string) (*T, error) {
 	if object := known[name]; object != nil {
 		return object, nil
 	}

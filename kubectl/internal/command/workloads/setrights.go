@@ -22,7 +22,7 @@ import (
 
 // replace sets a top-level field of every object that the arguments mean to
 // what edit returns; nil leaves an object alone.
-func (s *setting) replace(cmd *cobra.Command, args []string, operation string, edit func(lookup.Target, *unstructured.Unstructured) (map[string]any, error)) error {
+func (s *setOptions) replace(cmd *cobra.Command, args []string, operation string, edit func(lookup.Target, *unstructured.Unstructured) (map[string]any, error)) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		change, err := edit(t, object)
 		if err != nil || change == nil {
@@ -69,7 +69,7 @@ func merge(into, patch map[string]any) {
 }
 
 func newSetSelector(c *frame.CLI) *cobra.Command {
-	s := &setting{Sender: send.Sender{CLI: c}}
+	s := &setOptions{Sender: send.Sender{CLI: c}}
 	var version string
 	cmd := &cobra.Command{
 		Use:     "selector (-f FILE | service NAME | service/NAME) EXPRESSIONS",
@@ -117,7 +117,7 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 }
 
 func newSetSubject(c *frame.CLI) *cobra.Command {
-	s := &setting{Sender: send.Sender{CLI: c}}
+	s := &setOptions{Sender: send.Sender{CLI: c}}
 	var users, groups, accounts []string
 	cmd := &cobra.Command{
 		Use:     "subject (-f FILE | TYPE NAME | TYPE/NAME) [--user=NAME] [--group=NAME] [--serviceaccount=NAMESPACE:NAME]",
