@@ -26,6 +26,9 @@ type RequestHeader struct {
 	UsernameHeaders, UIDHeaders, GroupHeaders, ExtraPrefixes []string
 }
 
+// usernameClaim is the default.
+const usernameClaim = "sub"
+
 // OIDC says whose ID tokens are accepted, and what is read from them.
 type OIDC struct {
 	IssuerURL, ClientID, CAFile   string
@@ -128,7 +131,7 @@ func (h *RequestHeader) validate() error {
 
 func (i *OIDC) validate() error {
 	if i.IssuerURL == "" {
-		if i.ClientID != "" || i.CAFile != "" || i.GroupsClaim != "" || i.GroupsPrefix != "" || i.UsernamePrefix != "" || len(i.RequiredClaims) > 0 {
+		if i.ClientID != "" || i.CAFile != "" || i.GroupsClaim != "" || i.GroupsPrefix != "" || i.UsernamePrefix != "" || i.UsernameClaim != usernameClaim || len(i.RequiredClaims) > 0 {
 			return errors.New("--oidc-... flags are for --oidc-issuer-url, which is not given")
 		}
 		return nil

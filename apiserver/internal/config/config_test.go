@@ -45,6 +45,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"--requestheader-client-ca-file=x":              "--requestheader-username-headers is needed too",
 		"--cluster-signing-cert-file=x":                 "--cluster-signing-cert-file and --cluster-signing-key-file must be given together",
 		"--cluster-signing-duration=0s":                 "--cluster-signing-duration",
+		"--oidc-username-claim=email":                   "--oidc-issuer-url, which is not given",
 		"--oidc-client-id=x":                            "--oidc-issuer-url, which is not given",
 		"--oidc-issuer-url=https://id.test":             "--oidc-client-id is needed too",
 		"--oidc-issuer-url=http://id.test":              "--oidc-issuer-url=http://id.test: not a URL of the form https://host/path",

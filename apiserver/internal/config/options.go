@@ -108,7 +108,7 @@ func Defaults() *Options {
 		TokenWebhook:                 Webhook{Version: defaultReviewVersion, TTL: tokenReviewTTL},
 		AuthorizationWebhook:         Webhook{Version: defaultReviewVersion, TTL: allowedTTL, RefusedTTL: refusedTTL},
 		ClusterSigning:               ClusterSigning{Duration: signingDuration},
-		OIDC:                         OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
+		OIDC:                         OIDC{UsernameClaim: usernameClaim, SigningAlgorithms: []string{"RS256"}},
 		ServiceClusterIPRange:        "10.0.0.0/24",
 		ServiceNodePortRange:         "30000-32767",
 		NodeMonitorGrace:             defaultNodeGrace,

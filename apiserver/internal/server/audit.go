@@ -10,11 +10,11 @@ import (
 // newAuditor makes the auditor that the flags ask for; nil if they ask for none.
 func (s *Server) newAuditor() (*audit.Auditor, error) {
 	o := s.options.Audit
-	if o.PolicyFile == "" || o.Log.Path == "" && o.WebhookConfigFile == "" {
+	if o.PolicyFile == "" {
 		return nil, nil
 	}
 	policy, err := audit.LoadPolicy(o.PolicyFile)
-	if err != nil {
+	if err != nil || o.Log.Path == "" && o.WebhookConfigFile == "" { // a bad policy is told of, also where it is not used yet
 		return nil, err
 	}
 	lost := audit.NewErrors(s.metrics)
