@@ -55,9 +55,9 @@ func (c Clause) Form() (string, bool) {
 // Forms are all forms of objects.
 var Forms = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
-// Only refuses r if it names none of the offered forms explicitly: a range
+// RequireOneOf refuses r if it names none of the offered forms explicitly: a range
 // ("application/*") does not count, as in upstream for what its router serves.
-func Only(r *http.Request, offered ...string) error {
+func RequireOneOf(r *http.Request, offered ...string) error {
 	header := r.Header.Get("Accept")
 	if header == "" {
 		return nil
@@ -68,18 +68,18 @@ func Only(r *http.Request, offered ...string) error {
 			return nil
 		}
 	}
-	refusal := Refusal("406: Not Acceptable\n\nAvailable representations: " + strings.Join(offered, ", "))
+	refusal := NotAcceptable("406: Not Acceptable\n\nAvailable representations: " + strings.Join(offered, ", "))
 	refusal.ErrStatus.Details = &metav1.StatusDetails{}
 	return refusal
 }
 
-// None is the answer to a client that accepts none of the forms.
-func None(offered ...string) error {
-	return Refusal("only the following media types are accepted: " + strings.Join(offered, ", "))
+// NoneAcceptable is the answer to a client that accepts none of the forms.
+func NoneAcceptable(offered ...string) error {
+	return NotAcceptable("only the following media types are accepted: " + strings.Join(offered, ", "))
 }
 
-// Refusal is a 406 with a reason.
-func Refusal(message string) *apierrors.StatusError {
+// NotAcceptable is a 406 with a reason.
+func NotAcceptable(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusNotAcceptable,

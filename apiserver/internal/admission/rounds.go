@@ -12,28 +12,28 @@ import (
 // Rounds remembers, between the two rounds of mutating plugins, what those that
 // act on users' behalf (webhooks, policies) have seen and changed.
 type Rounds struct {
-	// Second is true in the second round, which happens only after Changed.
+	// Second is true in the second round, which happens only after RequestSecond.
 	Second bool
 
 	secondWanted bool
 	outputs      map[string][]byte
 }
 
-// Changed asks for the second round: a plugin has changed the object on a
+// RequestSecond asks for the second round: a plugin has changed the object on a
 // user's behalf.
-func (r *Rounds) Changed() { r.secondWanted = true }
+func (r *Rounds) RequestSecond() { r.secondWanted = true }
 
-// Left remembers the state in which a plugin that wants to be called again left the
+// RecordOutput remembers the state in which a plugin that wants to be called again left the
 // object.
-func (r *Rounds) Left(who string, object []byte) {
+func (r *Rounds) RecordOutput(who string, object []byte) {
 	if r.outputs == nil {
 		r.outputs = map[string][]byte{}
 	}
 	r.outputs[who] = object
 }
 
-// Again reports whether the object has changed since such a plugin left it.
-func (r *Rounds) Again(who string, object []byte) bool {
+// ChangedSince reports whether the object has changed since such a plugin left it.
+func (r *Rounds) ChangedSince(who string, object []byte) bool {
 	left, ok := r.outputs[who]
 	return ok && !bytes.Equal(left, object)
 }

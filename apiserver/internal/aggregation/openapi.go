@@ -33,7 +33,7 @@ func (a *Aggregator) Descriptions() []openapi.Remote {
 		r.mu.Lock()
 		d := r.documents.description
 		r.mu.Unlock()
-		out = append(out, openapi.Remote{GroupVersion: gv, Third: d.v3Path, Second: d.v2})
+		out = append(out, openapi.Remote{GroupVersion: gv, V3Path: d.v3Path, V2: d.v2})
 	}
 	slices.SortFunc(out, func(a, b openapi.Remote) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version))

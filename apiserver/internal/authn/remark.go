@@ -13,9 +13,9 @@ type Remark struct{ Key, Value, Warning string }
 
 type remarksKey struct{}
 
-// Say adds it to the request of ctx and, if the token is cached, to every
+// AddRemark adds it to the request of ctx and, if the token is cached, to every
 // request answered from the cache.
-func Say(ctx context.Context, r Remark) {
+func AddRemark(ctx context.Context, r Remark) {
 	if said, _ := ctx.Value(remarksKey{}).(*[]Remark); said != nil {
 		*said = append(*said, r)
 	}

@@ -135,7 +135,7 @@ func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []s
 	now := c.clock.Now()
 	if e, ok := c.lookup(key, now); ok {
 		for _, r := range e.remarks {
-			Say(ctx, r)
+			AddRemark(ctx, r)
 		}
 		return e.user, slices.Clone(e.audiences), true, nil
 	}

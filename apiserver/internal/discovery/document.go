@@ -51,24 +51,24 @@ func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document)
 		for _, clause := range clauses {
 			p := clause.Params
 			if media, ok := clause.Form(); ok && p["as"] == "APIGroupDiscoveryList" && p["g"] == "apidiscovery.k8s.io" && p["v"] == "v2" {
-				return all.write(w, r, media, aggregatedParams, accept.ByPeople(r, clause))
+				return all.write(w, r, media, aggregatedParams, accept.Pretty(r, clause))
 			}
 		}
 	}
 	if strings.Join(r.Header.Values("Accept"), "") == "" {
-		return d.write(w, r, runtime.ContentTypeJSON, "", accept.ByPeople(r, accept.Clause{}))
+		return d.write(w, r, runtime.ContentTypeJSON, "", accept.Pretty(r, accept.Clause{}))
 	}
 	if d.ignoresWildcard {
-		if err := accept.Only(r, accept.Forms...); err != nil {
+		if err := accept.RequireOneOf(r, accept.Forms...); err != nil {
 			return err
 		}
 	}
 	for _, clause := range clauses {
 		if media, ok := clause.Form(); ok && clause.Plain() {
-			return d.write(w, r, media, "", accept.ByPeople(r, clause))
+			return d.write(w, r, media, "", accept.Pretty(r, clause))
 		}
 	}
-	return accept.None(accept.Forms...)
+	return accept.NoneAcceptable(accept.Forms...)
 }
 
 func (d *document) write(w http.ResponseWriter, r *http.Request, media, as string, pretty bool) error {

@@ -72,12 +72,12 @@ func TestMirrorReaches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Reach(t.Context(), now.Revision); len(m.ByIndex("n1")) != 2 {
+		if m.WaitForRevision(t.Context(), now.Revision); len(m.ByIndex("n1")) != 2 {
 			t.Errorf("at revision %d there are %v", now.Revision, m.List())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the bubble's
 		defer cancel()
-		if m.Reach(ctx, now.Revision+1); ctx.Err() == nil {
+		if m.WaitForRevision(ctx, now.Revision+1); ctx.Err() == nil {
 			t.Error("it has what has not happened")
 		}
 	})

@@ -146,8 +146,8 @@ func (m *Mirror[P]) advance(revision int64) {
 	}
 }
 
-// Reach waits until the mirror has all changes up to a revision, or ctx ends.
-func (m *Mirror[P]) Reach(ctx context.Context, revision int64) {
+// WaitForRevision waits until the mirror has all changes up to a revision, or ctx ends.
+func (m *Mirror[P]) WaitForRevision(ctx context.Context, revision int64) {
 	for {
 		m.mu.RLock()
 		there, risen := m.revision >= revision, m.advanced

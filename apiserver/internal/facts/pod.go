@@ -29,8 +29,10 @@ type Pod struct {
 	Ready           bool
 }
 
-// Over reports whether the pod has terminated.
-func (p Pod) Over() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
+// HasTerminated reports whether the pod has terminated.
+func (p Pod) HasTerminated() bool {
+	return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
+}
 
 // PodOf extracts from a pod what the server keeps.
 func PodOf(obj core.Object) Pod {

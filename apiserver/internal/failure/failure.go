@@ -20,7 +20,7 @@ import (
 func Write(w http.ResponseWriter, r *http.Request, err error) {
 	answer := status.Of(err)
 	media, clause := negotiate(r)
-	body := encode(answer, media, accept.ByPeople(r, clause))
+	body := encode(answer, media, accept.Pretty(r, clause))
 	header := w.Header()
 	header.Set("Content-Type", media)
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -40,9 +40,9 @@ func (c *call) negotiate(stream bool) (form, error) {
 	case err != nil:
 		return form{}, err
 	case stream && f.media == runtime.ContentTypeYAML:
-		return form{}, accept.None(streamed...) // what else the client would take does not count
+		return form{}, accept.NoneAcceptable(streamed...) // what else the client would take does not count
 	}
-	f.pretty = !stream && (f.pretty || accept.ByPeople(c.gin.Request, accept.Clause{}))
+	f.pretty = !stream && (f.pretty || accept.Pretty(c.gin.Request, accept.Clause{}))
 	return f, nil
 }
 
@@ -72,7 +72,7 @@ func (c *call) best(have func(form) bool) (form, error) {
 		}
 		return f, nil
 	}
-	return form{}, cmp.Or(c.routed(), accept.None(accept.Forms...))
+	return form{}, cmp.Or(c.routed(), accept.NoneAcceptable(accept.Forms...))
 }
 
 // routed refuses what upstream's router refuses before its handlers are asked: it
@@ -85,7 +85,7 @@ func (c *call) routed() error {
 	if c.name == "" && (c.gin.Request.Method == http.MethodGet || c.gin.Request.Method == http.MethodHead) {
 		offered = slices.Concat(offered, streamed)
 	}
-	return accept.Only(c.gin.Request, offered...)
+	return accept.RequireOneOf(c.gin.Request, offered...)
 }
 
 func formOf(c accept.Clause) (form, bool) {
@@ -122,7 +122,7 @@ func (c *call) negotiateRead(list bool) error {
 	case f.as != asMetadata || f.list == list:
 		return nil
 	case list:
-		return accept.Refusal(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
+		return accept.NotAcceptable(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
 	}
-	return accept.Refusal(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
+	return accept.NotAcceptable(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
 }

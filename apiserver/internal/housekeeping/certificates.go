@@ -105,7 +105,7 @@ func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSignin
 		return 0, nil
 	}
 	parsed, err := certificatesigningrequest.Parse(r)
-	if err != nil || signing.KubeletClient(parsed, r.Spec.Usages) != nil {
+	if err != nil || signing.ValidateKubeletClient(parsed, r.Spec.Usages) != nil {
 		return 0, nil // for people to decide
 	}
 	kinds := []struct{ subresource, message string }{

@@ -336,7 +336,7 @@ func mergeTaints(have []corev1.Taint, wanted map[corev1.Taint]bool, now metav1.T
 func (n *nodes) markPodsNotReady(ctx context.Context, node string) error {
 	now := metav1.NewTime(n.clock.Now())
 	for _, pod := range n.pods.ByIndex(node) {
-		if !pod.Ready || pod.Over() {
+		if !pod.Ready || pod.HasTerminated() {
 			continue
 		}
 		err := registry.Modify(ctx, n.podAPI, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {

@@ -78,7 +78,7 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 			errs = append(errs, g.remove(ctx, pod, "its node is gone", "PodGC: node no longer exists"))
 		case pod.Deleted && pod.Node == "":
 			errs = append(errs, g.remove(ctx, pod, "it was deleted before it had a node", "PodGC: unscheduled and terminating"))
-		case pod.Over() && !pod.Deleted:
+		case pod.HasTerminated() && !pod.Deleted:
 			ended = append(ended, pod)
 		}
 	}
@@ -127,7 +127,7 @@ func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string
 func (g *podGarbage) remove(ctx context.Context, pod facts.Pod, because, message string) error {
 	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
-	if pod.Over() {
+	if pod.HasTerminated() {
 		_, _, err := g.store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{
 			GracePeriodSeconds: &atOnce, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})

@@ -129,7 +129,7 @@ func (q *quotas) limitedResources() map[schema.GroupResource]registry.Resource {
 		r := store.Info().Resource
 		of := schema.GroupResource{Group: r.Group, Resource: r.Name}
 		for _, one := range all {
-			if r.Namespaced && quota.Matters(one, of) {
+			if r.Namespaced && quota.MayChangeUsage(one, of) {
 				wanted[of] = store
 				break
 			}
@@ -152,7 +152,7 @@ func (q *quotas) followResource(ctx context.Context, of schema.GroupResource, st
 		}
 		// Changes in between were not seen.
 		q.all.Each(func(key facts.Key, one *corev1.ResourceQuota) {
-			if quota.Matters(one, of) {
+			if quota.MayChangeUsage(one, of) {
 				q.worker.add(key)
 			}
 		})
@@ -170,7 +170,7 @@ func (q *quotas) watch(ctx context.Context, of schema.GroupResource, store regis
 	if err != nil {
 		return err
 	}
-	changing := quota.Changing(of)
+	changing := quota.UsageCanChange(of)
 	for event := range watcher.Events() {
 		soon := deletedDelay
 		switch {
@@ -187,7 +187,7 @@ func (q *quotas) watch(ctx context.Context, of schema.GroupResource, store regis
 			}
 		}
 		for _, one := range q.all.ByIndex(obj.GetNamespace()) {
-			if quota.Matters(one, of) {
+			if quota.MayChangeUsage(one, of) {
 				q.worker.addAfter(facts.Key{Namespace: one.Namespace, Name: one.Name}, soon)
 			}
 		}

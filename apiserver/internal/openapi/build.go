@@ -48,10 +48,10 @@ func (h *Handler) documentV2() (*v2Document, error) {
 	}
 	document := m.renderV2(h.release)
 	for _, remote := range h.remotes() {
-		if remote.Second == nil {
+		if remote.V2 == nil {
 			continue
 		}
-		if err := mergeRemote(document, remote.Second); err != nil {
+		if err := mergeRemote(document, remote.V2); err != nil {
 			return nil, err
 		}
 	}
@@ -116,8 +116,8 @@ func (h *Handler) buildV3() error {
 		paths[name] = map[string]any{"serverRelativeURL": groupURL(name, g.etag)}
 	}
 	for _, remote := range h.remotes() {
-		if remote.Third != "" {
-			paths[documentName(remote.GroupVersion)] = map[string]any{"serverRelativeURL": remote.Third}
+		if remote.V3Path != "" {
+			paths[documentName(remote.GroupVersion)] = map[string]any{"serverRelativeURL": remote.V3Path}
 		}
 	}
 	index, err := newJSONAnswer(map[string]any{"paths": paths})

@@ -16,10 +16,10 @@ import (
 // Remote is a group and version that another server describes.
 type Remote struct {
 	runtimeschema.GroupVersion
-	// Third is the location of its v3 document, as Locate found it; empty if there is none.
-	Third string
-	// Second is what Extract took from its v2 document; nil if nothing.
-	Second []byte
+	// V3Path is the location of its v3 document, as Locate found it; empty if there is none.
+	V3Path string
+	// V2 is what Extract took from its v2 document; nil if nothing.
+	V2 []byte
 }
 
 const definitionRef, parameterRef = "#/definitions/", "#/parameters/"

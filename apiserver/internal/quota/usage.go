@@ -316,8 +316,8 @@ func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema
 	return nil
 }
 
-// Matters reports whether an event of a resource may change the usage of q.
-func Matters(q *corev1.ResourceQuota, of schema.GroupResource) bool {
+// MayChangeUsage reports whether an event of a resource may change the usage of q.
+func MayChangeUsage(q *corev1.ResourceQuota, of schema.GroupResource) bool {
 	for name := range q.Spec.Hard {
 		if counted, ok := Counted(name); ok && counted == of {
 			return true
@@ -326,9 +326,9 @@ func Matters(q *corev1.ResourceQuota, of schema.GroupResource) bool {
 	return false
 }
 
-// Changing reports whether the usage of a resource's objects can change during
+// UsageCanChange reports whether the usage of a resource's objects can change during
 // their life.
-func Changing(of schema.GroupResource) bool {
+func UsageCanChange(of schema.GroupResource) bool {
 	return of == pods || of == services || of == claims
 }
 

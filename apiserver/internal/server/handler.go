@@ -194,7 +194,7 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 // document serves a document that has a single media type to clients that accept it.
 func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if err := accept.Only(c.Request, media); err != nil {
+		if err := accept.RequireOneOf(c.Request, media); err != nil {
 			failure.Write(c.Writer, c.Request, err)
 			return
 		}

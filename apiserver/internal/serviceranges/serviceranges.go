@@ -42,9 +42,9 @@ func Ready(c *networkingv1.ServiceCIDR) bool {
 // IPv6 ranges are not used entirely, as in upstream.
 const maxHostBits = 64
 
-// Gives reports whether a service may have this address of the range: it is
+// Assignable reports whether a service may have this address of the range: it is
 // neither the network's address nor, for IPv4, the broadcast address.
-func Gives(r netip.Prefix, addr netip.Addr) bool {
+func Assignable(r netip.Prefix, addr netip.Addr) bool {
 	if !r.Contains(addr) || r.Addr().BitLen()-r.Bits() > maxHostBits {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Every address is tried once, those reserved for services that name theirs
-// last, and none that Gives refuses.
+// last, and none that is not Assignable.
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		cidr        string
@@ -38,7 +38,7 @@ func TestAddresses(t *testing.T) {
 		}
 		for i, addr := range tried {
 			early := int(offset(r, addr)) > c.kept
-			if !Gives(r, addr) || early != (i < c.count-c.kept) {
+			if !Assignable(r, addr) || early != (i < c.count-c.kept) {
 				t.Errorf("%s: %s is tried as number %d", r, addr, i)
 			}
 		}
@@ -54,7 +54,7 @@ func TestTheWidestRange(t *testing.T) {
 	r := netip.MustParsePrefix("fd00:1::/64")
 	seen := 0
 	for addr := range Addresses(r) {
-		if !Gives(r, addr) || offset(r, addr) <= 256 {
+		if !Assignable(r, addr) || offset(r, addr) <= 256 {
 			t.Fatalf("%s", addr)
 		}
 		if seen++; seen == 1000 {
@@ -62,7 +62,7 @@ func TestTheWidestRange(t *testing.T) {
 		}
 	}
 	for addr, gives := range map[string]bool{"fd00:1::": false, "fd00:1::1": true, "fd00:1::ffff:ffff:ffff:ffff": true, "fd00:1:0:1::1": false, "10.0.0.1": false} {
-		if Gives(r, netip.MustParseAddr(addr)) != gives {
+		if Assignable(r, netip.MustParseAddr(addr)) != gives {
 			t.Errorf("%s gives %s: %v", r, addr, !gives)
 		}
 	}

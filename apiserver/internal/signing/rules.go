@@ -19,7 +19,7 @@ const LegacyUnknown = "kubernetes.io/legacy-unknown"
 // rules are what each signer permits.
 var rules = map[string]func(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error{
 	certificatesv1.KubeAPIServerClientSignerName:        validateClient,
-	certificatesv1.KubeAPIServerClientKubeletSignerName: KubeletClient,
+	certificatesv1.KubeAPIServerClientKubeletSignerName: ValidateKubeletClient,
 	certificatesv1.KubeletServingSignerName:             validateKubeletServing,
 	LegacyUnknown:                                       func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
 }
@@ -52,9 +52,9 @@ func validateClient(_ *x509.CertificateRequest, usages []certificatesv1.KeyUsage
 	return allowOnly(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth)
 }
 
-// KubeletClient returns why a request is not for a kubelet's client
+// ValidateKubeletClient returns why a request is not for a kubelet's client
 // certificate; nil if it is.
-func KubeletClient(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+func ValidateKubeletClient(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	if err := validateNodeSubject(parsed); err != nil {
 		return err
 	}

@@ -142,11 +142,11 @@ func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, st
 	if got, want := obj.GetObjectKind().GroupVersionKind(), target.Kind(f.a); !got.Empty() && got != want {
 		return nil, fmt.Errorf("the object was made a %s, it has to stay a %s", got, want)
 	}
-	return f.Back(ctx, obj, target)
+	return f.ConvertBack(ctx, obj, target)
 }
 
-// Back converts an object from a target's form to the request's.
-func (f *Forms) Back(ctx context.Context, obj core.Object, target match.Target) (core.Object, error) {
+// ConvertBack converts an object from a target's form to the request's.
+func (f *Forms) ConvertBack(ctx context.Context, obj core.Object, target match.Target) (core.Object, error) {
 	kind := target.Kind(f.a)
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	if kind != f.a.Kind() {

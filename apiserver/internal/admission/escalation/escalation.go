@@ -141,7 +141,7 @@ func comparisons(owned, rules []rbacv1.PolicyRule) float64 {
 
 func (p Plugin) checkCovered(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
 	owned, err := p.Rules.RulesFor(ctx, a.User, a.Namespace)
-	var dangling rbac.Dangling
+	var dangling rbac.DanglingRolesError
 	if err != nil && !errors.As(err, &dangling) {
 		return fmt.Errorf("find the rules of user %q: %w", a.User.Username, err)
 	}

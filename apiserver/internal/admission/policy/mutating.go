@@ -90,7 +90,7 @@ func (m *Mutating) mutateAll(ctx context.Context, q *evaluation, a *admission.At
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if a.Rounds.Second && !a.Rounds.Again(key, before.Text) {
+	if a.Rounds.Second && !a.Rounds.ChangedSince(key, before.Text) {
 		return nil
 	}
 	start := m.Clock.Now()
@@ -116,10 +116,10 @@ func (m *Mutating) mutateAll(ctx context.Context, q *evaluation, a *admission.At
 		return apierrors.NewInternalError(err)
 	}
 	if !bytes.Equal(before.Text, left.Text) {
-		a.Rounds.Changed()
+		a.Rounds.RequestSecond()
 	}
 	if q.reinvoke {
-		a.Rounds.Left(key, left.Text)
+		a.Rounds.RecordOutput(key, left.Text)
 	}
 	return nil
 }

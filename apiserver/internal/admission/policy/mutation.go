@@ -88,7 +88,7 @@ func (m *Mutating) mergeConfiguration(ctx context.Context, value ref.Val, c muta
 	if err != nil {
 		return nil, &mutationError{fmt.Errorf("error applying patch: %w", err)}
 	}
-	return c.forms.Back(ctx, merged, c.target)
+	return c.forms.ConvertBack(ctx, merged, c.target)
 }
 
 // applyPatch returns the object after the operations of a JSON patch, nil if one of its

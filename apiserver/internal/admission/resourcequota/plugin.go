@@ -65,7 +65,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	resource := a.Resource.GVR().GroupResource()
 	// Few updates can increase usage: pods that are resized, or that come under
 	// another quota because they get a deadline.
-	changes := a.Operation == admission.Update && quota.Changing(resource) && (a.Subresource == "" || a.Subresource == "resize")
+	changes := a.Operation == admission.Update && quota.UsageCanChange(resource) && (a.Subresource == "" || a.Subresource == "resize")
 	if isNew := a.Operation == admission.Create && a.Subresource == ""; !isNew && !changes {
 		return nil
 	}

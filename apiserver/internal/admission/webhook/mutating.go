@@ -64,7 +64,7 @@ func (m *Mutating) callAndApply(ctx context.Context, i *invocation) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if rounds.Second && !rounds.Again(i.key, of.Text) {
+	if rounds.Second && !rounds.ChangedSince(i.key, of.Text) {
 		return nil
 	}
 	changed := false
@@ -84,10 +84,10 @@ func (m *Mutating) callAndApply(ctx context.Context, i *invocation) error {
 		return apierrors.NewInternalError(err)
 	}
 	if changed = !bytes.Equal(of.Text, left.Text); changed {
-		rounds.Changed()
+		rounds.RequestSecond()
 	}
 	if i.reinvoke {
-		rounds.Left(i.key, left.Text)
+		rounds.RecordOutput(i.key, left.Text)
 	}
 	return nil
 }

@@ -146,8 +146,8 @@ func issuerOf(token string) string {
 	return c.Issuer
 }
 
-// Reach fetches the issuer's discovery document, unless it is known.
-func (a *Authenticator) Reach(ctx context.Context) error {
+// Discover fetches the issuer's discovery document, unless it is known.
+func (a *Authenticator) Discover(ctx context.Context) error {
 	if _, err := a.discoverVerifier(ctx); err != nil {
 		return fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
 	}

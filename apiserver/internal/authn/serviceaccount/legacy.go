@@ -127,19 +127,19 @@ func (l *Legacy) checkUse(ctx context.Context, account *core.ServiceAccount, sec
 	name := secret.Namespace + "/" + secret.Name
 	if secret.Labels[InvalidSince] != "" {
 		l.Uses.marked.Inc()
-		authn.Say(ctx, authn.Remark{Key: keyInvalidated, Value: name})
+		authn.AddRemark(ctx, authn.Remark{Key: keyInvalidated, Value: name})
 		return fmt.Errorf("the token in secret %s for service account %s/%s has been marked invalid. %s, or remove the '%s' label from the secret to temporarily allow use of this token",
 			name, account.Namespace, account.Name, useRequests, InvalidSince)
 	}
 	l.Uses.legacy.Inc()
-	authn.Say(ctx, authn.Remark{Key: keyLegacy, Value: core.ServiceAccountPrefix + account.Namespace + ":" + account.Name})
+	authn.AddRemark(ctx, authn.Remark{Key: keyLegacy, Value: core.ServiceAccountPrefix + account.Namespace + ":" + account.Name})
 	if Automatic(account, secret.Name) {
 		l.Uses.automatic.Inc()
-		authn.Say(ctx, authn.Remark{Key: keyAutomatic, Value: name, Warning: useRequests + " instead of auto-generated secret-based tokens."})
+		authn.AddRemark(ctx, authn.Remark{Key: keyAutomatic, Value: name, Warning: useRequests + " instead of auto-generated secret-based tokens."})
 		return nil
 	}
 	l.Uses.manual.Inc()
-	authn.Say(ctx, authn.Remark{Key: keyManual, Value: name})
+	authn.AddRemark(ctx, authn.Remark{Key: keyManual, Value: name})
 	return nil
 }
 

@@ -60,7 +60,7 @@ func allowReason(b binding, s subject) string {
 }
 
 // RulesFor implements authz.RuleResolver: all rules that apply to user in
-// namespace. If the error is Dangling, the rules are complete.
+// namespace. If the error is a DanglingRolesError, the rules are complete.
 func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	index := a.index.Load()

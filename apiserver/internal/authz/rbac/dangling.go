@@ -10,17 +10,17 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Dangling are missing roles of bindings whose subject a user is: a refused
+// DanglingRolesError are missing roles of bindings whose subject a user is: a refused
 // user should learn that a right may have been intended.
-type Dangling []rbacv1.RoleRef
+type DanglingRolesError []rbacv1.RoleRef
 
 // Error names the missing roles.
-func (d Dangling) Error() string { return d.describe("") }
+func (d DanglingRolesError) Error() string { return d.describe("") }
 
 // Stored names where they should have been stored.
-func (d Dangling) Stored() string { return d.describe("s") }
+func (d DanglingRolesError) Stored() string { return d.describe("s") }
 
-func (d Dangling) describe(plural string) string {
+func (d DanglingRolesError) describe(plural string) string {
 	var out []string
 	for _, ref := range d {
 		text := fmt.Sprintf("%s%s.%s %q not found", strings.ToLower(ref.Kind), plural, rbacv1.GroupName, ref.Name)
@@ -36,8 +36,8 @@ func (d Dangling) describe(plural string) string {
 
 // danglingRoles are the missing roles of user's bindings in namespace ("" for the cluster
 // scope).
-func (x *index) danglingRoles(user *request.User, namespace string) Dangling {
-	var out Dangling
+func (x *index) danglingRoles(user *request.User, namespace string) DanglingRolesError {
+	var out DanglingRolesError
 	find := func(b binding, _ subject) bool {
 		if _, ok := x.rulesOf(b); !ok {
 			out = append(out, b.role)

@@ -190,7 +190,7 @@ func (a *addresses) takeThis(ctx context.Context, s *corev1.Service, ranges []ne
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(ranges, func(r netip.Prefix) bool { return serviceranges.Gives(r, addr) }); i >= 0 {
+	if i := slices.IndexFunc(ranges, func(r netip.Prefix) bool { return serviceranges.Assignable(r, addr) }); i >= 0 {
 		err := a.hold(ctx, s, addr, dry)
 		a.count(err, ranges[i], named, dry)
 		return err

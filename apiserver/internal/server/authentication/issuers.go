@@ -63,7 +63,7 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 		var kinds authn.Tokens
 		for _, issuer := range outside {
 			if reach {
-				if err := issuer.Reach(context.Background()); err != nil {
+				if err := issuer.Discover(context.Background()); err != nil {
 					return fmt.Errorf("--authentication-config=%s: %w", path, err)
 				}
 			}

@@ -92,7 +92,7 @@ const catchUpTime = time.Second
 func (o Options) knowPods(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	o.Pods.Reach(ctx, o.PodsChanged())
+	o.Pods.WaitForRevision(ctx, o.PodsChanged())
 }
 
 // authorizerOf makes the authorizer of a mode other than Webhook.

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ByPeople reports whether the answer to r is for people to read, and so to be
+// Pretty reports whether the answer to r is for people to read, and so to be
 // indented: c, its form, or ?pretty says so; otherwise the user agent decides,
 // for tools such as curl and browsers, as upstream.
-func ByPeople(r *http.Request, c Clause) bool {
+func Pretty(r *http.Request, c Clause) bool {
 	if c.Params["pretty"] == "1" {
 		return true
 	}
