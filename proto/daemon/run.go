@@ -29,27 +29,27 @@ func (e *UsageError) Unwrap() error { return e.Err }
 func Main(cmd *cobra.Command) {
 	ctx, stop := Context()
 	// Log at once that a signal ends the program, because ending may take a while.
-	told := make(chan struct{})
+	notified := make(chan struct{})
 	context.AfterFunc(ctx, func() {
-		defer close(told)
+		defer close(notified)
 		_ = notify(notifyStopping)
 	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.Version = Version().GitVersion
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
 	err := cmd.ExecuteContext(ctx)
-	asked := ctx.Err() != nil
+	signalled := ctx.Err() != nil
 	stop()
-	<-told
-	os.Exit(exitCode(cmd.Name(), err, asked))
+	<-notified
+	os.Exit(exitCode(cmd.Name(), err, signalled))
 }
 
 // exitCode returns why the program ends, and its exit code. A cancelled context
 // is an ordinary end only if a signal asked for it.
-func exitCode(name string, err error, asked bool) int {
+func exitCode(name string, err error, signalled bool) int {
 	var usage *UsageError
 	switch {
-	case err == nil, asked && errors.Is(err, context.Canceled):
+	case err == nil, signalled && errors.Is(err, context.Canceled):
 		return ExitOK
 	}
 	message := fmt.Sprintf("%s: %v", name, err)

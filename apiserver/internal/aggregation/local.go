@@ -114,7 +114,7 @@ type Definitions interface {
 	GroupVersions() []schema.GroupVersion
 	// OnChange adds a function to be called when that may have changed, until
 	// forget is called.
-	OnChange(told func()) (forget func())
+	OnChange(callback func()) (forget func())
 }
 
 // Follow maintains an APIService for every group and version of custom

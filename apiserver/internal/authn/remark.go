@@ -16,8 +16,8 @@ type remarksKey struct{}
 // AddRemark adds it to the request of ctx and, if the token is cached, to every
 // request answered from the cache.
 func AddRemark(ctx context.Context, r Remark) {
-	if said, _ := ctx.Value(remarksKey{}).(*[]Remark); said != nil {
-		*said = append(*said, r)
+	if remarks, _ := ctx.Value(remarksKey{}).(*[]Remark); remarks != nil {
+		*remarks = append(*remarks, r)
 	}
 	if r.Key != "" {
 		audit.Annotate(ctx, r.Key, r.Value)

@@ -139,10 +139,10 @@ func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []s
 		}
 		return e.user, slices.Clone(e.audiences), true, nil
 	}
-	var said []Remark
-	user, audiences, ok, err := c.next.AuthenticateToken(withRemarks(ctx, &said), token, wanted)
+	var remarks []Remark
+	user, audiences, ok, err := c.next.AuthenticateToken(withRemarks(ctx, &remarks), token, wanted)
 	if err == nil && ok && c.ttl > 0 {
-		c.remember(key, verified{user, audiences, said, now.Add(c.ttl)}, now)
+		c.remember(key, verified{user, audiences, remarks, now.Add(c.ttl)}, now)
 	}
 	return user, audiences, ok, err
 }

@@ -16,17 +16,17 @@ import (
 func (o *owners) followDynamicKinds(d *Dependencies, synced []<-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wake := make(chan struct{}, 1)
-		told := func() {
+		notify := func() {
 			select {
 			case wake <- struct{}{}:
 			default:
 			}
 		}
 		if d.More != nil {
-			defer d.More.OnChange(told)()
+			defer d.More.OnChange(notify)()
 		}
 		if d.Others != nil {
-			defer d.Others.OnChange(told)()
+			defer d.Others.OnChange(notify)()
 		}
 		g := &dynamicKinds{owners: o, dependencies: d, synced: synced, followed: map[schema.GroupKind]*dynamicKind{}, dropped: map[schema.GroupKind]*kind{}}
 		defer g.running.Wait()

@@ -64,7 +64,7 @@ type Growing interface {
 	Resources() []registry.Resource
 	// OnChange adds a function to be called when that may have changed, until
 	// forget is called.
-	OnChange(told func()) (forget func())
+	OnChange(callback func()) (forget func())
 }
 
 // Others are other servers that have objects.
@@ -78,7 +78,7 @@ type Others interface {
 	Collectable() []registry.Objects
 	// OnChange adds a function to be called when these may have changed, until
 	// forget is called.
-	OnChange(told func()) (forget func())
+	OnChange(callback func()) (forget func())
 }
 
 // Of returns the store of a resource, which must be served.

@@ -60,14 +60,14 @@ func NewUsage(o Options) *Usage {
 // OnClosed adds a function to be called when a request with a reservation has
 // ended, until forget is called. The function has to find out whether the object
 // was stored.
-func (u *Usage) OnClosed(told func(quota facts.Key)) (forget func()) {
+func (u *Usage) OnClosed(callback func(quota facts.Key)) (forget func()) {
 	u.ledger.mu.Lock()
 	defer u.ledger.mu.Unlock()
-	u.ledger.listeners[&told] = struct{}{}
+	u.ledger.listeners[&callback] = struct{}{}
 	return func() {
 		u.ledger.mu.Lock()
 		defer u.ledger.mu.Unlock()
-		delete(u.ledger.listeners, &told)
+		delete(u.ledger.listeners, &callback)
 	}
 }
 

@@ -245,7 +245,7 @@ func InSource(err error, doing, source string) error {
 	if err == nil || source == "" {
 		return err
 	}
-	if _, told := err.(*sourceError); told { //nolint:errorlint // only what is told at the top
+	if _, inSource := err.(*sourceError); inSource { //nolint:errorlint // only what is told at the top
 		return err
 	}
 	return &sourceError{doing: doing, source: source, err: err}

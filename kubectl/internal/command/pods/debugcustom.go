@@ -24,11 +24,11 @@ func (d *debugOptions) readCustom() error {
 	if err != nil {
 		return fmt.Errorf("must pass a container spec json file for custom profile: %w", err)
 	}
-	said := corev1.Container{}
-	if err := yaml.Unmarshal(text, &said); err != nil {
+	custom := corev1.Container{}
+	if err := yaml.Unmarshal(text, &custom); err != nil {
 		return fmt.Errorf("%s does not contain a valid container spec: %w", d.customFile, err)
 	}
-	if said.Name != "" || said.Image != "" || len(said.Command) > 0 || said.Lifecycle != nil || len(said.VolumeDevices) > 0 {
+	if custom.Name != "" || custom.Image != "" || len(custom.Command) > 0 || custom.Lifecycle != nil || len(custom.VolumeDevices) > 0 {
 		return errNotModifiable
 	}
 	// The text, not the container: that a field is false differs from its absence.

@@ -138,18 +138,18 @@ func (e *exposeOptions) ports(object *unstructured.Unstructured) ([]generate.Ser
 	if err != nil {
 		return nil, err
 	}
-	asked := numbers
+	portNumbers := numbers
 	if e.port != "" {
-		asked = strings.Split(e.port, ",")
+		portNumbers = strings.Split(e.port, ",")
 	}
-	if len(asked) == 0 {
+	if len(portNumbers) == 0 {
 		if e.clusterIP == "None" {
 			return nil, nil
 		}
 		return nil, errors.New("couldn't find port via --port flag or introspection")
 	}
 	var ports []generate.ServicePort
-	for i, text := range asked {
+	for i, text := range portNumbers {
 		number, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
 			return nil, fmt.Errorf("invalid port %q: must be a number", text)
@@ -161,7 +161,7 @@ func (e *exposeOptions) ports(object *unstructured.Unstructured) ([]generate.Ser
 				port.Protocol = named
 			}
 		}
-		if len(asked) > 1 {
+		if len(portNumbers) > 1 {
 			port.Name = fmt.Sprintf("port-%d", i+1)
 		}
 		ports = append(ports, port)
