@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"kctl/apiserver/internal/podranges"
+	"kctl/apiserver/internal/podcidr"
 )
 
 // defaultNodeGrace is upstream's.
@@ -41,7 +41,7 @@ func (n *NodeRanges) addFlags(fs *pflag.FlagSet) {
 }
 
 // Ranges are those from which nodes get theirs; none if not requested.
-func (n *NodeRanges) Ranges() ([]*podranges.Range, error) {
+func (n *NodeRanges) Ranges() ([]*podcidr.Range, error) {
 	if !n.Allocate {
 		return nil, nil
 	}
@@ -54,13 +54,13 @@ func (n *NodeRanges) Ranges() ([]*podranges.Range, error) {
 	if n.Size != 0 && (len(n.Clusters) > 1 || n.Size4 != 0 || n.Size6 != 0) {
 		return nil, errors.New("--node-cidr-mask-size is for one --cluster-cidr; with two give --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6")
 	}
-	var out []*podranges.Range
+	var out []*podcidr.Range
 	for _, text := range n.Clusters {
 		cluster, err := netip.ParsePrefix(text)
 		if err != nil {
 			return nil, fmt.Errorf("--cluster-cidr=%s: not a range of addresses such as 10.244.0.0/16", text)
 		}
-		r, err := podranges.New(cluster, n.size(cluster.Addr().Is4()))
+		r, err := podcidr.New(cluster, n.size(cluster.Addr().Is4()))
 		if err != nil {
 			return nil, fmt.Errorf("--cluster-cidr=%s: %w", text, err)
 		}

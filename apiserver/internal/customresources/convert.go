@@ -13,7 +13,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"kctl/apiserver/internal/callout"
+	"kctl/apiserver/internal/webhookclient"
 )
 
 // converter converts objects between versions of a definition.
@@ -23,7 +23,7 @@ type converter struct {
 	ctx     context.Context
 }
 
-func newConverter(d *definition, versions map[string]*form, services callout.Services) *converter {
+func newConverter(d *definition, versions map[string]*form, services webhookclient.Services) *converter {
 	c := &converter{forms: map[string]*form{}, ctx: context.Background()}
 	for _, f := range versions {
 		c.forms[f.apiVersion()] = f

@@ -14,8 +14,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/webhookclient"
 )
 
 // Options are what Definitions are built from.
@@ -26,7 +26,7 @@ type Options struct {
 	Registry registry.Options
 	// Services finds the address of a conversion webhook that is named by its
 	// service; nil if such can't be reached.
-	Services callout.Services
+	Services webhookclient.Services
 }
 
 // Definitions are all definitions, and what they define. They are safe for

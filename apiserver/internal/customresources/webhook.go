@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/apiserver/internal/callout"
+	"kctl/apiserver/internal/webhookclient"
 )
 
 // maxAnswer bounds what a webhook may answer with.
@@ -22,16 +22,16 @@ const maxAnswer = 64 << 20
 
 // webhook converts objects by calling a user's server.
 type webhook struct {
-	client   *callout.Client
+	client   *webhookclient.Client
 	versions []string
 }
 
-func newWebhook(d *definition, services callout.Services) *webhook {
+func newWebhook(d *definition, services webhookclient.Services) *webhook {
 	hook := d.Spec.Conversion.Webhook
 	config := &admissionregistrationv1.WebhookClientConfig{
 		URL: hook.ClientConfig.URL, Service: (*admissionregistrationv1.ServiceReference)(hook.ClientConfig.Service), CABundle: hook.ClientConfig.CABundle,
 	}
-	return &webhook{versions: hook.ConversionReviewVersions, client: callout.NewClient(config, services, callout.ClientOptions{
+	return &webhook{versions: hook.ConversionReviewVersions, client: webhookclient.NewClient(config, services, webhookclient.ClientOptions{
 		Timeout: conversionTime, MaxAnswer: maxAnswer, UserAgent: "kube-apiserver-admission", // upstream's too,
 	})}
 }

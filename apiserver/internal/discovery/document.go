@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
 
-	"kctl/apiserver/internal/accept"
+	"kctl/apiserver/internal/negotiation"
 )
 
 // aggregatedParams is the media type of the aggregated document.
@@ -46,29 +46,29 @@ func encode(v runtime.Object) (*document, error) {
 // answer writes the document in a form that r accepts, or all, the aggregated
 // one of the same path, if r names that. The error is a 406.
 func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document) error {
-	clauses := accept.Clauses(r)
+	clauses := negotiation.Clauses(r)
 	if all != nil {
 		for _, clause := range clauses {
 			p := clause.Params
 			if media, ok := clause.Form(); ok && p["as"] == "APIGroupDiscoveryList" && p["g"] == "apidiscovery.k8s.io" && p["v"] == "v2" {
-				return all.write(w, r, media, aggregatedParams, accept.Pretty(r, clause))
+				return all.write(w, r, media, aggregatedParams, negotiation.Pretty(r, clause))
 			}
 		}
 	}
 	if strings.Join(r.Header.Values("Accept"), "") == "" {
-		return d.write(w, r, runtime.ContentTypeJSON, "", accept.Pretty(r, accept.Clause{}))
+		return d.write(w, r, runtime.ContentTypeJSON, "", negotiation.Pretty(r, negotiation.Clause{}))
 	}
 	if d.ignoresWildcard {
-		if err := accept.RequireOneOf(r, accept.Forms...); err != nil {
+		if err := negotiation.RequireOneOf(r, negotiation.Forms...); err != nil {
 			return err
 		}
 	}
 	for _, clause := range clauses {
 		if media, ok := clause.Form(); ok && clause.Plain() {
-			return d.write(w, r, media, "", accept.Pretty(r, clause))
+			return d.write(w, r, media, "", negotiation.Pretty(r, clause))
 		}
 	}
-	return accept.NoneAcceptable(accept.Forms...)
+	return negotiation.NoneAcceptable(negotiation.Forms...)
 }
 
 func (d *document) write(w http.ResponseWriter, r *http.Request, media, as string, pretty bool) error {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
 
-	"kctl/apiserver/internal/accept"
+	"kctl/apiserver/internal/negotiation"
 	"kctl/apiserver/internal/status"
 )
 
@@ -20,7 +20,7 @@ import (
 func Write(w http.ResponseWriter, r *http.Request, err error) {
 	answer := status.Of(err)
 	media, clause := negotiate(r)
-	body := encode(answer, media, accept.Pretty(r, clause))
+	body := encode(answer, media, negotiation.Pretty(r, clause))
 	header := w.Header()
 	header.Set("Content-Type", media)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -32,13 +32,13 @@ func Write(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(body) // a client that is gone needs no answer
 }
 
-func negotiate(r *http.Request) (string, accept.Clause) {
-	for _, clause := range accept.Clauses(r) {
+func negotiate(r *http.Request) (string, negotiation.Clause) {
+	for _, clause := range negotiation.Clauses(r) {
 		if media, ok := clause.Form(); ok && clause.Plain() {
 			return media, clause
 		}
 	}
-	return runtime.ContentTypeJSON, accept.Clause{}
+	return runtime.ContentTypeJSON, negotiation.Clause{}
 }
 
 func encode(answer *metav1.Status, media string, pretty bool) []byte {

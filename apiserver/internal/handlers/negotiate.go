@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"kctl/apiserver/internal/accept"
+	"kctl/apiserver/internal/negotiation"
 )
 
 // form is the form in which a client wants an object.
@@ -40,9 +40,9 @@ func (c *call) negotiate(stream bool) (form, error) {
 	case err != nil:
 		return form{}, err
 	case stream && f.media == runtime.ContentTypeYAML:
-		return form{}, accept.NoneAcceptable(streamed...) // what else the client would take does not count
+		return form{}, negotiation.NoneAcceptable(streamed...) // what else the client would take does not count
 	}
-	f.pretty = !stream && (f.pretty || accept.Pretty(c.gin.Request, accept.Clause{}))
+	f.pretty = !stream && (f.pretty || negotiation.Pretty(c.gin.Request, negotiation.Clause{}))
 	return f, nil
 }
 
@@ -62,7 +62,7 @@ func (c *call) best(have func(form) bool) (form, error) {
 	if r.Header.Get("Accept") == "" {
 		return form{media: runtime.ContentTypeJSON}, nil
 	}
-	for _, clause := range accept.Clauses(r) {
+	for _, clause := range negotiation.Clauses(r) {
 		f, ok := formOf(clause)
 		if !ok || !have(f) {
 			continue
@@ -72,7 +72,7 @@ func (c *call) best(have func(form) bool) (form, error) {
 		}
 		return f, nil
 	}
-	return form{}, cmp.Or(c.routed(), accept.NoneAcceptable(accept.Forms...))
+	return form{}, cmp.Or(c.routed(), negotiation.NoneAcceptable(negotiation.Forms...))
 }
 
 // routed refuses what upstream's router refuses before its handlers are asked: it
@@ -81,14 +81,14 @@ func (c *call) routed() error {
 	if c.custom {
 		return nil
 	}
-	offered := accept.Forms
+	offered := negotiation.Forms
 	if c.name == "" && (c.gin.Request.Method == http.MethodGet || c.gin.Request.Method == http.MethodHead) {
 		offered = slices.Concat(offered, streamed)
 	}
-	return accept.RequireOneOf(c.gin.Request, offered...)
+	return negotiation.RequireOneOf(c.gin.Request, offered...)
 }
 
-func formOf(c accept.Clause) (form, bool) {
+func formOf(c negotiation.Clause) (form, bool) {
 	media, ok := c.Form()
 	if !ok {
 		return form{}, false
@@ -122,7 +122,7 @@ func (c *call) negotiateRead(list bool) error {
 	case f.as != asMetadata || f.list == list:
 		return nil
 	case list:
-		return accept.NotAcceptable(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
+		return negotiation.NotAcceptable(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
 	}
-	return accept.NotAcceptable(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
+	return negotiation.NotAcceptable(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
 }

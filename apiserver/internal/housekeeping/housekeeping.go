@@ -13,7 +13,7 @@ import (
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/facts"
-	"kctl/apiserver/internal/podranges"
+	"kctl/apiserver/internal/podcidr"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/signing"
@@ -48,7 +48,7 @@ type Dependencies struct {
 	NodeGrace time.Duration
 	// PodRanges are the ranges, one per family, from which nodes get theirs; none
 	// if others assign them. No pod gets an address in ServiceRanges.
-	PodRanges     []*podranges.Range
+	PodRanges     []*podcidr.Range
 	ServiceRanges []netip.Prefix
 
 	// Metrics gets the loops' metrics; nil for none.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/facts"
-	"kctl/apiserver/internal/podranges"
+	"kctl/apiserver/internal/podcidr"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 	"kctl/proto/events"
@@ -32,7 +32,7 @@ type nodeRanges struct {
 	nodes  *facts.Mirror[rangeFacts]
 	store  registry.Resource
 	events registry.Resource
-	ranges []*podranges.Range
+	ranges []*podcidr.Range
 	// services are ranges whose addresses no pod may have.
 	services []netip.Prefix
 	clock    clock.Clock
@@ -56,7 +56,7 @@ type rangeFacts struct {
 
 func rangeFactsOf(obj core.Object) rangeFacts {
 	node := obj.(*core.Node)
-	return rangeFacts{uid: node.UID, ranges: podranges.Parse(node.Spec.PodCIDRs), assigned: len(node.Spec.PodCIDRs) > 0}
+	return rangeFacts{uid: node.UID, ranges: podcidr.Parse(node.Spec.PodCIDRs), assigned: len(node.Spec.PodCIDRs) > 0}
 }
 
 func newNodeRanges(d *Dependencies) (Loop, error) {
@@ -104,7 +104,7 @@ func (n *nodeRanges) sync(ctx context.Context, key facts.Key) (time.Duration, er
 		return 0, nil
 	}
 	ranges, err := n.choose(key.Name)
-	if errors.Is(err, podranges.ErrFull) {
+	if errors.Is(err, podcidr.ErrFull) {
 		return 0, n.reportFull(ctx, key.Name, node.uid, err)
 	}
 	if err != nil {

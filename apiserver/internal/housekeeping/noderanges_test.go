@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/podranges"
+	"kctl/apiserver/internal/podcidr"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/proto/core"
@@ -34,7 +34,7 @@ func ranging(t *testing.T, nodes registry.Resource, events *registrytest.Store, 
 		if p.Addr().Is6() {
 			bits = 64
 		}
-		r, err := podranges.New(p, bits)
+		r, err := podcidr.New(p, bits)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/service"
-	"kctl/apiserver/internal/serviceranges"
+	"kctl/apiserver/internal/servicecidr"
 	"kctl/proto/core"
 )
 
@@ -78,7 +78,7 @@ func serviceAddressOf(obj core.Object) netip.Addr {
 
 // gives reports whether an address may have come from a ServiceCIDR.
 func gives(c *networkingv1.ServiceCIDR, addr netip.Addr) bool {
-	return slices.ContainsFunc(serviceranges.Of(c), func(r netip.Prefix) bool { return serviceranges.Assignable(r, addr) })
+	return slices.ContainsFunc(servicecidr.Of(c), func(r netip.Prefix) bool { return servicecidr.Assignable(r, addr) })
 }
 
 func (s *serviceCIDRs) sync(ctx context.Context, key facts.Key) (time.Duration, error) {

@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/accept"
+	"kctl/apiserver/internal/negotiation"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -145,7 +145,7 @@ func acceptedForm(r *http.Request, protobuf ...string) form {
 	if r.Header.Get("Accept") == "" {
 		return formJSON
 	}
-	for _, clause := range accept.Clauses(r) {
+	for _, clause := range negotiation.Clauses(r) {
 		switch {
 		case slices.Contains(protobuf, clause.Media):
 			return formProtobuf

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
-	"kctl/apiserver/internal/accept"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/discovery"
 	"kctl/apiserver/internal/failure"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
+	"kctl/apiserver/internal/negotiation"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -194,7 +194,7 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 // document serves a document that has a single media type to clients that accept it.
 func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if err := accept.RequireOneOf(c.Request, media); err != nil {
+		if err := negotiation.RequireOneOf(c.Request, media); err != nil {
 			failure.Write(c.Writer, c.Request, err)
 			return
 		}

@@ -15,7 +15,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
-	"kctl/apiserver/internal/callout"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
@@ -32,7 +32,7 @@ const (
 	maxCachedSize = 10_000
 )
 
-// Service answers reviews: a callout.Service.
+// Service answers reviews: a webhookclient.Service.
 type Service interface {
 	Ask(ctx context.Context, question, answer any) error
 }
@@ -44,7 +44,7 @@ type Plugin struct {
 	FailOpen bool
 
 	allowTTL, denyTTL time.Duration // how long answers are cached
-	answers           *callout.Answers[answer]
+	answers           *webhookclient.Answers[answer]
 }
 
 type answer = v1alpha1.ImageReviewStatus

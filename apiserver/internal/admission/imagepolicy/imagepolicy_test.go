@@ -18,7 +18,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
-	"kctl/apiserver/internal/callout"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
@@ -85,7 +85,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &service{}
-			p := &Plugin{Service: s, FailOpen: test.open, answers: callout.NewAnswers[answer](clock.RealClock{})}
+			p := &Plugin{Service: s, FailOpen: test.open, answers: webhookclient.NewAnswers[answer](clock.RealClock{})}
 			a := &admission.Attributes{Operation: admission.Create, Resource: core.Pods, Subresource: test.subresource, Namespace: "n", Object: test.now}
 			if test.old != nil {
 				a.Operation, a.OldObject = admission.Update, test.old
@@ -103,7 +103,7 @@ func TestValidate(t *testing.T) {
 
 func TestAnswersAreRemembered(t *testing.T) {
 	s, now := &service{}, testingclock.NewFakePassiveClock(time.Unix(0, 0))
-	p := &Plugin{Service: s, allowTTL: time.Minute, answers: callout.NewAnswers[answer](now)}
+	p := &Plugin{Service: s, allowTTL: time.Minute, answers: webhookclient.NewAnswers[answer](now)}
 	ask := func(image string) int {
 		_ = p.Validate(t.Context(), &admission.Attributes{Operation: admission.Create, Resource: core.Pods, Object: pod(nil, image)})
 		return len(s.asked)

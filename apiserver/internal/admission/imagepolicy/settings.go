@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission/configuration"
-	"kctl/apiserver/internal/callout"
+	"kctl/apiserver/internal/webhookclient"
 )
 
 // settings are the plugin's configuration.
@@ -48,7 +48,7 @@ func New(files configuration.Files, clock clock.Clock) (*Plugin, error) {
 	if !found {
 		return nil, errNoConfiguration
 	}
-	service, err := callout.Load(s.ImagePolicy.KubeConfigFile, clock)
+	service, err := webhookclient.Load(s.ImagePolicy.KubeConfigFile, clock)
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", Name, err)
 	}
@@ -56,7 +56,7 @@ func New(files configuration.Files, clock clock.Clock) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plugin{Service: service.RetryAfter(backoff), FailOpen: s.ImagePolicy.DefaultAllow, answers: callout.NewAnswers[answer](clock)}
+	p := &Plugin{Service: service.RetryAfter(backoff), FailOpen: s.ImagePolicy.DefaultAllow, answers: webhookclient.NewAnswers[answer](clock)}
 	if p.allowTTL, err = allowTTL.parse(s.ImagePolicy.AllowTTL); err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
@@ -21,16 +21,16 @@ type Follower struct {
 }
 
 // FollowValidating follows ValidatingWebhookConfigurations.
-func FollowValidating(source facts.Source, services callout.Services, clock clock.Clock, logger *zap.Logger) *Follower {
+func FollowValidating(source facts.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
 	return newFollower(source, services, ofValidating, clock, logger)
 }
 
 // FollowMutating follows MutatingWebhookConfigurations.
-func FollowMutating(source facts.Source, services callout.Services, clock clock.Clock, logger *zap.Logger) *Follower {
+func FollowMutating(source facts.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
 	return newFollower(source, services, ofMutating, clock, logger)
 }
 
-func newFollower(source facts.Source, services callout.Services, hooks func(core.Object, callout.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
+func newFollower(source facts.Source, services webhookclient.Services, hooks func(core.Object, webhookclient.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
 	of := func(obj core.Object) []*hook { return hooks(obj, services) }
 	f := &Follower{mirror: facts.NewMirror(source, of, facts.Options[[]*hook]{}, clock, logger)}
 	f.mirror.OnChange(f.rebuild)

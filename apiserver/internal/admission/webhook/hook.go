@@ -10,8 +10,8 @@ import (
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
-	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
@@ -40,7 +40,7 @@ type hook struct {
 	sideEffects bool // also on dry runs
 	reinvoke    bool
 	version     string // of the review; "" if no version is known to both sides
-	client      *callout.Client
+	client      *webhookclient.Client
 	// configError is why it can't be called.
 	configError error
 }
@@ -51,7 +51,7 @@ type commonWebhook struct {
 	reinvoke bool
 }
 
-func ofValidating(obj core.Object, services callout.Services) []*hook {
+func ofValidating(obj core.Object, services webhookclient.Services) []*hook {
 	configuration := obj.(*admissionregistrationv1.ValidatingWebhookConfiguration)
 	hooks := make([]commonWebhook, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
@@ -60,7 +60,7 @@ func ofValidating(obj core.Object, services callout.Services) []*hook {
 	return newHooks(obj, hooks, services)
 }
 
-func ofMutating(obj core.Object, services callout.Services) []*hook {
+func ofMutating(obj core.Object, services webhookclient.Services) []*hook {
 	configuration := obj.(*admissionregistrationv1.MutatingWebhookConfiguration)
 	hooks := make([]commonWebhook, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
@@ -76,7 +76,7 @@ func ofMutating(obj core.Object, services callout.Services) []*hook {
 	return newHooks(obj, hooks, services)
 }
 
-func newHooks(obj core.Object, webhooks []commonWebhook, services callout.Services) []*hook {
+func newHooks(obj core.Object, webhooks []commonWebhook, services webhookclient.Services) []*hook {
 	out := make([]*hook, 0, len(webhooks))
 	for i := range webhooks {
 		out = append(out, newHook(obj.GetName(), i, &webhooks[i], services))
@@ -84,7 +84,7 @@ func newHooks(obj core.Object, webhooks []commonWebhook, services callout.Servic
 	return out
 }
 
-func newHook(configuration string, index int, w *commonWebhook, services callout.Services) *hook {
+func newHook(configuration string, index int, w *commonWebhook, services webhookclient.Services) *hook {
 	h := &hook{
 		configuration: configuration, name: w.Name, key: fmt.Sprintf("%s/%d/%s", configuration, index, w.Name),
 		timeout: defaultTimeout, reinvoke: w.reinvoke,
@@ -112,6 +112,6 @@ func newHook(configuration string, index int, w *commonWebhook, services callout
 			return condition.Compile(w.MatchConditions, compiler), nil
 		})
 	}
-	h.client = callout.NewClient(&w.ClientConfig, services, callout.ClientOptions{Timeout: h.timeout, MaxAnswer: maxAnswer, UserAgent: userAgent})
+	h.client = webhookclient.NewClient(&w.ClientConfig, services, webhookclient.ClientOptions{Timeout: h.timeout, MaxAnswer: maxAnswer, UserAgent: userAgent})
 	return h
 }

@@ -18,7 +18,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Service answers reviews: a callout.Service.
+// Service answers reviews: a webhookclient.Service.
 type Service interface {
 	Ask(ctx context.Context, question, answer any) error
 }

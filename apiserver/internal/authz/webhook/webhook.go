@@ -13,11 +13,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/webhookclient"
 )
 
-// Service answers reviews: a callout.Service.
+// Service answers reviews: a webhookclient.Service.
 type Service interface {
 	Ask(ctx context.Context, question, answer any) error
 }
@@ -46,12 +46,12 @@ const maxCachedSize = 10_000
 type Authorizer struct {
 	service Service
 	options Options
-	answers *callout.Answers[authorizationv1.SubjectAccessReviewStatus]
+	answers *webhookclient.Answers[authorizationv1.SubjectAccessReviewStatus]
 }
 
 // New returns an Authorizer that asks service.
 func New(service Service, o Options) *Authorizer {
-	return &Authorizer{service: service, options: o, answers: callout.NewAnswers[authorizationv1.SubjectAccessReviewStatus](o.Clock)}
+	return &Authorizer{service: service, options: o, answers: webhookclient.NewAnswers[authorizationv1.SubjectAccessReviewStatus](o.Clock)}
 }
 
 var errAllowedAndDenied = errors.New("authorization webhook: the answer both allows and denies")

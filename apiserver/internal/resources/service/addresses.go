@@ -17,7 +17,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
-	"kctl/apiserver/internal/serviceranges"
+	"kctl/apiserver/internal/servicecidr"
 	"kctl/proto/core"
 )
 
@@ -151,10 +151,10 @@ func (a *addresses) ready(ctx context.Context, wanted corev1.IPFamily) ([]netip.
 	})
 	var out []netip.Prefix
 	for _, c := range all {
-		if !serviceranges.Ready(c) {
+		if !servicecidr.Ready(c) {
 			continue
 		}
-		for _, r := range serviceranges.Of(c) {
+		for _, r := range servicecidr.Of(c) {
 			if FamilyOf(r.Addr()) == wanted {
 				out = append(out, r)
 			}
@@ -173,7 +173,7 @@ func (a *addresses) take(ctx context.Context, s *corev1.Service, family corev1.I
 		return wanted, a.takeThis(ctx, s, ranges, wanted, dry)
 	}
 	for _, r := range ranges {
-		for addr := range serviceranges.Addresses(r) {
+		for addr := range servicecidr.Addresses(r) {
 			err := a.hold(ctx, s, addr, dry)
 			if !errors.Is(err, errTaken) {
 				a.count(err, r, given, dry)
@@ -190,7 +190,7 @@ func (a *addresses) takeThis(ctx context.Context, s *corev1.Service, ranges []ne
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(ranges, func(r netip.Prefix) bool { return serviceranges.Assignable(r, addr) }); i >= 0 {
+	if i := slices.IndexFunc(ranges, func(r netip.Prefix) bool { return servicecidr.Assignable(r, addr) }); i >= 0 {
 		err := a.hold(ctx, s, addr, dry)
 		a.count(err, ranges[i], named, dry)
 		return err

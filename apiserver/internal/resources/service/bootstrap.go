@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/serviceranges"
+	"kctl/apiserver/internal/servicecidr"
 	"kctl/proto/core"
 )
 
@@ -28,7 +28,7 @@ func (s *Store) Bootstrap(ctx context.Context, port int) error {
 	if _, err := s.GetTyped(ctx, core.NamespaceDefault, ServerService, ""); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
-	first := serviceranges.First(s.addresses.own[0])
+	first := servicecidr.First(s.addresses.own[0])
 	meta := metav1.ObjectMeta{
 		Namespace: core.NamespaceDefault, Name: ServerService,
 		Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"},

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/serviceranges"
+	"kctl/apiserver/internal/servicecidr"
 )
 
 // How an address or a port was assigned: as requested, or chosen by the server.
@@ -88,7 +88,7 @@ func (s *Store) Collect(out chan<- prometheus.Metric) {
 	}
 	for r, n := range s.addresses.allocated() {
 		gauge(allocatedIPs, float64(n), r.String())
-		gauge(availableIPs, float64(serviceranges.Size(r)-n), r.String())
+		gauge(availableIPs, float64(servicecidr.Size(r)-n), r.String())
 	}
 }
 
@@ -100,7 +100,7 @@ func (a *addresses) allocated() map[netip.Prefix]uint64 {
 	}
 	out := map[netip.Prefix]uint64{}
 	for _, c := range all {
-		for _, r := range serviceranges.Of(c) {
+		for _, r := range servicecidr.Of(c) {
 			out[r] = 0
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
-	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/filters"
@@ -30,6 +29,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/server/equivalent"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
@@ -42,7 +42,7 @@ type Options struct {
 	// Forms knows which resources show the same objects.
 	Forms *equivalent.Resources
 	// Services resolves the services that webhooks name.
-	Services callout.Services
+	Services webhookclient.Services
 	// Authorizer is asked whether the user may also do what a request implies;
 	// Rules are those of the mode RBAC, beyond which no user may grant rights.
 	Authorizer authz.Authorizer

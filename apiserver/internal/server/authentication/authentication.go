@@ -14,9 +14,9 @@ import (
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authn/trust"
 	"kctl/apiserver/internal/authn/webhook"
-	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/pki"
 )
 
@@ -140,7 +140,7 @@ func (a *Authentication) tokenKinds(accounts authn.Tokens, issuers authn.TokenAu
 		kinds = append(kinds, issuers)
 	}
 	if w := o.TokenWebhook; w.ConfigFile != "" {
-		service, err := callout.Load(w.ConfigFile, clock)
+		service, err := webhookclient.Load(w.ConfigFile, clock)
 		if err != nil {
 			return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
 		}

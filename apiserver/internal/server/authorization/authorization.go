@@ -16,10 +16,10 @@ import (
 	"kctl/apiserver/internal/authz/node"
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/authz/webhook"
-	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
@@ -116,7 +116,7 @@ func (o Options) authorizerOf(mode string) (authz.Authorizer, error) {
 
 // askingAuthorizer makes a webhook authorizer from its file.
 func (o Options) askingAuthorizer(file string, asks webhook.Options) (authz.Authorizer, error) {
-	service, err := callout.Load(file, o.Clock)
+	service, err := webhookclient.Load(file, o.Clock)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package presence
+package endpointreconciler
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func meta(label, value string) metav1.ObjectMeta {
 }
 
 //nolint:staticcheck // old clients still use Endpoints
-func (k *Keeper) newEndpoints(alive []netip.AddrPort) *corev1.Endpoints {
+func (r *Reconciler) newEndpoints(alive []netip.AddrPort) *corev1.Endpoints {
 	// The slice is written here, too, so no controller should mirror this object.
 	e := &corev1.Endpoints{ObjectMeta: meta(discoveryv1.LabelSkipMirror, "true")}
 	if len(alive) == 0 {
@@ -37,12 +37,12 @@ func (k *Keeper) newEndpoints(alive []netip.AddrPort) *corev1.Endpoints {
 	return e
 }
 
-func (k *Keeper) newSlice(alive []netip.AddrPort) *discoveryv1.EndpointSlice {
+func (r *Reconciler) newSlice(alive []netip.AddrPort) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: meta(discoveryv1.LabelServiceName, service.ServerService), AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{},
 	}
-	if !k.address.Addr().Is4() {
+	if !r.address.Addr().Is4() {
 		s.AddressType = discoveryv1.AddressTypeIPv6
 	}
 	for _, a := range alive {

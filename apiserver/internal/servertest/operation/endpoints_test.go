@@ -16,20 +16,20 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/config"
-	"kctl/apiserver/internal/presence"
+	"kctl/apiserver/internal/endpointreconciler"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/proto/core"
 )
 
-// beside is a second server's keeper on the same storage, on a machine of its
+// beside is a second server's reconciler on the same storage, on a machine of its
 // own with a clock of its own.
 func (c *cluster) beside(address string, clock *testingclock.FakeClock) (stop func()) {
 	s := c.Server
-	keeper := presence.New(presence.Stores{Leases: s.Resources().Leases, Endpoints: s.Resources().Endpoints, Slices: s.Resources().EndpointSlices},
+	reconciler := endpointreconciler.New(endpointreconciler.Stores{Leases: s.Resources().Leases, Endpoints: s.Resources().Endpoints, Slices: s.Resources().EndpointSlices},
 		netip.AddrPortFrom(netip.MustParseAddr(address), uint16(c.Port())), clock, zap.NewNop())
 	ctx, cancel := context.WithCancel(c.T.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); _ = keeper.Run(ctx) }()
+	go func() { defer close(done); _ = reconciler.Run(ctx) }()
 	stop = func() { cancel(); <-done }
 	c.T.Cleanup(stop)
 	return stop

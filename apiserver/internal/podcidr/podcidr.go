@@ -1,10 +1,10 @@
-// Package podranges divides the cluster's range of pod addresses into one range
+// Package podcidr divides the cluster's range of pod addresses into one range
 // per node (Kubernetes docs, "kube-controller-manager", --allocate-node-cidrs,
 // --cluster-cidr, --node-cidr-mask-size).
 //
 // The server's flags and the housekeeping loop that assigns nodes' ranges call
 // it. It does not remember which node has which range, only where to look next.
-package podranges
+package podcidr
 
 import (
 	"errors"

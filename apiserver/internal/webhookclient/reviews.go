@@ -1,4 +1,4 @@
-package callout
+package webhookclient
 
 import (
 	"bytes"

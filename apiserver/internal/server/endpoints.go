@@ -12,13 +12,13 @@ import (
 
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/config"
-	"kctl/apiserver/internal/presence"
+	"kctl/apiserver/internal/endpointreconciler"
 	"kctl/proto/core"
 )
 
-// beFound keeps this server among the endpoints of the service kubernetes until
+// reconcileEndpoints keeps this server among the endpoints of the service kubernetes until
 // it is told to stop, unless only this machine can reach it.
-func (s *Server) beFound(ctx context.Context) error {
+func (s *Server) reconcileEndpoints(ctx context.Context) error {
 	if !wait(ctx, s.bootstrapped) {
 		return ctx.Err()
 	}
@@ -34,9 +34,9 @@ func (s *Server) beFound(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return presence.New(presence.Stores{
+	return endpointreconciler.New(endpointreconciler.Stores{
 		Leases: s.resources.Leases, Endpoints: s.resources.Endpoints, Slices: s.resources.EndpointSlices,
-	}, address, s.clock, s.logger.Named("presence")).Run(ctx)
+	}, address, s.clock, s.logger.Named("endpoint-reconciler")).Run(ctx)
 }
 
 // keySetURI is where others find the keys of service account tokens: at this

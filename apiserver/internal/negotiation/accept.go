@@ -1,4 +1,4 @@
-package accept
+package negotiation
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package presence
+package endpointreconciler
 
 import (
 	"context"
@@ -32,15 +32,15 @@ const (
 	leaseDuration = 15 * time.Second
 )
 
-// Stores are what a Keeper reads and writes.
+// Stores are what a Reconciler reads and writes.
 type Stores struct {
 	Leases    *registry.Store[*core.Lease]
 	Endpoints *registry.Store[*corev1.Endpoints] //nolint:staticcheck // old clients still use it
 	Slices    *registry.Store[*discoveryv1.EndpointSlice]
 }
 
-// Keeper publishes one API server to the cluster.
-type Keeper struct {
+// Reconciler publishes one API server to the cluster.
+type Reconciler struct {
 	stores  Stores
 	address netip.AddrPort
 	clock   clock.WithTicker
@@ -56,84 +56,84 @@ type leaseObservation struct {
 }
 
 // New is the keeper of the server that is reached at address.
-func New(stores Stores, address netip.AddrPort, clock clock.WithTicker, logger *zap.Logger) *Keeper {
-	return &Keeper{stores: stores, address: address, clock: clock, logger: logger, observed: map[string]leaseObservation{}}
+func New(stores Stores, address netip.AddrPort, clock clock.WithTicker, logger *zap.Logger) *Reconciler {
+	return &Reconciler{stores: stores, address: address, clock: clock, logger: logger, observed: map[string]leaseObservation{}}
 }
 
 // Run keeps the server among the endpoints until ctx ends, and then removes it,
 // so that new connections go to another one.
-func (k *Keeper) Run(ctx context.Context) error {
-	ticker := k.clock.NewTicker(renewInterval)
+func (r *Reconciler) Run(ctx context.Context) error {
+	ticker := r.clock.NewTicker(renewInterval)
 	defer ticker.Stop()
 	for {
-		if err := k.renewAndPublish(ctx); err != nil && ctx.Err() == nil {
-			k.logger.Warn("the endpoints of service kubernetes may be out of date, trying again", zap.Error(err))
+		if err := r.renewAndPublish(ctx); err != nil && ctx.Err() == nil {
+			r.logger.Warn("the endpoints of service kubernetes may be out of date, trying again", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
-			return k.releaseLease(context.WithoutCancel(ctx))
+			return r.releaseLease(context.WithoutCancel(ctx))
 		case <-ticker.C():
 		}
 	}
 }
 
 // releaseLease gives up the lease. If the storage is already gone, the lease expires by itself.
-func (k *Keeper) releaseLease(ctx context.Context) error {
+func (r *Reconciler) releaseLease(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewInterval)
 	defer cancel()
-	err := k.stores.Leases.DeleteTyped(ctx, core.NamespaceSystem, k.leaseName(), nil)
+	err := r.stores.Leases.DeleteTyped(ctx, core.NamespaceSystem, r.leaseName(), nil)
 	if err == nil {
-		err = k.publishEndpoints(ctx)
+		err = r.publishEndpoints(ctx)
 	}
 	if err != nil {
-		k.logger.Info("this server is among the endpoints of service kubernetes until its lease ends", zap.Error(err))
+		r.logger.Info("this server is among the endpoints of service kubernetes until its lease ends", zap.Error(err))
 	}
 	return nil
 }
 
-func (k *Keeper) renewAndPublish(ctx context.Context) error {
-	if err := k.renewLease(ctx); err != nil {
+func (r *Reconciler) renewAndPublish(ctx context.Context) error {
+	if err := r.renewLease(ctx); err != nil {
 		return err
 	}
-	return k.publishEndpoints(ctx)
+	return r.publishEndpoints(ctx)
 }
 
-func (k *Keeper) leaseName() string {
-	return "apiserver-" + strings.NewReplacer(":", "-", ".", "-", "[", "", "]", "").Replace(k.address.String())
+func (r *Reconciler) leaseName() string {
+	return "apiserver-" + strings.NewReplacer(":", "-", ".", "-", "[", "", "]", "").Replace(r.address.String())
 }
 
-func (k *Keeper) renewLease(ctx context.Context) error {
+func (r *Reconciler) renewLease(ctx context.Context) error {
 	hold := func(lease *core.Lease) error {
 		lease.Labels = labels.Merge(lease.Labels, labels.Set{identityLabel: identity})
-		lease.Spec.HolderIdentity = ptr.To(k.address.String())
+		lease.Spec.HolderIdentity = ptr.To(r.address.String())
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(leaseDuration / time.Second))
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(k.clock.Now()))
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.clock.Now()))
 		return nil
 	}
-	_, err := k.stores.Leases.UpdateTyped(ctx, core.NamespaceSystem, k.leaseName(), "", hold)
+	_, err := r.stores.Leases.UpdateTyped(ctx, core.NamespaceSystem, r.leaseName(), "", hold)
 	if apierrors.IsNotFound(err) {
-		lease := &core.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceSystem, Name: k.leaseName()}}
+		lease := &core.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceSystem, Name: r.leaseName()}}
 		_ = hold(lease)
-		_, err = k.stores.Leases.CreateTyped(ctx, lease)
+		_, err = r.stores.Leases.CreateTyped(ctx, lease)
 	}
 	if err != nil {
-		return fmt.Errorf("renew lease %s: %w", k.leaseName(), err)
+		return fmt.Errorf("renew lease %s: %w", r.leaseName(), err)
 	}
 	return nil
 }
 
 // publishEndpoints writes the addresses of live servers.
-func (k *Keeper) publishEndpoints(ctx context.Context) error {
-	alive, err := k.liveServers(ctx)
+func (r *Reconciler) publishEndpoints(ctx context.Context) error {
+	alive, err := r.liveServers(ctx)
 	if err != nil {
 		return err
 	}
-	if err := createOrUpdate(ctx, k.stores.Endpoints, k.newEndpoints(alive), func(has, want *corev1.Endpoints) { //nolint:staticcheck // old clients still use it
+	if err := createOrUpdate(ctx, r.stores.Endpoints, r.newEndpoints(alive), func(has, want *corev1.Endpoints) { //nolint:staticcheck // old clients still use it
 		has.Labels, has.Subsets = labels.Merge(has.Labels, want.Labels), want.Subsets
 	}); err != nil {
 		return fmt.Errorf("endpoints of service %s: %w", service.ServerService, err)
 	}
-	if err := createOrUpdate(ctx, k.stores.Slices, k.newSlice(alive), func(has, want *discoveryv1.EndpointSlice) {
+	if err := createOrUpdate(ctx, r.stores.Slices, r.newSlice(alive), func(has, want *discoveryv1.EndpointSlice) {
 		has.Labels, has.Endpoints, has.Ports = labels.Merge(has.Labels, want.Labels), want.Endpoints, want.Ports
 	}); err != nil {
 		return fmt.Errorf("endpoint slice of service %s: %w", service.ServerService, err)
@@ -144,21 +144,21 @@ func (k *Keeper) publishEndpoints(ctx context.Context) error {
 // liveServers returns the addresses of all servers whose leases still change, and
 // removes the leases of the others. A service has one port, so servers on
 // another port than the first one's are left out.
-func (k *Keeper) liveServers(ctx context.Context) ([]netip.AddrPort, error) {
-	leases, _, err := k.stores.Leases.ListTyped(ctx, core.NamespaceSystem, registry.ListOptions{
+func (r *Reconciler) liveServers(ctx context.Context) ([]netip.AddrPort, error) {
+	leases, _, err := r.stores.Leases.ListTyped(ctx, core.NamespaceSystem, registry.ListOptions{
 		Labels: labels.SelectorFromSet(labels.Set{identityLabel: identity}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the leases of API servers: %w", err)
 	}
-	now, seen := k.clock.Now(), map[string]leaseObservation{}
+	now, seen := r.clock.Now(), map[string]leaseObservation{}
 	var alive []netip.AddrPort
 	for _, lease := range leases {
 		held, err := netip.ParseAddrPort(ptr.Deref(lease.Spec.HolderIdentity, ""))
-		if err != nil || held.Addr().Is4() != k.address.Addr().Is4() {
+		if err != nil || held.Addr().Is4() != r.address.Addr().Is4() {
 			continue
 		}
-		last, known := k.observed[lease.Name]
+		last, known := r.observed[lease.Name]
 		if !known || last.version != lease.ResourceVersion {
 			last = leaseObservation{lease.ResourceVersion, now}
 		}
@@ -169,11 +169,11 @@ func (k *Keeper) liveServers(ctx context.Context) ([]netip.AddrPort, error) {
 		}
 		// Only this version: a lease that is being renewed stays.
 		only := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &last.version}}
-		if err := k.stores.Leases.DeleteTyped(ctx, core.NamespaceSystem, lease.Name, only); err != nil {
+		if err := r.stores.Leases.DeleteTyped(ctx, core.NamespaceSystem, lease.Name, only); err != nil {
 			seen[lease.Name] = last
 		}
 	}
-	k.observed = seen
+	r.observed = seen
 	slices.SortFunc(alive, netip.AddrPort.Compare)
 	return slices.DeleteFunc(alive, func(a netip.AddrPort) bool { return a.Port() != alive[0].Port() }), nil
 }

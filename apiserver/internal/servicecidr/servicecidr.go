@@ -1,10 +1,10 @@
-// Package serviceranges knows which addresses of ServiceCIDRs services may have
+// Package servicecidr knows which addresses of ServiceCIDRs services may have
 // (KEP-1880), and in which order they are tried (KEP-3070).
 //
 // The store of services, which assigns addresses, and the housekeeping loops
 // for ranges and addresses call it. It has no state: ServiceCIDRs say what can
 // be assigned, IPAddresses what is.
-package serviceranges
+package servicecidr
 
 import (
 	"encoding/binary"

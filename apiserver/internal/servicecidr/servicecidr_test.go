@@ -1,4 +1,4 @@
-package serviceranges
+package servicecidr
 
 import (
 	"net/netip"

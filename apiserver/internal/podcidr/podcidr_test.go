@@ -1,4 +1,4 @@
-package podranges
+package podcidr
 
 import (
 	"errors"
