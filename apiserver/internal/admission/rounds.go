@@ -23,8 +23,8 @@ type Rounds struct {
 // user's behalf.
 func (r *Rounds) RequestSecond() { r.secondWanted = true }
 
-// RecordOutput remembers the state in which a plugin that wants to be called again left the
-// object.
+// RecordOutput stores the object as a plugin that wants to be called again left
+// it.
 func (r *Rounds) RecordOutput(who string, object []byte) {
 	if r.outputs == nil {
 		r.outputs = map[string][]byte{}

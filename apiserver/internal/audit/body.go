@@ -57,8 +57,8 @@ func (b *Body) Write(p []byte) (int, error) {
 // Bytes are what was collected.
 func (b *Body) Bytes() []byte { return b.bytes.Bytes() }
 
-// plain is the body without its compression, of which no more than what is kept is
-// undone.
+// plain returns the body without compression. It decompresses no more than is
+// kept.
 func (b *Body) plain() ([]byte, error) {
 	if b.Coding != "gzip" {
 		return b.bytes.Bytes(), nil

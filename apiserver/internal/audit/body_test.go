@@ -9,7 +9,8 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 )
 
-// TestBodies: what is kept of an answer is its object, however it was sent.
+// TestBodies: the event contains the object of an answer, in whatever encoding
+// it was sent.
 func TestBodies(t *testing.T) {
 	for name, body := range map[string]*Body{
 		"gzip":     {ContentType: "application/json", Coding: "gzip"},

@@ -102,7 +102,7 @@ func Named(ctx context.Context, namespace, name string) {
 	}
 }
 
-// refer changes what the coming events say about the object.
+// refer changes the objectRef of the events that follow.
 func (r *Record) refer(change func(ref *ObjectReference)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *Record) refer(change func(ref *ObjectReference)) {
 	r.event.ObjectRef = &ref
 }
 
-// fill adds to ref what it does not say.
+// fill sets the fields of ref that are empty.
 func fill(ref *ObjectReference, namespace, name string, uid types.UID, resourceVersion string) {
 	ref.Namespace, ref.Name = cmp.Or(ref.Namespace, namespace), cmp.Or(ref.Name, name)
 	ref.UID, ref.ResourceVersion = cmp.Or(ref.UID, uid), cmp.Or(ref.ResourceVersion, resourceVersion)

@@ -12,9 +12,9 @@ import (
 	"kctl/apiserver/internal/scheme"
 )
 
-// RequestObject records the object that a request sends, as the server has read it,
-// and who the object says that it is. completed returns a copy of it, with its kind
-// and its defaults; it is called only if the policy keeps the object.
+// RequestObject records the request's object as the server decoded it, and
+// fills the event's objectRef from it. completed returns a copy with kind and
+// defaults; it is called only if the policy keeps the object.
 func RequestObject(ctx context.Context, obj runtime.Object, completed func() runtime.Object) {
 	r := recordOf(ctx)
 	if r == nil {
@@ -37,7 +37,8 @@ func RequestObject(ctx context.Context, obj runtime.Object, completed func() run
 	}
 }
 
-// RequestPatch records the patch that a request sends: JSON, or YAML that means it.
+// RequestPatch records a request's patch, which is JSON, or YAML that is
+// converted to JSON.
 func RequestPatch(ctx context.Context, patch []byte) {
 	r := recordOf(ctx)
 	if r == nil || !r.verdict.level.AtLeast(Request) {
@@ -53,7 +54,7 @@ func RequestPatch(ctx context.Context, patch []byte) {
 	r.requested(text)
 }
 
-// requested records what the request sends, in one line.
+// requested records the request's body in one line.
 func (r *Record) requested(text []byte) {
 	var line bytes.Buffer
 	if len(text) > maxBody || json.Compact(&line, text) != nil {

@@ -7,11 +7,11 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// slowFrom is how long a request may take before its event says where the time went;
-// upstream's.
+// slowFrom is the duration from which a request's event shows where the time
+// went; upstream's value.
 const slowFrom = 500 * time.Millisecond
 
-// layers are the annotations in which events of slow requests have the time of each
+// layers are the annotations for the time that a slow request spent in each
 // layer.
 var layers = map[request.Layer]string{
 	request.Queue:              "apf-queue-wait",
@@ -24,7 +24,7 @@ var layers = map[request.Layer]string{
 	request.Writing:            "response-write",
 }
 
-// Slow annotates the event of a request that has taken long.
+// Slow annotates the event if its request was slow.
 func (r *Record) Slow(ctx context.Context) {
 	total := r.auditor.clock.Since(request.ReceivedFrom(ctx))
 	if total <= slowFrom {

@@ -12,8 +12,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// TestSlow: the events of requests that take longer than half a second say where the
-// time went, and no others.
+// TestSlow: only the events of requests that take longer than half a second
+// show where the time went.
 func TestSlow(t *testing.T) {
 	p, err := load(t, "rules: [{level: Metadata}]")
 	if err != nil {

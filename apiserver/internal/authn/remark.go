@@ -13,7 +13,7 @@ type Remark struct{ Key, Value, Warning string }
 
 type remarksKey struct{}
 
-// AddRemark adds it to the request of ctx and, if the token is cached, to every
+// AddRemark adds r to the request of ctx and, if the token is cached, to every
 // request answered from the cache.
 func AddRemark(ctx context.Context, r Remark) {
 	if remarks, _ := ctx.Value(remarksKey{}).(*[]Remark); remarks != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Every one of kube-apiserver's flags is known: taken, or refused by name. The
-// list is that of kube-apiserver 1.37's help, with deprecated ones that it hides.
+// Every flag of kube-apiserver is known: it is accepted, or rejected by name.
+// The list is from the help of kube-apiserver 1.37, with deprecated flags that
+// the help hides.
 func TestUpstreamsFlagsAreKnown(t *testing.T) {
 	fs := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
 	Defaults().AddFlags(fs)

@@ -62,7 +62,7 @@ func NewInfo(about string, registry prometheus.Registerer) *prometheus.GaugeVec 
 	return info
 }
 
-// SetInfo has the gauge tell of a content.
+// SetInfo sets the gauge for a file's content.
 func SetInfo(info *prometheus.GaugeVec, content []byte) {
 	info.Reset()
 	info.WithLabelValues(fmt.Sprintf("sha256:%x", sha256.Sum256(content))).Set(1)

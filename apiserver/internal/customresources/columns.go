@@ -21,8 +21,9 @@ type columns struct {
 
 const nameText = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 
-// newColumns compiles them; without any, the columns are name and age. A path
-// that can't be read ends them, as upstream has it: it keeps nobody from the objects.
+// newColumns compiles the columns; without any, they are name and age. As in
+// upstream, they end before an invalid path, and the objects can still be
+// listed.
 func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) *columns {
 	c := &columns{definitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: nameText}}}
 	if len(wanted) == 0 {

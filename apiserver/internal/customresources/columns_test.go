@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestUnreadableColumn: a column that nobody can read ends the table there, and
-// what is defined is served all the same, as by kube-apiserver.
+// TestUnreadableColumn: the table ends before a column with an invalid path,
+// and the definition is still served, as by kube-apiserver.
 func TestUnreadableColumn(t *testing.T) {
 	c := newColumns([]apiextensionsv1.CustomResourceColumnDefinition{
 		{Name: "Host", Type: "string", JSONPath: ".spec.http[].host"},

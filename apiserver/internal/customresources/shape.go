@@ -57,9 +57,9 @@ func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	return shape.Anything // also for x-kubernetes-int-or-string: the schema refuses what is neither
 }
 
-// objectShape is that of an object; a whole one has fields of its own beside those
-// of its schema. Any other without properties may be given any (OpenAPI), whatever
-// is pruned afterwards.
+// objectShape returns the shape of an object; a whole one has more fields than
+// those of its schema. Any other object without properties accepts any field
+// (OpenAPI), even if it is pruned later.
 func objectShape(s *structural.Schema, preserve, whole bool) *shape.Shape {
 	out := &shape.Shape{Kind: shape.Map}
 	props := s.Props()

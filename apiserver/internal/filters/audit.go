@@ -123,15 +123,15 @@ func (w *auditWriter) code() int {
 	return w.Status()
 }
 
-// keeps reports whether the answer's body is needed: a Status becomes part of the
-// event at any level, and is short.
+// keeps reports whether the answer's body is needed: events of any level
+// contain a Status, which is short.
 func (w *auditWriter) keeps() bool {
 	return w.keep && w.record.Level().AtLeast(audit.RequestResponse) || w.gin.Request.Method == http.MethodDelete || w.Status() >= http.StatusBadRequest
 }
 
 func (w *auditWriter) complete() {
 	w.begin()
-	if !w.stream { // which last long by their nature
+	if !w.stream { // streams always take long
 		w.record.Slow(w.gin.Request.Context())
 	}
 	w.record.Stage(audit.ResponseComplete, func(e *audit.Event) {
@@ -194,15 +194,16 @@ func (w *auditWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.ResponseWriter.Hijack()
 }
 
-// describesAPI reports whether a path leads to discovery documents, which are kept
-// like objects.
+// describesAPI reports whether a path is a discovery document, which is
+// recorded like an object.
 func describesAPI(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return first == "api" || first == "apis"
 }
 
-// AuditAdmission is last in the admission chain and records the name of what is
-// created in the audit event: the server may have generated it.
+// AuditAdmission is the last plugin of the admission chain. It records the name
+// of the created object in the audit event, because the server may have
+// generated it.
 type AuditAdmission struct{}
 
 // Handles implements admission.Plugin.

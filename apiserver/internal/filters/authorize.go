@@ -60,7 +60,7 @@ func Authorize(authorizer authz.Authorizer, registry prometheus.Registerer, cloc
 	}
 }
 
-// refusal is the result of an authorization that does not allow, as metrics name it.
+// refusal is the metrics' name for an authorization that failed or denied.
 func refusal(decision authz.Decision, err error) string {
 	switch {
 	case err != nil:

@@ -32,8 +32,8 @@ func (g *granting) Authorize(_ context.Context, at *authz.Attributes) (authz.Dec
 	return authz.NoOpinion, "", nil
 }
 
-// TestConstrainedImpersonation: what kube-apiserver v1.37.0 asked a webhook for
-// each request, and the result.
+// TestConstrainedImpersonation: the webhook requests that kube-apiserver
+// v1.37.0 sent for each request, and the result.
 func TestConstrainedImpersonation(t *testing.T) {
 	const group = "authentication.k8s.io "
 	for _, test := range []struct {

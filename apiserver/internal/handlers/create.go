@@ -46,8 +46,8 @@ func (c *call) received(fieldValidation string) (core.Object, error) {
 	return obj, c.checkPlace(obj)
 }
 
-// auditRequest adds what was sent to the audit event; complete fills in what the client
-// left out.
+// auditRequest adds the request's object to the audit event; complete sets the
+// defaults.
 func (c *call) auditRequest(obj core.Object, kind schema.GroupVersionKind, complete func(core.Object)) {
 	audit.RequestObject(c.ctx, obj, func() runtime.Object {
 		whole := obj.DeepCopyObject().(core.Object)

@@ -119,8 +119,8 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))
 }
 
-// auditedOptions are options of a deletion as audit events show them: upstream encodes
-// its internal form.
+// auditedOptions are a deletion's options as audit events show them: upstream
+// encodes its internal version.
 func auditedOptions(options metav1.DeleteOptions) *metav1.DeleteOptions {
 	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: metav1.GroupName + "/" + runtime.APIVersionInternal}
 	return &options

@@ -26,8 +26,9 @@ func (c *call) get() error {
 	return c.respond(http.StatusOK, e)
 }
 
-// placed refuses a path in which the namespace is empty, as in a script whose variable
-// is: it would mean every namespace, and a deletion there takes all that the cluster has.
+// placed rejects a path with an empty namespace, which a script sends if its
+// variable is empty: it would mean all namespaces, and a deletion would remove
+// their objects.
 func (c *call) placed() error {
 	if c.resource.Namespaced && c.namespace == "" {
 		return apierrors.NewBadRequest("Namespace parameter required.")

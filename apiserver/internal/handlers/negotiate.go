@@ -40,7 +40,7 @@ func (c *call) negotiate(stream bool) (form, error) {
 	case err != nil:
 		return form{}, err
 	case stream && f.media == runtime.ContentTypeYAML:
-		return form{}, negotiation.NoneAcceptable(streamed...) // what else the client would take does not count
+		return form{}, negotiation.NoneAcceptable(streamed...) // as in upstream, less preferred types do not count
 	}
 	f.pretty = !stream && (f.pretty || negotiation.Pretty(c.gin.Request, negotiation.Clause{}))
 	return f, nil
@@ -75,8 +75,8 @@ func (c *call) best(have func(form) bool) (form, error) {
 	return form{}, cmp.Or(c.routed(), negotiation.NoneAcceptable(negotiation.Forms...))
 }
 
-// routed refuses what upstream's router refuses before its handlers are asked: it
-// does not know custom resources.
+// routed rejects what upstream's router rejects before its handlers run. Custom
+// resources are not in that router.
 func (c *call) routed() error {
 	if c.custom {
 		return nil

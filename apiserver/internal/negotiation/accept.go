@@ -17,8 +17,8 @@ type Clause struct {
 	Params map[string]string // as=Table and the like, without the weight
 }
 
-// Clauses are the media ranges that r names, in the order in which upstream tries
-// them: its own library says what is one, and which is preferred.
+// Clauses returns the media ranges of r in order of preference, as upstream's
+// library parses and sorts them.
 func Clauses(r *http.Request) []Clause {
 	var out []Clause
 	for _, c := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
@@ -30,15 +30,15 @@ func Clauses(r *http.Request) []Clause {
 // Range reports whether c is a range such as "application/*".
 func (c Clause) Range() bool { return strings.HasSuffix(c.Media, "/*") }
 
-// Plain reports whether c asks for the object itself, and not for another kind that
-// shows it.
+// Plain reports whether c asks for the object itself, and not for another kind
+// such as a Table.
 func (c Clause) Plain() bool {
 	return c.Params["as"] == "" && c.Params["g"] == "" && c.Params["v"] == ""
 }
 
-// Form is the supported form that c means, as one of runtime.ContentType…;
-// false if there is none. What c says of a stream holds for answers that are none,
-// too, as in upstream.
+// Form returns the supported media type that c means, as one of
+// runtime.ContentType…; false if there is none. As in upstream, the stream
+// parameter also counts for answers that are not streams.
 func (c Clause) Form() (string, bool) {
 	media := c.Media
 	if media == "*/*" || media == "application/*" {
@@ -55,8 +55,9 @@ func (c Clause) Form() (string, bool) {
 // Forms are all forms of objects.
 var Forms = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
-// RequireOneOf refuses r if it names none of the offered forms explicitly: a range
-// ("application/*") does not count, as in upstream for what its router serves.
+// RequireOneOf rejects r if it names none of the offered media types
+// explicitly. A range ("application/*") does not count, as in upstream for the
+// endpoints of its router.
 func RequireOneOf(r *http.Request, offered ...string) error {
 	header := r.Header.Get("Accept")
 	if header == "" {
@@ -73,7 +74,8 @@ func RequireOneOf(r *http.Request, offered ...string) error {
 	return refusal
 }
 
-// NoneAcceptable is the answer to a client that accepts none of the forms.
+// NoneAcceptable is the error for a client that accepts none of the media
+// types.
 func NoneAcceptable(offered ...string) error {
 	return NotAcceptable("only the following media types are accepted: " + strings.Join(offered, ", "))
 }

@@ -14,7 +14,8 @@ func scopesMatch(q *corev1.ResourceQuota, obj core.Object) bool {
 	return !slices.ContainsFunc(scopeTerms(q), func(term corev1.ScopedResourceSelectorRequirement) bool { return !termMatches(term, obj) })
 }
 
-// scopeTerms are q's scopes and the terms of its selector, all of which have to match.
+// scopeTerms are q's scopes and the terms of its selector. All of them must
+// match.
 func scopeTerms(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, scope := range q.Spec.Scopes {

@@ -316,7 +316,8 @@ func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema
 	return nil
 }
 
-// MayChangeUsage reports whether an event of a resource may change the usage of q.
+// MayChangeUsage reports whether an event for a resource may change the usage
+// of q.
 func MayChangeUsage(q *corev1.ResourceQuota, of schema.GroupResource) bool {
 	for name := range q.Spec.Hard {
 		if counted, ok := Counted(name); ok && counted == of {

@@ -255,8 +255,7 @@ func TestPropagationPolicies(t *testing.T) {
 	}
 }
 
-// Admission that denies a deletion is asked once, and not again for the same
-// object.
+// A deletion is sent to admission once, even if it is denied.
 func TestADeniedDeletionIsAskedAboutOnce(t *testing.T) {
 	b := start(t)
 	made := b.create(service("a"))

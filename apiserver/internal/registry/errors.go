@@ -69,7 +69,7 @@ const maxCauses = 1000
 // quote the whole list that it is in.
 const maxText = 4 << 20
 
-// told is how many of the faults are told.
+// told returns how many of the errors are reported.
 func told(errs field.ErrorList) int {
 	size := 0
 	for i, err := range errs[:min(len(errs), maxCauses)] {

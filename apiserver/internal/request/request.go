@@ -144,11 +144,11 @@ func Terminated(ctx context.Context) bool { return arrival(ctx).terminated }
 // WarningsFrom returns where warnings are collected, or nil.
 func WarningsFrom(ctx context.Context) *Warnings { return arrival(ctx).Warnings }
 
-// Layer is a part of the way on which requests may spend long.
+// Layer is a part of a request's way that may take long.
 type Layer int
 
-// The layers. In the queue of its priority level and for webhooks, a request waits
-// without work by the server.
+// The layers. In Queue and in both webhook layers a request waits for others,
+// and the server does no work for it.
 const (
 	Queue Layer = iota
 	MutatingWebhooks
@@ -157,7 +157,7 @@ const (
 	Authorization
 	Impersonation
 	Storage
-	Writing // the answer
+	Writing // sending the answer
 	layers
 )
 

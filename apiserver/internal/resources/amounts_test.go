@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAmountsAreRounded: amounts of resources are kept in thousandths, rounded up,
-// wherever they stand.
+// TestAmountsAreRounded: quantities are rounded up to thousandths in every
+// field.
 func TestAmountsAreRounded(t *testing.T) {
 	finer := regexp.MustCompile(`[0-9][un]"`)
 	b := start(t)

@@ -15,8 +15,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestLongLists: what it takes to validate a list does not grow with the square of its
-// length, which is that of a body. They would otherwise take longer than a test may.
+// TestLongLists: validating a list that fills a request body takes no time that
+// grows with the square of its length. If it did, the test would time out.
 func TestLongLists(t *testing.T) {
 	b := start(t)
 	const many = 400_000

@@ -14,7 +14,7 @@ func (s *Server) newAuditor() (*audit.Auditor, error) {
 		return nil, nil
 	}
 	policy, err := audit.LoadPolicy(o.PolicyFile)
-	if err != nil || o.Log.Path == "" && o.WebhookConfigFile == "" { // a bad policy is told of, also where it is not used yet
+	if err != nil || o.Log.Path == "" && o.WebhookConfigFile == "" { // an invalid policy is an error even if it is not used
 		return nil, err
 	}
 	lost := audit.NewErrors(s.metrics)

@@ -8,8 +8,8 @@ import (
 	"kctl/apiserver/internal/config"
 )
 
-// TestAnAuditPolicyIsReadAtTheStart: a policy that is not there is told of, though there
-// is neither a log nor a webhook that events would go to.
+// TestAnAuditPolicyIsReadAtTheStart: a missing policy file is an error, even if
+// no log and no webhook is configured.
 func TestAnAuditPolicyIsReadAtTheStart(t *testing.T) {
 	o := config.Defaults()
 	o.Audit.PolicyFile = t.TempDir() + "/none"

@@ -107,8 +107,8 @@ func kindOf(value any) string {
 	}
 }
 
-// kind checks the value's type. What else the schema says is held against a value of
-// another type, too, as upstream does.
+// kind validates the value's type. The rest of the schema is validated for
+// values of a wrong type too, as upstream does.
 func (s *Schema) kind(path *field.Path, value any) field.ErrorList {
 	want := s.props.Type
 	got := kindOf(value)

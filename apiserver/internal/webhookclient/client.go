@@ -176,7 +176,8 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 // maxPlainText bounds what is passed on of an answer that is not understood; upstream's.
 const maxPlainText = 2048
 
-// plainText is the text of an answer that is no Status, for people.
+// plainText returns the text of an answer that is no Status, for error
+// messages.
 func plainText(header http.Header, body []byte) string {
 	media, _, err := mime.ParseMediaType(cmp.Or(header.Get("Content-Type"), "text/plain"))
 	if err != nil || !strings.HasPrefix(media, "text/") {

@@ -72,7 +72,7 @@ func onlyGarbageCollectionChanges(obj, old core.Object) bool {
 	return equality.Semantic.DeepEqual(same, old)
 }
 
-// allRules is what a role that aggregates others may come to hold.
+// allRules are the rules that a role that aggregates others may get.
 var allRules = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
@@ -122,14 +122,14 @@ func (p Plugin) isAllowed(ctx context.Context, a *admission.Attributes, verb, re
 	return err == nil && decision == authz.Allow
 }
 
-// maxComparisons bounds a check to about a second. A rule of 3 MB may stand for
-// more combinations than fit into memory.
+// maxComparisons limits a check to about a second. The combinations in a rule
+// of 3 MB may not fit into memory.
 const maxComparisons = 20_000_000
 
-// comparisons is what it costs to check the rules: each combination that they stand
-// for is compared with all that the user has.
+// comparisons estimates the cost of checking the rules: each of their
+// combinations is compared with all permissions of the user.
 func comparisons(owned, rules []rbacv1.PolicyRule) float64 {
-	combinations, have := 0.0, 200.0 // a combination has a size even if the user has nothing
+	combinations, have := 0.0, 200.0 // even for a user without permissions, a combination costs something
 	for _, r := range rules {
 		combinations += float64(len(r.Verbs)) * (float64(len(r.APIGroups))*float64(len(r.Resources))*float64(max(1, len(r.ResourceNames))) + float64(len(r.NonResourceURLs)))
 	}

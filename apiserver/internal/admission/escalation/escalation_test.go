@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestCombinations: a rule that stands for more combinations than can be compared
-// is not compared.
+// TestCombinations: a rule with more combinations than can be compared is
+// rejected without comparing them.
 func TestCombinations(t *testing.T) {
 	rules := rbac.NewAuthorizer()
 	p := Plugin{Rules: rules, Authorizer: rules}

@@ -11,8 +11,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TestRangesOfNodes: a node does not choose its pods' ranges if the server gives them,
-// and may keep what it was given.
+// TestRangesOfNodes: a node can't choose its pod ranges if the server allocates
+// them, and may keep those that it got.
 func TestRangesOfNodes(t *testing.T) {
 	n := func(cidrs ...string) *core.Node {
 		return &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{PodCIDRs: cidrs}}

@@ -99,7 +99,7 @@ func toSet(names []string) map[string]bool {
 	return out
 }
 
-// hasPolicyLabels reports whether a namespace has labels of its own.
+// hasPolicyLabels reports whether a namespace has Pod Security labels.
 func hasPolicyLabels(labels map[string]string) bool {
 	for key := range labels {
 		if strings.HasPrefix(key, api.AuditAnnotationPrefix) {

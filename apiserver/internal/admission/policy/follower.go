@@ -25,7 +25,7 @@ type Follower struct {
 	bound atomic.Pointer[[]boundPolicy]
 }
 
-// boundPolicy is a policy with its bindings, of which there is at least one.
+// boundPolicy is a policy with at least one binding.
 type boundPolicy struct {
 	*policy
 	bindings []*binding

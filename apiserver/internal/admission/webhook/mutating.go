@@ -138,8 +138,8 @@ func (m *Mutating) annotateMutation(ctx context.Context, i *invocation, changed 
 	audit.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+i.annotationSuffix(), string(value))
 }
 
-// annotatePatch adds a webhook's patch to the audit event, where the object itself is
-// kept, too: it may hold secrets.
+// annotatePatch adds a webhook's patch to the audit event, but only if the
+// event contains the object too: the patch may hold secrets.
 func (m *Mutating) annotatePatch(ctx context.Context, i *invocation, patch library.Patch) {
 	value, err := json.Marshal(struct {
 		Configuration string        `json:"configuration"`
@@ -147,7 +147,7 @@ func (m *Mutating) annotatePatch(ctx context.Context, i *invocation, patch libra
 		Patch         library.Patch `json:"patch"`
 		PatchType     string        `json:"patchType"`
 	}{i.configuration, i.name, patch, string(admissionv1.PatchTypeJSONPatch)})
-	if err != nil { // it has been read as JSON
+	if err != nil { // can't happen: the patch was decoded from JSON
 		return
 	}
 	audit.AnnotateAt(ctx, audit.Request, "patch.webhook.admission.k8s.io/"+i.annotationSuffix(), string(value))

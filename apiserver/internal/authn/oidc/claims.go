@@ -32,7 +32,8 @@ func (c claims) stringValue(name string) (string, error) {
 	return *value, nil
 }
 
-// time is a claim in seconds since 1970; ok is false if there is none that can be read.
+// time returns a claim in seconds since 1970; ok is false if it is missing or
+// invalid.
 func (c claims) time(name string) (at time.Time, ok bool) {
 	var seconds json.Number // a number, or a text that is one
 	if json.Unmarshal(c[name], &seconds) != nil {

@@ -238,8 +238,8 @@ func TestNewKeysOfTheIssuer(t *testing.T) {
 	}
 }
 
-// Anybody can name keys that the issuer does not have: it must not be asked for
-// each of them.
+// Anybody can send unknown key ids; they must not cause a request to the issuer
+// each.
 func TestTokensOfStrangersAreNoHammer(t *testing.T) {
 	i, other := newIssuer(t), newIssuer(t)
 	a, clock := i.authenticator(t)

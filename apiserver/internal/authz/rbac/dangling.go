@@ -10,8 +10,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// DanglingRolesError are missing roles of bindings whose subject a user is: a refused
-// user should learn that a right may have been intended.
+// DanglingRolesError lists the missing roles of a user's bindings: a user who
+// is refused should learn that a permission may have been intended.
 type DanglingRolesError []rbacv1.RoleRef
 
 // Error names the missing roles.

@@ -52,8 +52,8 @@ func (a *Authorizer) observeRequest(err error, after time.Duration) {
 	}
 }
 
-// observeExclusion counts a request about which the service was not asked, because its
-// conditions exclude it or, with an error, could not be evaluated.
+// observeExclusion counts a request that was not sent to the webhook, because
+// the match conditions exclude it or, with an error, could not be evaluated.
 func (a *Authorizer) observeExclusion(err error) {
 	m := a.options.Metrics
 	if m == nil {

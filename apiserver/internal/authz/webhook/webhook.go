@@ -97,8 +97,8 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	return authz.NoOpinion, status.Reason, nil
 }
 
-// decideWithoutAnswer is the decision if the service was not asked: because of err or, if
-// that is nil, because its conditions exclude the request.
+// decideWithoutAnswer is the decision if the webhook was not called: because of
+// err or, if that is nil, because the match conditions exclude the request.
 func (a *Authorizer) decideWithoutAnswer(err error) (authz.Decision, string, error) {
 	if err != nil && a.options.FailClosed {
 		return authz.Deny, "", err

@@ -56,8 +56,8 @@ func Most[T any](list []T, most int, at *field.Path) field.ErrorList {
 	return validate.MaxItems(context.Background(), operation.Operation{}, at.Upstream(), list, nil, most)
 }
 
-// Unique refuses items of a list that have the key of an earlier one. A list may be as
-// long as a body.
+// Unique reports items of a list whose key an earlier item has. It must be fast
+// for lists as long as a request body.
 func Unique[T any, K comparable](list []T, at *field.Path, key func(item *T) K) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[K]bool, len(list))
@@ -71,5 +71,5 @@ func Unique[T any, K comparable](list []T, at *field.Path, key func(item *T) K) 
 	return errs
 }
 
-// Itself is the key of items of which none may occur twice.
+// Itself is the key of items that are compared as a whole.
 func Itself[T any](item *T) T { return *item }

@@ -166,7 +166,7 @@ func matchKeys(keys []string, selector *metav1.LabelSelector, at *field.Path) fi
 	return errs
 }
 
-// spread is what no two constraints of a pod may have in common.
+// spread is what must be unique among a pod's constraints.
 type spread struct {
 	key    string
 	action corev1.UnsatisfiableConstraintAction

@@ -69,7 +69,8 @@ func (f *federation) empties(*testing.T) {
 	f.untilGone("ending")
 }
 
-// cannotEmpty: while the extension server is away, nobody knows what it has.
+// cannotEmpty: while the extension server is unavailable, its objects are
+// unknown.
 func (f *federation) cannotEmpty() {
 	f.ended("stuck", corev1.NamespaceDeletionDiscoveryFailure, "Discovery failed for some groups, 1 failing: "+
 		"unable to retrieve the complete list of server APIs: far.example.com/v1: stale GroupVersion discovery: far.example.com/v1")

@@ -48,7 +48,8 @@ func (c *custom) patched() {
 		{applied, "/b?fieldManager=m", `{"either":{"x":1}}`, 422, `spec.either: Invalid value: "object": spec.either in body must be of type integer,string: "object"`},
 		{applied, "/b?fieldManager=m", `{"either":"1","many":[1,"x"]}`, 201, `f:spec:map[f:either:map[] f:many:map[v:"x":map[] v:1:map[]]]`},
 		{applied, "/b?fieldManager=m", `{"either":2,"many":["x"]}`, 200, `f:spec:map[f:either:map[] f:many:map[v:"x":map[]]]`},
-		// An object without properties may be given any, which are dropped where nothing preserves them.
+		// An object whose schema has no properties accepts any field, and prunes it
+		// unless the schema preserves unknown fields.
 		{applied, "/c?fieldManager=m", `{"free":{"a":{"b":1}},"frees":[{"a":1}]}`, 201, `f:spec:map[f:free:map[f:a:map[.:map[] f:b:map[]]] f:frees:map[]]`},
 		{applied, "/c?fieldManager=m", `{"free":{},"odd":1}`, 500, ".spec.odd: field not declared in schema"},
 	} {

@@ -14,9 +14,9 @@ import (
 	"kctl/proto/rest"
 )
 
-// TestWebhooksInTheAudit: events say which webhooks changed an object, failed, or
-// refused, and how they changed it where the object itself is kept. The keys and
-// values are those of kube-apiserver v1.37.
+// TestWebhooksInTheAudit: events report which webhooks changed an object,
+// failed, or denied it, and contain the patch if they contain the object. Keys
+// and values are those of kube-apiserver v1.37.
 func TestWebhooksInTheAudit(t *testing.T) {
 	t.Parallel()
 	audited, path := servertest.StartAudited(t)

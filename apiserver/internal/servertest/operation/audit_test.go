@@ -120,7 +120,7 @@ func TestAudit(t *testing.T) {
 	t.Run("objects are those that the server has read", func(t *testing.T) {
 		for agent, want := range map[string]string{
 			"named":   `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"named"}}`,
-			"odd":     "", // it could not be read
+			"odd":     "", // it could not be decoded
 			"options": `{"kind":"DeleteOptions","apiVersion":"meta.k8s.io/__internal","propagationPolicy":"Background"}`,
 			"patch":   `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}`,
 		} {
@@ -128,7 +128,7 @@ func TestAudit(t *testing.T) {
 			if string(e.RequestObject) != want {
 				t.Errorf("%s: %s", agent, e.RequestObject)
 			}
-			if agent == "patch" && e.ObjectRef.UID != "" { // a patch does not say which
+			if agent == "patch" && e.ObjectRef.UID != "" { // a patch contains no UID
 				t.Errorf("%+v", e.ObjectRef)
 			}
 		}

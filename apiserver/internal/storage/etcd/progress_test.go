@@ -21,7 +21,7 @@ func TestWhoTellsProgressRightly(t *testing.T) {
 	}
 }
 
-// Any etcd whose progress notifications are not trusted stands for an old one.
+// An etcd whose progress notifications are not trusted represents an old one.
 func TestProgressOfAnOldEtcd(t *testing.T) {
 	embedded, err := StartEmbedded(t.Context(), t.TempDir(), zap.NewNop())
 	if err != nil {

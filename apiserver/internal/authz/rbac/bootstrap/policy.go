@@ -167,7 +167,7 @@ func subjectsOf(words []string) ([]rbacv1.Subject, error) {
 	return subjects, nil
 }
 
-// verbGroups are the words that stand for several verbs.
+// verbGroups are abbreviations for several verbs.
 var verbGroups = map[string][]string{
 	"read":      {"get", "list", "watch"},
 	"write":     {"create", "delete", "deletecollection", "patch", "update"},
