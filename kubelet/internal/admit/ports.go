@@ -25,7 +25,8 @@ func conflictingPort(pod *core.Pod, others []*core.Pod) (string, bool) {
 	return "", false
 }
 
-// hostPorts are those that a pod has for as long as it runs: its sidecars', too.
+// hostPorts returns the host ports that a pod has for as long as it runs, its
+// sidecars' included.
 func hostPorts(pod *core.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
 	add := func(c *core.Container) {

@@ -22,8 +22,9 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 	return call(ctx, c.timeout, "RuntimeConfig", "", c.runtime.RuntimeConfig, &runtimeapi.RuntimeConfigRequest{})
 }
 
-// UpdateRuntimeConfig tells the runtime the ranges of the node's pods, separated by
-// commas. A runtime that makes its CNI configuration from a template puts them in.
+// UpdateRuntimeConfig reports the node's pod CIDRs to the runtime, separated by
+// commas. A runtime that generates its CNI configuration from a template
+// inserts them.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, podCIDRs string) error {
 	_, err := call(ctx, c.timeout, "UpdateRuntimeConfig", "", c.runtime.UpdateRuntimeConfig, &runtimeapi.UpdateRuntimeConfigRequest{
 		RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: podCIDRs}},

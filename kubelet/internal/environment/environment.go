@@ -21,15 +21,15 @@ type Events interface {
 	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
 }
 
-// Objects reads config maps and secrets; errors are the API's, so that "not
-// found" can be recognised.
+// Objects reads config maps and secrets. It returns the API's errors, so that
+// "not found" can be recognised.
 type Objects interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*core.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
 }
 
-// Sources are where the values of all pods' variables come from. All functions may
-// be called from several goroutines at once.
+// Sources provides the values of all pods' variables. All functions may be
+// called from several goroutines at once.
 type Sources struct {
 	Events   Events
 	Objects  Objects
@@ -39,8 +39,8 @@ type Sources struct {
 	// Allocatable is the node's, for resourceFieldRef limits that the container
 	// does not set. May be nil.
 	Allocatable func() corev1.ResourceList
-	// Services are those that a container in the namespace sees as variables;
-	// nil for none.
+	// Services returns the services that a container in the namespace sees as
+	// variables; nil for none.
 	Services func(namespace string) []*corev1.Service
 	// WaitServices waits until Services knows them; nil if it does at once. Only
 	// pods from the API server wait for it: the API server itself may be waiting
@@ -48,7 +48,7 @@ type Sources struct {
 	WaitServices func(ctx context.Context) error
 }
 
-// Container is the container whose environment is asked for.
+// Container is the container whose environment is built.
 type Container struct {
 	Pod  *core.Pod
 	Spec *core.Container
@@ -71,7 +71,7 @@ type Environment struct {
 	services map[string]string
 }
 
-// making is the making of one environment.
+// making builds one environment.
 type making struct {
 	*Sources
 	Container
@@ -79,8 +79,8 @@ type making struct {
 	*Environment
 }
 
-// Of puts a container's environment together, in the order in which upstream does:
-// services, envFrom, env.
+// Of builds a container's environment in upstream's order: services, envFrom,
+// env.
 func (s *Sources) Of(ctx context.Context, c Container) (*Environment, error) {
 	if s.WaitServices != nil && !podmanager.IsStatic(c.Pod) {
 		if err := s.WaitServices(ctx); err != nil {
@@ -106,7 +106,7 @@ func (s *Sources) Of(ctx context.Context, c Container) (*Environment, error) {
 	return m.Environment, nil
 }
 
-// Values are the variables by their names; the caller must not change them.
+// Values returns the variables by name; the caller must not change them.
 func (e *Environment) Values() map[string]string { return e.values }
 
 func (e *Environment) set(name, value string) {
@@ -117,7 +117,7 @@ func (e *Environment) set(name, value string) {
 	e.values[name] = value
 }
 
-// KeyValues are the variables in the form for the runtime.
+// KeyValues returns the variables in CRI's form.
 func (e *Environment) KeyValues() []*runtimeapi.KeyValue {
 	kv := make([]*runtimeapi.KeyValue, len(e.names))
 	for i, name := range e.names {
@@ -167,7 +167,7 @@ func (m *making) addFrom(from corev1.EnvFromSource) error {
 	return nil
 }
 
-// add adds one variable of the container's own.
+// add adds one variable of the container's env.
 func (m *making) add(v corev1.EnvVar) error {
 	value, err := m.expand(v.Value)
 	if err != nil {

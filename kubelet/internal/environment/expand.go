@@ -14,11 +14,11 @@ const maxStrings = 6 << 20
 // which contains the previous one twice, can exceed a machine's memory.
 var errTooManyStrings = fmt.Errorf("command, arguments and environment have more than %d bytes, with which Linux starts no program", maxStrings)
 
-// ErrTooLong stops an expansion whose result would have more bytes than its limit.
+// ErrTooLong is the error of an expansion whose result would exceed its limit.
 var ErrTooLong = errors.New("too long")
 
-// Expand replaces each $(NAME) by what value says, and $$ by a dollar sign. All other
-// dollar signs stay. It fails with ErrTooLong, or as value does.
+// Expand replaces each $(NAME) by its value, and $$ by a dollar sign. All other
+// dollar signs stay. It fails with ErrTooLong, or with value's error.
 func Expand(text string, limit int, value func(name string) (string, error)) (string, error) {
 	var out strings.Builder
 	for {

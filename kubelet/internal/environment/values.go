@@ -64,8 +64,7 @@ func (m *making) secretKey(ref *corev1.SecretKeySelector) (*string, error) {
 	return nil, m.noKey("Secret", ref.Name, ref.Key, ref.Optional)
 }
 
-// unlessAbsent is the error of reading an object; nil if the object may be absent,
-// and is.
+// unlessAbsent returns err, or nil if the object is optional and was not found.
 func unlessAbsent(err error, optional *bool) error {
 	if ptr.Deref(optional, false) && apierrors.IsNotFound(err) {
 		return nil
@@ -73,7 +72,7 @@ func unlessAbsent(err error, optional *bool) error {
 	return err
 }
 
-// noKey says that an object lacks a key; nil if it may.
+// noKey returns the error for a missing key; nil if the key is optional.
 func (m *making) noKey(kind, name, key string, optional *bool) error {
 	if ptr.Deref(optional, false) {
 		return nil

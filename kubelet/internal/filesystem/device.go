@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Device is the device that a directory is on, or what is mounted there if that is
-// no device; empty if it can't be found out.
+// Device returns the device that holds a directory, or what is mounted there if
+// that is no device; empty if it can't be determined.
 func Device(dir string) string {
 	var is unix.Stat_t
 	if unix.Stat(dir, &is) != nil {

@@ -23,10 +23,10 @@ import (
 	"kctl/proto/release"
 )
 
-// maxOutput bounds how much of a hook's answer is read and shown.
+// maxOutput limits how many bytes of a hook's answer are read and shown.
 const maxOutput = 1 << 10
 
-// maxHeaders bounds the headers of such an answer.
+// maxHeaders limits the headers of such an answer.
 const maxHeaders = 64 << 10
 
 // Runtime runs commands in containers.
@@ -37,7 +37,7 @@ type Runtime interface {
 // Runner runs hooks. It is safe for concurrent use.
 type Runner struct {
 	runtime Runtime
-	// address is where the httpGet hooks of a pod's containers ask, if they name no host.
+	// address returns the host for httpGet hooks that name none.
 	address func(ctx context.Context, pod *core.Pod) (string, error)
 	clock   clock.Clock
 	client  *http.Client

@@ -66,10 +66,11 @@ type Options struct {
 	Node Node
 	// Access says who may use images that are present; nil allows everybody.
 	Access Access
-	// Asked, if not nil, is told of each request: whether the image was there, and had
-	// to be pulled; nil where that was not found out.
+	// Asked, if not nil, is called for each request: whether the image was
+	// present, and had to be pulled; nil if that was not determined.
 	Asked func(policy corev1.PullPolicy, present, pull *bool)
-	// Used, if not nil, is told the id of each image that is handed out, and for what.
+	// Used, if not nil, is called with the id of each image that is handed out,
+	// and its request.
 	Used func(r Request, id string)
 	// Pulled, if not nil, is called for successful pulls with the duration and the
 	// image's size.
@@ -121,12 +122,12 @@ type Present struct {
 	Digest   string // its first digest reference, or its id
 	UID      *int64 // the user it runs as, if that is a number
 	Username string // if it is a name
-	Found    bool   // it was there before it was asked for: for TellFound
+	Found    bool   // it was present before the request: for TellFound
 }
 
-// TellFound writes the event of a container that begins with an image that was
-// there before. Ensure does not, because it may be called for a container that has
-// to wait for other things, and then again and again.
+// TellFound writes the event that a container uses an image that was already
+// present. Ensure does not write it: it may run many times for a container that
+// waits for something else.
 func (m *Manager) TellFound(pod *core.Pod, fieldPath, image string) {
 	m.Events.ContainerEventf(pod, fieldPath, corev1.EventTypeNormal, "Pulled",
 		"Container image %q already present on machine and can be accessed by the pod", image)

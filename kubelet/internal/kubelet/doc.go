@@ -1,7 +1,7 @@
-// Package kubelet puts the rooms of the kubelet together and runs them: it builds
-// them (kubelet.go, runtime.go, lifecycle.go), runs their loops (run.go), and routes
-// what the sync loop hears to them (handlers.go).
+// Package kubelet creates and runs the rooms of the kubelet: it creates them
+// (kubelet.go, runtime.go, lifecycle.go), runs their loops (run.go), and routes the
+// sync loop's events to them (handlers.go).
 //
-// The command calls New and Run. What is done with a pod, step by step, is in package
-// lifecycle; everything beyond that order is in the rooms.
+// The command calls New and Run. The steps of a pod's life are in package lifecycle;
+// everything beyond their order is in the rooms.
 package kubelet

@@ -56,15 +56,15 @@ type noVolumes struct {
 	objects *objects.Objects
 }
 
-// Mount reads from the API what the pod's volumes would show, as every kubelet does,
-// and mounts nothing.
+// Mount reads from the API what the pod's volumes would contain, as every
+// kubelet does, and mounts nothing.
 func (v noVolumes) Mount(ctx context.Context, pod *core.Pod) error {
 	v.objects.Register(pod)
 	v.objects.Prefetch(ctx, pod)
 	return ctx.Err()
 }
 
-// Mounts are none.
+// Mounts returns none.
 func (noVolumes) Mounts(context.Context, *core.Pod, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
 	return nil, nil
 }

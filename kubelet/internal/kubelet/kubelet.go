@@ -104,7 +104,7 @@ type Kubelet struct {
 	probes    *probe.Manager
 	loop      *syncloop.Loop
 	workers   *podworker.Workers
-	lifecycle *lifecycle.Lifecycle // what the workers do
+	lifecycle *lifecycle.Lifecycle // the steps that the workers run
 	shutdown  *shutdown.Manager    // nil where pods are left to the system's own shutdown
 
 	// What removes what pods leave behind (makeLoops).

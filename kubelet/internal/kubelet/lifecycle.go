@@ -9,7 +9,7 @@ import (
 	"kctl/proto/core"
 )
 
-// makeLifecycle makes what the workers do with pods.
+// makeLifecycle creates the Lifecycle that the pod workers call.
 func (k *Kubelet) makeLifecycle() {
 	o := lifecycle.Options{
 		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
@@ -19,13 +19,13 @@ func (k *Kubelet) makeLifecycle() {
 		NetworkError: k.health.NetworkError, Ending: func(uid types.UID) bool { return k.workers.TerminationRequested(uid) },
 		Neighbours: k.neighbours, Allocatable: k.allocatable, HostIPs: k.ownIPs, Begun: k.begun, Clock: k.clock, Logger: k.logger,
 	}
-	if k.hollow != nil { // simulated containers write nothing, and nobody waits for that
+	if k.hollow != nil { // simulated containers write nothing, so there is nothing to wait for
 		o.Volumes, o.ReadFile = noVolumes{k.volumes, k.objects}, nil
 	}
 	k.lifecycle = lifecycle.New(o)
 }
 
-// begun measures a pod's way to its worker.
+// begun measures how long a pod took to reach its worker.
 func (k *Kubelet) begun(pod *core.Pod, seen time.Time) {
 	k.metrics.ContainersPerPod.Observe(float64(len(pod.Spec.Containers)))
 	if !seen.IsZero() {

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/daemon"
 )
 
-// machine is what the node reports to have.
+// machine returns the capacity and system data that the node reports.
 func (k *Kubelet) machine() (node.Machine, error) {
 	if k.hollow != nil {
 		return k.hollow.Machine, nil
@@ -26,7 +26,8 @@ func (k *Kubelet) machine() (node.Machine, error) {
 	return node.ReadMachine(k.config.RootDir)
 }
 
-// checkMachine says why the kubelet does not want to run on this machine.
+// checkMachine returns why the configuration forbids this machine; nil if it
+// does not.
 func (k *Kubelet) checkMachine(machine node.Machine) error {
 	if k.config.ProtectKernel {
 		if err := node.CheckKernel("/proc/sys"); err != nil {
@@ -42,8 +43,8 @@ func (k *Kubelet) checkMachine(machine node.Machine) error {
 	return nil
 }
 
-// makeNode makes what keeps the API's picture of this machine, and what keeps it from
-// running short.
+// makeNode creates the node manager, and the eviction manager, whose conditions
+// the node reports.
 func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	machine, err := k.machine()
 	if err != nil {
@@ -73,7 +74,7 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	return nil
 }
 
-// maxImageNames is how many names of an image the node tells.
+// maxImageNames is the number of names that the node reports of an image.
 const maxImageNames = 5
 
 // nodeRuntime is what the node reports about the runtime.
@@ -81,7 +82,7 @@ type nodeRuntime struct{ k *Kubelet }
 
 func (n nodeRuntime) RuntimeVersion() string { return n.k.health.RuntimeVersion() }
 
-// Features are what the runtime's status says about its handlers.
+// Features returns the handlers' features from the runtime's status.
 func (n nodeRuntime) Features() node.RuntimeFeatures {
 	status := n.k.health.Reported()
 	var features node.RuntimeFeatures

@@ -21,10 +21,11 @@ const (
 	preemptedBecause = "Pod was preempted by Kubelet to accommodate a critical pod."
 )
 
-// makeRoom ends pods for a critical one that was refused for lack of room, and
-// admits that one; if no room can be made, it stays refused. The others get their
-// grace periods, for which the critical one waits (lifecycle.Await), and not the sync
-// loop, which has other pods to handle meanwhile.
+// makeRoom ends pods for a critical pod that was rejected for lack of
+// resources, and admits it; if that is not possible, the rejection stays. The
+// others get their grace periods. The critical pod waits for them
+// (lifecycle.Await); the sync loop does not, because it has other pods to
+// handle.
 func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
 	leaving := func(other *core.Pod) bool { return k.workers.TerminationRequested(other.UID) }
 	victims := admit.Victims(pod, others, k.allocatable(), leaving)

@@ -20,7 +20,7 @@ import (
 	"kctl/proto/core"
 )
 
-// makeRuntime makes everything that acts on pods.
+// makeRuntime creates everything that acts on pods.
 func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	if err := k.health.Wait(ctx); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	return err
 }
 
-// makeVolumes makes what mounts pods' volumes.
+// makeVolumes creates the volume manager.
 func (k *Kubelet) makeVolumes() (err error) {
 	k.volumes, err = volume.NewManager(volume.Config{
 		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: k.allocatable,
@@ -80,7 +80,7 @@ func (k *Kubelet) makeVolumes() (err error) {
 	return err
 }
 
-// makeImages makes what removes images that no pod needs.
+// makeImages creates the collector of unused images.
 func (k *Kubelet) makeImages(listed func(ids []string, at time.Time)) {
 	k.images = image.NewCollector(image.CollectorOptions{
 		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.ImageRemoved, Listed: listed,
@@ -103,7 +103,7 @@ func (k *Kubelet) imageVolumes() []string {
 	return references
 }
 
-// makeConfigs makes what says how the runtime is to make sandboxes and containers.
+// makeConfigs creates the Maker of CRI configurations.
 func (k *Kubelet) makeConfigs() (*runtimeconfig.Maker, error) {
 	env := &environment.Sources{Events: k.events, Objects: k.objects, NodeName: k.nodeName, HostIPs: k.ownIPs, Allocatable: k.allocatable}
 	if k.surroundings != nil {

@@ -46,7 +46,8 @@ func (k *Kubelet) shutdownChanged() {
 	k.node.Kick()
 }
 
-// shutdownDone is called when pods have ended, and says when the API knows of it.
+// shutdownDone is called when all pods have ended. The channel is closed when
+// the API server has their status.
 func (k *Kubelet) shutdownDone() <-chan struct{} {
 	k.metrics.ShutdownEnd.Set(float64(k.clock.Now().Unix()))
 	return k.statuses.Rested()

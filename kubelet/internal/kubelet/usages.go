@@ -51,10 +51,10 @@ func (u *usages) get(ctx context.Context) map[types.UID]server.PodUsage {
 	return u.last
 }
 
-// logs are the bytes of containers' logs, by pod and container.
+// logs returns the size of containers' logs in bytes, by pod and container.
 func (u *usages) logs() map[types.UID]map[string]uint64 {
 	bytes := map[types.UID]map[string]uint64{}
-	for uid, one := range u.get(context.Background()) { // metrics are asked for without a context
+	for uid, one := range u.get(context.Background()) { // Collect has no context
 		bytes[uid] = map[string]uint64{}
 		for name, logs := range one.Logs {
 			bytes[uid][name] = logs.Bytes

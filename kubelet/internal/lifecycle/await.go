@@ -10,15 +10,15 @@ import (
 	"kctl/proto/core"
 )
 
-// Leave is the end of a pod that makes room: Done is closed when it has ended, and
-// nobody waits for it longer than until Until.
+// Leave is a pod that ends to make room. Done is closed when it has ended;
+// nothing waits for it after Until.
 type Leave struct {
 	Pod   *core.Pod
 	Done  <-chan struct{}
 	Until time.Time
 }
 
-// Await has a critical pod begin only after others have ended.
+// Await makes a critical pod start only after other pods have ended.
 func (l *Lifecycle) Await(critical types.UID, leaves []Leave) {
 	l.records.change(critical, func(r *record) { r.leaves = leaves })
 }

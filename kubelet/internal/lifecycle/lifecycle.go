@@ -26,14 +26,14 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Events tells people about pods.
+// Events writes events about pods.
 type Events interface {
 	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
 	// StartPod notes that a pod is being started, until the returned function is called.
 	StartPod() (started func())
 }
 
-// Mirrors shows static pods in the API.
+// Mirrors creates and deletes the mirror pods of static pods.
 type Mirrors interface {
 	Ensure(pod *core.Pod)
 	Drop(pod *core.Pod)
@@ -47,58 +47,61 @@ type Volumes interface {
 	RemovePodDir(ctx context.Context, pod types.UID) error
 }
 
-// PLEG looks at pods in the runtime.
+// PLEG relists pods from the runtime.
 type PLEG interface {
 	Poke()
 	Inspect(pod types.UID)
 }
 
-// Options are the rooms that pods pass through.
+// Options are the rooms that a pod passes through.
 type Options struct {
 	RootDir    string // where pods/UID/ is made: /var/lib/kubelet
 	PodLogsDir string // /var/log/pods
 
-	// What is known about pods.
+	// Rooms that know about pods.
 	Pods        *podmanager.Manager
 	Cache       *podcache.Cache
 	State       *runtimestate.Reader
 	Allocations *allocation.Manager
-	// What acts on them.
+	// Rooms that act on pods.
 	Runtime *podruntime.Manager
 	Groups  *cgroup.Manager
 	Objects *objects.Objects
 	Volumes Volumes
-	// ReadFile reads a file of one of a pod's own volumes; nil if containers write none.
+	// ReadFile reads a file of one of a pod's own volumes; nil if containers can't
+	// write any.
 	ReadFile func(pod *core.Pod, volume, path string) ([]byte, error)
-	// UserIDs releases the host's ids of a pod's user namespace.
+	// UserIDs releases the host ids of a pod's user namespace.
 	UserIDs interface{ Release(pod types.UID) error }
 	Probes  *probe.Manager
 	PLEG    PLEG
-	// What tells of them.
+	// Rooms that report on pods.
 	Statuses *status.Manager
 	Events   Events
 	Mirrors  Mirrors
 	Tracer   *tracing.Tracer // nil traces nothing
 
-	// NetworkError is why only pods in the host's network can be started; nil if all can.
+	// NetworkError returns why only pods with the host's network can start; nil if
+	// all can.
 	NetworkError func() error
-	// Ending says that the pod is to end, or has.
+	// Ending reports whether the pod is ending or has ended.
 	Ending func(pod types.UID) bool
-	// Neighbours are the pods that hold resources of the node beside this one.
+	// Neighbours returns the other pods that hold resources of the node.
 	Neighbours func(pod *core.Pod) []*core.Pod
-	// Allocatable is what of the node pods may have, HostIPs are its addresses.
+	// Allocatable returns the resources of the node that pods may use, HostIPs its
+	// addresses.
 	Allocatable func() corev1.ResourceList
 	HostIPs     func() []string
-	// Begun is told of each pod that is synced for the first time, and when the reason for
-	// that was seen; the time may be zero.
+	// Begun is called at a pod's first sync, with the time when its cause was
+	// observed, which may be zero.
 	Begun func(pod *core.Pod, seen time.Time)
 
 	Clock  clock.WithTicker
 	Logger *zap.Logger
 }
 
-// Lifecycle does the steps of pods' lives. It is safe for concurrent use, except that
-// for one pod only one step may run at a time.
+// Lifecycle runs the steps of pods' lives. It is safe for concurrent use, but
+// only one step may run at a time for one pod.
 type Lifecycle struct {
 	Options
 	records records

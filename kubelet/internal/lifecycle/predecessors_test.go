@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// A predecessor of which nothing runs any more holds up nobody, though it can't be
-// taken away; one that runs and can't be ended does, and the pod says why.
+// A predecessor without running containers blocks nothing, even if it can't be
+// removed. One that runs and can't be ended does, and the pod reports why.
 func TestADeadPredecessor(t *testing.T) {
 	l, runtime := newLifecycle(t, func(_ context.Context, method string, call func() error) error {
 		if strings.HasPrefix(method, "Stop") {

@@ -10,20 +10,20 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// record is what is remembered of one pod from one step of its life to the next.
+// record is what is remembered of a pod between two steps.
 type record struct {
-	// leaves are the ends that the pod waits for before it begins.
+	// leaves are the pods whose end the pod waits for before it starts.
 	leaves []Leave
-	// waiting says why containers do not run, by their names, as the last syncs found it.
+	// waiting is why containers are not running, by name, as the last syncs found.
 	// It is replaced, never changed.
 	waiting map[string]runtimestate.Waiting
-	// active is since when a pod with a deadline has been active, on a monotonic clock.
-	// Its startTime is from the machine's clock, which may be set meanwhile: forward by a
-	// day, and it would end the pod; back, and it would keep it a day too long.
+	// active is when a pod with a deadline became active, on a monotonic clock.
+	// Its startTime is from the wall clock: if that is set forward by a day, the
+	// pod would end at once; if it is set back, a day too late.
 	active time.Time
 }
 
-// records has the record of each pod, from when something is to be remembered until
+// records has the record of each pod, from the first thing to remember until
 // the pod has ended.
 type records struct {
 	mu   sync.Mutex
@@ -53,7 +53,8 @@ func (r *records) forget(uid types.UID) {
 	delete(r.pods, uid)
 }
 
-// noteWaiting adds the result of a sync: a container that it started no longer waits.
+// noteWaiting merges the result of a sync: a container that it started is no
+// longer waiting.
 func (r *records) noteWaiting(uid types.UID, found map[string]runtimestate.Waiting) {
 	r.change(uid, func(one *record) {
 		next := map[string]runtimestate.Waiting{}
@@ -64,8 +65,8 @@ func (r *records) noteWaiting(uid types.UID, found map[string]runtimestate.Waiti
 	})
 }
 
-// activeSince is when the pod became active: its startTime when that is first seen,
-// unless it is in the future, and from then on the same.
+// activeSince returns when the pod became active: the first time its startTime,
+// or now if that is in the future, and later always the same.
 func (r *records) activeSince(uid types.UID, start, now time.Time) (since time.Time) {
 	r.change(uid, func(one *record) {
 		if one.active.IsZero() {

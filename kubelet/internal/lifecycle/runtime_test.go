@@ -48,7 +48,8 @@ func (l *eventLog) has(part string) bool {
 	return slices.ContainsFunc(l.lines, func(line string) bool { return strings.Contains(line, part) })
 }
 
-// newLifecycle is one on a runtime in memory, whose calls fault intercepts.
+// newLifecycle returns a Lifecycle on a simulated runtime; fault intercepts the
+// runtime's calls.
 func newLifecycle(t *testing.T, fault func(ctx context.Context, method string, call func() error) error) (*Lifecycle, *simulated.Runtime) {
 	t.Helper()
 	box := simulated.New(simulated.Options{Clock: clock.RealClock{}, Fault: fault})
@@ -75,13 +76,13 @@ func newLifecycle(t *testing.T, fault func(ctx context.Context, method string, c
 	}), box
 }
 
-// sandbox is one that the runtime has.
+// sandbox is a sandbox in the runtime.
 type sandbox struct {
 	id     string
 	config *runtimeapi.PodSandboxConfig
 }
 
-// sandboxOf makes a pod's sandbox in the runtime.
+// sandboxOf creates a pod's sandbox in the runtime.
 func sandboxOf(t *testing.T, box *simulated.Runtime, pod *core.Pod) sandbox {
 	t.Helper()
 	config := &runtimeapi.PodSandboxConfig{
@@ -95,7 +96,7 @@ func sandboxOf(t *testing.T, box *simulated.Runtime, pod *core.Pod) sandbox {
 	return sandbox{made.PodSandboxId, config}
 }
 
-// runs has a container run in a sandbox.
+// runs starts a container in a sandbox.
 func runs(t *testing.T, box *simulated.Runtime, in sandbox) {
 	t.Helper()
 	image := &runtimeapi.ImageSpec{Image: "registry.example/a:1"}

@@ -64,7 +64,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
 	}
-	l.Objects.Register(pod) // so that what it is told is kept until the next sync
+	l.Objects.Register(pod) // so that its objects are kept until the next sync
 	pull := sync.OnceValue(func() pullSecrets { return l.pullSecrets(ctx, pod) })
 	l.Probes.AddPod(pod)
 	started := l.Events.StartPod()
@@ -103,10 +103,9 @@ func (l *Lifecycle) syncRuntime(ctx context.Context, pod *core.Pod, runtime *run
 	return result
 }
 
-// inRuntime is the pod's state in the runtime, as far as known. If the last query
-// failed, the runtime is asked again now: that may work by now, and to act on the
-// old failure would count as a new one, after which the pod is left alone for
-// even longer.
+// inRuntime returns the pod's state in the runtime, as far as known. If the
+// last query failed, it asks the runtime again: that may work by now, and the
+// old failure would otherwise count as a new one, with a longer back-off.
 func (l *Lifecycle) inRuntime(ctx context.Context, pod *core.Pod) (*runtimestate.PodStatus, error) {
 	known, err := l.Cache.GetNewerThan(ctx, pod.UID, time.Time{})
 	if err != nil && ctx.Err() == nil {

@@ -14,8 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// A pod's deadline goes by the time that passes, whatever the machine's clock is set
-// to after the pod began.
+// A pod's deadline depends on elapsed time only, even if the machine's clock is
+// set while the pod runs.
 func TestDeadlinesOutliveClocksThatAreSet(t *testing.T) {
 	l := New(Options{Clock: clock.RealClock{}, Events: &eventLog{}})
 	for name, set := range map[string]time.Duration{"back": -24 * time.Hour, "forward": 24 * time.Hour} {
@@ -43,13 +43,13 @@ func TestDeadlinesOutliveClocksThatAreSet(t *testing.T) {
 	}
 }
 
-// A pod whose status could not be had is not given up for what was known then:
-// the next step asks again.
+// If the runtime fails to return a pod's status, the next step does not rely on
+// the last known one, but asks again.
 func TestAStatusThatCouldNotBeHad(t *testing.T) {
 	l, runtime := newLifecycle(t, nil)
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web"}}
 	runs(t, runtime, sandboxOf(t, runtime, pod))
-	// Later than what anybody finds meanwhile.
+	// Later than any other observation in this test.
 	l.Cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now().Add(time.Hour))
 	known, err := l.inRuntime(t.Context(), pod)
 	if err != nil || len(known.Running()) != 1 {

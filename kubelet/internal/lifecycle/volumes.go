@@ -26,7 +26,8 @@ func (l *Lifecycle) mountVolumes(ctx context.Context, pod *core.Pod) error {
 	return nil
 }
 
-// MountFailed tells of each of a pod's volumes that could not be mounted.
+// MountFailed writes an event for each of a pod's volumes that could not be
+// mounted.
 func (l *Lifecycle) MountFailed(pod *core.Pod, err error) {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -37,7 +38,8 @@ func (l *Lifecycle) MountFailed(pod *core.Pod, err error) {
 	}
 }
 
-// filesOf reads what a pod's containers wrote; nil where they write nothing.
+// filesOf returns a function that reads files that a pod's containers wrote;
+// nil if they can't write any.
 func (l *Lifecycle) filesOf(pod *core.Pod) func(volume, path string) ([]byte, error) {
 	if l.ReadFile == nil {
 		return nil

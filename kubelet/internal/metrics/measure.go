@@ -139,8 +139,9 @@ func (m *Metrics) ObservePull(took time.Duration, size uint64) {
 	m.pulls.WithLabelValues(class).Observe(took.Seconds())
 }
 
-// ImageAsked counts a request for a container's image: whether it was there, and had
-// to be pulled. Of an image that is always pulled, nobody looks whether it is there.
+// ImageAsked counts a request for a container's image, by whether it was
+// present and had to be pulled. With the policy Always, presence is not
+// checked.
 func (m *Metrics) ImageAsked(policy corev1.PullPolicy, present, pull *bool) {
 	text := func(known *bool) string {
 		if known == nil {

@@ -102,8 +102,8 @@ type Manager struct {
 	deleted  bool
 	reported time.Time
 
-	startup  startup // of runStatus alone
-	podCIDRs string  // that the runtime knows; of runStatus alone
+	startup  startup // used by runStatus only
+	podCIDRs string  // as reported to the runtime; used by runStatus only
 }
 
 // New returns a Manager that does nothing before Run.
@@ -243,9 +243,8 @@ func (m *Manager) update(ctx context.Context) error {
 	return m.send(ctx, node, status)
 }
 
-// runtimeWithin is how long the runtime may take to list its images. A runtime
-// that does not answer must not delay the report that the node is therefore not
-// ready.
+// runtimeWithin limits the runtime's calls here. A runtime that does not answer
+// must not delay the report that the node is therefore not ready.
 const runtimeWithin = 5 * time.Second
 
 func (m *Manager) look(ctx context.Context) state {

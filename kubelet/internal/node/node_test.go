@@ -33,8 +33,8 @@ import (
 type fakeRuntime struct {
 	notReady []string
 	images   error
-	silent   bool     // until whoever asks gives up
-	cidrs    []string // that it was told
+	silent   bool     // until the caller gives up
+	cidrs    []string // the last ones that it got
 	deaf     error    // of UpdatePodCIDRs
 }
 

@@ -9,9 +9,9 @@ import (
 	"kctl/proto/core"
 )
 
-// tellPodCIDRs tells the runtime the ranges of the node's pods if they have changed. If it
-// can't be told, the next check of the status tries again: pods whose network does not
-// depend on that go on.
+// tellPodCIDRs reports the node's pod CIDRs to the runtime if they have
+// changed. If the call fails, the next status update tries again, and pods
+// whose network does not depend on it keep working.
 func (m *Manager) tellPodCIDRs(ctx context.Context, node *core.Node) {
 	cidrs := strings.Join(node.Spec.PodCIDRs, ",")
 	if cidrs == m.podCIDRs {

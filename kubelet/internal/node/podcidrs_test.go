@@ -12,8 +12,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// The runtime is told of a range when the node gets one, again if it did not take
-// it, and not again once it has.
+// The runtime gets the pod CIDRs when the node does, again if the call failed,
+// and not again after it succeeded.
 func TestTheRuntimeIsToldOfRanges(t *testing.T) {
 	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
 	if err != nil {

@@ -21,8 +21,8 @@ type Usage struct {
 	RSS        uint64 // bytes of processes that belong to no file
 	// PageFaults are those since the machine started.
 	PageFaults, MajorPageFaults uint64
-	// Disk is the file system of the kubelet's root: its device (/dev/sda1, or what else
-	// is mounted), and how large and full it is.
+	// Disk is the file system of the kubelet's root directory: its device
+	// (/dev/sda1, or what else is mounted), its size and how full it is.
 	Disk                        string
 	DiskCapacity, DiskAvailable uint64 // bytes
 	DiskUsed                    uint64 // what is neither available nor kept for root

@@ -162,7 +162,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerStarted}) {
 			t.Errorf("not told of: events %v", events)
 		}
-		// A pod whose status can't be had is asked for again, but not endlessly.
+		// A pod status that can't be read is requested again, but not endlessly.
 		r.set(func() {
 			r.status = errors.New("busy")
 			delete(r.statuses, "c")

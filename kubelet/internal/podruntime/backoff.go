@@ -48,7 +48,7 @@ func (s *podSync) hold(starts []podactions.Start) {
 	}
 }
 
-// due are those whose back-off has run out.
+// due returns the starts whose back-off has expired.
 func (s *podSync) due(starts []podactions.Start) []podactions.Start {
 	return slices.DeleteFunc(slices.Clone(starts), func(c podactions.Start) bool { return c.HeldFor > 0 })
 }

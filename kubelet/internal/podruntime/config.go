@@ -24,7 +24,7 @@ type Events interface {
 // several goroutines at once.
 type Config struct {
 	Events Events
-	// Configs makes what the runtime is told of pods.
+	// Configs makes the CRI configurations of sandboxes and containers.
 	Configs *runtimeconfig.Maker
 	Clock   clock.Clock
 	Logger  *zap.Logger

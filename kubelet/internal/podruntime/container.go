@@ -23,7 +23,7 @@ import (
 	"kctl/proto/daemon"
 )
 
-// containerStart is the start of one container. Each step of it fills in what the
+// containerStart is the start of one container. Each step fills in what the
 // next one needs.
 type containerStart struct {
 	podactions.Start
@@ -31,17 +31,16 @@ type containerStart struct {
 	fieldPath string
 
 	image   image.Present
-	volumes map[string]image.Present // that are images, by name
+	volumes map[string]image.Present // the image volumes, by name
 
-	last     *runtimestate.ContainerStatus // the one that ran before; nil if none did
+	last     *runtimestate.ContainerStatus // the previous one; nil if there is none
 	restarts int32
 	config   *runtimeapi.ContainerConfig
 	id       string
 	created  time.Time
 }
 
-// runContainer brings a container from its image to running: its images are waited
-// for, it is created, and it is started.
+// runContainer waits for a container's images, creates it, and starts it.
 func (s *podSync) runContainer(c *containerStart) error {
 	if err := s.waitImages(c); err != nil {
 		return err
@@ -84,7 +83,7 @@ func (s *podSync) createContainer(c *containerStart) (err error) {
 	return nil
 }
 
-// containerConfig is what the runtime is told of the container.
+// containerConfig returns the container's CRI configuration.
 func (s *podSync) containerConfig(c *containerStart) (*runtimeapi.ContainerConfig, error) {
 	target, err := s.target(c.Start)
 	if err != nil {
@@ -96,8 +95,8 @@ func (s *podSync) containerConfig(c *containerStart) (*runtimeapi.ContainerConfi
 	})
 }
 
-// target is the container that an ephemeral one debugs, whose processes it sees; ""
-// for none.
+// target returns the id of the container whose processes an ephemeral container
+// sees; "" for none.
 func (s *podSync) target(c podactions.Start) (id string, err error) {
 	if c.Kind != podactions.Ephemeral {
 		return "", nil
@@ -133,8 +132,8 @@ func (s *podSync) restartCount(name string, last *runtimestate.ContainerStatus) 
 	return int32(next)
 }
 
-// startCreated starts a created container, runs its postStart hook, and puts it into
-// the status.
+// startCreated starts a created container, runs its postStart hook, and adds it
+// to the status.
 func (s *podSync) startCreated(c *containerStart) error {
 	ctx := context.WithoutCancel(s.ctx)
 	if err := s.writeHosts(); err != nil {
@@ -144,7 +143,7 @@ func (s *podSync) startCreated(c *containerStart) error {
 		s.crashes.Fail(s.key(c.spec))
 	}
 	if err := s.runtime.StartContainer(ctx, c.id); err != nil {
-		s.refresh(c.id) // it exists, and its name is taken
+		s.refresh(c.id) // it was created, and its name is in use
 		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	log := filepath.Join(s.config.LogDirectory, c.config.LogPath)
@@ -191,8 +190,8 @@ func (s *podSync) learnUser(ctx context.Context, now *runtimestate.ContainerStat
 	}
 }
 
-// postStart runs the container's hook, if it has one; a container whose hook fails is
-// ended.
+// postStart runs the container's postStart hook, if it has one. If the hook
+// fails, the container is stopped.
 func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) error {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PostStart == nil {
 		return nil

@@ -3,8 +3,8 @@
 //
 // The way through the room is: what is there (package runtimestate) → what to do
 // (package podactions) → Manager.SyncPod (doing it) or Manager.KillPod (ending
-// it). What the runtime is told of sandboxes and containers is in package
-// runtimeconfig, their hooks are in package hook.
+// it). Package runtimeconfig makes the CRI configurations of sandboxes and
+// containers, package hook runs the containers' hooks.
 //
 // Pod workers call SyncPod and KillPod, one call at a time for one pod. The room
 // keeps no state about pods except back-off counters: everything else is read from

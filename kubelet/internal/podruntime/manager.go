@@ -51,7 +51,7 @@ func New(runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, e
 	return m, nil
 }
 
-// address is where the httpGet hooks of a pod's containers ask.
+// address returns the host for httpGet hooks of a pod's containers.
 func (m *Manager) address(ctx context.Context, pod *core.Pod) (string, error) {
 	status, err := m.state.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	switch {

@@ -160,7 +160,8 @@ func TestGroupsAreThoseThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// features are those that the runtime says its default handler has.
+// features returns the features that the runtime reports for its default
+// handler.
 func (b *bed) features() *runtimeapi.RuntimeHandlerFeatures {
 	for _, handler := range b.Configs.Reported().GetRuntimeHandlers() {
 		if handler.GetName() == "" {

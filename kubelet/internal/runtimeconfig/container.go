@@ -16,24 +16,26 @@ import (
 	"kctl/proto/core"
 )
 
-// Container is the container that a configuration is asked for.
+// Container is what a container's configuration depends on.
 type Container struct {
 	environment.Container
 	Restarts int32
 	// Sandbox is the configuration of the pod's sandbox, Handler its runtime handler.
 	Sandbox *runtimeapi.PodSandboxConfig
 	Handler string
-	// Image is the container's, ImageVolumes has those that the pod mounts, by volume.
+	// Image is the container's; ImageVolumes are the images of its pod's image
+	// volumes, by volume.
 	Image        image.Present
 	ImageVolumes map[string]image.Present
-	// TargetID is the container whose processes an ephemeral one sees; "" for none.
+	// TargetID is the container whose processes an ephemeral container sees; ""
+	// for none.
 	TargetID string
 	// Mounts gives the container's volume mounts, with subPath and subPathExpr (by the
 	// container's environment) resolved; nil if there are no volumes.
 	Mounts func(ctx context.Context, container *core.Container, env map[string]string) ([]Mount, error)
 }
 
-// Container makes a container's configuration, and the files that it names.
+// Container makes a container's configuration, and the files that it refers to.
 func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.ContainerConfig, error) {
 	if err := refuse(c.Spec); err != nil {
 		return nil, err
@@ -89,12 +91,13 @@ func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.Contain
 	}, nil
 }
 
-// userNamespace is the sandbox's.
+// userNamespace returns the sandbox's user namespace.
 func (c *Container) userNamespace() *runtimeapi.UserNamespace {
 	return c.Sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()
 }
 
-// stopSignal is what ends the container; unless it names one, its image says.
+// stopSignal returns the signal that stops the container; 0 if its image
+// determines it.
 func stopSignal(c *core.Container) (runtimeapi.Signal, error) {
 	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
 		return 0, nil

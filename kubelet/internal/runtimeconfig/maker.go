@@ -11,9 +11,9 @@ import (
 // Options are what configurations depend on besides the pod. All functions may be
 // called from several goroutines at once.
 type Options struct {
-	// Environment makes containers' environments.
+	// Environment makes the containers' environments.
 	Environment *environment.Sources
-	// Reported is what the runtime said last of what it can do.
+	// Reported returns the runtime's last status, which lists its features.
 	Reported func() *runtimeapi.StatusResponse
 
 	RootDir    string // where pods/UID/ is made: /var/lib/kubelet
@@ -56,7 +56,8 @@ func New(o Options) (*Maker, error) {
 	return &Maker{Options: o, memory: memory, swap: swapAccounted()}, nil
 }
 
-// can is what the runtime says that a handler supports; "" is the default one.
+// can returns the features that the runtime reports for a handler; "" is the
+// default one.
 func (m *Maker) can(handler string) *runtimeapi.RuntimeHandlerFeatures {
 	for _, h := range m.Reported().GetRuntimeHandlers() {
 		if h.GetName() == handler {
@@ -66,6 +67,6 @@ func (m *Maker) can(handler string) *runtimeapi.RuntimeHandlerFeatures {
 	return nil
 }
 
-// ReportsUsers tells whether the runtime knows groups that are asked for strictly,
-// and with that the users that containers run as.
+// ReportsUsers reports whether the runtime supports supplementalGroupsPolicy,
+// and therefore reports the users that containers run as.
 func (m *Maker) ReportsUsers() bool { return m.Reported().GetFeatures().GetSupplementalGroupsPolicy() }

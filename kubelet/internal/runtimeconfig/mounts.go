@@ -76,8 +76,8 @@ func (m *Maker) hostsMount(c *Container) (*Mount, error) {
 	return &Mount{ContainerPath: hosts.Path, HostPath: path, SELinuxRelabel: true}, nil
 }
 
-// WriteHosts fills the pod's hosts file before a container that sees it starts. For
-// one pod only one call may run at a time.
+// WriteHosts fills the pod's hosts file before a container that mounts it
+// starts. Only one call may run at a time for one pod.
 func (m *Maker) WriteHosts(pod *core.Pod, ips []string) error {
 	return hosts.WriteFile(m.RootDir, m.ClusterDomain, pod, ips)
 }

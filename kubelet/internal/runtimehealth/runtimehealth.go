@@ -41,13 +41,13 @@ type Health struct {
 
 	mu       sync.RWMutex
 	version  string
-	reported *runtimeapi.StatusResponse // the last one
-	runtime  error                      // why nothing works
-	network  error                      // why only pods in the host's network work
+	reported *runtimeapi.StatusResponse // the runtime's last status
+	runtime  error                      // why no pod can start
+	network  error                      // why only pods with the host's network can start
 }
 
-// New returns a Health that has changed called when the runtime is no longer how it
-// was, in Wait and in Run only.
+// New returns a Health. Wait and Run call changed when the runtime's state has
+// changed.
 func New(c *cri.Client, changed func(), clock clock.Clock, logger *zap.Logger) *Health {
 	return &Health{
 		cri: c, changed: changed, clock: clock, logger: logger,
@@ -161,8 +161,8 @@ func (h *Health) RuntimeVersion() string {
 	return h.version
 }
 
-// Reported is what the runtime said last of itself; a newer one may have come in its
-// place since.
+// Reported returns the runtime's last status, which may be replaced at any
+// time.
 func (h *Health) Reported() *runtimeapi.StatusResponse {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -264,7 +264,7 @@ func TestOneOfAReadWriteOncePodVolume(t *testing.T) {
 	}
 }
 
-// Whoever gives up waiting for a volume leaves the turn to the others.
+// A caller that stops waiting for a volume does not block the others.
 func TestTurnsOfAVolume(t *testing.T) {
 	m := newManager(t, newStore())
 	give, err := m.hold(t.Context(), "pv")

@@ -140,7 +140,7 @@ func (m *Manager) setUp(ctx context.Context, pod *core.Pod, volume *corev1.Volum
 	if err != nil {
 		return err
 	}
-	around := &corev1.EmptyDirVolumeSource{} // in which upstream's kubelet puts content, too
+	around := &corev1.EmptyDirVolumeSource{} // upstream's kubelet puts the content into an emptyDir, too
 	if inMemory(kind) {
 		around.Medium = corev1.StorageMediumMemory
 	}

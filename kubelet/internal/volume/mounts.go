@@ -136,8 +136,8 @@ func subPathOf(spec *corev1.VolumeMount, variables map[string]string) (string, e
 	return filepath.Clean(subPath), nil
 }
 
-// expandPath replaces references in a path by variables. Unlike in a command, an
-// unknown one is an error: the path would not be the one that the user meant.
+// expandPath expands the variables in a path. Unlike in a command, an unknown
+// variable is an error: the path would not be the intended one.
 func expandPath(text string, variables map[string]string) (string, error) {
 	const longest = unix.PathMax - 1
 	path, err := environment.Expand(text, longest, func(name string) (string, error) {

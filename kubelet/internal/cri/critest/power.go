@@ -45,11 +45,11 @@ func takeAwayAbandoned(dir string) error {
 }
 
 // cutPower kills all processes of the containerd, itself included, and removes
-// what it has in the kernel.
+// its state in the kernel.
 func (c *Containerd) cutPower() error {
 	groups := c.cgroups()
 	patience := time.After(shimTimeout)
-	tick := time.NewTicker(10 * time.Millisecond) // only a parent is told of a process's end
+	tick := time.NewTicker(10 * time.Millisecond) // only a parent is notified when a process ends
 	defer tick.Stop()
 	for {
 		pids := c.family()

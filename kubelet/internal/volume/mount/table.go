@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// table is the kernel's mount table, in its order: a mount can only be on top of
-// those that are listed before it.
+// table is the kernel's mount table, in order: a mount can only be on top of
+// earlier ones.
 type table []entry
 
 type entry struct {
 	point  string
-	shared bool // what is mounted in it appears elsewhere, too
+	shared bool // mounts in it are propagated elsewhere
 }
 
 func readTable() (table, error) {
@@ -25,7 +25,7 @@ func readTable() (table, error) {
 	return parse(string(text)), nil
 }
 
-// parse reads mountinfo (proc(5)); it passes over lines that are none.
+// parse parses mountinfo (proc(5)), and skips invalid lines.
 func parse(text string) table {
 	var t table
 	for line := range strings.Lines(text) {
@@ -40,7 +40,7 @@ func parse(text string) table {
 	return t
 }
 
-// below are the mount points at and below dir, the newest first.
+// below returns the mount points at and below dir, the newest first.
 func (t table) below(dir string) []string {
 	var points []string
 	for _, e := range slices.Backward(t) {
