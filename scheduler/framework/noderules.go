@@ -7,8 +7,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Tolerates reports whether one of the tolerations is for a taint. Lt and Gt count,
-// too: a server that has them switched off lets none in.
+// Tolerates reports whether one of the tolerations matches a taint. Lt and Gt
+// are always supported: an API server with that feature disabled rejects such
+// tolerations.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 	for i := range tolerations {
 		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, true) {
@@ -30,7 +31,8 @@ func ToleratesAll(pod *core.Pod, taints []corev1.Taint) bool {
 	return true
 }
 
-// RequiredNodeTerms are the terms of a pod's required node affinity; nil if it has none.
+// RequiredNodeTerms returns the terms of a pod's required node affinity; nil if
+// it has none.
 func RequiredNodeTerms(pod *core.Pod) *corev1.NodeSelector {
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
 		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution

@@ -105,9 +105,9 @@ func (p *PodInfo) ScoredAlone() *Resource {
 	return &p.ScoredRequests
 }
 
-// scoredDefaults are the scored requests of containers that ask for nothing. A
-// pod that asks for something as a whole has them only for resources that are
-// not among its requests, in which upstream counts its overhead, too.
+// scoredDefaults returns the scored requests of containers without requests. A
+// pod with pod-level requests has them only for resources that are not among
+// its requests. As in upstream, these include its overhead.
 func scoredDefaults(pod *core.Pod, requests corev1.ResourceList) corev1.ResourceList {
 	if !resource.IsPodLevelRequestsSet(pod) {
 		return defaultRequests
@@ -166,8 +166,8 @@ func (p HostPort) Conflicts(other HostPort) bool {
 // The queue owns it; in an attempt the cycle may read it.
 type QueuedPod struct {
 	*PodInfo
-	// Added is when the pod could first be attempted, its gates gone; Timestamp when
-	// it last entered the queue, which is what equal priorities are ordered by.
+	// Added is when the pod could first be attempted, without gates; Timestamp is
+	// when it last entered the queue, which orders pods of equal priority.
 	Added     time.Time
 	Timestamp time.Time
 	// Attempts counts the attempts that were begun.

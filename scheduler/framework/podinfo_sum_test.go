@@ -43,8 +43,9 @@ func TestPodsThatAskAsTheirContainer(t *testing.T) {
 	}
 }
 
-// A container that asks for nothing counts with a default, but in a pod that asks as a
-// whole only for what is in none of its parts, its overhead included.
+// A container without requests counts with defaults, but in a pod with
+// pod-level requests only for resources that neither the pod nor its containers
+// nor its overhead requests.
 func TestDefaultsOfPodsThatAskAsAWhole(t *testing.T) {
 	list := func(name corev1.ResourceName, quantity string) corev1.ResourceList {
 		return corev1.ResourceList{name: resource.MustParse(quantity)}

@@ -19,11 +19,12 @@ import (
 	"kctl/scheduler/internal/config"
 )
 
-// requests are what an API server without objects was asked for first: the lease, or pods.
+// requests records what an API server without objects was asked for first: the
+// lease, or pods.
 type requests struct {
 	mu    sync.Mutex
 	order []string
-	both  context.CancelFunc // called once both have been asked for
+	both  context.CancelFunc // called after a request for each of them
 }
 
 func (r *requests) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -56,7 +57,8 @@ func (r *requests) note(path string) {
 	}
 }
 
-// A standby knows the cluster before it leads, unless the configuration delays that.
+// A standby watches the cluster before it leads, unless delayCacheUntilActive
+// is set.
 func TestWhenAStandbyBeginsToWatch(t *testing.T) {
 	for delay, want := range map[string]string{"false": "pods leases", "true": "leases pods"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +83,7 @@ func TestWhenAStandbyBeginsToWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = Run(ctx, options, configuration, nil, zap.NewNop()) // until both were asked for
+		_ = Run(ctx, options, configuration, nil, zap.NewNop()) // until both were requested
 		server.CloseClientConnections()
 		server.Close()
 		if got := strings.Join(asked.order, " "); got != want {

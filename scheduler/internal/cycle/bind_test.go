@@ -138,8 +138,8 @@ func TestSendingEndsByTheWatch(t *testing.T) {
 	}
 }
 
-// A server that is away is not asked endlessly for every waiting Binding, and
-// when it is back, all pods get bound.
+// While the server is unavailable, requests for the waiting Bindings are
+// limited; when it is back, all pods get bound.
 func TestManyPodsWhileTheServerIsAway(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1", fixture.Allocatable("pods", "1000", "cpu", "1000"))}, func(t *testing.T, c *cluster, _ *running) {
 		back := serverAway(c, 0)

@@ -55,8 +55,8 @@ func withSlow(s *slow) plugged {
 	}
 }
 
-// Many pods that wait for their volumes hold nobody else up, and keep their room,
-// which they name and which counts once.
+// Many pods that wait for their volumes don't block other pods. They keep their
+// room, which counts once, and are nominated to the node.
 func TestLongPreBindHoldsNobodyUp(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1", fixture.Allocatable("pods", fmt.Sprint(2*maxBindings+1)))}, func(t *testing.T, c *cluster, _ *running) {
 		for i := range 2 * maxBindings {

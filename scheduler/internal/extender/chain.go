@@ -16,8 +16,9 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// Chain is all extenders, in the order in which they are asked: that of the
-// configuration, those that may be passed over last. A nil Chain has none. It is safe for concurrent use.
+// Chain has all extenders in the order in which they are called: that of the
+// configuration, ignorable ones last. A nil Chain has none. It is safe for
+// concurrent use.
 type Chain struct {
 	extenders []*Extender
 	logger    *zap.Logger
@@ -146,8 +147,8 @@ func (e *Extender) passed(answer *extenderv1.ExtenderFilterResult) (map[string]b
 	return passed, nil
 }
 
-// short is as much of what an extender says as a pod's status takes, which is written at
-// each attempt.
+// short cuts an extender's message, because the pod's status contains it and is
+// written at each attempt.
 func short(text string) string { return fmt.Sprintf("%.1024s", text) }
 
 func refusal(answer *extenderv1.ExtenderFilterResult, node string) *framework.Status {
@@ -179,8 +180,8 @@ func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framewor
 	}
 }
 
-// Bind lets the binding extender bind the pod; bound is false if there is none
-// for it, or if it failed and is passed over.
+// Bind lets the binding extender bind the pod; bound is false if there is none,
+// or if an ignorable one failed.
 func (c *Chain) Bind(ctx context.Context, pod *core.Pod, node string) (bound bool, err error) {
 	binders := c.asked(pod, func(e *Extender) string { return e.BindVerb })
 	if len(binders) == 0 {

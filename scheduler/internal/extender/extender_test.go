@@ -161,7 +161,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// Those that may be passed over are asked last, as by upstream.
+// Ignorable extenders are called last, as by upstream.
 func TestOrder(t *testing.T) {
 	var configs []configv1.Extender
 	if err := json.Unmarshal([]byte(`[{"urlPrefix":"http://a","ignorable":true},{"urlPrefix":"http://b"},{"urlPrefix":"http://c","ignorable":true},{"urlPrefix":"http://d"}]`), &configs); err != nil {

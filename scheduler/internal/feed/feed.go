@@ -107,9 +107,9 @@ func (f *Feed) podAdded(pod *core.Pod) {
 	}
 }
 
-// nominated takes over the API's word about the node on which others make room
-// for a pod. If that is nothing new, what preemption has decided since holds. A pod
-// that is assumed on a node counts there, and would count twice.
+// nominated takes over the pod's nominatedNodeName from the API. If it has not
+// changed, what preemption has decided since stays. A pod that is assumed on a
+// node already counts there, and would count twice.
 func (f *Feed) nominated(before string, pod *core.Pod) {
 	switch now := pod.Status.NominatedNodeName; {
 	case f.cache.Has(pod.UID):

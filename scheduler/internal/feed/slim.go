@@ -49,7 +49,8 @@ func (n nodes) Decode(data []byte) (*core.Node, error) {
 
 func (n nodes) Replace(all []*core.Node) {
 	for _, node := range all {
-		// A node that could not be read is given back: its images were taken before.
+		// For a node that can't be decoded, the list returns the old version, whose
+		// images were taken before.
 		if kept, _ := n.Get(node.Namespace, node.Name); kept != node {
 			n.takeImages(node)
 		}

@@ -20,15 +20,15 @@ import (
 	"kctl/scheduler/internal/permit"
 )
 
-// imageLog also notes images.
+// imageLog also records images.
 type imageLog struct{ log }
 
 func (l *imageLog) SetImages(node string, images []corev1.ContainerImage) {
 	l.note("images of %s: %d", node, len(images))
 }
 
-// listsTwice serves a list, a watch that asks for a new one, and then another list. done is called
-// once that has been taken.
+// listsTwice serves a list, a watch that makes the client list again, and a
+// second list. done is called after the client has read it.
 func listsTwice(t *testing.T, first, second string, done func()) *rest.Client {
 	t.Helper()
 	lists, watches := []string{first, second}, 0
@@ -52,8 +52,8 @@ func listsTwice(t *testing.T, first, second string, done func()) *rest.Client {
 	return client
 }
 
-// A list that brings something unreadable takes neither a pod from its node nor a
-// node, with its images, from the cache.
+// A list with an object that can't be decoded removes neither a pod from its
+// node nor a node, with its images, from the cache.
 func TestAListKeepsWhatCannotBeRead(t *testing.T) {
 	options := watch.Options{Backoff: backoff.Policy{Initial: time.Millisecond, Max: time.Millisecond}}
 	item := func(revision, rest string) string {

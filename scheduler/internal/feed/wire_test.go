@@ -74,7 +74,7 @@ func decodedPod(t *testing.T, p pods, pod *core.Pod) *core.Pod {
 	return got
 }
 
-// Only those fields are kept by which a pod is placed and counted.
+// Only the fields with which a pod is placed and counted are kept.
 func TestDecodedPodsAreSlim(t *testing.T) {
 	want := crowded()
 	got := decodedPod(t, pods{shared: newShared()}, want)

@@ -103,7 +103,7 @@ func decode(data []byte, into any) error {
 	return err
 }
 
-// invalid is an error in the form, and mostly the words, of kube-scheduler's.
+// invalid is an error in kube-scheduler's form, and mostly with its text.
 func invalid(name string, value any, why string) error {
 	return field.Invalid(field.NewPath(name), value, why)
 }
@@ -123,7 +123,7 @@ func seconds(name string, given *int64, otherwise time.Duration) (time.Duration,
 	return time.Duration(*given) * time.Second, nil
 }
 
-// complete refuses what can't be and fills in upstream's defaults.
+// complete rejects an invalid file, and sets upstream's defaults.
 func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error) {
 	if err := errors.Join(faults(file)...); err != nil {
 		return nil, err

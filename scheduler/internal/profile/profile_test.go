@@ -184,7 +184,7 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 	}
 }
 
-// What has no effect, as with kube-scheduler, is noted.
+// Fields without effect, as in kube-scheduler, are reported.
 func TestWhatHasNoEffectIsNoted(t *testing.T) {
 	for want, file := range map[string]string{
 		"parallelism: ":                            header + "parallelism: 5\n",

@@ -216,7 +216,7 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 	return noderesources.NewFit(options), nil
 }
 
-// qualified reports a name that no resource and no label can have.
+// qualified returns an error for a name that no resource and no label can have.
 func qualified(at, name string) error {
 	if faults := validation.IsQualifiedName(name); len(faults) > 0 {
 		return invalid(at, name, strings.Join(faults, ", "))

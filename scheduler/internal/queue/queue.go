@@ -361,9 +361,9 @@ func (q *Queue) Failed(uid types.UID, failure Failure) {
 	q.requeue(it, help, "ScheduleAttemptFailure")
 }
 
-// backoffAfter counts a failure, and is how long the pod waits after it. Refusals and
-// errors are counted apart, as upstream: an error does not make it wait for what
-// plugins have refused before.
+// backoffAfter counts a failure, and returns how long the pod waits after it.
+// As in upstream, rejections and errors are counted apart: rejections by
+// plugins do not lengthen the wait after an error.
 func (q *Queue) backoffAfter(it *item) time.Duration {
 	if it.errored {
 		it.failures++

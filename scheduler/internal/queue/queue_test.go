@@ -222,8 +222,8 @@ func TestErrorWaitsItsBackoffAndItGrows(t *testing.T) {
 	})
 }
 
-// An error after many refusals has the wait of a first error, and the refusals are not
-// forgotten by it.
+// The wait after an error does not grow with earlier rejections, and an error
+// does not reset their count.
 func TestErrorsAndRefusalsBackOffApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		q.Add(t.Context(), fixture.Pod("a"))

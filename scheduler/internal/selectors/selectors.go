@@ -124,7 +124,7 @@ func reflector[S any](client *rest.Client, resource core.Resource, store *watch.
 	return watch.NewReflector(client.Resource(resource, ""), func() *object[S] { return &object[S]{} }, slim[S]{store}, options)
 }
 
-// slim passes objects on to a store without the parts that nobody needs. It is a
+// slim passes objects on to a store without their unused parts. It is a
 // watch.Keeper.
 type slim[S any] struct{ *watch.Store[*object[S]] }
 

@@ -147,8 +147,8 @@ func (v *Volumes) Limits(node string) map[string]int64 {
 	return limits
 }
 
-// Installed reports whether a node can have volumes of a driver: only drivers that
-// say so have to be installed there (CSIDriver, preventPodSchedulingIfMissing).
+// Installed reports whether a node can have volumes of a driver: only drivers
+// with preventPodSchedulingIfMissing must be installed there.
 func (v *Volumes) Installed(driver, node string) bool {
 	known, has := v.drivers.Get("", driver)
 	if !has || known.Spec.PreventPodSchedulingIfMissing == nil || !*known.Spec.PreventPodSchedulingIfMissing {
@@ -158,8 +158,8 @@ func (v *Volumes) Installed(driver, node string) bool {
 	return has && slices.ContainsFunc(found.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
-// EachAttached visits the CSI volumes that are attached to a node, whether a pod there
-// uses them or not.
+// EachAttached visits the CSI volumes that are attached to a node, whether pods
+// use them or not.
 func (v *Volumes) EachAttached(node string, visit func(driver, handle string)) {
 	for _, attachment := range v.attached.ByIndex(byNode, node) {
 		name := attachment.Spec.Source.PersistentVolumeName

@@ -160,7 +160,7 @@ func watching[T any, P interface {
 	return watch.NewReflector(client.Resource(resource, ""), func() P { return new(T) }, slim[P]{store}, options)
 }
 
-// slim passes objects on without the parts that nobody needs. It is a watch.Keeper.
+// slim passes objects on without their unused parts. It is a watch.Keeper.
 type slim[P core.Object] struct{ *watch.Store[P] }
 
 var _ watch.Keeper[*corev1.PersistentVolume] = slim[*corev1.PersistentVolume]{}

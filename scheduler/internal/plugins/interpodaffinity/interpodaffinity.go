@@ -222,9 +222,10 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 	}
 }
 
-// podHint: a pod that becomes one that this must be with can help it. So can one that
-// was, because the first of its kind may go anywhere, and one that it must not be
-// with, or whose own rules kept it away, when that ends.
+// podHint: a pod that starts to match the required affinity can help. So can
+// one that stops matching it, because the first pod of its kind may go
+// anywhere, one that stops matching the anti-affinity, and a deleted pod whose
+// own anti-affinity matched this one.
 func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 	own := pod.Affinity
 	if own == nil {
@@ -238,7 +239,7 @@ func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 	case wanted(event.OldPod) != wanted(event.NewPod), avoided(event.OldPod) && !avoided(event.NewPod):
 		return true
 	case event.NewPod != nil:
-		return false // its own rules stay as they are
+		return false // its own anti-affinity does not change
 	}
 	rules := framework.NewPodAffinity(event.OldPod)
 	return rules != nil && p.matchesAny(rules.RequiredAnti, pod.Pod)

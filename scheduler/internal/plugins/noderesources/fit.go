@@ -190,9 +190,9 @@ func (f *Fit) rate(requested, allocatable int64) int64 {
 	return curve.Percent(allocatable-requested, allocatable)
 }
 
-// usage is what would be requested of a node's resource if want were added to
-// what is used. It does not count if the node has none of it, or if it is an
-// extended resource or of huge pages, and the pod does not ask for it.
+// usage returns what would be requested of a node's resource if want were added
+// to what is used. The resource does not count if the node has none of it, or
+// if it is an extended resource or huge pages and the pod requests none.
 func usage(want, used *framework.Resource, node *framework.NodeInfo, name corev1.ResourceName) (requested, allocatable int64, counts bool) {
 	allocatable = node.Allocatable.Get(name)
 	if allocatable == 0 || want.Get(name) == 0 && framework.IsScalar(name) {

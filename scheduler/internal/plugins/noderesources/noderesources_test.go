@@ -148,7 +148,8 @@ func TestBalanced(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v", name, scores, status.Reasons(), test.want)
 		}
 	}
-	// Huge pages that the pod does not ask for make nothing uneven: 0 and 0 to .5 and .5.
+	// Huge pages that the pod does not request don't affect the balance: 0 and 0
+	// to .5 and .5.
 	node := fixture.NodeInfo(fixture.Node("n", fixture.Allocatable("hugepages-2Mi", "64Mi")))
 	with := NewBalanced([]Weight{{"cpu", 1}, {"memory", 1}, {"hugepages-2Mi", 1}})
 	if scores, _ := plugintest.Scores(t.Context(), with, fixture.Pod("p", fixture.Requests("cpu", "2", "memory", "4Gi")), node); !slices.Equal(scores, []int64{75}) {

@@ -48,9 +48,9 @@ func (c *constraint) matches(pod *core.Pod) bool {
 	return pod != nil && c.selector.Matches(labels.Set(pod.Labels))
 }
 
-// nodeHint: a node without all of the keys takes no such pod, and counts in no
-// domain. One that has them before and after helps if it moved, or if a constraint now
-// sees it in another way.
+// nodeHint: a node without all of the keys accepts no such pod, and counts in
+// no domain. A node that had and has them helps if it moved to another domain,
+// or if it starts or stops to count for a constraint.
 func (p *Plugin) nodeHint(pod *framework.PodInfo, event framework.Event) bool {
 	constraints, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
 	if err != nil {

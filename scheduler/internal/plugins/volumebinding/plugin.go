@@ -119,8 +119,9 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 	return nil, nil
 }
 
-// inTurn orders claims: those with a node first, because another node can't have
-// them, and the small ones first, so that they don't take what the large ones need.
+// inTurn orders claims: first those with a selected node, because they can't
+// move to another, then by size, so that small claims don't take the volumes
+// that large ones need.
 func inTurn(a, b *corev1.PersistentVolumeClaim) int {
 	sizeA, sizeB := a.Spec.Resources.Requests[corev1.ResourceStorage], b.Spec.Resources.Requests[corev1.ResourceStorage]
 	if begun := metav1.HasAnnotation(a.ObjectMeta, volumes.SelectedNode); begun != metav1.HasAnnotation(b.ObjectMeta, volumes.SelectedNode) {
@@ -132,8 +133,8 @@ func inTurn(a, b *corev1.PersistentVolumeClaim) int {
 	return cmp.Or(sizeA.Cmp(sizeB), cmp.Compare(a.Name, b.Name))
 }
 
-// Filter implements framework.Filter. A node can lack both what claims are bound to
-// and what others wait for.
+// Filter implements framework.Filter. A node can fail for both bound and
+// unbound claims, and then reports both.
 func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	found, ok := state.Read(stateKey).(*claims)
 	if !ok {
@@ -150,7 +151,7 @@ func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, _ *frame
 	return refusal(bound.Reasons()[0], waiting.Reasons()[0])
 }
 
-// usable says whether the volumes of bound claims can be used on a node.
+// usable reports whether the volumes of bound claims can be used on a node.
 func (p *Plugin) usable(bound []*corev1.PersistentVolumeClaim, node *core.Node) *framework.Status {
 	for _, claim := range bound {
 		volume, known := p.volumes.Volume(claim.Spec.VolumeName)

@@ -129,7 +129,7 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, pod *frame
 	return nil
 }
 
-// inTheWay reports whether pod can't use all of its volumes beside other.
+// inTheWay reports whether other prevents pod from using all of its volumes.
 func inTheWay(pod, other *core.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		name := volumes.ClaimName(pod, &v)

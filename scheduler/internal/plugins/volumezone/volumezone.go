@@ -103,7 +103,8 @@ func placed(node *core.Node) bool {
 	return false
 }
 
-// has reports whether the node is there, by the volume's label or its current name.
+// has reports whether the node is in one of the volume's zones or regions, by
+// the volume's label or its current name.
 func (w *where) has(node *core.Node) bool {
 	at, has := node.Labels[w.label]
 	if !has {
