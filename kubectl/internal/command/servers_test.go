@@ -117,7 +117,7 @@ type noPatience struct{ clock.RealClock }
 
 func (noPatience) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }
 
-// Somebody who waits without a limit is told what for.
+// A user who waits without a limit sees what kctl waits for.
 func TestSilenceIsSaid(t *testing.T) {
 	said := &heard{word: "no answer yet from ", at: make(chan struct{})}
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -112,8 +112,8 @@ func Merge(stamps, api []Moment) Timeline {
 	return Layout(inOrder(merged))
 }
 
-// isCoarse tells whether the hop's program made stamps of its own, so that a time
-// of a second's precision would only get in their way.
+// isCoarse reports whether the hop's program made its own stamps, so that a
+// time with a precision of a second would only contradict them.
 func isCoarse(hop relay.Hop, exact map[relay.Hop]bool) bool {
 	program, _, _ := strings.Cut(string(hop), ".")
 	for known := range exact {

@@ -168,7 +168,8 @@ const (
 // removeOptions says which unwanted parts are removed.
 type removeOptions struct{ permissions, subjects bool }
 
-// reconcileResult is what has to be done to an object; it is empty if there is nothing to do.
+// reconcileResult is the operation that an object needs; it is empty if there
+// is none.
 type reconcileResult struct {
 	operation string
 	protected bool // the object says that it must be left alone
@@ -181,8 +182,9 @@ type reconcileResult struct {
 // autoUpdate is the annotation by which an object says that it must be left alone.
 const autoUpdate = rbacv1.AutoUpdateAnnotationKey
 
-// computeDifference works out what turns have, nil if it does not exist, into what is
-// wanted. Labels and annotations are added, and never removed.
+// computeDifference returns the changes from have, which is nil if the object
+// does not exist, to wanted. Labels and annotations are added, and never
+// removed.
 func computeDifference(have, wanted *unstructured.Unstructured, remove removeOptions) (*reconcileResult, error) {
 	d := &reconcileResult{object: wanted}
 	var is *unstructured.Unstructured
@@ -210,7 +212,8 @@ func computeDifference(have, wanted *unstructured.Unstructured, remove removeOpt
 	return d, d.compareBindings(is, wanted, remove.subjects)
 }
 
-// mergeMaps merges another map into a map, and says whether that changes anything.
+// mergeMaps merges another map into a map, and reports whether that changes
+// anything.
 func mergeMaps(have, more map[string]string) (map[string]string, bool) {
 	all := map[string]string{}
 	maps.Copy(all, have)

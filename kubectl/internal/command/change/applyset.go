@@ -148,7 +148,8 @@ func (s *applySet) builtin() bool {
 	return s.parent.GVR() == core.Secrets.GVR() || s.parent.GVR() == core.ConfigMaps.GVR()
 }
 
-// addLabels puts the members' label on what is to be applied, and notes where it is.
+// addLabels puts the members' label on the objects to be applied, and records
+// their kinds and namespaces.
 func (s *applySet) addLabels(targets []lookup.Target) error {
 	s.after = newMembers()
 	for _, t := range targets {
@@ -205,7 +206,8 @@ func (a *applyOptions) beginSet(ctx context.Context, targets []lookup.Target) er
 	return a.writeSet(ctx, both)
 }
 
-// readParent takes over what the parent says, if kctl may change the set.
+// readParent reads the set's labels and annotations from its parent, if kctl
+// may change the set.
 func (s *applySet) readParent(ctx context.Context, c *frame.CLI, parent *unstructured.Unstructured) error {
 	annotations := parent.GetAnnotations()
 	tool, there := annotations[setTool]

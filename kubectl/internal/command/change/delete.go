@@ -184,8 +184,8 @@ func (d *deleteOptions) beyondNamespace() (bool, error) {
 	return err == nil && loaded.Chosen && !d.AllNamespaces, err
 }
 
-// findObjects finds the objects that the targets mean, and the errors for those that
-// it could not find.
+// findObjects finds the targets' objects, and returns an error for each that it
+// did not find.
 func (d *deleteOptions) findObjects(ctx context.Context, targets []lookup.Target) (chosen []lookup.Target, failed []error) {
 	for _, t := range targets {
 		names, err := d.expandTarget(ctx, t)
@@ -215,7 +215,7 @@ func (d *deleteOptions) confirm(chosen []lookup.Target) (bool, error) {
 	return true, nil
 }
 
-// expandTarget returns the objects that a target means.
+// expandTarget returns a target's objects.
 func (d *deleteOptions) expandTarget(ctx context.Context, t lookup.Target) ([]lookup.Target, error) {
 	if t.ObjectName != "" {
 		return []lookup.Target{t}, nil

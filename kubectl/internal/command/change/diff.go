@@ -122,7 +122,7 @@ func (d *diffOptions) run(ctx context.Context, managed bool) error {
 	return d.compare(ctx)
 }
 
-// writeVersions writes an object as it is and as it would become.
+// writeVersions writes an object's current and future version.
 func (d *diffOptions) writeVersions(ctx context.Context, t lookup.Target, managed bool) error {
 	found, err := lookup.Fetch(ctx, d.applyOptions.Sender.CLI, t, &d.Selection)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -133,7 +133,7 @@ func (d *diffOptions) writeVersions(ctx context.Context, t lookup.Target, manage
 		live = &found[0]
 		d.pruned.recordApplied(t, live.GetUID())
 	} else {
-		d.pruned.recordApplied(t, "") // in its namespace there may be others
+		d.pruned.recordApplied(t, "") // its namespace may have others
 	}
 	merged, err := d.dryRunApply(ctx, t, live)
 	if err != nil {

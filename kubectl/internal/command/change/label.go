@@ -194,7 +194,7 @@ func markLocally(object *unstructured.Unstructured, field string, change map[str
 	return nil
 }
 
-// computePatch works out the change and what it is called.
+// computePatch returns the patch and the name of the operation.
 func (m *labelOptions) computePatch(have map[string]string, given labelChanges) (change map[string]any, operation string) {
 	change = map[string]any{}
 	for key, value := range given.set {
@@ -223,8 +223,9 @@ func (m *labelOptions) computePatch(have map[string]string, given labelChanges) 
 	return change, "labeled"
 }
 
-// checkOverwrite names what would be overwritten without permission: for annotations, all but
-// the change cause.
+// checkOverwrite returns an error that names the values that would be
+// overwritten without permission. For annotations, the change cause may always
+// be.
 func (m *labelOptions) checkOverwrite(have map[string]string, given labelChanges) error {
 	if m.overwrite {
 		return nil

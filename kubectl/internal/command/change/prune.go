@@ -130,8 +130,8 @@ func (a *applyOptions) pruneOne(ctx context.Context, t lookup.Target) error {
 	return nil
 }
 
-// forEachPruned calls do with what was applied before, is selected, and was not
-// noted by pruned.recordApplied.
+// forEachPruned calls do with each object that was applied before, is selected,
+// and was not recorded by pruned.recordApplied.
 func (a *applyOptions) forEachPruned(ctx context.Context, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	for _, resource := range a.pruned.kinds {
 		namespaces := []string{""}

@@ -109,7 +109,7 @@ var specialVerbs = map[string]map[string][]string{
 	"impersonate": {"": {"users", "serviceaccounts", "groups"}, "authentication.k8s.io": {"userextras", "uids"}},
 }
 
-// checkSpecialVerbs refuses verbs that mean nothing for a resource.
+// checkSpecialVerbs rejects special verbs that a resource does not have.
 func checkSpecialVerbs(verbs []string, group, resource string) error {
 	resource, _, _ = strings.Cut(resource, "/")
 	for _, verb := range verbs {
@@ -184,7 +184,7 @@ func newCreateClusterRole(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// subjectFlags is the flags by which bindings say whom they are for.
+// subjectFlags are the flags for the subjects of bindings.
 type subjectFlags struct{ users, groups, accounts []string }
 
 func (s *subjectFlags) add(cmd *cobra.Command) {

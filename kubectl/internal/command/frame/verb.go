@@ -30,8 +30,8 @@ func (e *flagError) Error() string {
 	return fmt.Sprintf("%v%s\nSee '%s --help' for usage.", e.err, e.similarFlags(), e.cmd.CommandPath())
 }
 
-// similarFlags names the flags that a misspelt one may stand for. It uses cobra's
-// measure of similarity, which cobra has for commands.
+// similarFlags names flags similar to a misspelt one. It uses the similarity
+// that cobra uses for commands.
 func (e *flagError) similarFlags() string {
 	var unknown *pflag.NotExistError
 	if !errors.As(e.err, &unknown) || unknown.GetSpecifiedShortnames() != "" {

@@ -305,8 +305,8 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 	return targets, errors.Join(failed...)
 }
 
-// checkNamed refuses an object without a name: as a target it would mean all of its
-// kind.
+// checkNamed rejects an object without a name: as a target it would mean all
+// objects of its kind.
 func checkNamed(t Target) error {
 	text := "resource name may not be empty"
 	if t.Object.GetGenerateName() != "" {

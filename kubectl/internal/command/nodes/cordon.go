@@ -22,7 +22,7 @@ func newUncordon(c *frame.CLI) *cobra.Command {
 	return newScheduling(c, "uncordon", "schedulable", false)
 }
 
-// cordonOptions has what it takes to close nodes to new pods, or to open them.
+// cordonOptions are the options of cordon and uncordon.
 type cordonOptions struct {
 	*send.Sender
 	verb          string

@@ -132,7 +132,8 @@ const (
 	ofDaemonSet
 )
 
-// podsToEvict says which pods have to leave; an error says why the node can't be drained.
+// podsToEvict returns the pods to evict, or an error that says why the node
+// can't be drained.
 func (d *drainOptions) podsToEvict(pods []core.Pod) ([]core.Pod, error) {
 	var leaving []core.Pod
 	refused, warned := make([][]string, len(reasons)), make([][]string, len(reasons))

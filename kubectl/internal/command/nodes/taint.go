@@ -165,7 +165,7 @@ func (t *taintOptions) taint(cmd *cobra.Command, node lookup.Target, object *uns
 
 func sameTaint(a, b corev1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect }
 
-// computeTaints says which taints a node has afterwards, and how to name the change.
+// computeTaints returns the node's new taints, and the name of the operation.
 func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
 	after := append([]corev1.Taint(nil), have...)
 	var added []corev1.Taint

@@ -158,14 +158,14 @@ func (d *debugOptions) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// printf says what is being done, unless --quiet.
+// printf prints a message for the user, unless --quiet is set.
 func (d *debugOptions) printf(format string, args ...any) {
 	if !d.quiet {
 		fmt.Fprintf(d.Out, format, args...)
 	}
 }
 
-// setCommand tells a container what to run.
+// setCommand sets the command of a container.
 func (d *debugOptions) setCommand(container *corev1.Container, command []string) {
 	if len(command) > 0 {
 		container.Command, container.Args = command, nil
@@ -321,7 +321,8 @@ func (d *debugOptions) setImages(pod *core.Pod) error {
 	return nil
 }
 
-// changeContainer turns one of the copied pod's containers into the one to debug with.
+// changeContainer makes one of the copied pod's containers the one to debug
+// with.
 func (d *debugOptions) changeContainer(one *corev1.Container, container corev1.Container) error {
 	if d.image != "" {
 		one.Image = d.image

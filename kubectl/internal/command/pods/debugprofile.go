@@ -100,7 +100,7 @@ func (d *debugOptions) chosenProfile() (debugProfile, error) {
 	return p, nil
 }
 
-// applyTo gives a container the profile's rights.
+// applyTo applies the profile to a container.
 func (p debugProfile) applyTo(container *corev1.Container) {
 	if p.grant == nil {
 		return

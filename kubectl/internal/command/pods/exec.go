@@ -196,7 +196,8 @@ func showLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string,
 	return log.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
 }
 
-// messageWriter is where kctl's own messages go during a session: nowhere, with --quiet.
+// messageWriter returns where kctl's own messages go during a session: nowhere,
+// with --quiet.
 func (j *attachOptions) messageWriter() io.Writer {
 	if j.quiet {
 		return io.Discard
@@ -262,7 +263,8 @@ func (j *attachOptions) joinAddress(pod *core.Pod, subresource, container string
 	return address, nil
 }
 
-// connectionError says how a connection ended: the container's exit code becomes ours.
+// connectionError returns how a connection ended: the container's exit code
+// becomes kctl's.
 func (j *attachOptions) connectionError(err error, subresource string, pod *core.Pod) error {
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {

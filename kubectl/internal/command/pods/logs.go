@@ -317,7 +317,7 @@ func (r *logsOptions) options(s logSource) []rest.Option {
 	}
 }
 
-// copyLog writes one log out as it comes.
+// copyLog writes one log as it arrives.
 func (r *logsOptions) copyLog(ctx context.Context, s logSource) error {
 	client, err := r.Server()
 	if err != nil {

@@ -211,8 +211,8 @@ func (r *runOptions) pod(name string, args []string) (*core.Pod, error) {
 	return generate.Override(pod, r.overrides, generate.OverrideType(r.overrideType))
 }
 
-// setNamespace finds the namespace: the overrides', or else the command's. A dry run
-// on the client needs no server and so no kubeconfig.
+// setNamespace sets the namespace: from the overrides, or else the command's. A
+// client-side dry run needs no server and so no kubeconfig.
 func (r *runOptions) setNamespace(pod *core.Pod) (string, error) {
 	loaded, err := r.Kubeconfig()
 	if err != nil {

@@ -107,7 +107,7 @@ func newTopPod(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// fetchUsage asks for the usage; if nothing measures it, the error says so plainly.
+// fetchUsage requests the usage. Without a metrics server, the error says so.
 func (t *topOptions) fetchUsage(ctx context.Context, path, name string) ([]metricsUsage, error) {
 	client, err := t.Server()
 	if err != nil {

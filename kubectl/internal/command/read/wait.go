@@ -54,7 +54,8 @@ func newWait(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// conditionCheck tells whether an object is as waited for; a nil object is none.
+// conditionCheck reports whether an object meets the condition; object is nil
+// if it does not exist.
 type conditionCheck func(object *unstructured.Unstructured) (bool, error)
 
 // waitGoal is what one --for asks for: absent says that the object need not exist,

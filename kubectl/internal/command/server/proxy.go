@@ -100,7 +100,7 @@ func (f *requestFilter) fromHere(r *http.Request) bool {
 	return err == nil && (from.Host == r.Host || f.acceptsHost(from.Host))
 }
 
-// acceptsHost says that the host is accepted.
+// acceptsHost reports whether the host is accepted.
 func (f *requestFilter) acceptsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		if host = name; strings.Contains(name, ":") {

@@ -169,7 +169,8 @@ func podSpecPatch(object *unstructured.Unstructured, edit func(*unstructured.Uns
 	return patch, nil
 }
 
-// forEachMatching calls do with every container whose name fits the pattern of -c.
+// forEachMatching calls do with every container whose name matches the pattern
+// of -c.
 func (s *setOptions) forEachMatching(spec *corev1.PodSpec, do func(*corev1.Container)) (found bool, err error) {
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {
