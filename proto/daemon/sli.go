@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// checkResults holds the results of checks, noted each time somebody asked for them
+// checkResults holds the results of checks, updated at each request for them
 // (Kubernetes docs, "Component SLI metrics").
 type checkResults struct {
 	mu       sync.Mutex

@@ -56,7 +56,8 @@ func TestWhatMayWaitTakesItsTurn(t *testing.T) {
 	})
 }
 
-// TestAProgramThatIsBusyForLong tells what it has told longest ago, however much that is.
+// TestAProgramThatIsBusyForLong: all events are sent after LongestWait, however
+// many there are.
 func TestAProgramThatIsBusyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRecorder(nil, Options{Busy: func() bool { return true }, LongestWait: 2 * delayedInterval}, clock.RealClock{}, zap.NewNop())

@@ -76,7 +76,7 @@ func (p *pair) read(from io.Reader, into []byte) (int, error) {
 	return n, err
 }
 
-// clientEnd is the end that asked for the connection.
+// clientEnd is the end of the side that opened the connection.
 type clientEnd struct {
 	both *pair
 	gone bool

@@ -15,9 +15,9 @@ const (
 	// Patience is how long one side has, when the other has left, to receive what
 	// is on its way and to leave too. Then the connection is closed.
 	Patience = 10 * time.Second
-	// goodbyeTimeout is how long a client that was told goodbye in its protocol's words
-	// has to hang up by itself. Old SPDY clients (kubectl before 1.22) discard
-	// what they have not read yet if the connection ends first.
+	// goodbyeTimeout is how long a client may take to close the connection after
+	// its protocol's goodbye. Old SPDY clients (kubectl before 1.22) discard
+	// unread data if the connection ends first.
 	goodbyeTimeout = time.Second
 	// maxDiscarded bounds what is read from a backend for a client that is gone.
 	maxDiscarded = 1 << 20
@@ -98,7 +98,7 @@ func (c bufferedConn) Read(p []byte) (int, error) {
 
 func (c bufferedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// hijackedConn is the client's end where a net.Conn is asked for.
+// hijackedConn is the client's end, as a net.Conn.
 type hijackedConn struct {
 	net.Conn
 	end *clientEnd

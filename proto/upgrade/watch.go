@@ -53,8 +53,8 @@ func rawOf(c net.Conn) syscall.RawConn {
 	return nil
 }
 
-// peerHasLeft says that the other side will send no more, or that the connection is
-// broken or closed.
+// peerHasLeft reports whether the other side will send no more, or the
+// connection is broken or closed.
 func peerHasLeft(raw syscall.RawConn) (left bool) {
 	err := raw.Control(func(fd uintptr) {
 		one := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
