@@ -44,8 +44,9 @@ func QualifiedFinalizers[S ~string](finalizers []S, path *field.Path) field.Erro
 // whose names do not tell who owns them, where that is no reason to refuse
 // them.
 func WarnOfFinalizers(now, before []string) (warnings []string) {
+	had := sets.New(before...)
 	for _, name := range now {
-		if qualified(name) || slices.Contains(before, name) {
+		if qualified(name) || had.Has(name) {
 			continue
 		}
 		path := ""

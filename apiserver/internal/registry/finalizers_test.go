@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"testing"
 
 	"kctl/proto/core"
@@ -17,5 +18,18 @@ func TestFinalizerNames(t *testing.T) {
 		if errs := finalizerNames(free, []string{"ABC"}); len(errs) > 0 {
 			t.Errorf("%s: %v", free.Name, errs)
 		}
+	}
+}
+
+// TestLongFinalizers: what it takes to compare finalizers with the old ones does not
+// grow with the square of their number. It would otherwise take longer than a test may.
+func TestLongFinalizers(t *testing.T) {
+	const many = 600_000
+	var now, before []string
+	for i := range many {
+		now, before = append(now, fmt.Sprintf("%07d", i)), append(before, fmt.Sprintf("a/%05d", i))
+	}
+	if n := len(WarnOfFinalizers(now, append(before, now[0]))); n != many-1 {
+		t.Errorf("%d warnings", n)
 	}
 }

@@ -20,9 +20,9 @@ import (
 func TestLongLists(t *testing.T) {
 	b := start(t)
 	const many = 400_000
-	list := make([]string, many)
+	list, others := make([]string, many), make([]string, many)
 	for i := range list {
-		list[i] = strconv.Itoa(i)
+		list[i], others[i] = strconv.Itoa(i), strconv.Itoa(many+i)
 	}
 	meta := metav1.ObjectMeta{Name: "x", Namespace: "default"}
 	for resource, obj := range map[string]func() core.Object{
@@ -34,8 +34,10 @@ func TestLongLists(t *testing.T) {
 			return s
 		},
 		"pods": func() core.Object {
-			p := &core.Pod{ObjectMeta: meta, Spec: core.PodSpec{}}
-			for _, text := range list {
+			p := &core.Pod{ObjectMeta: meta, Spec: core.PodSpec{Containers: make([]core.Container, 1)}}
+			for i, text := range list {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: text})
+				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: others[i]}}})
 				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: text, WhenUnsatisfiable: corev1.DoNotSchedule})
 			}
 			return p
@@ -48,7 +50,7 @@ func TestLongLists(t *testing.T) {
 			return j
 		},
 		"resourceslices": func() core.Object {
-			return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{{Name: "d", BindingConditions: list}}}}
+			return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{{Name: "d", BindingConditions: list, BindingFailureConditions: others}}}}
 		},
 	} {
 		t.Run(resource, func(t *testing.T) {

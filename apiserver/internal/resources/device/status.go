@@ -201,8 +201,9 @@ func validateBinding(ready, failed []string, at *field.Path) field.ErrorList {
 		}
 		errs = append(errs, check.Unique(of.names, of.at, check.Itself)...)
 	}
+	means := sets.New(ready...)
 	for i, name := range failed {
-		if slices.Contains(ready, name) {
+		if means.Has(name) {
 			errs = append(errs, field.Invalid(failedPath.Index(i), name, "bindingFailureConditions must not overlap with bindingConditions"))
 		}
 	}

@@ -1,10 +1,11 @@
 package pod
 
 import (
-	"k8s.io/apimachinery/pkg/api/resource"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
@@ -189,5 +190,29 @@ func TestResize(t *testing.T) {
 	prepareResize(t.Context(), pod, burstable)
 	if got := pod.Spec.Containers[0].Resources.Requests.Cpu(); pod.Spec.NodeName != "" || pod.Spec.Containers[0].Image == "sneaked" || got.Value() != 2 {
 		t.Errorf("resize changed more than resources, or not them: %+v", pod.Spec)
+	}
+}
+
+// TestLongUpdates: what it takes to compare lists with the old ones does not grow with
+// the square of their length. It would otherwise take longer than a test may.
+func TestLongUpdates(t *testing.T) {
+	const many = 400_000
+	long := minimal(func(p *core.Pod) {
+		for i := range many {
+			name := strconv.Itoa(i)
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists})
+			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: name})
+			p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: name})
+		}
+	})
+	for _, at := range []int{0, many - 1} {
+		less := long.DeepCopy()
+		less.Spec.Tolerations[at].Key = "other"
+		if errs := onlyAddedTolerations(less.Spec.Tolerations, long.Spec.Tolerations, specPath); len(errs) != 1 {
+			t.Errorf("%d: %v", at, errs)
+		}
+	}
+	if errs := validateClaimStatuses(long, specPath); len(errs) != 0 {
+		t.Errorf("claims: %v", errs)
 	}
 }

@@ -16,7 +16,8 @@ import (
 // containerScope is what a container's fields are checked against.
 type containerScope struct {
 	spec      *core.PodSpec
-	volumes   map[string]*corev1.VolumeSource
+	volumes   map[string]*corev1.VolumeSource // the valid ones
+	named     map[string]*corev1.Volume       // see volumeNamed
 	grace     int64
 	hostUsers bool
 }

@@ -14,10 +14,13 @@ import (
 // validateClaimStatuses checks that the status is about the pod's own claims.
 func validateClaimStatuses(pod *core.Pod, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := map[string]bool{}
+	claims, seen := map[string]bool{}, map[string]bool{}
+	for _, c := range pod.Spec.ResourceClaims {
+		claims[c.Name] = true
+	}
 	for i, status := range pod.Status.ResourceClaimStatuses {
 		at := at.Index(i)
-		if !slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == status.Name }) {
+		if !claims[status.Name] {
 			errs = append(errs, field.Invalid(at.Child("name"), status.Name, "must match the name of an entry in `spec.resourceClaims`"))
 		}
 		if seen[status.Name] {
@@ -42,10 +45,10 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 	if len(status.RequestMappings) == 0 {
 		errs = append(errs, field.Required(mappings, "at least one request mapping is required"))
 	}
-	seen := map[corev1.ContainerExtendedResourceRequest]bool{}
+	containers, seen := byName(spec.Containers, spec.InitContainers), map[corev1.ContainerExtendedResourceRequest]bool{}
 	for i, m := range status.RequestMappings {
 		at := mappings.Index(i)
-		if c := containerOf(slices.Concat(spec.Containers, spec.InitContainers), m.ContainerName); c == nil {
+		if c := containers[m.ContainerName]; c == nil {
 			errs = append(errs, field.Invalid(at.Child("containerName"), m.ContainerName, "must match the name of an entry in spec.initContainers.name or spec.containers.name"))
 		} else if _, asked := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]; !asked {
 			errs = append(errs, field.Invalid(at.Child("resourceName"), m.ResourceName,
@@ -66,22 +69,26 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 	return append(errs, check.Subdomain(status.ResourceClaimName, at.Child("resourceClaimName"))...)
 }
 
-func containerOf(containers []corev1.Container, name string) *corev1.Container {
-	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
-	if i < 0 {
-		return nil
+// byName are the containers by their names, which are unique in a pod that is stored.
+func byName(groups ...[]corev1.Container) map[string]*corev1.Container {
+	containers := map[string]*corev1.Container{}
+	for _, group := range groups {
+		for i := range group {
+			containers[group[i].Name] = &group[i]
+		}
 	}
-	return &containers[i]
+	return containers
 }
 
 // validateDeviceHealth validates the health of containers' devices, as reported by a
 // kubelet (KEP-4680).
 func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, pod *core.PodStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	named := byName(containers)
 	for i, status := range statuses {
 		for j, allocated := range status.AllocatedResourcesStatus {
 			at := at.Index(i).Child("allocatedResourcesStatus").Index(j)
-			if c := containerOf(containers, status.Name); c != nil {
+			if c := named[status.Name]; c != nil {
 				errs = append(errs, allocatedTo(c, allocated.Name, pod.ExtendedResourceClaimStatus, at.Child("name"))...)
 			}
 			errs = append(errs, validateHealths(allocated.Resources, at.Child("resources"))...)

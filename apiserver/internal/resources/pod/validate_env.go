@@ -111,15 +111,28 @@ func (s *containerScope) variableFiles(env []corev1.EnvVar, at *field.Path) fiel
 			continue
 		}
 		name, path := from.FileKeyRef.VolumeName, at.Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
-		volume := slices.IndexFunc(s.spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
-		switch {
-		case volume < 0:
+		switch volume := s.volumeNamed(name); {
+		case volume == nil:
 			errs = append(errs, field.NotFound(path, name))
-		case s.spec.Volumes[volume].EmptyDir == nil:
+		case volume.EmptyDir == nil:
 			errs = append(errs, field.Invalid(path, name, "referenced volume must be of type emptyDir"))
 		}
 	}
 	return errs
+}
+
+// volumeNamed is the first volume of that name, valid or not; nil if there is none. A
+// pod may have tens of thousands of volumes, and of variables that ask for one.
+func (s *containerScope) volumeNamed(name string) *corev1.Volume {
+	if s.named == nil {
+		s.named = make(map[string]*corev1.Volume, len(s.spec.Volumes))
+		for i := range s.spec.Volumes {
+			if v := &s.spec.Volumes[i]; s.named[v.Name] == nil {
+				s.named[v.Name] = v
+			}
+		}
+	}
+	return s.named[name]
 }
 
 func validateEnvFrom(sources []corev1.EnvFromSource, at *field.Path) field.ErrorList {

@@ -105,14 +105,14 @@ func validateDeadlineUpdate(pod, old *core.Pod, at *field.Path) field.ErrorList 
 }
 
 func onlyAddedTolerations(now, was []corev1.Toleration, at *field.Path) field.ErrorList {
+	kept := make(map[corev1.Toleration]bool, len(now))
+	for _, after := range now {
+		after.TolerationSeconds = nil
+		kept[after] = true
+	}
 	for _, before := range was {
-		found := false
 		before.TolerationSeconds = nil
-		for _, after := range now {
-			after.TolerationSeconds = nil
-			found = found || equality.Semantic.DeepEqual(before, after)
-		}
-		if !found {
+		if !kept[before] {
 			return field.ErrorList{field.Forbidden(at, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}

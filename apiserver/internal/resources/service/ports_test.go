@@ -2,9 +2,12 @@ package service
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 )
@@ -51,5 +54,25 @@ func TestPoliciesAndPorts(t *testing.T) {
 	prepareForCreate(t.Context(), elsewhere)
 	if elsewhere.Spec.InternalTrafficPolicy != nil {
 		t.Error("a name of elsewhere keeps its internalTrafficPolicy")
+	}
+}
+
+// TestManyPorts: what it takes to compare ports with the old ones does not grow with the
+// square of their number. It would otherwise take longer than a test may.
+func TestManyPorts(t *testing.T) {
+	old := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
+	for i := range 400_000 {
+		old.Spec.Ports = append(old.Spec.Ports, corev1.ServicePort{Name: strconv.Itoa(i), NodePort: int32(i + 1)})
+	}
+	kept, dropped := old.DeepCopy(), old.DeepCopy()
+	for i := range kept.Spec.Ports {
+		kept.Spec.Ports[i].NodePort = 0
+	}
+	if keepNodePorts(kept, old); !slices.Equal(kept.Spec.Ports, old.Spec.Ports) {
+		t.Error("node ports are not kept")
+	}
+	dropped.Spec.Type = corev1.ServiceTypeClusterIP
+	if dropNodePorts(dropped, old); len(nodePortsOf(dropped)) != 1 {
+		t.Error("node ports are not dropped")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -175,7 +176,8 @@ func dropBalancing(s, old *corev1.ServiceSpec) {
 // dropNodePorts drops unchanged node ports of a service that is no longer reached
 // from outside.
 func dropNodePorts(s, old *corev1.Service) {
-	asked := func(port corev1.ServicePort) bool { return port.NodePort != 0 && !taken(old, port.NodePort) }
+	had := nodePortsOf(old)
+	asked := func(port corev1.ServicePort) bool { return port.NodePort != 0 && !had.Has(port.NodePort) }
 	if outside(old) && !outside(s) && !slices.ContainsFunc(s.Spec.Ports, asked) {
 		for i := range s.Spec.Ports {
 			s.Spec.Ports[i].NodePort = 0
@@ -191,16 +193,23 @@ func keepNodePorts(s, old *corev1.Service) {
 	if !getsNodePorts(s) || !getsNodePorts(old) {
 		return
 	}
+	before, taken := make(map[string]int32, len(old.Spec.Ports)), nodePortsOf(s)
+	for _, port := range old.Spec.Ports {
+		before[port.Name] = port.NodePort
+	}
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
-		for _, before := range old.Spec.Ports {
-			if port.NodePort == 0 && before.Name == port.Name && !taken(s, before.NodePort) {
-				port.NodePort = before.NodePort
-			}
+		if had := before[port.Name]; port.NodePort == 0 && !taken.Has(had) {
+			port.NodePort = had
+			taken.Insert(had)
 		}
 	}
 }
 
-func taken(s *corev1.Service, nodePort int32) bool {
-	return slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == nodePort })
+func nodePortsOf(s *corev1.Service) sets.Set[int32] {
+	ports := sets.New[int32]()
+	for _, port := range s.Spec.Ports {
+		ports.Insert(port.NodePort)
+	}
+	return ports
 }
