@@ -59,7 +59,8 @@ func Audit(a *audit.Auditor, clock clock.PassiveClock) gin.HandlerFunc {
 		}
 		w := &auditWriter{
 			ResponseWriter: c.Writer, gin: c, user: user, record: record, clock: clock, stream: info.LongRunning(),
-			keep: (info.Resource || describesAPI(info.Path)) && !info.LongRunning(),
+			keep:          (info.Resource || describesAPI(info.Path)) && !info.LongRunning(),
+			answersStatus: answersStatus(info) && !info.LongRunning(),
 		}
 		c.Writer = w
 		c.Request = c.Request.WithContext(audit.With(ctx, record))
@@ -89,7 +90,9 @@ type auditWriter struct {
 	clock  clock.PassiveClock
 	stream bool
 	keep   bool // the body of the answer, if the policy does
-	body   audit.Body
+	// answersStatus: the answer is a Status also where all went well.
+	answersStatus bool
+	body          audit.Body
 
 	begun    bool
 	switched bool // to another protocol
@@ -126,7 +129,19 @@ func (w *auditWriter) code() int {
 // keeps reports whether the answer's body is needed: events of any level
 // contain a Status, which is short.
 func (w *auditWriter) keeps() bool {
-	return w.keep && w.record.Level().AtLeast(audit.RequestResponse) || w.gin.Request.Method == http.MethodDelete || w.Status() >= http.StatusBadRequest
+	return w.keep && w.record.Level().AtLeast(audit.RequestResponse) || w.answersStatus || w.Status() >= http.StatusBadRequest
+}
+
+// answersStatus reports whether a successful answer may be a Status: to deletions,
+// bindings and evictions.
+func answersStatus(info *request.Info) bool {
+	switch info.Verb {
+	case "delete", "deletecollection":
+		return true
+	case "create":
+		return info.Subresource == "binding" || info.Subresource == "eviction" || info.ResourceName == "bindings"
+	}
+	return false
 }
 
 func (w *auditWriter) complete() {

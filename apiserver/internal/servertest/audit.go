@@ -20,7 +20,7 @@ rules:
 - {level: RequestResponse, resources: [{resources: [configmaps]}]}
 - {level: Metadata, resources: [{resources: [secrets, namespaces, users]}], omitStages: []}
 - {level: Metadata, resources: [{resources: [nodes]}], verbs: [watch]}
-- {level: Metadata, resources: [{resources: [serviceaccounts/token, endpoints]}]}
+- {level: Metadata, resources: [{resources: [serviceaccounts/token, endpoints, pods/binding]}]}
 - {level: RequestResponse, resources: [{resources: [services/proxy]}]}
 - {level: RequestResponse, nonResourceURLs: ["/apis/apps/v1"]}
 - {level: Metadata, userGroups: [dev]}

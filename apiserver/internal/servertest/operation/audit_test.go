@@ -60,6 +60,8 @@ func TestAudit(t *testing.T) {
 	ask("options", http.MethodDelete, "/api/v1/namespaces/default/configmaps/named", `{"propagationPolicy":"Background"}`, false)
 	c.Must(as("patch", "master").Resource(core.ConfigMaps, "default").Patch(t.Context(), "applied", types.ApplyYAMLPatchType,
 		[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: applied}\n"), nil, rest.Query("fieldManager", "m")))
+	ask("pod", http.MethodPost, "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, false)
+	ask("binding", http.MethodPost, "/api/v1/namespaces/default/pods/p/binding", `{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}`, false)
 	ask("proxy", http.MethodPost, "/api/v1/namespaces/default/services/none/proxy/", `{}`, true)
 	stream, err := as("watcher", "master").Resource(core.Nodes, "").Watch(t.Context())
 	c.Must(err)
@@ -139,6 +141,9 @@ func TestAudit(t *testing.T) {
 	t.Run("what is noted of a request", func(t *testing.T) {
 		if e := one("token"); !strings.HasPrefix(e.Annotations["authentication.kubernetes.io/issued-credential-id"], "JTI=") {
 			t.Errorf("a token: %v", e.Annotations)
+		}
+		if e := one("binding"); e.ResponseStatus.Status != metav1.StatusSuccess || e.ResponseStatus.Code != 201 || e.ResponseObject != nil {
+			t.Errorf("a binding: %+v", e)
 		}
 		if e := one("outdated"); e.Annotations["k8s.io/deprecated"] != "true" {
 			t.Errorf("endpoints: %v", e.Annotations)
