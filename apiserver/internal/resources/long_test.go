@@ -34,10 +34,8 @@ func TestLongLists(t *testing.T) {
 			return s
 		},
 		"pods": func() core.Object {
-			p := &core.Pod{ObjectMeta: meta, Spec: core.PodSpec{Containers: make([]core.Container, 1)}}
-			for i, text := range list {
-				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: text})
-				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: others[i]}}})
+			p := &core.Pod{ObjectMeta: meta, Spec: core.PodSpec{}}
+			for _, text := range list {
 				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: text, WhenUnsatisfiable: corev1.DoNotSchedule})
 			}
 			return p
