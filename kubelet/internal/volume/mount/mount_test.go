@@ -164,8 +164,9 @@ func TestBelowReadsTheTable(t *testing.T) {
 32 22 0:32 / /p/ab rw - tmpfs tmpfs rw
 broken
 `
-	want := []string{"/p/a/x y", "/p/a"}
-	if got := parse(table).below("/p/a"); !slices.Equal(got, want) {
+	const odd = "33 30 259:1 /other\u3000blanks\r\u00a0\v /p/a/z rw shared:1 - ext4 /dev/root rw\n"
+	want := []string{"/p/a/z", "/p/a/x y", "/p/a"}
+	if got := parse(table + odd).below("/p/a"); !slices.Equal(got, want) {
 		t.Errorf("below = %q, want %q", got, want)
 	}
 	if got := unescape(`a\134b\0`); got != `a\b\0` {

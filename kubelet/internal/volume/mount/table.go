@@ -29,7 +29,8 @@ func readTable() (table, error) {
 func parse(text string) table {
 	var t table
 	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
+		// Only blanks separate: the kernel escapes those in paths, but none of Unicode's other spaces.
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), " ")
 		if len(fields) < 7 {
 			continue
 		}
