@@ -224,8 +224,9 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 
 // podHint: a pod that starts to match the required affinity can help. So can
 // one that stops matching it, because the first pod of its kind may go
-// anywhere, one that stops matching the anti-affinity, and a deleted pod whose
-// own anti-affinity matched this one.
+// anywhere, and a deleted pod whose own anti-affinity matched this one. A pod
+// that stops matching one of several anti-affinity terms is enough, because
+// each may be about other places.
 func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 	own := pod.Affinity
 	if own == nil {
@@ -234,9 +235,11 @@ func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 	wanted := func(other *core.Pod) bool {
 		return other != nil && len(own.Required) > 0 && p.matchesAll(own.Required, other)
 	}
-	avoided := func(other *core.Pod) bool { return other != nil && p.matchesAny(own.RequiredAnti, other) }
+	freed := func(term framework.AffinityTerm) bool {
+		return event.OldPod != nil && term.Matches(event.OldPod, p.namespaces) && (event.NewPod == nil || !term.Matches(event.NewPod, p.namespaces))
+	}
 	switch {
-	case wanted(event.OldPod) != wanted(event.NewPod), avoided(event.OldPod) && !avoided(event.NewPod):
+	case wanted(event.OldPod) != wanted(event.NewPod), slices.ContainsFunc(own.RequiredAnti, freed):
 		return true
 	case event.NewPod != nil:
 		return false // its own anti-affinity does not change

@@ -178,7 +178,7 @@ func TestScoreIgnoringExisting(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	interest := newPlugin().EventsToRegister()[0]
-	waits := framework.NewPodInfo(fixture.Pod("p", labelled("app", "web"), with(term("db", "zone")), without(term("noisy", "zone"))))
+	waits := framework.NewPodInfo(fixture.Pod("p", labelled("app", "web"), with(term("db", "zone")), without(term("noisy", "zone"), term("smelly", corev1.LabelHostname))))
 	for name, test := range map[string]struct {
 		event framework.Event
 		want  bool
@@ -195,6 +195,7 @@ func TestHints(t *testing.T) {
 		"noisy is labelled":                 {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "noisy", "a", "b"))}, false},
 		"one that does not want it, too":    {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", without(term("web", "zone"))), NewPod: fixture.Pod("w", without(term("web", "zone")), labelled("a", "b"))}, false},
 		"another became db":                 {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n"), NewPod: fixture.Pod("n", labelled("app", "db"))}, true},
+		"noisy became smelly":               {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "smelly"))}, true},
 		"noisy became quiet":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
 	} {
 		if interest.Covers(waits, test.event) != test.want {
