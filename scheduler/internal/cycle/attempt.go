@@ -25,6 +25,8 @@ type attempt struct {
 	node    string
 	// prepared says that PreBind has been called.
 	prepared bool
+	// nominated says that people were told where the pod will be.
+	nominated bool
 }
 
 // attempt tries to place one pod: it ends with the pod failed, or handed to a
@@ -63,15 +65,21 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 		a.undo(ctx)
 		a.failed(err)
 	case len(waits) > 0:
-		a.Reporter.Nominated(pod, a.node)
+		a.nominate()
 		waiting := r.Waiting.Add(pod, a.node, waits)
 		r.bindings.Go(func() { a.await(ctx, waiting) })
 	case a.profile.PreBindTakesLong(a.state):
-		a.Reporter.Nominated(pod, a.node)
+		a.nominate()
 		r.bindings.Go(func() { a.prepareThenLaunch(ctx) })
 	default:
 		a.launch(ctx)
 	}
+}
+
+// nominate tells people where the pod will be.
+func (a *attempt) nominate() {
+	a.nominated = true
+	a.Reporter.Nominated(a.queued.Pod, a.node)
 }
 
 func (a *attempt) place(ctx context.Context) (Placement, error) {
@@ -190,7 +198,13 @@ func (a *attempt) failed(err error) {
 	} else {
 		a.Logger.Info("no node for pod", daemon.PodFields(a.queued.Pod), zap.String("reason", err.Error()))
 	}
-	a.Reporter.Unscheduled(current, err, a.Nominations.Of(pod.UID))
+	nominated := a.Nominations.Of(pod.UID)
+	if a.nominated { // which the watch may not have shown yet, and is over
+		told := *current
+		told.Status.NominatedNodeName = a.node
+		current, nominated = &told, ""
+	}
+	a.Reporter.Unscheduled(current, err, nominated)
 }
 
 // leave gives the pod to the next leader.

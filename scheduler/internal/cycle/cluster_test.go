@@ -36,7 +36,7 @@ type cluster struct {
 	bindings    map[string]int
 	bound       map[string]int // how often each was really bound
 	events      []string
-	lag         time.Duration // of the watch, for bindings
+	lag         time.Duration // of the watch, for bindings and nominations
 	away        bool          // pods can't be read
 	stopped     atomic.Bool   // the scheduler was stopped, and may no longer lead
 	lingering   bool          // victims of preemption do not end
@@ -98,18 +98,23 @@ func (c *cluster) bind(name, node string) error {
 	bound.Spec.NodeName = node
 	c.pods[name] = bound
 	c.bound[name]++
+	c.show(bound)
+	return nil
+}
+
+// show has the watch bring a changed pod. c.mu is held.
+func (c *cluster) show(pod *core.Pod) {
 	if c.lag == 0 {
-		c.sink.Apply(watch.Modified, bound.DeepCopy())
-		return nil
+		c.sink.Apply(watch.Modified, pod.DeepCopy())
+		return
 	}
 	time.AfterFunc(c.lag, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if now, there := c.pods[name]; there { // late, but not after its end
+		if now, there := c.pods[pod.Name]; there { // late, but not after its end
 			c.sink.Apply(watch.Modified, now.DeepCopy())
 		}
 	})
-	return nil
 }
 
 func (c *cluster) Pod(_ context.Context, _, name string) (*core.Pod, error) {
@@ -150,17 +155,18 @@ func (c *cluster) Unscheduled(pod *core.Pod, err error, nominated string) {
 	c.Nominated(pod, nominated)
 }
 
+// Nominated writes, as the real Reporter, only what is new to the pod that it is given.
 func (c *cluster) Nominated(pod *core.Pod, nominated string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	stored := c.pods[pod.Name]
-	if stored == nil || stored.Status.NominatedNodeName == nominated {
+	if stored == nil || pod.Status.NominatedNodeName == nominated {
 		return
 	}
 	stored = stored.DeepCopy()
 	stored.Status.NominatedNodeName = nominated
 	c.pods[pod.Name] = stored
-	c.sink.Apply(watch.Modified, stored.DeepCopy())
+	c.show(stored)
 }
 
 // Evict implements defaultpreemption.Evictor: the victims end within their
