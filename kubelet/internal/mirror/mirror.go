@@ -3,7 +3,7 @@
 //
 // The pod workers have a mirror made when a static pod is synced, and deleted when it
 // has ended for good; housekeeping does both for what was missed. No pod waits for any
-// Of that: static pods must run without an API server too.
+// of that: static pods must run without an API server too.
 package mirror
 
 import (
@@ -32,7 +32,7 @@ const timeout = 10 * time.Second
 
 // Manager makes and deletes mirror pods. It is safe for concurrent use.
 type Manager struct {
-	ctx    context.Context // Of all calls
+	ctx    context.Context // of all calls
 	client *rest.Client    // nil without an API server
 	pods   *podmanager.Manager
 	node   func() *core.Node
@@ -49,7 +49,7 @@ type Manager struct {
 // every two seconds.
 var pauses = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
 
-// New returns a Manager whose calls end with ctx. Client is nil without an API server.
+// New returns a Manager whose calls end with ctx. client is nil without an API server.
 func New(ctx context.Context, client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock, logger *zap.Logger) *Manager {
 	return &Manager{
 		ctx: ctx, client: client, pods: pods, node: node, logger: logger,
