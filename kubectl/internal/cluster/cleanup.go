@@ -160,7 +160,7 @@ func (l Layout) mounts() ([]string, error) {
 	var out []string
 	scanner := bufio.NewScanner(f)
 	for scanner.Scan() {
-		fields := strings.Fields(scanner.Text())
+		fields := strings.Split(scanner.Text(), " ") // paths can have Unicode's other spaces
 		if len(fields) < 5 {
 			continue
 		}
