@@ -132,7 +132,9 @@ var _ watch.Keeper[*byLabels] = slim[map[string]string]{}
 
 func (s slim[S]) Replace(objects []*object[S]) {
 	for _, o := range objects {
-		s.slim(o)
+		if kept, _ := s.Get(o.Namespace, o.Name); kept != o { // which is being read
+			s.slim(o)
+		}
 	}
 	s.Store.Replace(objects)
 }

@@ -167,7 +167,9 @@ var _ watch.Keeper[*corev1.PersistentVolume] = slim[*corev1.PersistentVolume]{}
 
 func (s slim[P]) Replace(objects []P) {
 	for _, o := range objects {
-		o.SetManagedFields(nil)
+		if len(o.GetManagedFields()) > 0 { // one that is kept is being read
+			o.SetManagedFields(nil)
+		}
 	}
 	s.Store.Replace(objects)
 }
