@@ -14,7 +14,7 @@ import (
 // whose network does not depend on it keep working.
 func (m *Manager) tellPodCIDRs(ctx context.Context, node *core.Node) {
 	cidrs := strings.Join(node.Spec.PodCIDRs, ",")
-	if cidrs == m.podCIDRs {
+	if cidrs == "" || cidrs == m.podCIDRs {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, runtimeWithin)

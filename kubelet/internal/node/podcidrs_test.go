@@ -50,6 +50,9 @@ func TestTheRuntimeIsToldOfRanges(t *testing.T) {
 	runtime.deaf = nil
 	tell(node, both)
 	tell(node)
+	lost := node.DeepCopy() // registered again, without a range yet
+	lost.Spec.PodCIDRs = nil
+	tell(lost)
 	m.take(node)
 	if len(m.kick) > 0 {
 		t.Error("a range that is known makes the status be checked")
