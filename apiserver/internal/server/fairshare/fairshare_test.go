@@ -63,7 +63,8 @@ func until(t *testing.T, what string, holds func() bool) {
 // until then the built-in one does.
 func TestRun(t *testing.T) {
 	bootstrapped := make(chan struct{})
-	o := options(t, testclock.NewFakeClock(time.Now()), bootstrapped)
+	clock := testclock.NewFakeClock(time.Now())
+	o := options(t, clock, bootstrapped)
 	level, err := o.Levels.CreateTyped(t.Context(), &flowcontrolv1.PriorityLevelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
@@ -104,7 +105,10 @@ func TestRun(t *testing.T) {
 		t.Error("the stored configuration applies before the default objects exist")
 	}
 	close(bootstrapped)
-	until(t, "what is stored is in force", applied)
+	until(t, "what is stored is in force", func() bool {
+		clock.Step(time.Second) // a read that has to be repeated waits for the clock
+		return applied()
+	})
 	if !mine() {
 		t.Error("the stored configuration does not apply")
 	}
