@@ -25,8 +25,9 @@ func Device(dir string) string {
 		return ""
 	}
 	for line := range strings.Lines(string(mounts)) {
-		mounted, source, _ := strings.Cut(line, " - ")
-		if fields, of := strings.Fields(mounted), strings.Fields(source); len(fields) > 2 && len(of) > 1 && fields[2] == number {
+		// Only blanks separate: the kernel escapes those in names, but none of Unicode's other spaces.
+		mounted, source, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
+		if fields, of := strings.Split(mounted, " "), strings.Split(source, " "); len(fields) > 2 && len(of) > 1 && fields[2] == number {
 			return of[1]
 		}
 	}
