@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/discovery"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/apiservice"
 	"kctl/apiserver/internal/scheme"
@@ -46,7 +46,7 @@ type Aggregator struct {
 	logger            *zap.Logger
 	clientCertificate *pki.Reloader // nil for none
 	metrics           *metrics
-	mirror            *facts.Mirror[*apiservice.APIService]
+	informer          *informer.Informer[*apiservice.APIService]
 
 	// remotes and priorities are replaced, never changed.
 	remotes            atomic.Pointer[map[schema.GroupVersion]*remote]
@@ -70,9 +70,9 @@ func New(o Options) (*Aggregator, error) {
 	}
 	a.remotes.Store(&map[schema.GroupVersion]*remote{})
 	a.priorities.Store(&map[string]discovery.Priority{})
-	a.mirror = facts.NewMirror(o.Store, func(obj core.Object) *apiservice.APIService { return obj.(*apiservice.APIService) },
-		facts.Options[*apiservice.APIService]{}, o.Clock, a.logger)
-	a.mirror.OnChange(a.applyChange)
+	a.informer = informer.New(o.Store, func(obj core.Object) *apiservice.APIService { return obj.(*apiservice.APIService) },
+		informer.Options[*apiservice.APIService]{}, o.Clock, a.logger)
+	a.informer.OnChange(a.applyChange)
 	return a, nil
 }
 
@@ -80,16 +80,16 @@ func New(o Options) (*Aggregator, error) {
 // Every API server runs it.
 func (a *Aggregator) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.mirror.Run(ctx) })
+	group.Go(func() error { return a.informer.Run(ctx) })
 	group.Go(func() error { return a.forEach(ctx, a.keepReading) })
 	return group.Wait()
 }
 
 // Synced is closed when all APIServices have been read.
-func (a *Aggregator) Synced() <-chan struct{} { return a.mirror.Synced() }
+func (a *Aggregator) Synced() <-chan struct{} { return a.informer.Synced() }
 
-// applyChange applies one change. Only the mirror's goroutine calls it.
-func (a *Aggregator) applyChange(_ facts.Key, old, now **apiservice.APIService) {
+// applyChange applies one change. Only the informer's goroutine calls it.
+func (a *Aggregator) applyChange(_ informer.Key, old, now **apiservice.APIService) {
 	a.metrics.observeChange(old, now)
 	remotes, priorities := maps.Clone(*a.remotes.Load()), maps.Clone(*a.priorities.Load())
 	if old != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/apiservice"
 	kept "kctl/apiserver/internal/resources/endpoints"
@@ -176,7 +176,7 @@ var errReplaced = errors.New("the APIService is another one now")
 
 // updateCondition writes a condition if it has changed.
 func (a *Aggregator) updateCondition(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {
-	if known, ok := a.mirror.Get("", name); ok && apiservice.Is(known, c) {
+	if known, ok := a.informer.Get("", name); ok && apiservice.Is(known, c) {
 		return nil
 	}
 	_, err := a.options.Store.UpdateTyped(ctx, "", name, "status", func(s *apiservice.APIService) error {
@@ -200,7 +200,7 @@ func (a *Aggregator) markLocalAvailable(ctx context.Context) error {
 	defer forget()
 	for {
 		var retry <-chan time.Time
-		a.mirror.Each(func(_ facts.Key, s *apiservice.APIService) {
+		a.informer.Each(func(_ informer.Key, s *apiservice.APIService) {
 			if s.Spec.Service != nil || apiservice.Is(s, apiservice.Local()) {
 				return
 			}

@@ -15,7 +15,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"kctl/apiserver/internal/discovery"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/apiservice"
 )
@@ -151,11 +151,11 @@ func (a *Aggregator) reconcileLocal(ctx context.Context, defined []schema.GroupV
 	var errs []error
 	for _, gv := range defined {
 		want := localAPIService(gv, managedAlways)
-		if have, ok := a.mirror.Get("", want.Name); !ok || !mayStay(have, want) {
+		if have, ok := a.informer.Get("", want.Name); !ok || !mayStay(have, want) {
 			errs = append(errs, a.ensureLocal(ctx, want))
 		}
 	}
-	a.mirror.Each(func(_ facts.Key, s *apiservice.APIService) {
+	a.informer.Each(func(_ informer.Key, s *apiservice.APIService) {
 		if s.Labels[managedLabel] != managedAlways || slices.Contains(defined, apiservice.GroupVersion(s)) {
 			return
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
-	"kctl/apiserver/internal/bounds"
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/scheme"
 )
 
@@ -90,7 +90,7 @@ func (b *Body) JSON(omitManagedFields bool) json.RawMessage {
 	media, _, err := mime.ParseMediaType(b.ContentType)
 	switch {
 	case err == nil && media == runtime.ContentTypeProtobuf:
-		if bounds.Protobuf(text, schema.GroupVersionKind{}, scheme.Scheme) != nil {
+		if bodylimit.Protobuf(text, schema.GroupVersionKind{}, scheme.Scheme) != nil {
 			return nil
 		}
 		object, gvk, err := protobufObjects.Decode(text, nil, nil)
@@ -102,7 +102,7 @@ func (b *Body) JSON(omitManagedFields bool) json.RawMessage {
 			return nil
 		}
 	case err == nil && strings.HasSuffix(media, "yaml"):
-		if text, err = bounds.YAMLToJSON(text, maxBody); err != nil {
+		if text, err = bodylimit.YAMLToJSON(text, maxBody); err != nil {
 			return nil
 		}
 	}

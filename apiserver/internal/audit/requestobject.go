@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"kctl/apiserver/internal/bounds"
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/scheme"
 )
 
@@ -47,7 +47,7 @@ func RequestPatch(ctx context.Context, patch []byte) {
 	text := patch
 	if !json.Valid(text) {
 		var err error
-		if text, err = bounds.YAMLToJSON(patch, maxBody); err != nil {
+		if text, err = bodylimit.YAMLToJSON(patch, maxBody); err != nil {
 			return
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
-	"kctl/apiserver/internal/bounds"
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/proto/core"
 )
 
@@ -61,10 +61,10 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 		return nil, err
 	}
 	audit.RequestPatch(c.ctx, body)
-	if err := bounds.YAML(body, c.MaxBody); err != nil {
+	if err := bodylimit.YAML(body, c.MaxBody); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
-	if err := bounds.Parts(body); err != nil {
+	if err := bodylimit.Parts(body); err != nil {
 		return nil, err
 	}
 	out := &unstructured.Unstructured{Object: map[string]any{}}

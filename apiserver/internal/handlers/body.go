@@ -19,7 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"kctl/apiserver/internal/bounds"
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
@@ -118,7 +118,7 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 
 // decodeJSON reads JSON; doubled are duplicate fields that were found before.
 func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string, doubled ...error) error {
-	if err := bounds.JSON(body); err != nil {
+	if err := bodylimit.JSON(body); err != nil {
 		return err
 	}
 	if err := checkJSONAmounts(body); err != nil {
@@ -206,7 +206,7 @@ func (c *call) readOwn(body []byte, kind schema.GroupVersionKind) (obj *unstruct
 }
 
 func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
-	text, err := bounds.YAMLToJSON(body, c.MaxBody)
+	text, err := bodylimit.YAMLToJSON(body, c.MaxBody)
 	if err != nil {
 		return cannotHandle(kind, err)
 	}
@@ -223,7 +223,7 @@ func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVer
 var protobufPrefix = []byte("k8s\x00")
 
 func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKind) error {
-	if err := bounds.Protobuf(body, kind, scheme.Scheme); err != nil {
+	if err := bodylimit.Protobuf(body, kind, scheme.Scheme); err != nil {
 		return err
 	}
 	if err := checkProtobufAmounts(bytes.TrimPrefix(body, protobufPrefix)); err != nil {

@@ -17,7 +17,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
-	"kctl/apiserver/internal/bounds"
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/scheme"
@@ -134,13 +134,13 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 	case runtime.ContentTypeJSON:
 		return optionsFromJSON(body, options)
 	case runtime.ContentTypeYAML:
-		text, err := bounds.YAMLToJSON(body, c.MaxBody)
+		text, err := bodylimit.YAMLToJSON(body, c.MaxBody)
 		if err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 		return optionsFromJSON(text, options)
 	case runtime.ContentTypeProtobuf:
-		if err := bounds.Protobuf(body, kind, scheme.Scheme); err != nil {
+		if err := bodylimit.Protobuf(body, kind, scheme.Scheme); err != nil {
 			return err
 		}
 		if _, _, err := protobufObjects.Decode(body, &kind, options); err != nil {
@@ -153,7 +153,7 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 }
 
 func optionsFromJSON(text []byte, options *metav1.DeleteOptions) error {
-	if err := bounds.JSON(text); err != nil {
+	if err := bodylimit.JSON(text); err != nil {
 		return err
 	}
 	var sent metav1.TypeMeta

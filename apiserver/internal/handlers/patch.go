@@ -19,7 +19,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
-	"kctl/apiserver/internal/bounds"
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
@@ -163,7 +163,7 @@ func (c *call) checkPatched(obj, current core.Object) error {
 }
 
 func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Object, strict []error, err error) {
-	if err := bounds.JSON(text); err != nil {
+	if err := bodylimit.JSON(text); err != nil {
 		return nil, nil, err
 	}
 	if err := checkJSONAmounts(text); err != nil {

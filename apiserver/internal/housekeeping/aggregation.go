@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
 
 // aggregation fills cluster roles that collect the rules of others by label.
 type aggregation struct {
-	roles *facts.Mirror[*rbacv1.ClusterRole]
+	roles *informer.Informer[*rbacv1.ClusterRole]
 	store registry.Resource
 }
 
@@ -26,21 +26,21 @@ func newAggregation(d *Dependencies) (Loop, error) {
 	a := &aggregation{}
 	var err error
 	whole := func(obj core.Object) *rbacv1.ClusterRole { return obj.(*rbacv1.ClusterRole) }
-	if a.roles, a.store, err = mirror(d, core.ClusterRoles, whole, facts.Options[*rbacv1.ClusterRole]{}); err != nil {
+	if a.roles, a.store, err = newInformer(d, core.ClusterRoles, whole, informer.Options[*rbacv1.ClusterRole]{}); err != nil {
 		return nil, err
 	}
 	w := newWorker("clusterrole-aggregation-controller", d, a.sync)
-	a.roles.OnChange(func(facts.Key, **rbacv1.ClusterRole, **rbacv1.ClusterRole) {
+	a.roles.OnChange(func(informer.Key, **rbacv1.ClusterRole, **rbacv1.ClusterRole) {
 		for _, role := range a.roles.List() {
 			if role.AggregationRule != nil {
-				w.add(facts.Key{Name: role.Name})
+				w.add(informer.Key{Name: role.Name})
 			}
 		}
 	})
 	return runTogether(a.roles.Run, afterSync(w.run, a.roles.Synced())), nil
 }
 
-func (a *aggregation) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (a *aggregation) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	role, ok := a.roles.Get("", key.Name)
 	if !ok || role.AggregationRule == nil {
 		return 0, nil

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/resources/certificatesigningrequest"
@@ -24,7 +24,7 @@ import (
 // certificateRequests is common to the loops of certificates: each looks at a
 // request when it changes.
 type certificateRequests struct {
-	requests *facts.Mirror[*certificatesv1.CertificateSigningRequest]
+	requests *informer.Informer[*certificatesv1.CertificateSigningRequest]
 	store    registry.Resource
 	clock    clock.Clock
 }
@@ -35,18 +35,18 @@ func followRequests(d *Dependencies, name string, sync func(c *certificateReques
 	whole := func(obj core.Object) *certificatesv1.CertificateSigningRequest {
 		return obj.(*certificatesv1.CertificateSigningRequest)
 	}
-	if c.requests, c.store, err = mirror(d, core.CertificateSigningRequests, whole, facts.Options[*certificatesv1.CertificateSigningRequest]{}); err != nil {
+	if c.requests, c.store, err = newInformer(d, core.CertificateSigningRequests, whole, informer.Options[*certificatesv1.CertificateSigningRequest]{}); err != nil {
 		return nil, err
 	}
 	each := sync(c)
-	w := newWorker(name, d, func(ctx context.Context, key facts.Key) (time.Duration, error) {
+	w := newWorker(name, d, func(ctx context.Context, key informer.Key) (time.Duration, error) {
 		r, ok := c.requests.Get("", key.Name)
 		if !ok {
 			return 0, nil
 		}
 		return each(ctx, r)
 	})
-	c.requests.OnChange(func(key facts.Key, _, _ **certificatesv1.CertificateSigningRequest) { w.add(key) })
+	c.requests.OnChange(func(key informer.Key, _, _ **certificatesv1.CertificateSigningRequest) { w.add(key) })
 	return runTogether(c.requests.Run, afterSync(w.run, c.requests.Synced())), nil
 }
 
@@ -71,7 +71,7 @@ func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.Ce
 		// stands. Times are ignored: what was seen may be the writer's own object,
 		// whose times are finer than the stored ones.
 		if len(r.Status.Conditions) != len(seen.Status.Conditions) || len(r.Status.Certificate) != len(seen.Status.Certificate) {
-			return r, nil // the mirror will show it, too
+			return r, nil // the informer will show it, too
 		}
 		change(r)
 		return r, nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -30,7 +30,7 @@ const (
 
 // collect deletes an object if all its owners are gone or wait for it. If one
 // stays, the object stays too, and no longer belongs to the others.
-func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) collect(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	of := map[ownerState][]types.UID{}
 	for _, owner := range object.owners {
 		standing, err := o.ownerStateOf(ctx, key, owner)
@@ -51,10 +51,10 @@ func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object own
 	return o.delete(ctx, k, key, object)
 }
 
-// ownerStateOf asks the mirror first and, before anything is deleted because of
+// ownerStateOf asks the informer first and, before anything is deleted because of
 // the answer, the store. An owner of a kind that is not served counts as
 // existing, and so does a namespaced owner of an object without a namespace.
-func (o *owners) ownerStateOf(ctx context.Context, key facts.Key, owner metav1.OwnerReference) (ownerState, error) {
+func (o *owners) ownerStateOf(ctx context.Context, key informer.Key, owner metav1.OwnerReference) (ownerState, error) {
 	k := o.kind(groupKindOf(owner))
 	if k != nil && key.Namespace == "" && k.store.Info().Namespaced {
 		return ownerStays, nil
@@ -69,7 +69,7 @@ func (o *owners) ownerStateOf(ctx context.Context, key facts.Key, owner metav1.O
 		return ownerStays, nil
 	}
 	at := k.keyOf(key.Namespace, owner.Name)
-	if known, ok := k.mirror.Get(at.Namespace, at.Name); ok && known.uid == owner.UID {
+	if known, ok := k.informer.Get(at.Namespace, at.Name); ok && known.uid == owner.UID {
 		if known.awaitedFinalizer() == metav1.FinalizerDeleteDependents {
 			return ownerWaits, nil
 		}
@@ -94,7 +94,7 @@ func (o *owners) ownerStateOf(ctx context.Context, key facts.Key, owner metav1.O
 
 // deleteInForeground deletes an object that an owner waits for, after its own dependents
 // if it has any. In a cycle, one has to go first.
-func (o *owners) deleteInForeground(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) deleteInForeground(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	dependents := o.dependentsOf(object.uid)
 	if len(dependents) == 0 {
 		return o.delete(ctx, k, key, object)
@@ -116,15 +116,15 @@ func (o *owners) awaitsDependents(d dependent) bool {
 	if k == nil {
 		return false
 	}
-	object, ok := k.mirror.Get(d.key.Namespace, d.key.Name)
+	object, ok := k.informer.Get(d.key.Namespace, d.key.Name)
 	return ok && object.awaitedFinalizer() == metav1.FinalizerDeleteDependents
 }
 
-// delete deletes an object, unless its owners differ from what the mirror says:
-// the mirror of its owners may be ahead of its own, and may have seen an owner go
+// delete deletes an object, unless its owners differ from what the informer says:
+// the informer of its owners may be ahead of its own, and may have seen an owner go
 // that had released the object before. The object is looked at again once its own
-// mirror has caught up.
-func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owned) error {
+// informer has caught up.
+func (o *owners) delete(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	encoded, err := k.store.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
 		return ignoreNotFound(err, "read the dependent")
@@ -155,7 +155,7 @@ func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owne
 // deleteAfterDependents deletes the dependents of an object that is to go after
 // them, and releases it when none is left that blocks it. An object does not
 // wait for itself; others that wait are looked at when they no longer need to.
-func (o *owners) deleteAfterDependents(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) deleteAfterDependents(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	held := false
 	self := dependent{k.store.Info().GVK().GroupKind(), key}
 	for d, blocks := range o.dependentsOf(object.uid) {
@@ -174,7 +174,7 @@ func (o *owners) deleteAfterDependents(ctx context.Context, k *kind, key facts.K
 }
 
 // orphanDependents removes an object from its dependents' owners, and releases it.
-func (o *owners) orphanDependents(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) orphanDependents(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	for d := range o.dependentsOf(object.uid) {
 		of := o.kind(d.kind)
 		if of == nil {
@@ -187,7 +187,7 @@ func (o *owners) orphanDependents(ctx context.Context, k *kind, key facts.Key, o
 	return o.removeFinalizer(ctx, k, key, object)
 }
 
-func (o *owners) removeFinalizer(ctx context.Context, k *kind, key facts.Key, object owned) error {
+func (o *owners) removeFinalizer(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	return k.change(ctx, target{key, object.uid}, "release the owner", func(current core.Object) {
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == object.finalizer }))
 	})
@@ -195,14 +195,14 @@ func (o *owners) removeFinalizer(ctx context.Context, k *kind, key facts.Key, ob
 
 // removeOwnerReferences removes the references to owners from a dependent; an empty uid means
 // whichever object has the name.
-func (o *owners) removeOwnerReferences(ctx context.Context, k *kind, key facts.Key, uid types.UID, owners []types.UID) error {
+func (o *owners) removeOwnerReferences(ctx context.Context, k *kind, key informer.Key, uid types.UID, owners []types.UID) error {
 	return k.change(ctx, target{key, uid}, "take owners from the dependent", func(current core.Object) {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
 	})
 }
 
 // clearBlockOwnerDeletion makes an object no longer block its owners.
-func (o *owners) clearBlockOwnerDeletion(ctx context.Context, k *kind, key facts.Key, uid types.UID) error {
+func (o *owners) clearBlockOwnerDeletion(ctx context.Context, k *kind, key informer.Key, uid types.UID) error {
 	return k.change(ctx, target{key, uid}, "let the dependent hold up nobody", func(current core.Object) {
 		references := slices.Clone(current.GetOwnerReferences())
 		for i := range references {
@@ -214,7 +214,7 @@ func (o *owners) clearBlockOwnerDeletion(ctx context.Context, k *kind, key facts
 
 // target is one object, or if uid is empty, whichever has the key.
 type target struct {
-	key facts.Key
+	key informer.Key
 	uid types.UID
 }
 

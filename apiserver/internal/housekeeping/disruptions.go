@@ -18,7 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
@@ -41,7 +41,7 @@ const (
 // Pods are watched only while there is a budget, and not kept in memory.
 type disruptions struct {
 	*Dependencies
-	budgets   *facts.Mirror[*policyv1.PodDisruptionBudget]
+	budgets   *informer.Informer[*policyv1.PodDisruptionBudget]
 	store     registry.Resource
 	pods      registry.Resource
 	worker    *worker
@@ -51,17 +51,17 @@ type disruptions struct {
 
 func newDisruptions(d *Dependencies) (Loop, error) {
 	l := &disruptions{Dependencies: d, retrigger: make(chan struct{}, 1), clock: d.Clock}
-	options := facts.Options[*policyv1.PodDisruptionBudget]{Index: func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }}
+	options := informer.Options[*policyv1.PodDisruptionBudget]{Index: func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }}
 	whole := func(obj core.Object) *policyv1.PodDisruptionBudget { return obj.(*policyv1.PodDisruptionBudget) }
 	var err error
-	if l.budgets, l.store, err = mirror(d, core.PodDisruptionBudgets, whole, options); err != nil {
+	if l.budgets, l.store, err = newInformer(d, core.PodDisruptionBudgets, whole, options); err != nil {
 		return nil, err
 	}
 	if l.pods, err = d.Of(core.Pods); err != nil {
 		return nil, err
 	}
 	l.worker = newWorker("disruption-controller", d, l.sync)
-	l.budgets.OnChange(func(key facts.Key, _, now **policyv1.PodDisruptionBudget) {
+	l.budgets.OnChange(func(key informer.Key, _, now **policyv1.PodDisruptionBudget) {
 		if now != nil {
 			l.worker.add(key)
 		}
@@ -99,7 +99,7 @@ func (l *disruptions) follow(ctx context.Context) error {
 			}
 		}
 		// Changes in between were not seen.
-		l.budgets.Each(func(key facts.Key, _ *policyv1.PodDisruptionBudget) { l.worker.add(key) })
+		l.budgets.Each(func(key informer.Key, _ *policyv1.PodDisruptionBudget) { l.worker.add(key) })
 	}
 }
 
@@ -140,13 +140,13 @@ func (l *disruptions) watch(ctx context.Context) error {
 			}
 			// All budgets of the namespace: the pod may have belonged to another before.
 			for _, b := range l.budgets.ByIndex(obj.GetNamespace()) {
-				l.worker.addAfter(facts.Key{Namespace: b.Namespace, Name: b.Name}, podChangeDelay)
+				l.worker.addAfter(informer.Key{Namespace: b.Namespace, Name: b.Name}, podChangeDelay)
 			}
 		}
 	}
 }
 
-func (l *disruptions) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (l *disruptions) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	if _, ok := l.budgets.Get(key.Namespace, key.Name); !ok {
 		return 0, nil
 	}

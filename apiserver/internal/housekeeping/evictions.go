@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -18,8 +18,8 @@ import (
 // evictions deletes pods from nodes whose NoExecute taints they do not, or no
 // longer, tolerate.
 type evictions struct {
-	nodes  *facts.Mirror[nodeFacts]
-	pods   *facts.Mirror[facts.Pod]
+	nodes  *informer.Informer[nodeFacts]
+	pods   *informer.Informer[informer.Pod]
 	store  registry.Resource
 	clock  clock.Clock
 	logger *zap.Logger
@@ -36,23 +36,23 @@ type taintKey struct{ key, value string }
 func newEvictions(d *Dependencies) (Loop, error) {
 	e := &evictions{pods: d.Pods, clock: d.Clock, logger: d.Logger, seen: map[string]map[taintKey]time.Time{}}
 	var err error
-	if e.nodes, _, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
+	if e.nodes, _, err = newInformer(d, core.Nodes, nodeFactsOf, informer.Options[nodeFacts]{}); err != nil {
 		return nil, err
 	}
 	if e.store, err = d.Of(core.Pods); err != nil {
 		return nil, err
 	}
 	w := newWorker("taint-eviction-controller", d, e.sync)
-	e.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
+	e.nodes.OnChange(func(key informer.Key, old, now *nodeFacts) {
 		e.recordTaints(key.Name, now)
 		if now == nil || len(noExecute(now.taints)) == 0 && (old == nil || len(noExecute(old.taints)) == 0) {
 			return
 		}
 		for _, pod := range e.pods.ByIndex(key.Name) {
-			w.add(facts.Key{Namespace: pod.Namespace, Name: pod.Name})
+			w.add(informer.Key{Namespace: pod.Namespace, Name: pod.Name})
 		}
 	})
-	d.Pods.OnChange(func(key facts.Key, old, now *facts.Pod) {
+	d.Pods.OnChange(func(key informer.Key, old, now *informer.Pod) {
 		if now != nil && now.Node != "" && !now.Deleted && (old == nil || old.Node == "") {
 			w.add(key)
 		}
@@ -108,7 +108,7 @@ func noExecute(taints []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-func (e *evictions) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (e *evictions) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	pod, ok := e.pods.Get(key.Namespace, key.Name)
 	if !ok || pod.Deleted || pod.Node == "" || pod.Mirror {
 		return 0, nil
@@ -181,7 +181,7 @@ func toleratesTaint(t *corev1.Toleration, taint corev1.Taint) bool {
 	return false
 }
 
-func (e *evictions) evict(ctx context.Context, pod facts.Pod) error {
+func (e *evictions) evict(ctx context.Context, pod informer.Pod) error {
 	e.logger.Info("evicting a pod whose node has a taint that it does not tolerate",
 		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("node", pod.Node))
 	now := metav1.NewTime(e.clock.Now())
@@ -193,7 +193,7 @@ func (e *evictions) evict(ctx context.Context, pod facts.Pod) error {
 
 // deletePod records in the pod's status why it has to go, and deletes this pod
 // and no other of its name.
-func deletePod(ctx context.Context, store registry.Resource, pod facts.Pod, why corev1.PodCondition, grace *int64) error {
+func deletePod(ctx context.Context, store registry.Resource, pod informer.Pod, why corev1.PodCondition, grace *int64) error {
 	err := registry.Modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		p := current.(*core.Pod)
 		if p.UID != pod.UID {

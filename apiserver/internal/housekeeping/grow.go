@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 )
 
@@ -112,7 +112,7 @@ func (g *dynamicKinds) drop(gk schema.GroupKind, k *dynamicKind) {
 		return
 	}
 	// A kind's objects go with it, whether or not each one was seen to go.
-	k.mirror.Each(func(key facts.Key, object owned) { g.handleChange(gk, key, &object, nil) })
+	k.informer.Each(func(key informer.Key, object owned) { g.handleChange(gk, key, &object, nil) })
 }
 
 // follow follows a resource, which may differ from the earlier one of the same
@@ -127,7 +127,7 @@ func (g *dynamicKinds) follow(ctx context.Context, gk schema.GroupKind, r regist
 		known = before.kind
 		before.stop()
 	}
-	g.running.Go(func() { _ = k.mirror.Run(ctx) }) // both end with their context, and with nothing else
+	g.running.Go(func() { _ = k.informer.Run(ctx) }) // both end with their context, and with nothing else
 	g.running.Go(func() {
 		_ = afterSync(func(ctx context.Context) error {
 			if known != nil {
@@ -135,14 +135,14 @@ func (g *dynamicKinds) follow(ctx context.Context, gk schema.GroupKind, r regist
 			}
 			g.enqueueOwnedBy(gk)
 			return k.worker.run(ctx)
-		}, slices.Concat(g.synced, []<-chan struct{}{k.mirror.Synced()})...)(ctx)
+		}, slices.Concat(g.synced, []<-chan struct{}{k.informer.Synced()})...)(ctx)
 	})
 }
 
 // reportMissed reports objects that went while the kind was not followed.
 func (g *dynamicKinds) reportMissed(gk schema.GroupKind, before, now *kind) {
-	before.mirror.Each(func(key facts.Key, object owned) {
-		if known, ok := now.mirror.Get(key.Namespace, key.Name); !ok || known.uid != object.uid {
+	before.informer.Each(func(key informer.Key, object owned) {
+		if known, ok := now.informer.Get(key.Namespace, key.Name); !ok || known.uid != object.uid {
 			g.handleChange(gk, key, &object, nil)
 		}
 	})

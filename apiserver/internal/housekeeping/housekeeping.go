@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/podcidr"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
@@ -30,7 +30,7 @@ type Dependencies struct {
 	// Others are servers with objects that no store here has; nil for none.
 	Others Others
 	// Pods is run by the server, which needs it not only for the loops.
-	Pods *facts.Mirror[facts.Pod]
+	Pods *informer.Informer[informer.Pod]
 	// RootCA is published to every namespace; empty for nothing to publish.
 	RootCA []byte
 	// AccountTokens makes tokens for secrets; nil if the server signs none.

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/proto/core"
@@ -48,7 +48,7 @@ func start(t *testing.T, make func(*Dependencies) (Loop, error), pods *registryt
 	t.Helper()
 	d := &Dependencies{
 		Resources: append(others, pods),
-		Pods:      facts.NewMirror(pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, clock.RealClock{}, zap.NewNop()),
+		Pods:      informer.New(pods, informer.PodOf, informer.Options[informer.Pod]{Index: informer.PodNode}, clock.RealClock{}, zap.NewNop()),
 		Clock:     clock.RealClock{}, Logger: zap.NewNop(), NodeGrace: nodeGrace,
 	}
 	loop, err := make(d)
@@ -307,7 +307,7 @@ func TestWorkerTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []time.Duration
 		begun := time.Now()
-		w := newWorker("test", &Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop()}, func(context.Context, facts.Key) (time.Duration, error) {
+		w := newWorker("test", &Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop()}, func(context.Context, informer.Key) (time.Duration, error) {
 			calls = append(calls, time.Since(begun))
 			switch len(calls) {
 			case 1, 2:
@@ -317,7 +317,7 @@ func TestWorkerTriesAgain(t *testing.T) {
 			}
 			return 0, nil
 		})
-		key := facts.Key{Name: "x"}
+		key := informer.Key{Name: "x"}
 		w.add(key)
 		w.add(key)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -159,7 +159,7 @@ func (l *legacyTokens) isUnused(ctx context.Context, secret *core.Secret) (bool,
 }
 
 func (l *legacyTokens) markInvalid(ctx context.Context, secret *core.Secret) error {
-	key := facts.Key{Namespace: secret.Namespace, Name: secret.Name}
+	key := informer.Key{Namespace: secret.Namespace, Name: secret.Name}
 	l.logger.Info("taking a service account token out of use that has not been used for long", zap.String("secret", key.String()))
 	err := registry.Modify(ctx, l.secrets, registry.Target{Namespace: key.Namespace, Name: key.Name}, func(current core.Object) (core.Object, error) {
 		now, ok := current.(*core.Secret)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -33,27 +33,27 @@ type namespacedObject struct {
 	isCorrect func(obj core.Object) bool
 	repair    func(obj core.Object)
 
-	namespaces *facts.Mirror[namespaceState]
-	objects    *facts.Mirror[bool] // whether the existing one is right
+	namespaces *informer.Informer[namespaceState]
+	objects    *informer.Informer[bool] // whether the existing one is right
 }
 
 // loop follows the namespaces and the objects.
 func (f *namespacedObject) loop(d *Dependencies, name string, resource core.Resource) (Loop, error) {
 	var err error
-	if f.namespaces, _, err = mirror(d, core.Namespaces, namespaceStateOf, facts.Options[namespaceState]{}); err != nil {
+	if f.namespaces, _, err = newInformer(d, core.Namespaces, namespaceStateOf, informer.Options[namespaceState]{}); err != nil {
 		return nil, err
 	}
-	named := facts.Options[bool]{Fields: fields.OneTermEqualSelector("metadata.name", f.name)}
-	if f.objects, f.store, err = mirror(d, resource, f.isCorrect, named); err != nil {
+	named := informer.Options[bool]{Fields: fields.OneTermEqualSelector("metadata.name", f.name)}
+	if f.objects, f.store, err = newInformer(d, resource, f.isCorrect, named); err != nil {
 		return nil, err
 	}
 	w := newWorker(name, d, f.sync)
-	f.namespaces.OnChange(func(key facts.Key, _, _ *namespaceState) { w.add(facts.Key{Name: key.Name}) })
-	f.objects.OnChange(func(key facts.Key, _, _ *bool) { w.add(facts.Key{Name: key.Namespace}) })
+	f.namespaces.OnChange(func(key informer.Key, _, _ *namespaceState) { w.add(informer.Key{Name: key.Name}) })
+	f.objects.OnChange(func(key informer.Key, _, _ *bool) { w.add(informer.Key{Name: key.Namespace}) })
 	return runTogether(f.namespaces.Run, f.objects.Run, afterSync(w.run, f.namespaces.Synced(), f.objects.Synced())), nil
 }
 
-func (f *namespacedObject) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (f *namespacedObject) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	namespace, ok := f.namespaces.Get("", key.Name)
 	if !ok || namespace.deleted {
 		return 0, nil
@@ -72,7 +72,7 @@ func (f *namespacedObject) sync(ctx context.Context, key facts.Key) (time.Durati
 		_, err = f.store.Create(ctx, f.make(key.Name), registry.Admit{}, &metav1.CreateOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return 0, nil // the mirror will show it, too
+		return 0, nil // the informer will show it, too
 	}
 	return 0, err
 }

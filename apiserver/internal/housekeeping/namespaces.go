@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -23,7 +23,7 @@ const emptyRetryInterval = time.Second
 
 // namespaces empties every deleted namespace, and then releases it.
 type namespaces struct {
-	states  *facts.Mirror[namespaceState]
+	states  *informer.Informer[namespaceState]
 	store   registry.Resource
 	content []registry.Resource
 	more    Growing
@@ -34,7 +34,7 @@ type namespaces struct {
 func newNamespaces(d *Dependencies) (Loop, error) {
 	n := &namespaces{more: d.More, others: d.Others, clock: d.Clock}
 	var err error
-	if n.states, n.store, err = mirror(d, core.Namespaces, namespaceStateOf, facts.Options[namespaceState]{}); err != nil {
+	if n.states, n.store, err = newInformer(d, core.Namespaces, namespaceStateOf, informer.Options[namespaceState]{}); err != nil {
 		return nil, err
 	}
 	for _, r := range d.Resources {
@@ -43,7 +43,7 @@ func newNamespaces(d *Dependencies) (Loop, error) {
 		}
 	}
 	w := newWorker("namespace-controller", d, n.sync)
-	n.states.OnChange(func(key facts.Key, _, now *namespaceState) {
+	n.states.OnChange(func(key informer.Key, _, now *namespaceState) {
 		if now != nil && now.deleted {
 			w.add(key)
 		}
@@ -51,7 +51,7 @@ func newNamespaces(d *Dependencies) (Loop, error) {
 	return runTogether(n.states.Run, afterSync(w.run, n.states.Synced())), nil
 }
 
-func (n *namespaces) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (n *namespaces) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	namespace, ok := n.states.Get("", key.Name)
 	if !ok || !namespace.deleted {
 		return 0, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 )
 
 // kube-controller-manager's metrics of nodes, under the same names.
@@ -27,7 +27,7 @@ func zoneOf(labels map[string]string) string {
 }
 
 // nodeCollector counts nodes when metrics are collected.
-type nodeCollector struct{ nodes *facts.Mirror[nodeFacts] }
+type nodeCollector struct{ nodes *informer.Informer[nodeFacts] }
 
 func (c nodeCollector) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- zoneSize
@@ -36,7 +36,7 @@ func (c nodeCollector) Describe(descriptions chan<- *prometheus.Desc) {
 
 func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	size, unhealthy := map[string]float64{}, map[string]float64{}
-	c.nodes.Each(func(_ facts.Key, node nodeFacts) {
+	c.nodes.Each(func(_ informer.Key, node nodeFacts) {
 		size[node.zone]++
 		if node.conditions[corev1.NodeReady] != corev1.ConditionTrue {
 			unhealthy[node.zone]++

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 	"kctl/proto/events"
@@ -21,7 +21,7 @@ type nodeEvents struct {
 	pending map[string][]*core.Event
 }
 
-func (n *nodes) recordChange(key facts.Key, old, now *nodeFacts) {
+func (n *nodes) recordChange(key informer.Key, old, now *nodeFacts) {
 	same := old != nil && now != nil && old.uid == now.uid
 	if old != nil && !same {
 		n.queueEvent(key, old, "RemovingNode", "Removing Node "+key.Name+" from Controller")
@@ -31,7 +31,7 @@ func (n *nodes) recordChange(key facts.Key, old, now *nodeFacts) {
 	}
 }
 
-func (n *nodes) queueEvent(key facts.Key, node *nodeFacts, reason, message string) {
+func (n *nodes) queueEvent(key informer.Key, node *nodeFacts, reason, message string) {
 	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: key.Name, UID: node.uid},
 		corev1.EventSource{Component: "node-controller"}, corev1.EventTypeNormal, reason, "Node "+key.Name+" event: "+message, n.clock.Now())
 	n.events.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/podcidr"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -29,7 +29,7 @@ const nodeRangesName = "node-ipam-controller"
 // restart, or under another leader, the loop starts from them, and a deleted
 // node's range is free again.
 type nodeRanges struct {
-	nodes  *facts.Mirror[rangeFacts]
+	nodes  *informer.Informer[rangeFacts]
 	store  registry.Resource
 	events registry.Resource
 	ranges []*podcidr.Range
@@ -40,7 +40,7 @@ type nodeRanges struct {
 	worker   *worker
 
 	mu sync.Mutex
-	// assigned are ranges, by node, that may have been written and that the mirror
+	// assigned are ranges, by node, that may have been written and that the informer
 	// does not show yet. Whether a failed write was carried out is unknown.
 	assigned map[string][]netip.Prefix
 	// reportedFull are the nodes for which there was no free range.
@@ -68,7 +68,7 @@ func newNodeRanges(d *Dependencies) (Loop, error) {
 		assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{},
 	}
 	var err error
-	if n.nodes, n.store, err = mirror(d, core.Nodes, rangeFactsOf, facts.Options[rangeFacts]{}); err != nil {
+	if n.nodes, n.store, err = newInformer(d, core.Nodes, rangeFactsOf, informer.Options[rangeFacts]{}); err != nil {
 		return nil, err
 	}
 	if n.events, err = d.Of(core.Events); err != nil {
@@ -79,26 +79,26 @@ func newNodeRanges(d *Dependencies) (Loop, error) {
 	return runTogether(n.nodes.Run, afterSync(n.worker.run, n.nodes.Synced())), nil
 }
 
-func (n *nodeRanges) handleChange(key facts.Key, old, now *rangeFacts) {
+func (n *nodeRanges) handleChange(key informer.Key, old, now *rangeFacts) {
 	if now != nil && !now.assigned && (old == nil || old.uid == now.uid) {
 		n.worker.add(key)
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.assigned, key.Name) // the mirror shows it now, or it is free
+	delete(n.assigned, key.Name) // the informer shows it now, or it is free
 	delete(n.reportedFull, key.Name)
 	if now != nil && !now.assigned {
 		n.worker.add(key) // another node of that name
 	}
 	if old != nil && old.assigned && (now == nil || !now.assigned) {
 		for name := range n.reportedFull {
-			n.worker.add(facts.Key{Name: name})
+			n.worker.add(informer.Key{Name: name})
 		}
 	}
 }
 
-func (n *nodeRanges) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (n *nodeRanges) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
 	if !ok || node.assigned {
 		return 0, nil
@@ -122,7 +122,7 @@ func (n *nodeRanges) choose(node string) ([]netip.Prefix, error) {
 		return ranges, nil
 	}
 	taken := slices.Clone(n.services)
-	n.nodes.Each(func(_ facts.Key, other rangeFacts) { taken = append(taken, other.ranges...) })
+	n.nodes.Each(func(_ informer.Key, other rangeFacts) { taken = append(taken, other.ranges...) })
 	for _, ranges := range n.assigned {
 		taken = append(taken, ranges...)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -59,9 +59,9 @@ func nodeFactsOf(obj core.Object) nodeFacts {
 //
 // The pace of NoExecute taints, which evict pods, is set by outages.
 type nodes struct {
-	nodes   *facts.Mirror[nodeFacts]
-	leases  *facts.Mirror[metav1.MicroTime]
-	pods    *facts.Mirror[facts.Pod]
+	nodes   *informer.Informer[nodeFacts]
+	leases  *informer.Informer[metav1.MicroTime]
+	pods    *informer.Informer[informer.Pod]
 	store   registry.Resource
 	podAPI  registry.Resource
 	clock   clock.Clock
@@ -80,7 +80,7 @@ type nodes struct {
 func newNodes(d *Dependencies) (Loop, error) {
 	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{}, events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
 	var err error
-	if n.nodes, n.store, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
+	if n.nodes, n.store, err = newInformer(d, core.Nodes, nodeFactsOf, informer.Options[nodeFacts]{}); err != nil {
 		return nil, err
 	}
 	renewed := func(obj core.Object) (t metav1.MicroTime) {
@@ -89,7 +89,7 @@ func newNodes(d *Dependencies) (Loop, error) {
 		}
 		return t
 	}
-	if n.leases, _, err = mirror(d, core.Leases, renewed, facts.Options[metav1.MicroTime]{}); err != nil {
+	if n.leases, _, err = newInformer(d, core.Leases, renewed, informer.Options[metav1.MicroTime]{}); err != nil {
 		return nil, err
 	}
 	if n.podAPI, err = d.Of(core.Pods); err != nil {
@@ -99,7 +99,7 @@ func newNodes(d *Dependencies) (Loop, error) {
 		return nil, err
 	}
 	n.worker = newWorker("node-lifecycle-controller", d, n.sync)
-	n.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
+	n.nodes.OnChange(func(key informer.Key, old, now *nodeFacts) {
 		n.recordChange(key, old, now)
 		if now == nil {
 			n.forget(key.Name)
@@ -109,7 +109,7 @@ func newNodes(d *Dependencies) (Loop, error) {
 		n.updateOutages(key.Name, n.outages.record(key.Name, now))
 		n.worker.add(key)
 	})
-	n.leases.OnChange(func(key facts.Key, old, now *metav1.MicroTime) {
+	n.leases.OnChange(func(key informer.Key, old, now *metav1.MicroTime) {
 		if key.Namespace == core.NamespaceNodeLease && now != nil && old != nil && !old.Equal(now) {
 			n.recordHeartbeat(key.Name)
 		}
@@ -133,7 +133,7 @@ func (n *nodes) updateOutages(node string, turned bool) {
 		if !everywhere {
 			n.recordHeartbeat(name)
 		}
-		n.worker.add(facts.Key{Name: name})
+		n.worker.add(informer.Key{Name: name})
 	}
 }
 
@@ -157,13 +157,13 @@ func (n *nodes) timeSinceHeartbeat(node string) time.Duration {
 }
 
 // sync looks at one node, and records an event if it has come or gone.
-func (n *nodes) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (n *nodes) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	defer n.sendEvents(ctx, key.Name)
 	return n.syncHealth(ctx, key)
 }
 
 // syncHealth looks at one node, and asks to be called again when it would count as lost.
-func (n *nodes) syncHealth(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (n *nodes) syncHealth(ctx context.Context, key informer.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
 	if !ok {
 		return 0, nil

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -71,14 +71,14 @@ type owners struct {
 
 type dependent struct {
 	kind schema.GroupKind
-	key  facts.Key
+	key  informer.Key
 }
 
 // kind is one resource that may own or be owned.
 type kind struct {
-	store  registry.Objects
-	mirror *facts.Mirror[owned]
-	worker *worker
+	store    registry.Objects
+	informer *informer.Informer[owned]
+	worker   *worker
 }
 
 func newOwners(d *Dependencies) (Loop, error) {
@@ -90,8 +90,8 @@ func newOwners(d *Dependencies) (Loop, error) {
 			continue
 		}
 		k := o.addKind(d, r)
-		parts = append(parts, k.mirror.Run)
-		synced = append(synced, k.mirror.Synced())
+		parts = append(parts, k.informer.Run)
+		synced = append(synced, k.informer.Synced())
 	}
 	for _, k := range o.kinds {
 		parts = append(parts, afterSync(k.worker.run, synced...))
@@ -102,11 +102,11 @@ func newOwners(d *Dependencies) (Loop, error) {
 // addKind makes a resource known to the loop. The caller runs the kind's parts.
 func (o *owners) addKind(d *Dependencies, r registry.Objects) *kind {
 	gk := r.Info().GVK().GroupKind()
-	k := &kind{store: r, mirror: facts.NewMirror(r, ownedOf, facts.Options[owned]{}, d.Clock, d.Logger)}
-	k.worker = newWorker("garbage-collector-controller", d, func(ctx context.Context, key facts.Key) (time.Duration, error) {
+	k := &kind{store: r, informer: informer.New(r, ownedOf, informer.Options[owned]{}, d.Clock, d.Logger)}
+	k.worker = newWorker("garbage-collector-controller", d, func(ctx context.Context, key informer.Key) (time.Duration, error) {
 		return 0, o.sync(ctx, gk, key)
 	})
-	k.mirror.OnChange(func(key facts.Key, old, now *owned) { o.handleChange(gk, key, old, now) })
+	k.informer.OnChange(func(key informer.Key, old, now *owned) { o.handleChange(gk, key, old, now) })
 	o.kindsMu.Lock()
 	defer o.kindsMu.Unlock()
 	o.kinds[gk] = k
@@ -128,7 +128,7 @@ func (o *owners) enqueue(d dependent) {
 }
 
 // handleChange updates the index of dependents and queues the objects concerned.
-func (o *owners) handleChange(gk schema.GroupKind, key facts.Key, old, now *owned) {
+func (o *owners) handleChange(gk schema.GroupKind, key informer.Key, old, now *owned) {
 	self := dependent{gk, key}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,7 +184,7 @@ func (o *owners) enqueueOwnedBy(gk schema.GroupKind) {
 	o.kindsMu.RLock()
 	defer o.kindsMu.RUnlock()
 	for _, k := range o.kinds {
-		k.mirror.Each(func(key facts.Key, object owned) {
+		k.informer.Each(func(key informer.Key, object owned) {
 			for _, owner := range object.owners {
 				if groupKindOf(owner) == gk {
 					k.worker.add(key)
@@ -202,19 +202,19 @@ func groupKindOf(owner metav1.OwnerReference) schema.GroupKind {
 	return gv.WithKind(owner.Kind).GroupKind()
 }
 
-func (k *kind) keyOf(namespace, name string) facts.Key {
+func (k *kind) keyOf(namespace, name string) informer.Key {
 	if !k.store.Info().Namespaced {
 		namespace = ""
 	}
-	return facts.Key{Namespace: namespace, Name: name}
+	return informer.Key{Namespace: namespace, Name: name}
 }
 
-func (o *owners) sync(ctx context.Context, gk schema.GroupKind, key facts.Key) error {
+func (o *owners) sync(ctx context.Context, gk schema.GroupKind, key informer.Key) error {
 	k := o.kind(gk)
 	if k == nil {
 		return nil
 	}
-	object, ok := k.mirror.Get(key.Namespace, key.Name)
+	object, ok := k.informer.Get(key.Namespace, key.Name)
 	switch {
 	case !ok:
 		return nil

@@ -117,7 +117,7 @@ func withFinalizer(m *core.ConfigMap) *core.ConfigMap {
 	return m
 }
 
-// ahead is a family whose stored members no longer have owners: its mirrors,
+// ahead is a family whose stored members no longer have owners: its informers,
 // fed by lists and watches, are behind it.
 type ahead struct{ family }
 

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -31,9 +31,9 @@ const (
 // gone, those deleted before they got a node, and finished ones beyond the
 // number to keep.
 type podGarbage struct {
-	nodes     *facts.Mirror[string]
+	nodes     *informer.Informer[string]
 	nodeStore registry.Resource
-	pods      *facts.Mirror[facts.Pod]
+	pods      *informer.Informer[informer.Pod]
 	store     registry.Resource
 	clock     clock.Clock
 	logger    *zap.Logger
@@ -45,7 +45,7 @@ func newPodGarbage(d *Dependencies) (Loop, error) {
 	g := &podGarbage{pods: d.Pods, clock: d.Clock, logger: d.Logger, missing: map[string]time.Time{}}
 	var err error
 	name := func(obj core.Object) string { return obj.GetName() }
-	if g.nodes, g.nodeStore, err = mirror(d, core.Nodes, name, facts.Options[string]{}); err != nil {
+	if g.nodes, g.nodeStore, err = newInformer(d, core.Nodes, name, informer.Options[string]{}); err != nil {
 		return nil, err
 	}
 	if g.store, err = d.Of(core.Pods); err != nil {
@@ -71,7 +71,7 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 	pods := g.pods.List()
 	gone := g.goneNodes(ctx, pods)
 	var errs []error
-	var ended []facts.Pod
+	var ended []informer.Pod
 	for _, pod := range pods {
 		switch {
 		case pod.Node != "" && gone[pod.Node]:
@@ -83,7 +83,7 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 		}
 	}
 	if extra := len(ended) - maxTerminatedPods; extra > 0 {
-		slices.SortFunc(ended, func(a, b facts.Pod) int { return cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()) })
+		slices.SortFunc(ended, func(a, b informer.Pod) int { return cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()) })
 		for _, pod := range ended[:extra] {
 			errs = append(errs, g.remove(ctx, pod, "too many pods that have ended are kept", "PodGC: terminated"))
 		}
@@ -93,7 +93,7 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 
 // goneNodes finds pods' nodes that have been missing for long enough; it
 // confirms that with the store.
-func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string]bool {
+func (g *podGarbage) goneNodes(ctx context.Context, pods []informer.Pod) map[string]bool {
 	now := g.clock.Now()
 	absent := map[string]bool{}
 	for _, pod := range pods {
@@ -124,7 +124,7 @@ func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string
 }
 
 // remove deletes a pod at once; there is no kubelet to end it gracefully.
-func (g *podGarbage) remove(ctx context.Context, pod facts.Pod, because, message string) error {
+func (g *podGarbage) remove(ctx context.Context, pod informer.Pod, because, message string) error {
 	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
 	if pod.HasTerminated() {

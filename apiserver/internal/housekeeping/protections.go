@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/storageprotection"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/storage"
 	"kctl/apiserver/internal/resources/volume"
@@ -22,7 +22,7 @@ type protection struct {
 	finalizer string
 	store     registry.Resource
 	// waiting are the objects that only the finalizer keeps.
-	waiting *facts.Mirror[bool]
+	waiting *informer.Informer[bool]
 	// isUsed reports whether a waiting object is in use; it is called in the write that
 	// releases it.
 	isUsed func(ctx context.Context, obj core.Object) (bool, error)
@@ -35,11 +35,11 @@ type protection struct {
 func newProtection(d *Dependencies, name string, resource core.Resource, finalizer string) (*protection, error) {
 	p := &protection{finalizer: finalizer}
 	var err error
-	if p.waiting, p.store, err = mirror(d, resource, p.awaitsFinalizer, facts.Options[bool]{}); err != nil {
+	if p.waiting, p.store, err = newInformer(d, resource, p.awaitsFinalizer, informer.Options[bool]{}); err != nil {
 		return nil, err
 	}
 	p.worker = newWorker(name, d, p.sync)
-	p.waiting.OnChange(func(key facts.Key, _, now *bool) {
+	p.waiting.OnChange(func(key informer.Key, _, now *bool) {
 		if now != nil && *now {
 			p.worker.add(key)
 		}
@@ -51,7 +51,7 @@ func (p *protection) awaitsFinalizer(obj core.Object) bool {
 	return obj.GetDeletionTimestamp() != nil && slices.Contains(obj.GetFinalizers(), p.finalizer)
 }
 
-func (p *protection) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (p *protection) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	if waits, ok := p.waiting.Get(key.Namespace, key.Name); !ok || !waits {
 		return 0, nil
 	}
@@ -109,15 +109,15 @@ func newClaimProtection(d *Dependencies) (Loop, error) {
 	}
 	p.isUsed = func(ctx context.Context, claim core.Object) (bool, error) {
 		return anyMatches(ctx, pods, claim.GetNamespace(), func(pod *core.Pod) bool {
-			return pod.Spec.NodeName != "" && slices.Contains(facts.PodOf(pod).Claims, claim.GetName())
+			return pod.Spec.NodeName != "" && slices.Contains(informer.PodOf(pod).Claims, claim.GetName())
 		})
 	}
-	d.Pods.OnChange(func(_ facts.Key, old, now *facts.Pod) {
+	d.Pods.OnChange(func(_ informer.Key, old, now *informer.Pod) {
 		if old == nil || now != nil {
 			return
 		}
 		for _, claim := range old.Claims {
-			p.worker.add(facts.Key{Namespace: old.Namespace, Name: claim})
+			p.worker.add(informer.Key{Namespace: old.Namespace, Name: claim})
 		}
 	})
 	return p.loop(), nil

@@ -42,7 +42,7 @@ func kept(name, finalizer string, deleted bool) metav1.ObjectMeta {
 	return m
 }
 
-// settled is enough time for a mirror to list again: the stores in memory don't
+// settled is enough time for an informer to list again: the stores in memory don't
 // report what was written between a list and its watch.
 const settled = time.Minute
 

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -30,7 +30,7 @@ const (
 // objects: without quotas it costs nothing.
 type quotas struct {
 	*Dependencies
-	all       *facts.Mirror[*corev1.ResourceQuota]
+	all       *informer.Informer[*corev1.ResourceQuota]
 	usage     *quota.Usage
 	worker    *worker
 	retrigger chan struct{} // the set of resources to follow may have changed
@@ -39,15 +39,15 @@ type quotas struct {
 func newQuotas(d *Dependencies) (Loop, error) {
 	q := &quotas{Dependencies: d, retrigger: make(chan struct{}, 1)}
 	resource := core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
-	options := facts.Options[*corev1.ResourceQuota]{Index: func(r *corev1.ResourceQuota) string { return r.Namespace }}
+	options := informer.Options[*corev1.ResourceQuota]{Index: func(r *corev1.ResourceQuota) string { return r.Namespace }}
 	var err error
 	whole := func(obj core.Object) *corev1.ResourceQuota { return obj.(*corev1.ResourceQuota) }
-	if q.all, _, err = mirror(d, resource, whole, options); err != nil {
+	if q.all, _, err = newInformer(d, resource, whole, options); err != nil {
 		return nil, err
 	}
 	q.usage = d.QuotaUsage
 	q.worker = newWorker("resourcequota-controller", d, q.sync)
-	q.all.OnChange(func(key facts.Key, old, new **corev1.ResourceQuota) {
+	q.all.OnChange(func(key informer.Key, old, new **corev1.ResourceQuota) {
 		if new != nil && (old == nil || !quota.SameSpec(*old, *new)) {
 			q.worker.add(key)
 			q.enqueueAll()
@@ -66,7 +66,7 @@ func (q *quotas) enqueueAll() {
 	}
 }
 
-func (q *quotas) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (q *quotas) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	if _, ok := q.all.Get(key.Namespace, key.Name); !ok {
 		return 0, nil
 	}
@@ -79,7 +79,7 @@ func (q *quotas) sync(ctx context.Context, key facts.Key) (time.Duration, error)
 
 // follow watches every resource that some quota limits, as long as one does.
 func (q *quotas) follow(ctx context.Context) error {
-	defer q.usage.OnClosed(func(key facts.Key) { q.worker.addAfter(key, changedDelay) })()
+	defer q.usage.OnClosed(func(key informer.Key) { q.worker.addAfter(key, changedDelay) })()
 	var running sync.WaitGroup
 	defer running.Wait()
 	followed := map[schema.GroupResource]context.CancelFunc{}
@@ -151,7 +151,7 @@ func (q *quotas) followResource(ctx context.Context, of schema.GroupResource, st
 		case <-q.Clock.After(retryPolicy.Delay(failures)):
 		}
 		// Changes in between were not seen.
-		q.all.Each(func(key facts.Key, one *corev1.ResourceQuota) {
+		q.all.Each(func(key informer.Key, one *corev1.ResourceQuota) {
 			if quota.MayChangeUsage(one, of) {
 				q.worker.add(key)
 			}
@@ -188,7 +188,7 @@ func (q *quotas) watch(ctx context.Context, of schema.GroupResource, store regis
 		}
 		for _, one := range q.all.ByIndex(obj.GetNamespace()) {
 			if quota.MayChangeUsage(one, of) {
-				q.worker.addAfter(facts.Key{Namespace: one.Namespace, Name: one.Name}, soon)
+				q.worker.addAfter(informer.Key{Namespace: one.Namespace, Name: one.Name}, soon)
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -33,11 +33,11 @@ func afterSync(part func(ctx context.Context) error, synced ...<-chan struct{}) 
 	}
 }
 
-// mirror follows a resource.
-func mirror[P any](d *Dependencies, resource core.Resource, project func(core.Object) P, o facts.Options[P]) (*facts.Mirror[P], registry.Resource, error) {
+// informer follows a resource.
+func newInformer[P any](d *Dependencies, resource core.Resource, project func(core.Object) P, o informer.Options[P]) (*informer.Informer[P], registry.Resource, error) {
 	store, err := d.Of(resource)
 	if err != nil {
 		return nil, nil, err
 	}
-	return facts.NewMirror(store, project, o, d.Clock, d.Logger), store, nil
+	return informer.New(store, project, o, d.Clock, d.Logger), store, nil
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -24,8 +24,8 @@ type AccountTokens interface {
 // secretTokens fills secrets of type kubernetes.io/service-account-token that
 // were created for a service account, and removes them when it is gone.
 type secretTokens struct {
-	secrets  *facts.Mirror[accountSecret]
-	uids     *facts.Mirror[types.UID]
+	secrets  *informer.Informer[accountSecret]
+	uids     *informer.Informer[types.UID]
 	store    registry.Resource
 	accounts registry.Resource
 	issuer   AccountTokens
@@ -34,9 +34,9 @@ type secretTokens struct {
 
 // accountSecret is what the loop knows of a secret.
 type accountSecret struct {
-	key        facts.Key
+	key        informer.Key
 	uid        types.UID
-	account    facts.Key
+	account    informer.Key
 	accountUID types.UID
 	complete   bool
 }
@@ -44,8 +44,8 @@ type accountSecret struct {
 func (s *secretTokens) secretOf(obj core.Object) accountSecret {
 	secret := obj.(*core.Secret)
 	return accountSecret{
-		key: facts.Key{Namespace: secret.Namespace, Name: secret.Name}, uid: secret.UID,
-		account:    facts.Key{Namespace: secret.Namespace, Name: secret.Annotations[corev1.ServiceAccountNameKey]},
+		key: informer.Key{Namespace: secret.Namespace, Name: secret.Name}, uid: secret.UID,
+		account:    informer.Key{Namespace: secret.Namespace, Name: secret.Annotations[corev1.ServiceAccountNameKey]},
 		accountUID: types.UID(secret.Annotations[corev1.ServiceAccountUIDKey]),
 		complete:   s.isComplete(secret),
 	}
@@ -63,20 +63,20 @@ func newSecretTokens(d *Dependencies) (Loop, error) {
 	}
 	s := &secretTokens{issuer: d.AccountTokens, rootCA: d.RootCA}
 	var err error
-	options := facts.Options[accountSecret]{
+	options := informer.Options[accountSecret]{
 		Fields: secretsOf(corev1.SecretTypeServiceAccountToken),
 		Index:  func(a accountSecret) string { return a.account.String() },
 	}
-	if s.secrets, s.store, err = mirror(d, core.Secrets, s.secretOf, options); err != nil {
+	if s.secrets, s.store, err = newInformer(d, core.Secrets, s.secretOf, options); err != nil {
 		return nil, err
 	}
 	uid := func(obj core.Object) types.UID { return obj.GetUID() }
-	if s.uids, s.accounts, err = mirror(d, core.ServiceAccounts, uid, facts.Options[types.UID]{}); err != nil {
+	if s.uids, s.accounts, err = newInformer(d, core.ServiceAccounts, uid, informer.Options[types.UID]{}); err != nil {
 		return nil, err
 	}
 	w := newWorker("serviceaccount-token-controller", d, s.sync)
-	s.secrets.OnChange(func(key facts.Key, _, _ *accountSecret) { w.add(key) })
-	s.uids.OnChange(func(key facts.Key, _, _ *types.UID) {
+	s.secrets.OnChange(func(key informer.Key, _, _ *accountSecret) { w.add(key) })
+	s.uids.OnChange(func(key informer.Key, _, _ *types.UID) {
 		for _, secret := range s.secrets.ByIndex(key.String()) {
 			w.add(secret.key)
 		}
@@ -84,7 +84,7 @@ func newSecretTokens(d *Dependencies) (Loop, error) {
 	return runTogether(s.secrets.Run, s.uids.Run, afterSync(w.run, s.secrets.Synced(), s.uids.Synced())), nil
 }
 
-func (s *secretTokens) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (s *secretTokens) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	secret, ok := s.secrets.Get(key.Namespace, key.Name)
 	if !ok {
 		return 0, nil
@@ -96,7 +96,7 @@ func (s *secretTokens) sync(ctx context.Context, key facts.Key) (time.Duration, 
 		}
 		return 0, s.completeSecret(ctx, secret)
 	}
-	// The account may be newer than the mirror of accounts.
+	// The account may be newer than the informer of accounts.
 	account, err := s.readAccount(ctx, secret.account)
 	switch {
 	case err == nil && (secret.accountUID == "" || secret.accountUID == account.UID):
@@ -108,7 +108,7 @@ func (s *secretTokens) sync(ctx context.Context, key facts.Key) (time.Duration, 
 	return 0, ignoreNotFound(err, "remove the token of a service account that is gone")
 }
 
-func (s *secretTokens) readAccount(ctx context.Context, key facts.Key) (*core.ServiceAccount, error) {
+func (s *secretTokens) readAccount(ctx context.Context, key informer.Key) (*core.ServiceAccount, error) {
 	encoded, err := s.accounts.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
 		return nil, err

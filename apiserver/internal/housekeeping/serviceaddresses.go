@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/service"
@@ -33,9 +33,9 @@ const (
 // happens when a server stops between the two writes, or when a user deletes or
 // writes them.
 type serviceAddresses struct {
-	services     *facts.Mirror[[]netip.Addr]
+	services     *informer.Informer[[]netip.Addr]
 	serviceStore registry.Resource
-	addresses    *facts.Mirror[addressFacts]
+	addresses    *informer.Informer[addressFacts]
 	addressStore registry.Resource
 	cidrs        registry.Resource
 	events       registry.Resource
@@ -48,8 +48,8 @@ type serviceAddresses struct {
 // addressFacts are what the loop knows of an IPAddress.
 type addressFacts struct {
 	managed bool
-	parent  facts.Key // the service, if it belongs to one
-	valid   bool      // labelled as it should be
+	parent  informer.Key // the service, if it belongs to one
+	valid   bool         // labelled as it should be
 	created time.Time
 }
 
@@ -57,7 +57,7 @@ func addressFactsOf(obj core.Object) addressFacts {
 	ip := obj.(*networkingv1.IPAddress)
 	f := addressFacts{managed: service.Managed(ip), created: ip.CreationTimestamp.Time}
 	if p := ip.Spec.ParentRef; p != nil && service.IsOf(ip, p.Namespace, p.Name) {
-		f.parent = facts.Key{Namespace: p.Namespace, Name: p.Name}
+		f.parent = informer.Key{Namespace: p.Namespace, Name: p.Name}
 	}
 	if addr, err := netip.ParseAddr(ip.Name); err == nil {
 		want := service.NewAddress(addr, "", "").Labels
@@ -75,10 +75,10 @@ func KeepAddresses(d Dependencies) Loop {
 	return func(ctx context.Context) error {
 		s := &serviceAddresses{clock: d.Clock, logger: d.Logger}
 		var err error
-		if s.services, s.serviceStore, err = mirror(&d, core.Services, clusterIPsOf, facts.Options[[]netip.Addr]{}); err != nil {
+		if s.services, s.serviceStore, err = newInformer(&d, core.Services, clusterIPsOf, informer.Options[[]netip.Addr]{}); err != nil {
 			return err
 		}
-		if s.addresses, s.addressStore, err = mirror(&d, core.IPAddresses, addressFactsOf, facts.Options[addressFacts]{}); err != nil {
+		if s.addresses, s.addressStore, err = newInformer(&d, core.IPAddresses, addressFactsOf, informer.Options[addressFacts]{}); err != nil {
 			return err
 		}
 		if s.cidrs, err = d.Of(networking.ServiceCIDRResource); err != nil {
@@ -96,7 +96,7 @@ func KeepAddresses(d Dependencies) Loop {
 	}
 }
 
-func (s *serviceAddresses) serviceChanged(key facts.Key, old, now *[]netip.Addr) {
+func (s *serviceAddresses) serviceChanged(key informer.Key, old, now *[]netip.Addr) {
 	if now != nil {
 		s.byService.add(key)
 	}
@@ -105,26 +105,26 @@ func (s *serviceAddresses) serviceChanged(key facts.Key, old, now *[]netip.Addr)
 	}
 	for _, addr := range *old { // the server that removed the address returns it, if it still runs
 		if now == nil || !slices.Contains(*now, addr) {
-			s.byAddress.addAfter(facts.Key{Name: addr.String()}, addressInFlight)
+			s.byAddress.addAfter(informer.Key{Name: addr.String()}, addressInFlight)
 		}
 	}
 }
 
-func (s *serviceAddresses) addressChanged(key facts.Key, old, now *addressFacts) {
-	if now != nil && now.parent != (facts.Key{}) {
+func (s *serviceAddresses) addressChanged(key informer.Key, old, now *addressFacts) {
+	if now != nil && now.parent != (informer.Key{}) {
 		s.byAddress.addAfter(key, s.inFlightFor(*now))
 	} else if now != nil {
 		s.byAddress.add(key)
 	}
 	for _, f := range []*addressFacts{old, now} {
-		if f != nil && f.parent != (facts.Key{}) {
+		if f != nil && f.parent != (informer.Key{}) {
 			s.byService.add(f.parent)
 		}
 	}
 }
 
 // getStored returns an object as it is stored now; false for none.
-func getStored[T core.Object](ctx context.Context, store registry.Resource, key facts.Key) (T, bool, error) {
+func getStored[T core.Object](ctx context.Context, store registry.Resource, key informer.Key) (T, bool, error) {
 	var none T
 	e, err := store.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
@@ -138,13 +138,13 @@ func getStored[T core.Object](ctx context.Context, store registry.Resource, key 
 }
 
 // syncService checks the addresses of one service.
-func (s *serviceAddresses) syncService(ctx context.Context, key facts.Key) (again time.Duration, err error) {
-	for _, addr := range s.mirroredAddresses(key) {
+func (s *serviceAddresses) syncService(ctx context.Context, key informer.Key) (again time.Duration, err error) {
+	for _, addr := range s.knownAddresses(key) {
 		f, ok := s.addresses.Get("", addr.String())
 		if ok && f.valid && f.parent == key {
 			continue
 		}
-		svc, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, key) // the mirrors may be at different revisions
+		svc, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, key) // the informers may be at different revisions
 		if err != nil || !ok || !slices.Contains(service.ClusterIPs(svc), addr) {
 			return again, err
 		}
@@ -157,8 +157,8 @@ func (s *serviceAddresses) syncService(ctx context.Context, key facts.Key) (agai
 	return again, nil
 }
 
-// mirroredAddresses are the service's addresses in the mirror.
-func (s *serviceAddresses) mirroredAddresses(key facts.Key) []netip.Addr {
+// knownAddresses are the service's addresses in the informer.
+func (s *serviceAddresses) knownAddresses(key informer.Key) []netip.Addr {
 	addrs, _ := s.services.Get(key.Namespace, key.Name)
 	return addrs
 }
@@ -166,18 +166,18 @@ func (s *serviceAddresses) mirroredAddresses(key facts.Key) []netip.Addr {
 // repair makes sure that an address of a service is recorded as the service's.
 // If two services have the same address, it stays the other's.
 func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr netip.Addr) (again time.Duration, err error) {
-	ip, ok, err := getStored[*networkingv1.IPAddress](ctx, s.addressStore, facts.Key{Name: addr.String()})
+	ip, ok, err := getStored[*networkingv1.IPAddress](ctx, s.addressStore, informer.Key{Name: addr.String()})
 	if err != nil {
 		return 0, err
 	}
 	if !ok {
 		return 0, s.writeMissing(ctx, svc, addr)
 	}
-	f, own := addressFactsOf(ip), facts.Key{Namespace: svc.Namespace, Name: svc.Name}
+	f, own := addressFactsOf(ip), informer.Key{Namespace: svc.Namespace, Name: svc.Name}
 	if f.parent == own && f.valid {
 		return 0, nil
 	}
-	if f.parent != own && f.parent != (facts.Key{}) {
+	if f.parent != own && f.parent != (informer.Key{}) {
 		other, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, f.parent)
 		if err != nil {
 			return 0, err
@@ -224,9 +224,9 @@ func (s *serviceAddresses) inFlightFor(f addressFacts) time.Duration {
 }
 
 // syncAddress removes an address that no service has.
-func (s *serviceAddresses) syncAddress(ctx context.Context, key facts.Key) (again time.Duration, err error) {
+func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (again time.Duration, err error) {
 	f, ok := s.addresses.Get("", key.Name)
-	if !ok || !f.managed || f.parent != (facts.Key{}) && slices.ContainsFunc(s.mirroredAddresses(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
+	if !ok || !f.managed || f.parent != (informer.Key{}) && slices.ContainsFunc(s.knownAddresses(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
 		return 0, nil
 	}
 	ip, ok, err := getStored[*networkingv1.IPAddress](ctx, s.addressStore, key)
@@ -234,7 +234,7 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key facts.Key) (agai
 		return 0, err
 	}
 	reason, message := "IPAddressNotAllocated", fmt.Sprintf("IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", ip.Name, ip.Spec.ParentRef)
-	if parent := addressFactsOf(ip).parent; parent != (facts.Key{}) {
+	if parent := addressFactsOf(ip).parent; parent != (informer.Key{}) {
 		svc, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, parent)
 		switch {
 		case err != nil:

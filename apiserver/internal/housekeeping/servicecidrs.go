@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/service"
@@ -32,9 +32,9 @@ const (
 // serviceCIDRs marks ServiceCIDRs as ready, and keeps deleted ones as long as
 // services need them (KEP-1880).
 type serviceCIDRs struct {
-	cidrs        *facts.Mirror[*networkingv1.ServiceCIDR]
+	cidrs        *informer.Informer[*networkingv1.ServiceCIDR]
 	store        registry.Resource
-	addresses    *facts.Mirror[netip.Addr] // those that services have; others are zero
+	addresses    *informer.Informer[netip.Addr] // those that services have; others are zero
 	addressStore registry.Resource
 	clock        clock.Clock
 	worker       *worker
@@ -44,19 +44,19 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	s := &serviceCIDRs{clock: d.Clock}
 	var err error
 	whole := func(obj core.Object) *networkingv1.ServiceCIDR { return obj.(*networkingv1.ServiceCIDR) }
-	if s.cidrs, s.store, err = mirror(d, networking.ServiceCIDRResource, whole, facts.Options[*networkingv1.ServiceCIDR]{}); err != nil {
+	if s.cidrs, s.store, err = newInformer(d, networking.ServiceCIDRResource, whole, informer.Options[*networkingv1.ServiceCIDR]{}); err != nil {
 		return nil, err
 	}
-	if s.addresses, s.addressStore, err = mirror(d, core.IPAddresses, serviceAddressOf, facts.Options[netip.Addr]{}); err != nil {
+	if s.addresses, s.addressStore, err = newInformer(d, core.IPAddresses, serviceAddressOf, informer.Options[netip.Addr]{}); err != nil {
 		return nil, err
 	}
 	s.worker = newWorker(serviceCIDRsName, d, s.sync)
-	s.cidrs.OnChange(func(facts.Key, *(*networkingv1.ServiceCIDR), *(*networkingv1.ServiceCIDR)) {
+	s.cidrs.OnChange(func(informer.Key, *(*networkingv1.ServiceCIDR), *(*networkingv1.ServiceCIDR)) {
 		// A new range may make another one dispensable. There are few.
-		s.cidrs.Each(func(key facts.Key, _ *networkingv1.ServiceCIDR) { s.worker.add(key) })
+		s.cidrs.Each(func(key informer.Key, _ *networkingv1.ServiceCIDR) { s.worker.add(key) })
 	})
-	s.addresses.OnChange(func(_ facts.Key, old, now *netip.Addr) {
-		s.cidrs.Each(func(key facts.Key, c *networkingv1.ServiceCIDR) {
+	s.addresses.OnChange(func(_ informer.Key, old, now *netip.Addr) {
+		s.cidrs.Each(func(key informer.Key, c *networkingv1.ServiceCIDR) {
 			if c.DeletionTimestamp != nil && (old != nil && gives(c, *old) || now != nil && gives(c, *now)) {
 				s.worker.add(key)
 			}
@@ -81,7 +81,7 @@ func gives(c *networkingv1.ServiceCIDR, addr netip.Addr) bool {
 	return slices.ContainsFunc(servicecidr.Of(c), func(r netip.Prefix) bool { return servicecidr.Assignable(r, addr) })
 }
 
-func (s *serviceCIDRs) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (s *serviceCIDRs) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	c, ok := s.cidrs.Get("", key.Name)
 	switch {
 	case !ok:
@@ -112,7 +112,7 @@ func (s *serviceCIDRs) releaseCIDR(ctx context.Context, c *networkingv1.ServiceC
 	if rest := releaseDelay - s.clock.Since(c.DeletionTimestamp.Time); !needed && rest > 0 {
 		return rest, nil
 	}
-	if !needed { // according to the mirrors; the stored state decides
+	if !needed { // according to the informers; the stored state decides
 		if needed, err = s.neededNow(ctx, c); err != nil {
 			return 0, err
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn/bootstraptoken"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -19,7 +19,7 @@ import (
 // tokenCleaner removes expired bootstrap tokens. Authentication refuses them
 // anyway: this is for tidiness.
 type tokenCleaner struct {
-	tokens *facts.Mirror[bootstrapToken]
+	tokens *informer.Informer[bootstrapToken]
 	store  registry.Resource
 	clock  clock.Clock
 }
@@ -37,7 +37,7 @@ func bootstrapTokenOf(obj core.Object) bootstrapToken {
 	return bootstrapToken{obj.GetUID(), until, limited}
 }
 
-// secretsOf narrows a mirror to the secrets of one type.
+// secretsOf narrows an informer to the secrets of one type.
 func secretsOf(kind corev1.SecretType) fields.Selector {
 	return fields.OneTermEqualSelector("type", string(kind))
 }
@@ -45,12 +45,12 @@ func secretsOf(kind corev1.SecretType) fields.Selector {
 func newTokenCleaner(d *Dependencies) (Loop, error) {
 	c := &tokenCleaner{clock: d.Clock}
 	var err error
-	options := facts.Options[bootstrapToken]{Fields: secretsOf(bootstraptoken.SecretType)}
-	if c.tokens, c.store, err = mirror(d, core.Secrets, bootstrapTokenOf, options); err != nil {
+	options := informer.Options[bootstrapToken]{Fields: secretsOf(bootstraptoken.SecretType)}
+	if c.tokens, c.store, err = newInformer(d, core.Secrets, bootstrapTokenOf, options); err != nil {
 		return nil, err
 	}
 	w := newWorker("token-cleaner-controller", d, c.sync)
-	c.tokens.OnChange(func(key facts.Key, _, _ *bootstrapToken) {
+	c.tokens.OnChange(func(key informer.Key, _, _ *bootstrapToken) {
 		if key.Namespace == core.NamespaceSystem {
 			w.add(key)
 		}
@@ -58,7 +58,7 @@ func newTokenCleaner(d *Dependencies) (Loop, error) {
 	return runTogether(c.tokens.Run, afterSync(w.run, c.tokens.Synced())), nil
 }
 
-func (c *tokenCleaner) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (c *tokenCleaner) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	token, ok := c.tokens.Get(key.Namespace, key.Name)
 	if !ok || !token.limited {
 		return 0, nil

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/storage"
 	"kctl/apiserver/internal/resources/volume"
@@ -45,15 +45,15 @@ const (
 // Every write checks the object as stored, and another binder may be at work: if two
 // volumes were bound to one claim, the claim names one, and the other is released.
 type volumeBinder struct {
-	claims  *facts.Mirror[*corev1.PersistentVolumeClaim]
-	volumes *facts.Mirror[*corev1.PersistentVolume]
-	classes *facts.Mirror[*storagev1.StorageClass]
+	claims  *informer.Informer[*corev1.PersistentVolumeClaim]
+	volumes *informer.Informer[*corev1.PersistentVolume]
+	classes *informer.Informer[*storagev1.StorageClass]
 
 	claimStore, volumeStore, events registry.Resource
 
 	worker *worker // of claims, and of volumes, whose keys have no namespace
 	// lastEvents is the last event of each claim or volume; only the worker uses it.
-	lastEvents map[facts.Key]string
+	lastEvents map[informer.Key]string
 	clock      clock.Clock
 	logger     *zap.Logger
 }
@@ -61,15 +61,15 @@ type volumeBinder struct {
 func identity[T core.Object](obj core.Object) T { return obj.(T) }
 
 func newVolumeBinder(d *Dependencies) (Loop, error) {
-	b := &volumeBinder{lastEvents: map[facts.Key]string{}, clock: d.Clock, logger: d.Logger.With(zap.String("loop", volumeBinderName))}
+	b := &volumeBinder{lastEvents: map[informer.Key]string{}, clock: d.Clock, logger: d.Logger.With(zap.String("loop", volumeBinderName))}
 	var err error
-	if b.claims, b.claimStore, err = mirror(d, volume.Claims, identity[*corev1.PersistentVolumeClaim], facts.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
+	if b.claims, b.claimStore, err = newInformer(d, volume.Claims, identity[*corev1.PersistentVolumeClaim], informer.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
 		return nil, err
 	}
-	if b.volumes, b.volumeStore, err = mirror(d, volume.Volumes, identity[*corev1.PersistentVolume], facts.Options[*corev1.PersistentVolume]{}); err != nil {
+	if b.volumes, b.volumeStore, err = newInformer(d, volume.Volumes, identity[*corev1.PersistentVolume], informer.Options[*corev1.PersistentVolume]{}); err != nil {
 		return nil, err
 	}
-	if b.classes, _, err = mirror(d, storage.ClassResource, identity[*storagev1.StorageClass], facts.Options[*storagev1.StorageClass]{}); err != nil {
+	if b.classes, _, err = newInformer(d, storage.ClassResource, identity[*storagev1.StorageClass], informer.Options[*storagev1.StorageClass]{}); err != nil {
 		return nil, err
 	}
 	if b.events, err = d.Of(core.Events); err != nil {
@@ -78,21 +78,21 @@ func newVolumeBinder(d *Dependencies) (Loop, error) {
 	b.worker = newWorker(volumeBinderName, d, b.sync)
 	b.claims.OnChange(b.claimChanged)
 	b.volumes.OnChange(b.volumeChanged)
-	b.classes.OnChange(func(key facts.Key, _, _ **storagev1.StorageClass) { b.enqueueUnbound(key.Name) })
+	b.classes.OnChange(func(key informer.Key, _, _ **storagev1.StorageClass) { b.enqueueUnbound(key.Name) })
 	return runTogether(b.claims.Run, b.volumes.Run, b.classes.Run,
 		afterSync(b.worker.run, b.claims.Synced(), b.volumes.Synced(), b.classes.Synced())), nil
 }
 
-func (b *volumeBinder) claimChanged(key facts.Key, _, now **corev1.PersistentVolumeClaim) {
+func (b *volumeBinder) claimChanged(key informer.Key, _, now **corev1.PersistentVolumeClaim) {
 	b.worker.add(key)
-	b.volumes.Each(func(volume facts.Key, v *corev1.PersistentVolume) {
+	b.volumes.Each(func(volume informer.Key, v *corev1.PersistentVolume) {
 		if claimOf(v) == key || now != nil && (*now).Spec.VolumeName == volume.Name {
 			b.worker.add(volume)
 		}
 	})
 }
 
-func (b *volumeBinder) volumeChanged(key facts.Key, old, now **corev1.PersistentVolume) {
+func (b *volumeBinder) volumeChanged(key informer.Key, old, now **corev1.PersistentVolume) {
 	b.worker.add(key)
 	for _, v := range []**corev1.PersistentVolume{old, now} {
 		if v != nil && (*v).Spec.ClaimRef != nil {
@@ -107,14 +107,14 @@ func (b *volumeBinder) volumeChanged(key facts.Key, old, now **corev1.Persistent
 // enqueueUnbound queues the claims of a class that have no volume, for which there may be one
 // now.
 func (b *volumeBinder) enqueueUnbound(class string) {
-	b.claims.Each(func(key facts.Key, c *corev1.PersistentVolumeClaim) {
+	b.claims.Each(func(key informer.Key, c *corev1.PersistentVolumeClaim) {
 		if !isCompleted(c) && volume.ClassOf(c) == class {
 			b.worker.add(key)
 		}
 	})
 }
 
-func (b *volumeBinder) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+func (b *volumeBinder) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	if key.Namespace == "" {
 		if v, ok := b.volumes.Get("", key.Name); ok {
 			return 0, b.syncVolume(ctx, v)
@@ -219,7 +219,7 @@ func (b *volumeBinder) requestProvisioning(ctx context.Context, c *corev1.Persis
 
 // recordEvent records an event, unless it repeats the last one.
 func (b *volumeBinder) recordEvent(ctx context.Context, obj core.Object, of core.Resource, kind, reason, message string) {
-	key := facts.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	key := informer.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	if b.lastEvents[key] == reason+message {
 		return
 	}

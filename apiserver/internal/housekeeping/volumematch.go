@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/resources/volume"
 )
 
 // claimOf is the claim that a volume is reserved for, if any.
-func claimOf(v *corev1.PersistentVolume) facts.Key {
+func claimOf(v *corev1.PersistentVolume) informer.Key {
 	if v.Spec.ClaimRef == nil {
-		return facts.Key{}
+		return informer.Key{}
 	}
-	return facts.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}
+	return informer.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}
 }
 
 // isReservedFor reports whether a volume is reserved for this claim, by a user or a binder.
 func isReservedFor(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
-	return claimOf(v) == facts.Key{Namespace: c.Namespace, Name: c.Name} && (v.Spec.ClaimRef.UID == "" || v.Spec.ClaimRef.UID == c.UID)
+	return claimOf(v) == informer.Key{Namespace: c.Namespace, Name: c.Name} && (v.Spec.ClaimRef.UID == "" || v.Spec.ClaimRef.UID == c.UID)
 }
 
 // boundTo is the claim that a volume is bound to, "" if there is none.

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/proto/backoff"
 )
 
@@ -21,29 +21,29 @@ var retryPolicy = backoff.Policy{Initial: 50 * time.Millisecond, Max: 30 * time.
 type worker struct {
 	clock    clock.Clock
 	logger   *zap.Logger
-	failures *backoff.Keyed[facts.Key]
+	failures *backoff.Keyed[informer.Key]
 	// sync works on one object. A positive duration asks to be called again after
 	// it; so does an error, with growing delays.
-	sync func(ctx context.Context, key facts.Key) (again time.Duration, err error)
+	sync func(ctx context.Context, key informer.Key) (again time.Duration, err error)
 
 	mu   sync.Mutex
-	due  map[facts.Key]time.Time
+	due  map[informer.Key]time.Time
 	wake chan struct{}
 }
 
-func newWorker(name string, d *Dependencies, sync func(ctx context.Context, key facts.Key) (time.Duration, error)) *worker {
+func newWorker(name string, d *Dependencies, sync func(ctx context.Context, key informer.Key) (time.Duration, error)) *worker {
 	return &worker{
 		clock: d.Clock, logger: d.Logger.With(zap.String("loop", name)), sync: sync,
-		failures: backoff.NewKeyed[facts.Key](retryPolicy, d.Clock),
-		due:      map[facts.Key]time.Time{}, wake: make(chan struct{}, 1),
+		failures: backoff.NewKeyed[informer.Key](retryPolicy, d.Clock),
+		due:      map[informer.Key]time.Time{}, wake: make(chan struct{}, 1),
 	}
 }
 
-func (w *worker) add(key facts.Key) { w.addAfter(key, 0) }
+func (w *worker) add(key informer.Key) { w.addAfter(key, 0) }
 
 // addAfter queues key for later, unless it is already queued for an earlier
 // time.
-func (w *worker) addAfter(key facts.Key, after time.Duration) {
+func (w *worker) addAfter(key informer.Key, after time.Duration) {
 	at := w.clock.Now().Add(after)
 	w.mu.Lock()
 	if have, ok := w.due[key]; !ok || at.Before(have) {
@@ -88,7 +88,7 @@ func (w *worker) run(ctx context.Context) error {
 
 // takeDue removes the keys that are due, and returns how long until the next one
 // is; zero if there is none.
-func (w *worker) takeDue() (ready []facts.Key, wait time.Duration) {
+func (w *worker) takeDue() (ready []informer.Key, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -106,7 +106,7 @@ func (w *worker) takeDue() (ready []facts.Key, wait time.Duration) {
 	return ready, wait
 }
 
-func (w *worker) process(ctx context.Context, key facts.Key) {
+func (w *worker) process(ctx context.Context, key informer.Key) {
 	again, err := w.sync(ctx, key)
 	if err != nil && ctx.Err() == nil {
 		delay := w.failures.Fail(key)

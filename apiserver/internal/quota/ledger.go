@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 )
 
 // ledger holds the reservations of requests in flight: they are in the status
@@ -16,12 +16,12 @@ import (
 // remove them.
 type ledger struct {
 	mu           sync.Mutex
-	reservations map[facts.Key]map[*corev1.ResourceList]struct{}
-	listeners    map[*func(facts.Key)]struct{}
+	reservations map[informer.Key]map[*corev1.ResourceList]struct{}
+	listeners    map[*func(informer.Key)]struct{}
 }
 
 // reserve records a reservation until leave is called.
-func (l *ledger) reserve(key facts.Key, amounts corev1.ResourceList) (leave func()) {
+func (l *ledger) reserve(key informer.Key, amounts corev1.ResourceList) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reservations[key] == nil {
@@ -44,7 +44,7 @@ func (l *ledger) reserve(key facts.Key, amounts corev1.ResourceList) (leave func
 }
 
 // sum is what is reserved of a quota.
-func (l *ledger) sum(key facts.Key) corev1.ResourceList {
+func (l *ledger) sum(key informer.Key) corev1.ResourceList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := corev1.ResourceList{}

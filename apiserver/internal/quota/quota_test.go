@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/proto/core"
 )
 
@@ -142,11 +142,11 @@ func TestUnsaid(t *testing.T) {
 // TestLedger: a reservation lasts until its request has ended.
 func TestLedger(t *testing.T) {
 	b := NewUsage(Options{})
-	key := facts.Key{Namespace: "shop", Name: "q"}
+	key := informer.Key{Namespace: "shop", Name: "q"}
 	first := b.ledger.reserve(key, corev1.ResourceList{"pods": one})
 	second := b.ledger.reserve(key, corev1.ResourceList{"pods": one, "secrets": one})
 	closed := 0
-	forget := b.OnClosed(func(k facts.Key) {
+	forget := b.OnClosed(func(k informer.Key) {
 		if k == key {
 			closed++
 		}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -53,14 +53,14 @@ type Usage struct {
 func NewUsage(o Options) *Usage {
 	return &Usage{
 		Options: o, locks: namespaceLocks{locks: map[string]*namespaceLock{}}, written: lastWritten{lru.New(maxRemembered)},
-		ledger: ledger{reservations: map[facts.Key]map[*corev1.ResourceList]struct{}{}, listeners: map[*func(facts.Key)]struct{}{}},
+		ledger: ledger{reservations: map[informer.Key]map[*corev1.ResourceList]struct{}{}, listeners: map[*func(informer.Key)]struct{}{}},
 	}
 }
 
 // OnClosed adds a function to be called when a request with a reservation has
 // ended, until forget is called. The function has to find out whether the object
 // was stored.
-func (u *Usage) OnClosed(callback func(quota facts.Key)) (forget func()) {
+func (u *Usage) OnClosed(callback func(quota informer.Key)) (forget func()) {
 	u.ledger.mu.Lock()
 	defer u.ledger.mu.Unlock()
 	u.ledger.listeners[&callback] = struct{}{}
@@ -82,7 +82,7 @@ type Change struct {
 
 // charge is what a change uses of one quota in addition.
 type charge struct {
-	quota   facts.Key
+	quota   informer.Key
 	amounts corev1.ResourceList
 }
 
@@ -140,7 +140,7 @@ func (u *Usage) chargesFor(c Change, quotas []*corev1.ResourceQuota) ([]charge, 
 			was = nil
 		}
 		if amounts := excess(withNames(will, q.Spec.Hard), was); len(amounts) > 0 {
-			charges = append(charges, charge{facts.Key{Namespace: c.Namespace, Name: q.Name}, amounts})
+			charges = append(charges, charge{informer.Key{Namespace: c.Namespace, Name: q.Name}, amounts})
 		}
 	}
 	return charges, nil
@@ -197,7 +197,7 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 
 // updateStatus changes the status of a quota; if the quota is gone, there is nothing to
 // do.
-func (u *Usage) updateStatus(ctx context.Context, key facts.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
+func (u *Usage) updateStatus(ctx context.Context, key informer.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
 	options := &metav1.UpdateOptions{}
 	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -242,7 +242,7 @@ func statusIsCurrent(q *corev1.ResourceQuota) bool {
 }
 
 // recount sets the status to what is stored and reserved.
-func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key facts.Key) error {
+func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key informer.Key) error {
 	// In this order, what is stored in between is briefly counted twice rather
 	// than missed.
 	reserved := u.ledger.sum(key)
@@ -257,7 +257,7 @@ func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key facts.
 
 // Recount counts again what a quota's objects use. reserved reports whether
 // that includes reservations of requests in flight.
-func (u *Usage) Recount(ctx context.Context, key facts.Key) (reserved bool, err error) {
+func (u *Usage) Recount(ctx context.Context, key informer.Key) (reserved bool, err error) {
 	give, err := u.locks.acquire(ctx, key.Namespace)
 	if err != nil {
 		return false, err

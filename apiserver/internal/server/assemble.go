@@ -7,8 +7,8 @@ import (
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
-	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/handlers"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
@@ -115,8 +115,8 @@ func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 	return s.choose(s.resources.Served(kubelets, issuer))
 }
 
-func (s *Server) newPods() *facts.Mirror[facts.Pod] {
-	return facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
+func (s *Server) newPods() *informer.Informer[informer.Pod] {
+	return informer.New(s.resources.Pods, informer.PodOf, informer.Options[informer.Pod]{Index: informer.PodNode}, s.clock, s.logger)
 }
 
 // heldBack counts the resources that are held back (checkStorage names them).

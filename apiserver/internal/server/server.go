@@ -20,11 +20,11 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/customresources"
-	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/gcpace"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/server/admissioncontrol"
@@ -74,7 +74,7 @@ type Server struct {
 	ring       *trace.Ring
 	watches    *handlers.WatchMeter
 	admission  *admissioncontrol.Control
-	pods       *facts.Mirror[facts.Pod] // used by the Node authorizer and the loops of the first term
+	pods       *informer.Informer[informer.Pod] // used by the Node authorizer and the loops of the first term
 
 	housekeeper *housekeeper.Housekeeper
 

@@ -3,13 +3,13 @@ package server
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/proto/relay"
 )
 
 // traceChange notes when pods appear on the watch: new ones, and those that
 // have begun to run.
-func (s *Server) traceChange(key facts.Key, old, now *facts.Pod) {
+func (s *Server) traceChange(key informer.Key, old, now *informer.Pod) {
 	if now == nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -26,32 +26,32 @@ const (
 // without any is looked up in the store now and then, since its first rule may
 // just have been created. It is safe for concurrent use.
 type Scoped[T core.Object] struct {
-	source facts.Source
-	mirror *facts.Mirror[T]
-	clock  clock.PassiveClock
+	source   informer.Source
+	informer *informer.Informer[T]
+	clock    clock.PassiveClock
 
 	mu    sync.Mutex
 	empty map[string]time.Time // until when
 }
 
 // NewScoped returns a Scoped that follows source while Run runs.
-func NewScoped[T core.Object](source facts.Source, clock clock.Clock, logger *zap.Logger) *Scoped[T] {
+func NewScoped[T core.Object](source informer.Source, clock clock.Clock, logger *zap.Logger) *Scoped[T] {
 	return &Scoped[T]{
 		source: source, clock: clock, empty: map[string]time.Time{},
-		mirror: facts.NewMirror(source, func(obj core.Object) T { return obj.(T) },
-			facts.Options[T]{Index: func(obj T) string { return obj.GetNamespace() }}, clock, logger),
+		informer: informer.New(source, func(obj core.Object) T { return obj.(T) },
+			informer.Options[T]{Index: func(obj T) string { return obj.GetNamespace() }}, clock, logger),
 	}
 }
 
 // Run follows the resource until ctx ends.
-func (s *Scoped[T]) Run(ctx context.Context) error { return s.mirror.Run(ctx) }
+func (s *Scoped[T]) Run(ctx context.Context) error { return s.informer.Run(ctx) }
 
 // Synced is closed when all stored objects have been read.
-func (s *Scoped[T]) Synced() <-chan struct{} { return s.mirror.Synced() }
+func (s *Scoped[T]) Synced() <-chan struct{} { return s.informer.Synced() }
 
 // In returns the objects of a namespace, in no order.
 func (s *Scoped[T]) In(ctx context.Context, namespace string) ([]T, error) {
-	if found := s.mirror.ByIndex(namespace); len(found) > 0 {
+	if found := s.informer.ByIndex(namespace); len(found) > 0 {
 		return found, nil
 	}
 	now := s.clock.Now()

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/proto/core"
 )
 
@@ -110,7 +110,7 @@ func isMirror(pod *core.Pod) bool {
 // could gain access. It uses the same references as authorization, so that no
 // kind of volume is missed.
 func referencedObject(pod *core.Pod) string {
-	refers := facts.PodOf(pod)
+	refers := informer.PodOf(pod)
 	switch {
 	case refers.ServiceAccount != "":
 		return "a service account"

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 )
 
 // Follower keeps the policies of one kind with their bindings. It is safe for
 // concurrent use.
 type Follower struct {
-	policies *facts.Mirror[*policy]
-	bindings *facts.Mirror[*binding]
+	policies *informer.Informer[*policy]
+	bindings *informer.Informer[*binding]
 	synced   chan struct{}
 
 	mu    sync.Mutex // guards building the list
@@ -32,25 +32,25 @@ type boundPolicy struct {
 }
 
 // FollowValidating follows ValidatingAdmissionPolicies and their bindings.
-func FollowValidating(policies, bindings facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
+func FollowValidating(policies, bindings informer.Source, clock clock.Clock, logger *zap.Logger) *Follower {
 	return newFollower(
-		facts.NewMirror(policies, ofValidating, facts.Options[*policy]{}, clock, logger),
-		facts.NewMirror(bindings, ofValidatingBinding, facts.Options[*binding]{Index: policyOf}, clock, logger))
+		informer.New(policies, ofValidating, informer.Options[*policy]{}, clock, logger),
+		informer.New(bindings, ofValidatingBinding, informer.Options[*binding]{Index: policyOf}, clock, logger))
 }
 
 // FollowMutating follows MutatingAdmissionPolicies and their bindings.
-func FollowMutating(policies, bindings facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
+func FollowMutating(policies, bindings informer.Source, clock clock.Clock, logger *zap.Logger) *Follower {
 	return newFollower(
-		facts.NewMirror(policies, ofMutating, facts.Options[*policy]{}, clock, logger),
-		facts.NewMirror(bindings, ofMutatingBinding, facts.Options[*binding]{Index: policyOf}, clock, logger))
+		informer.New(policies, ofMutating, informer.Options[*policy]{}, clock, logger),
+		informer.New(bindings, ofMutatingBinding, informer.Options[*binding]{Index: policyOf}, clock, logger))
 }
 
 func policyOf(b *binding) string { return b.policy }
 
-func newFollower(policies *facts.Mirror[*policy], bindings *facts.Mirror[*binding]) *Follower {
+func newFollower(policies *informer.Informer[*policy], bindings *informer.Informer[*binding]) *Follower {
 	f := &Follower{policies: policies, bindings: bindings, synced: make(chan struct{})}
-	policies.OnChange(func(facts.Key, **policy, **policy) { f.rebuild() })
-	bindings.OnChange(func(facts.Key, **binding, **binding) { f.rebuild() })
+	policies.OnChange(func(informer.Key, **policy, **policy) { f.rebuild() })
+	bindings.OnChange(func(informer.Key, **binding, **binding) { f.rebuild() })
 	return f
 }
 
@@ -76,7 +76,7 @@ func (f *Follower) Run(ctx context.Context) error {
 // Synced is closed when everything stored is known.
 func (f *Follower) Synced() <-chan struct{} { return f.synced }
 
-// rebuild builds the list that requests look at, ordered by name. Both mirrors
+// rebuild builds the list that requests look at, ordered by name. Both informers
 // call it; the last call has seen the most.
 func (f *Follower) rebuild() {
 	f.mu.Lock()

@@ -9,44 +9,44 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
 // Follower keeps the webhooks of one kind of configuration.
 type Follower struct {
-	mirror *facts.Mirror[[]*hook]
-	hooks  atomic.Pointer[[]*hook]
+	informer *informer.Informer[[]*hook]
+	hooks    atomic.Pointer[[]*hook]
 }
 
 // FollowValidating follows ValidatingWebhookConfigurations.
-func FollowValidating(source facts.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
+func FollowValidating(source informer.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
 	return newFollower(source, services, ofValidating, clock, logger)
 }
 
 // FollowMutating follows MutatingWebhookConfigurations.
-func FollowMutating(source facts.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
+func FollowMutating(source informer.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
 	return newFollower(source, services, ofMutating, clock, logger)
 }
 
-func newFollower(source facts.Source, services webhookclient.Services, hooks func(core.Object, webhookclient.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
+func newFollower(source informer.Source, services webhookclient.Services, hooks func(core.Object, webhookclient.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
 	of := func(obj core.Object) []*hook { return hooks(obj, services) }
-	f := &Follower{mirror: facts.NewMirror(source, of, facts.Options[[]*hook]{}, clock, logger)}
-	f.mirror.OnChange(f.rebuild)
+	f := &Follower{informer: informer.New(source, of, informer.Options[[]*hook]{}, clock, logger)}
+	f.informer.OnChange(f.rebuild)
 	return f
 }
 
 // Run follows until ctx ends.
-func (f *Follower) Run(ctx context.Context) error { return f.mirror.Run(ctx) }
+func (f *Follower) Run(ctx context.Context) error { return f.informer.Run(ctx) }
 
 // Synced is closed when all stored configurations are known.
-func (f *Follower) Synced() <-chan struct{} { return f.mirror.Synced() }
+func (f *Follower) Synced() <-chan struct{} { return f.informer.Synced() }
 
 // rebuild builds the list that requests look at, ordered by configurations'
 // names, and within each as it is written.
-func (f *Follower) rebuild(_ facts.Key, old, _ *[]*hook) {
-	configurations := f.mirror.List()
+func (f *Follower) rebuild(_ informer.Key, old, _ *[]*hook) {
+	configurations := f.informer.List()
 	configurations = slices.DeleteFunc(configurations, func(hooks []*hook) bool { return len(hooks) == 0 })
 	slices.SortFunc(configurations, func(a, b []*hook) int { return cmp.Compare(a[0].configuration, b[0].configuration) })
 	all := slices.Concat(configurations...)

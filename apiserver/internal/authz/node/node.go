@@ -9,15 +9,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
 // Pods knows the pods by name and by node.
 type Pods interface {
-	Get(namespace, name string) (facts.Pod, bool)
-	ByIndex(node string) []facts.Pod
+	Get(namespace, name string) (informer.Pod, bool)
+	ByIndex(node string) []informer.Pod
 }
 
 // Authorizer is the Node authorization mode.
@@ -248,7 +248,7 @@ func leaseRule(ctx context.Context, a *Authorizer, node string, at *authz.Attrib
 
 // podReferences: a pod of the node names the object. A list or watch is for one
 // object, by a field selector on its name.
-func podReferences(names func(facts.Pod) []string) rule {
+func podReferences(names func(informer.Pod) []string) rule {
 	return func(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 		if at.Name != "" && a.anyPodNames(node, at.Namespace, at.Name, names) {
 			return ""
@@ -258,13 +258,13 @@ func podReferences(names func(facts.Pod) []string) rule {
 }
 
 // anyPodNames reports whether a pod of the node names an object of its namespace.
-func (a *Authorizer) anyPodNames(node, namespace, name string, names func(facts.Pod) []string) bool {
-	return slices.ContainsFunc(a.Pods.ByIndex(node), func(pod facts.Pod) bool {
+func (a *Authorizer) anyPodNames(node, namespace, name string, names func(informer.Pod) []string) bool {
+	return slices.ContainsFunc(a.Pods.ByIndex(node), func(pod informer.Pod) bool {
 		return pod.Namespace == namespace && slices.Contains(names(pod), name)
 	})
 }
 
-var serviceAccountRule = podReferences(func(p facts.Pod) []string { return []string{p.ServiceAccount} })
+var serviceAccountRule = podReferences(func(p informer.Pod) []string { return []string{p.ServiceAccount} })
 
 func unrelatedReason(node string) string {
 	return fmt.Sprintf("no relationship found between node '%s' and this object", node)

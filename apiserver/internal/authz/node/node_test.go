@@ -13,23 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
-type known []facts.Pod
+type known []informer.Pod
 
-func (p known) Get(namespace, name string) (facts.Pod, bool) {
+func (p known) Get(namespace, name string) (informer.Pod, bool) {
 	for _, pod := range p {
 		if pod.Namespace == namespace && pod.Name == name {
 			return pod, true
 		}
 	}
-	return facts.Pod{}, false
+	return informer.Pod{}, false
 }
 
-func (p known) ByIndex(node string) (out []facts.Pod) {
+func (p known) ByIndex(node string) (out []informer.Pod) {
 	for _, pod := range p {
 		if pod.Node == node {
 			out = append(out, pod)

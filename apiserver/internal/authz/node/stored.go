@@ -10,7 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/proto/core"
 )
 
@@ -142,7 +142,7 @@ func secretsOfVolume(spec *corev1.PersistentVolumeSpec) []corev1.SecretReference
 	return out
 }
 
-func secretsOf(p facts.Pod) []string        { return p.Secrets }
-func configMapsOf(p facts.Pod) []string     { return p.ConfigMaps }
-func claimsOf(p facts.Pod) []string         { return p.Claims }
-func resourceClaimsOf(p facts.Pod) []string { return p.ResourceClaims }
+func secretsOf(p informer.Pod) []string        { return p.Secrets }
+func configMapsOf(p informer.Pod) []string     { return p.ConfigMaps }
+func claimsOf(p informer.Pod) []string         { return p.Claims }
+func resourceClaimsOf(p informer.Pod) []string { return p.ResourceClaims }

@@ -8,13 +8,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/proto/core"
 )
 
 // Sources are the stores of the RBAC kinds.
 type Sources struct {
-	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings facts.Source
+	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings informer.Source
 }
 
 // Follower keeps an Authorizer's policy in step with the stores.
@@ -22,26 +22,26 @@ type Follower struct {
 	authorizer          *Authorizer
 	changed             chan struct{}
 	synced              chan struct{}
-	roles               *facts.Mirror[*rbacv1.Role]
-	roleBindings        *facts.Mirror[*rbacv1.RoleBinding]
-	clusterRoles        *facts.Mirror[*rbacv1.ClusterRole]
-	clusterRoleBindings *facts.Mirror[*rbacv1.ClusterRoleBinding]
+	roles               *informer.Informer[*rbacv1.Role]
+	roleBindings        *informer.Informer[*rbacv1.RoleBinding]
+	clusterRoles        *informer.Informer[*rbacv1.ClusterRole]
+	clusterRoleBindings *informer.Informer[*rbacv1.ClusterRoleBinding]
 }
 
 // NewFollower returns a Follower that does nothing until Run.
 func NewFollower(authorizer *Authorizer, s Sources, clock clock.Clock, logger *zap.Logger) *Follower {
 	f := &Follower{authorizer: authorizer, changed: make(chan struct{}, 1), synced: make(chan struct{})}
-	f.roles = mirror[*rbacv1.Role](f, s.Roles, clock, logger)
-	f.roleBindings = mirror[*rbacv1.RoleBinding](f, s.RoleBindings, clock, logger)
-	f.clusterRoles = mirror[*rbacv1.ClusterRole](f, s.ClusterRoles, clock, logger)
-	f.clusterRoleBindings = mirror[*rbacv1.ClusterRoleBinding](f, s.ClusterRoleBindings, clock, logger)
+	f.roles = newInformer[*rbacv1.Role](f, s.Roles, clock, logger)
+	f.roleBindings = newInformer[*rbacv1.RoleBinding](f, s.RoleBindings, clock, logger)
+	f.clusterRoles = newInformer[*rbacv1.ClusterRole](f, s.ClusterRoles, clock, logger)
+	f.clusterRoleBindings = newInformer[*rbacv1.ClusterRoleBinding](f, s.ClusterRoleBindings, clock, logger)
 	return f
 }
 
-func mirror[T core.Object](f *Follower, source facts.Source, clock clock.Clock, logger *zap.Logger) *facts.Mirror[T] {
+func newInformer[T core.Object](f *Follower, source informer.Source, clock clock.Clock, logger *zap.Logger) *informer.Informer[T] {
 	project := func(obj core.Object) T { return obj.(T) }
-	m := facts.NewMirror(source, project, facts.Options[T]{}, clock, logger)
-	m.OnChange(func(facts.Key, *T, *T) { f.requestRebuild() })
+	m := informer.New(source, project, informer.Options[T]{}, clock, logger)
+	m.OnChange(func(informer.Key, *T, *T) { f.requestRebuild() })
 	return m
 }
 

@@ -23,8 +23,8 @@ import (
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/config"
-	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/filters"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
@@ -78,7 +78,7 @@ func New(o Options) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	classes := facts.NewMirror(o.Resources.PriorityClasses, priority.ClassOf, facts.Options[priority.Class]{Index: priority.ByDefault}, o.Clock, o.Logger)
+	classes := informer.New(o.Resources.PriorityClasses, priority.ClassOf, informer.Options[priority.Class]{Index: priority.ByDefault}, o.Clock, o.Logger)
 	limits := lookup.NewScoped[*corev1.LimitRange](o.Resources.LimitRanges, o.Clock, o.Logger)
 	quotas := lookup.NewScoped[*corev1.ResourceQuota](o.Resources.ResourceQuotas, o.Clock, o.Logger)
 	users := newUserRules(o)

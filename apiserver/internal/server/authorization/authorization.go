@@ -18,7 +18,7 @@ import (
 	"kctl/apiserver/internal/authz/webhook"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
-	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
@@ -30,7 +30,7 @@ type Options struct {
 	Rules *rbac.Authorizer
 	// Pods is what the mode Node decides by; PodsChanged is the revision that Pods
 	// must have reached to include everything kubelets may have been told.
-	Pods        *facts.Mirror[facts.Pod]
+	Pods        *informer.Informer[informer.Pod]
 	PodsChanged func() int64
 	// Stored reads an object as it is stored now, for the mode Node.
 	Stored func(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/fairness"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/flowcontrol"
 	"kctl/proto/core"
@@ -38,8 +38,8 @@ type Share struct {
 	Controller *fairness.Controller
 
 	o       Options
-	schemas *facts.Mirror[*flowcontrolv1.FlowSchema]
-	levels  *facts.Mirror[*flowcontrolv1.PriorityLevelConfiguration]
+	schemas *informer.Informer[*flowcontrolv1.FlowSchema]
+	levels  *informer.Informer[*flowcontrolv1.PriorityLevelConfiguration]
 	changed chan struct{}
 }
 
@@ -48,16 +48,16 @@ type Share struct {
 func New(o Options) *Share {
 	f := &Share{
 		o: o,
-		schemas: facts.NewMirror(o.Schemas, func(obj core.Object) *flowcontrolv1.FlowSchema {
+		schemas: informer.New(o.Schemas, func(obj core.Object) *flowcontrolv1.FlowSchema {
 			return obj.(*flowcontrolv1.FlowSchema)
-		}, facts.Options[*flowcontrolv1.FlowSchema]{}, o.Clock, o.Logger),
-		levels: facts.NewMirror(o.Levels, func(obj core.Object) *flowcontrolv1.PriorityLevelConfiguration {
+		}, informer.Options[*flowcontrolv1.FlowSchema]{}, o.Clock, o.Logger),
+		levels: informer.New(o.Levels, func(obj core.Object) *flowcontrolv1.PriorityLevelConfiguration {
 			return obj.(*flowcontrolv1.PriorityLevelConfiguration)
-		}, facts.Options[*flowcontrolv1.PriorityLevelConfiguration]{}, o.Clock, o.Logger),
+		}, informer.Options[*flowcontrolv1.PriorityLevelConfiguration]{}, o.Clock, o.Logger),
 		changed: make(chan struct{}, 1),
 	}
-	f.schemas.OnChange(func(facts.Key, **flowcontrolv1.FlowSchema, **flowcontrolv1.FlowSchema) { f.tell() })
-	f.levels.OnChange(func(facts.Key, **flowcontrolv1.PriorityLevelConfiguration, **flowcontrolv1.PriorityLevelConfiguration) {
+	f.schemas.OnChange(func(informer.Key, **flowcontrolv1.FlowSchema, **flowcontrolv1.FlowSchema) { f.tell() })
+	f.levels.OnChange(func(informer.Key, **flowcontrolv1.PriorityLevelConfiguration, **flowcontrolv1.PriorityLevelConfiguration) {
 		f.tell()
 	})
 	f.Controller = fairness.New(fairness.Options{

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kctl/apiserver/internal/config"
-	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/leader"
 )
@@ -24,7 +24,7 @@ type Options struct {
 	// Loops are the options of the housekeeping loops, for the first term.
 	Loops housekeeping.Dependencies
 	// Pods makes a replacement for Loops.Pods in later terms.
-	Pods func() *facts.Mirror[facts.Pod]
+	Pods func() *informer.Informer[informer.Pod]
 	// Others are loops without state, which serve every term.
 	Others []housekeeping.Loop
 }

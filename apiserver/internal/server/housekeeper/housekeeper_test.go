@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/config"
-	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/proto/core"
 )
@@ -33,9 +33,9 @@ func start(t *testing.T, leases *registrytest.Store, elect bool) *server {
 	s := &server{ended: make(chan error, 1)}
 	h, err := New(Options{
 		Flags: flags, Leases: leases, Loops: housekeeping.Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop()},
-		Pods: func() *facts.Mirror[facts.Pod] {
+		Pods: func() *informer.Informer[informer.Pod] {
 			s.terms.Add(1)
-			return facts.NewMirror(registrytest.New(core.Pods), facts.PodOf, facts.Options[facts.Pod]{}, clock.RealClock{}, zap.NewNop())
+			return informer.New(registrytest.New(core.Pods), informer.PodOf, informer.Options[informer.Pod]{}, clock.RealClock{}, zap.NewNop())
 		},
 		Others: []housekeeping.Loop{func(ctx context.Context) error {
 			s.keeping.Store(true)

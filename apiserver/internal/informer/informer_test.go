@@ -1,4 +1,4 @@
-package facts
+package informer
 
 import (
 	"context"
@@ -23,8 +23,8 @@ func onNode(name, node string) *core.Pod {
 	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: core.PodSpec{NodeName: node}}
 }
 
-// follow runs a mirror inside a synctest bubble.
-func follow(t *testing.T, m *Mirror[Pod]) {
+// follow runs an informer inside a synctest bubble.
+func follow(t *testing.T, m *Informer[Pod]) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = m.Run(ctx) }()
@@ -36,7 +36,7 @@ func follow(t *testing.T, m *Mirror[Pod]) {
 func TestMirrorFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := registrytest.New(core.Pods, onNode("a", "n1"), onNode("b", "n2"))
-		m := NewMirror(store, PodOf, Options[Pod]{Index: PodNode}, clock.RealClock{}, zap.NewNop())
+		m := New(store, PodOf, Options[Pod]{Index: PodNode}, clock.RealClock{}, zap.NewNop())
 		var changes []string
 		m.OnChange(func(key Key, old, new *Pod) {
 			kind := map[[2]bool]string{{false, true}: "+", {true, true}: "~", {true, false}: "-"}[[2]bool{old != nil, new != nil}]
@@ -65,7 +65,7 @@ func TestMirrorFollows(t *testing.T) {
 func TestMirrorReaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := registrytest.New(core.Pods, onNode("a", "n1"))
-		m := NewMirror(store, PodOf, Options[Pod]{Index: PodNode}, clock.RealClock{}, zap.NewNop())
+		m := New(store, PodOf, Options[Pod]{Index: PodNode}, clock.RealClock{}, zap.NewNop())
 		follow(t, m)
 		store.Put(onNode("b", "n1"))
 		now, err := store.Get(t.Context(), "shop", "b", "")
@@ -86,7 +86,7 @@ func TestMirrorReaches(t *testing.T) {
 func TestMirrorStartsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := registrytest.New(core.Pods, onNode("a", "n1"), onNode("b", "n1"))
-		m := NewMirror(store, PodOf, Options[Pod]{}, clock.RealClock{}, zap.NewNop())
+		m := New(store, PodOf, Options[Pod]{}, clock.RealClock{}, zap.NewNop())
 		gone := 0
 		m.OnChange(func(_ Key, _, new *Pod) {
 			if new == nil {
@@ -114,7 +114,7 @@ func TestMirrorStartsOver(t *testing.T) {
 func TestMirrorOfSome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := registrytest.New(core.Pods, onNode("a", "n1"), onNode("b", "n1"))
-		m := NewMirror(store, PodOf, Options[Pod]{Fields: fields.OneTermEqualSelector("metadata.name", "a")}, clock.RealClock{}, zap.NewNop())
+		m := New(store, PodOf, Options[Pod]{Fields: fields.OneTermEqualSelector("metadata.name", "a")}, clock.RealClock{}, zap.NewNop())
 		follow(t, m)
 		store.Put(onNode("c", "n1"))
 		synctest.Wait()

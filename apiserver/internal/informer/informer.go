@@ -1,4 +1,4 @@
-package facts
+package informer
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Source is what a Mirror follows: a registry.Resource.
+// Source is what an Informer follows: a registry.Resource.
 type Source interface {
 	Info() registry.Info
 	Decode(e registry.Encoded) (core.Object, error)
@@ -38,17 +38,17 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// Options are a Mirror's optional settings.
+// Options are an Informer's optional settings.
 type Options[P any] struct {
-	// Index returns the value ("" for none) under which ByIndex finds facts.
+	// Index returns the value ("" for none) under which ByIndex finds items.
 	Index func(P) string
-	// Fields restricts the mirror to some objects; nil for all.
+	// Fields restricts the informer to some objects; nil for all.
 	Fields fields.Selector
 }
 
-// Mirror keeps a P of each object of one resource. Ps are shared and must not
-// be changed. A Mirror is safe for concurrent use.
-type Mirror[P any] struct {
+// Informer keeps a P of each object of one resource. Ps are shared and must not
+// be changed. An Informer is safe for concurrent use.
+type Informer[P any] struct {
 	source   Source
 	project  func(obj core.Object) P
 	options  Options[P]
@@ -58,36 +58,36 @@ type Mirror[P any] struct {
 	handlers []func(key Key, old, new *P)
 
 	mu    sync.RWMutex
-	facts map[Key]*P
+	items map[Key]*P
 	index map[string]map[Key]*P
-	// revision is that of the facts; when it changes, risen is closed and
+	// revision is that of the items; when it changes, risen is closed and
 	// replaced.
 	revision int64
 	advanced chan struct{}
 }
 
-// NewMirror returns a Mirror that is empty until Run. project may keep parts of
+// New returns an Informer that is empty until Run. project may keep parts of
 // the object it is given and must not change it.
-func NewMirror[P any](source Source, project func(obj core.Object) P, o Options[P], clock clock.Clock, logger *zap.Logger) *Mirror[P] {
-	return &Mirror[P]{
+func New[P any](source Source, project func(obj core.Object) P, o Options[P], clock clock.Clock, logger *zap.Logger) *Informer[P] {
+	return &Informer[P]{
 		source: source, project: project, options: o, clock: clock, logger: logger,
 		synced: make(chan struct{}),
-		facts:  map[Key]*P{}, index: map[string]map[Key]*P{}, advanced: make(chan struct{}),
+		items:  map[Key]*P{}, index: map[string]map[Key]*P{}, advanced: make(chan struct{}),
 	}
 }
 
 // OnChange adds a function to be called for every change, from one goroutine,
 // in order, outside locks: old is nil for a new object, new is nil for one that
 // is gone. It must be called before Run.
-func (m *Mirror[P]) OnChange(f func(key Key, old, new *P)) { m.handlers = append(m.handlers, f) }
+func (i *Informer[P]) OnChange(f func(key Key, old, new *P)) { i.handlers = append(i.handlers, f) }
 
 // relistPolicy is the back-off between lists while the store can't be read.
 var relistPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
 
 // Run follows the resource until ctx ends.
-func (m *Mirror[P]) Run(ctx context.Context) error {
+func (i *Informer[P]) Run(ctx context.Context) error {
 	for failures := 0; ; {
-		listed, err := m.follow(ctx)
+		listed, err := i.follow(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -96,62 +96,62 @@ func (m *Mirror[P]) Run(ctx context.Context) error {
 		}
 		failures++
 		if err != nil && !apierrors.IsResourceExpired(err) {
-			m.logger.Warn("following a resource failed, starting over", zap.String("resource", m.source.Info().Name), zap.Error(err))
+			i.logger.Warn("following a resource failed, starting over", zap.String("resource", i.source.Info().Name), zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-m.clock.After(relistPolicy.Delay(failures)):
+		case <-i.clock.After(relistPolicy.Delay(failures)):
 		}
 	}
 }
 
 // Synced is closed after the first list.
-func (m *Mirror[P]) Synced() <-chan struct{} { return m.synced }
+func (i *Informer[P]) Synced() <-chan struct{} { return i.synced }
 
 // follow lists and then watches until the watch ends.
-func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
+func (i *Informer[P]) follow(ctx context.Context) (listed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	list, err := m.source.List(ctx, "", registry.ListOptions{Fields: m.options.Fields})
+	list, err := i.source.List(ctx, "", registry.ListOptions{Fields: i.options.Fields})
 	if err != nil {
 		return false, fmt.Errorf("list: %w", err)
 	}
-	if err := m.replace(list.Items); err != nil {
+	if err := i.replace(list.Items); err != nil {
 		return false, err
 	}
 	if revision, err := strconv.ParseInt(list.ResourceVersion, 10, 64); err == nil {
-		m.advance(revision)
+		i.advance(revision)
 	}
-	watcher, err := m.source.Watch(ctx, "", registry.ListOptions{Fields: m.options.Fields, ResourceVersion: list.ResourceVersion})
+	watcher, err := i.source.Watch(ctx, "", registry.ListOptions{Fields: i.options.Fields, ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		return true, fmt.Errorf("watch: %w", err)
 	}
 	for event := range watcher.Events() {
-		if err := m.apply(event); err != nil {
+		if err := i.apply(event); err != nil {
 			return true, err
 		}
-		m.advance(event.Object.Revision)
+		i.advance(event.Object.Revision)
 	}
 	return true, nil
 }
 
-func (m *Mirror[P]) advance(revision int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if revision > m.revision {
-		m.revision = revision
-		close(m.advanced)
-		m.advanced = make(chan struct{})
+func (i *Informer[P]) advance(revision int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if revision > i.revision {
+		i.revision = revision
+		close(i.advanced)
+		i.advanced = make(chan struct{})
 	}
 }
 
-// WaitForRevision waits until the mirror has all changes up to a revision, or ctx ends.
-func (m *Mirror[P]) WaitForRevision(ctx context.Context, revision int64) {
+// WaitForRevision waits until the informer has all changes up to a revision, or ctx ends.
+func (i *Informer[P]) WaitForRevision(ctx context.Context, revision int64) {
 	for {
-		m.mu.RLock()
-		there, risen := m.revision >= revision, m.advanced
-		m.mu.RUnlock()
+		i.mu.RLock()
+		there, risen := i.revision >= revision, i.advanced
+		i.mu.RUnlock()
 		if there {
 			return
 		}
@@ -163,42 +163,42 @@ func (m *Mirror[P]) WaitForRevision(ctx context.Context, revision int64) {
 	}
 }
 
-func (m *Mirror[P]) replace(items []registry.Encoded) error {
-	facts := make(map[Key]*P, len(items))
-	for _, item := range items {
-		obj, err := m.object(item)
+func (i *Informer[P]) replace(list []registry.Encoded) error {
+	items := make(map[Key]*P, len(list))
+	for _, item := range list {
+		obj, err := i.object(item)
 		if err != nil {
 			return err
 		}
-		p := m.project(obj)
-		facts[Key{obj.GetNamespace(), obj.GetName()}] = &p
+		p := i.project(obj)
+		items[Key{obj.GetNamespace(), obj.GetName()}] = &p
 	}
-	m.mu.RLock()
-	old := m.facts
-	m.mu.RUnlock()
+	i.mu.RLock()
+	old := i.items
+	i.mu.RUnlock()
 	for key := range old {
-		if facts[key] == nil {
-			m.put(key, nil)
+		if items[key] == nil {
+			i.put(key, nil)
 		}
 	}
-	for key, p := range facts {
-		m.put(key, p)
+	for key, p := range items {
+		i.put(key, p)
 	}
 	select {
-	case <-m.synced:
+	case <-i.synced:
 	default:
-		close(m.synced)
+		close(i.synced)
 	}
 	return nil
 }
 
 // object is e decoded, for the projection only: it may be shared, and lack its
 // resourceVersion.
-func (m *Mirror[P]) object(e registry.Encoded) (core.Object, error) {
+func (i *Informer[P]) object(e registry.Encoded) (core.Object, error) {
 	if e.Object != nil {
 		return e.Object, nil
 	}
-	obj, err := m.source.Decode(e)
+	obj, err := i.source.Decode(e)
 	if err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
@@ -207,7 +207,7 @@ func (m *Mirror[P]) object(e registry.Encoded) (core.Object, error) {
 
 var errWatchFailed = errors.New("the watch reported an error")
 
-func (m *Mirror[P]) apply(event registry.WatchEvent) error {
+func (i *Informer[P]) apply(event registry.WatchEvent) error {
 	switch event.Type {
 	case "ADDED", "MODIFIED", "DELETED":
 	case "ERROR":
@@ -215,68 +215,68 @@ func (m *Mirror[P]) apply(event registry.WatchEvent) error {
 	default:
 		return nil
 	}
-	obj, err := m.object(event.Object)
+	obj, err := i.object(event.Object)
 	if err != nil {
 		return err
 	}
 	key := Key{obj.GetNamespace(), obj.GetName()}
 	if event.Type == "DELETED" {
-		m.put(key, nil)
+		i.put(key, nil)
 		return nil
 	}
-	p := m.project(obj)
-	m.put(key, &p)
+	p := i.project(obj)
+	i.put(key, &p)
 	return nil
 }
 
 // put stores p under key, or removes the entry if p is nil. Only Run's
 // goroutine calls it.
-func (m *Mirror[P]) put(key Key, p *P) {
-	m.mu.Lock()
-	old := m.facts[key]
+func (i *Informer[P]) put(key Key, p *P) {
+	i.mu.Lock()
+	old := i.items[key]
 	if p == nil {
-		delete(m.facts, key)
+		delete(i.items, key)
 	} else {
-		m.facts[key] = p
+		i.items[key] = p
 	}
-	if m.options.Index != nil {
-		m.reindex(key, old, p)
+	if i.options.Index != nil {
+		i.reindex(key, old, p)
 	}
-	m.mu.Unlock()
+	i.mu.Unlock()
 	if old == nil && p == nil {
 		return
 	}
-	for _, f := range m.handlers {
+	for _, f := range i.handlers {
 		f(key, old, p)
 	}
 }
 
-func (m *Mirror[P]) reindex(key Key, old, p *P) {
+func (i *Informer[P]) reindex(key Key, old, p *P) {
 	if old != nil {
-		value := m.options.Index(*old)
-		delete(m.index[value], key)
-		if len(m.index[value]) == 0 {
-			delete(m.index, value)
+		value := i.options.Index(*old)
+		delete(i.index[value], key)
+		if len(i.index[value]) == 0 {
+			delete(i.index, value)
 		}
 	}
 	if p == nil {
 		return
 	}
-	value := m.options.Index(*p)
+	value := i.options.Index(*p)
 	if value == "" {
 		return
 	}
-	if m.index[value] == nil {
-		m.index[value] = map[Key]*P{}
+	if i.index[value] == nil {
+		i.index[value] = map[Key]*P{}
 	}
-	m.index[value][key] = p
+	i.index[value][key] = p
 }
 
 // Get returns what is known of one object.
-func (m *Mirror[P]) Get(namespace, name string) (p P, ok bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	found, ok := m.facts[Key{namespace, name}]
+func (i *Informer[P]) Get(namespace, name string) (p P, ok bool) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	found, ok := i.items[Key{namespace, name}]
 	if !ok {
 		return p, false
 	}
@@ -284,28 +284,28 @@ func (m *Mirror[P]) Get(namespace, name string) (p P, ok bool) {
 }
 
 // List returns what is known of all objects, in no particular order.
-func (m *Mirror[P]) List() []P {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return values(m.facts)
+func (i *Informer[P]) List() []P {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return values(i.items)
 }
 
 // Each calls f with what is known of every object, in no particular order. f
-// must not wait for the mirror.
-func (m *Mirror[P]) Each(f func(key Key, fact P)) {
-	m.mu.RLock()
-	known := maps.Clone(m.facts)
-	m.mu.RUnlock()
+// must not wait for the informer.
+func (i *Informer[P]) Each(f func(key Key, fact P)) {
+	i.mu.RLock()
+	known := maps.Clone(i.items)
+	i.mu.RUnlock()
 	for key, p := range known {
 		f(key, *p)
 	}
 }
 
 // ByIndex returns what is indexed under value.
-func (m *Mirror[P]) ByIndex(value string) []P {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return values(m.index[value])
+func (i *Informer[P]) ByIndex(value string) []P {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return values(i.index[value])
 }
 
 func values[P any](m map[Key]*P) []P {
