@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"kctl/apiserver/internal/failure"
+	"kctl/apiserver/internal/status"
 )
 
 // More is what is served besides the server's own resources.
@@ -95,7 +95,7 @@ func (c *Catalog) Serve(g *gin.Context, path string) bool {
 		return false
 	}
 	if err := d.answer(g.Writer, g.Request, made.aggregated[path]); err != nil {
-		failure.Write(g.Writer, g.Request, err)
+		status.Write(g.Writer, g.Request, err)
 	}
 	return true
 }

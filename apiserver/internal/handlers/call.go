@@ -15,11 +15,10 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/failure"
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
@@ -170,7 +169,7 @@ func (c *call) fail(err error) {
 	if told.Reason == metav1.StatusReasonInternalError {
 		c.Logger.Error("request failed", zap.String("method", c.gin.Request.Method), zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
 	}
-	failure.Write(c.gin.Writer, c.gin.Request, err)
+	status.Write(c.gin.Writer, c.gin.Request, err)
 }
 
 // errTimeout: the request's time, set by the client or the server, is over.

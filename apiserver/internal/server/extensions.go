@@ -12,7 +12,7 @@ import (
 
 	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/discovery"
-	"kctl/apiserver/internal/failure"
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/request"
@@ -54,7 +54,7 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 		return false
 	}
 	if err != nil {
-		failure.Write(c.Writer, c.Request, unavailable(err))
+		status.Write(c.Writer, c.Request, unavailable(err))
 		return true
 	}
 	if warning != "" {

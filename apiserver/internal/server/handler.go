@@ -16,7 +16,7 @@ import (
 
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/discovery"
-	"kctl/apiserver/internal/failure"
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/negotiation"
@@ -42,7 +42,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		return nil, err
 	}
 	router.NoMethod(func(c *gin.Context) {
-		failure.Write(c.Writer, c.Request, handlers.NotAllowed())
+		status.Write(c.Writer, c.Request, handlers.NotAllowed())
 	})
 	s.installOperations(router)
 	if err := s.installIssuer(router, address); err != nil {
@@ -72,7 +72,7 @@ func (s *Server) notFound(c *gin.Context) {
 		http.Error(c.Writer, "404 page not found", http.StatusNotFound)
 		return
 	}
-	failure.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
+	status.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
 // reading are the methods for what is not a resource; load balancers use HEAD.
@@ -158,7 +158,7 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 			return
 		}
 		if err := documents.Serve(c.Writer, c.Request); err != nil {
-			failure.Write(c.Writer, c.Request, err)
+			status.Write(c.Writer, c.Request, err)
 		}
 	}
 	for _, path := range []string{"/openapi/v2", "/openapi/v3", "/openapi/v3/*group"} {
@@ -195,7 +195,7 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := negotiation.RequireOneOf(c.Request, media); err != nil {
-			failure.Write(c.Writer, c.Request, err)
+			status.Write(c.Writer, c.Request, err)
 			return
 		}
 		serve(c)

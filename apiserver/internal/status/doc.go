@@ -1,6 +1,7 @@
-// Package status turns an error into the Status that clients read (Kubernetes
-// API conventions, "Response Status Kind").
+// Package status turns errors into the Status that clients read (Kubernetes API
+// conventions, "Response Status Kind"), and answers requests with it in the form
+// that the client accepts.
 //
 // Code that ends a watch or a request with an error calls it. It decides nothing
-// about the error, and writes no answer: internal/failure does.
+// about the error.
 package status

@@ -1,4 +1,4 @@
-package failure
+package status
 
 import (
 	"net/http"

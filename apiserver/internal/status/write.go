@@ -1,4 +1,4 @@
-package failure
+package status
 
 import (
 	"bytes"
@@ -12,13 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/negotiation"
-	"kctl/apiserver/internal/status"
 )
 
 // Write answers r with the Status of an error, in the form that r prefers, or in
 // JSON if it accepts none of the forms, so that it can read why.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
-	answer := status.Of(err)
+	answer := Of(err)
 	media, clause := negotiate(r)
 	body := encode(answer, media, negotiation.Pretty(r, clause))
 	header := w.Header()
@@ -44,7 +43,7 @@ func negotiate(r *http.Request) (string, negotiation.Clause) {
 func encode(answer *metav1.Status, media string, pretty bool) []byte {
 	switch media {
 	case runtime.ContentTypeYAML:
-		if out, err := yaml.JSONToYAML(status.Encode(answer)); err == nil {
+		if out, err := yaml.JSONToYAML(Encode(answer)); err == nil {
 			return out
 		}
 	case runtime.ContentTypeProtobuf:
@@ -53,7 +52,7 @@ func encode(answer *metav1.Status, media string, pretty bool) []byte {
 			return out.Bytes()
 		}
 	}
-	body := status.Encode(answer)
+	body := Encode(answer)
 	if pretty {
 		var out bytes.Buffer
 		if err := json.Indent(&out, body, "", "  "); err == nil {
