@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/mountinfo"
 )
 
 // Device returns the device that holds a directory, or what is mounted there if
@@ -20,16 +21,9 @@ func Device(dir string) string {
 	if link, err := os.Readlink("/sys/dev/block/" + number); err == nil {
 		return "/dev/" + filepath.Base(link)
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo") // proc_pid_mountinfo(5)
+	table, err := mountinfo.Read()
 	if err != nil {
 		return ""
 	}
-	for line := range strings.Lines(string(mounts)) {
-		// Only blanks separate: the kernel escapes those in names, but none of Unicode's other spaces.
-		mounted, source, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
-		if fields, of := strings.Split(mounted, " "), strings.Split(source, " "); len(fields) > 2 && len(of) > 1 && fields[2] == number {
-			return of[1]
-		}
-	}
-	return ""
+	return table.SourceOf(number)
 }

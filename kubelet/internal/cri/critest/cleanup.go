@@ -1,7 +1,6 @@
 package critest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/mountinfo"
 )
 
 // end removes everything, in the order of dependencies, and fails the test if
@@ -155,22 +156,13 @@ func (c *Containerd) cgroups() []string {
 	return found
 }
 
-// mounts are the mount points below the test's directory, deepest first.
+// mounts are the mount points below the test's directory and it, newest first.
 func (c *Containerd) mounts() []string {
-	f, err := os.Open("/proc/self/mountinfo")
+	table, err := mountinfo.Read()
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
-	var points []string
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) > 4 && strings.HasPrefix(fields[4], c.Dir+"/") {
-			points = append(points, fields[4])
-		}
-	}
-	slices.Reverse(points)
-	return points
+	return table.Below(c.Dir)
 }
 
 func tail(s string, n int) string {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/mountinfo"
 )
 
 // Tmpfs mounts a world-writable file system in memory on dir, unless there is
@@ -125,11 +127,11 @@ func Below(dir string) ([]string, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("looking for what is mounted below %s: %w", dir, err)
 	}
-	table, err := readTable()
+	table, err := mountinfo.Read()
 	if err != nil {
 		return nil, err
 	}
-	return table.below(filepath.Join(above, filepath.Base(dir))), nil
+	return table.Below(filepath.Join(above, filepath.Base(dir))), nil
 }
 
 // UnmountBelow unmounts everything at and below dir, and fails if something

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -154,25 +153,5 @@ func TestBindGoesByTheOpenFile(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(target, "mark")); err != nil {
 		t.Errorf("the target shows something else: %v", err)
-	}
-}
-
-func TestBelowReadsTheTable(t *testing.T) {
-	const table = `22 1 259:1 / / rw - ext4 /dev/root rw
-30 22 0:30 / /p/a rw shared:1 - tmpfs tmpfs rw
-31 30 0:31 / /p/a/x\040y rw - tmpfs tmpfs rw
-32 22 0:32 / /p/ab rw - tmpfs tmpfs rw
-broken
-`
-	const odd = "33 30 259:1 /other\u3000blanks\r\u00a0\v /p/a/z rw shared:1 - ext4 /dev/root rw\n"
-	want := []string{"/p/a/z", "/p/a/x y", "/p/a"}
-	if got := parse(table + odd).below("/p/a"); !slices.Equal(got, want) {
-		t.Errorf("below = %q, want %q", got, want)
-	}
-	if got := unescape(`a\134b\0`); got != `a\b\0` {
-		t.Errorf("unescape = %q", got)
-	}
-	if strings.Contains(unescape(`\011`), `\`) {
-		t.Error("a tab stays escaped")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/mountinfo"
 )
 
 // Share has mounts that are made in dir appear in all mounts of dir, and theirs in it. Where
@@ -15,15 +17,15 @@ func Share(dir string) error {
 	if err != nil {
 		return fmt.Errorf("looking for the mount of %s: %w", dir, err)
 	}
-	table, err := readTable()
+	table, err := mountinfo.Read()
 	if err != nil {
 		return err
 	}
-	point, shared := table.mountOf(path)
-	if shared {
+	current := table.Of(path)
+	if current.Shared {
 		return nil
 	}
-	if point != path {
+	if current.Point != path {
 		if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 			return fmt.Errorf("making %s a mount: %w", dir, err)
 		}

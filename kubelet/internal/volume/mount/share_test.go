@@ -34,25 +34,3 @@ func TestShare(t *testing.T) {
 		t.Errorf("the mount does not appear in the other one: %v", err)
 	}
 }
-
-func TestMountOfReadsTheTable(t *testing.T) {
-	const table = "1 0 8:1 / / rw shared:1 - ext4 /dev/a rw\n" +
-		"2 1 8:1 / /var rw - ext4 /dev/b rw\n" +
-		"3 2 8:1 / /var/a\\040b rw master:3 shared:2 - ext4 /dev/c rw\n" +
-		"4 2 8:1 / /over rw - ext4 /dev/d rw\n5 4 8:1 / /over rw shared:4 - ext4 /dev/e rw\n"
-	for _, c := range []struct {
-		path, point string
-		shared      bool
-	}{
-		{"/etc", "/", true},
-		{"/var", "/var", false},
-		{"/variable", "/", true},
-		{"/var/a b/c", "/var/a b", true},
-		{"/var/a", "/var", false},
-		{"/over/x", "/over", true},
-	} {
-		if point, shared := parse(table).mountOf(c.path); point != c.point || shared != c.shared {
-			t.Errorf("%s is below %s, shared: %v, want %s, %v", c.path, point, shared, c.point, c.shared)
-		}
-	}
-}
