@@ -2,61 +2,48 @@ package hook
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/httpget"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
-	"kctl/proto/release"
 )
 
-// maxOutput limits how many bytes of a hook's answer are read and shown.
+// maxOutput limits how many bytes of a command's output are shown.
 const maxOutput = 1 << 10
-
-// maxHeaders limits the headers of such an answer.
-const maxHeaders = 64 << 10
 
 // Runtime runs commands in containers.
 type Runtime interface {
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
 }
 
-// Runner runs hooks. It is safe for concurrent use.
-type Runner struct {
-	runtime Runtime
-	// address returns the host for httpGet hooks that name none.
-	address func(ctx context.Context, pod *core.Pod) (string, error)
-	clock   clock.Clock
-	client  *http.Client
+// Options are what a Runner needs.
+type Options struct {
+	Runtime Runtime
+	// Address returns the host for httpGet hooks that name none.
+	Address func(ctx context.Context, pod *core.Pod) (string, error)
+	// FellBack is called for an HTTPS hook that a server answered over plain HTTP; host
+	// is the server's.
+	FellBack func(pod *core.Pod, host string)
+	Clock    clock.Clock
 }
 
-// New returns a Runner. Like upstream, it does not verify certificates: hooks
-// reach a pod by its address, for which it has none.
-func New(runtime Runtime, address func(ctx context.Context, pod *core.Pod) (string, error), clock clock.Clock) *Runner {
-	return &Runner{runtime: runtime, address: address, clock: clock, client: &http.Client{
-		Transport: &http.Transport{
-			TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
-			DisableKeepAlives:      true,
-			Proxy:                  nil, // pods are asked directly
-			MaxResponseHeaderBytes: maxHeaders,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a hook asks the pod, and nobody else
-		},
-	}}
+// Runner runs hooks. It is safe for concurrent use.
+type Runner struct {
+	Options
+	client *http.Client
+}
+
+// New returns a Runner.
+func New(o Options) *Runner {
+	return &Runner{o, &http.Client{Transport: httpget.NewTransport(), CheckRedirect: httpget.StayOnHost}}
 }
 
 // Run runs one hook of a container until it is done or ctx ends.
@@ -67,7 +54,7 @@ func (r *Runner) Run(ctx context.Context, pod *core.Pod, c *core.Container, id r
 	case hook.HTTPGet != nil:
 		return r.get(ctx, pod, c, hook.HTTPGet)
 	case hook.Sleep != nil:
-		timer := r.clock.NewTimer(time.Duration(hook.Sleep.Seconds) * time.Second)
+		timer := r.Clock.NewTimer(time.Duration(hook.Sleep.Seconds) * time.Second)
 		defer timer.Stop()
 		select {
 		case <-timer.C():
@@ -82,7 +69,7 @@ func (r *Runner) Run(ctx context.Context, pod *core.Pod, c *core.Container, id r
 }
 
 func (r *Runner) exec(ctx context.Context, id runtimestate.ContainerID, command []string) error {
-	result, err := r.runtime.ExecSync(ctx, id.ID, command, 0)
+	result, err := r.Runtime.ExecSync(ctx, id.ID, command, 0)
 	if err != nil {
 		return fmt.Errorf("exec hook %q: %s", command, cri.Message(err))
 	}
@@ -96,73 +83,40 @@ func (r *Runner) exec(ctx context.Context, id runtimestate.ContainerID, command 
 	return nil
 }
 
-// get asks the pod, or the host that the hook names, over HTTP.
+// get asks the pod, or the host that the hook names, over HTTP. That it answers is
+// enough, whatever the answer is, as for upstream.
 func (r *Runner) get(ctx context.Context, pod *core.Pod, c *core.Container, get *corev1.HTTPGetAction) error {
-	request, err := r.request(ctx, pod, c, get)
-	if err != nil {
-		return err
+	host := get.Host
+	if host == "" {
+		var err error
+		if host, err = r.Address(ctx, pod); err != nil {
+			return err
+		}
 	}
-	response, err := r.client.Do(request)
+	request, err := httpget.NewRequest(ctx, get, c, host, "lifecycle")
 	if err != nil {
 		return fmt.Errorf("httpGet hook: %w", err)
 	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxOutput)) // for the message only
-	if response.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("httpGet hook: %s answered %s: %s", request.URL, response.Status, body)
+	err = r.send(request)
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		// Upstream once asked all hooks over HTTP, and some still name HTTPS by mistake.
+		request = request.Clone(ctx)
+		request.URL.Scheme = "http"
+		request.Header.Del("Authorization") // not for everybody on the way to read
+		if err = r.send(request); err == nil {
+			r.FellBack(pod, request.URL.Host)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("httpGet hook: %w", err)
 	}
 	return nil
 }
 
-func (r *Runner) request(ctx context.Context, pod *core.Pod, c *core.Container, get *corev1.HTTPGetAction) (*http.Request, error) {
-	host := get.Host
-	if host == "" {
-		var err error
-		if host, err = r.address(ctx, pod); err != nil {
-			return nil, err
-		}
-	}
-	port, err := portNumber(c, get.Port)
+func (r *Runner) send(request *http.Request) error {
+	response, err := r.client.Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	target, err := url.Parse("/" + strings.TrimPrefix(get.Path, "/"))
-	if err != nil {
-		return nil, fmt.Errorf("httpGet hook: path %q: %w", get.Path, err)
-	}
-	target.Scheme, target.Host = "http", net.JoinHostPort(host, strconv.Itoa(port))
-	if get.Scheme == corev1.URISchemeHTTPS {
-		target.Scheme = "https"
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("httpGet hook: %w", err)
-	}
-	request.Header.Set("User-Agent", "kube-lifecycle/"+release.Kubernetes)
-	request.Header.Set("Accept", "*/*")
-	for _, header := range get.HTTPHeaders {
-		if http.CanonicalHeaderKey(header.Name) == "Host" {
-			request.Host = header.Value
-			continue
-		}
-		request.Header.Add(header.Name, header.Value)
-	}
-	return request, nil
-}
-
-// portNumber is the port, which may be the name of one of the container's.
-func portNumber(c *core.Container, port intstr.IntOrString) (int, error) {
-	if port.Type == intstr.Int {
-		return port.IntValue(), nil
-	}
-	for _, p := range c.Ports {
-		if p.Name == port.StrVal {
-			return int(p.ContainerPort), nil
-		}
-	}
-	n, err := strconv.Atoi(port.StrVal)
-	if err != nil {
-		return 0, fmt.Errorf("httpGet hook: container %s has no port %q", c.Name, port.StrVal)
-	}
-	return n, nil
+	return response.Body.Close()
 }

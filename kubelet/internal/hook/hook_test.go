@@ -6,14 +6,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 
@@ -25,71 +25,81 @@ import (
 // atHome is the address of pods that run in this test.
 func atHome(context.Context, *core.Pod) (string, error) { return "127.0.0.1", nil }
 
-// A hook asks the pod itself, over TLS without looking at its certificate, and follows
-// nobody anywhere.
 func TestHTTPGet(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another server was asked") }))
 	defer elsewhere.Close()
-	asked := make(chan *http.Request, 1)
+	var asked []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r
+		asked = append(asked, r.RequestURI)
 		switch r.URL.Path {
 		case "/moved":
-			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+			http.Redirect(w, r, "/end?now=1", http.StatusFound)
+		case "/away":
+			http.Redirect(w, r, strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1), http.StatusFound)
 		case "/missing":
 			http.Error(w, strings.Repeat("gone ", 1000), http.StatusNotFound)
 		}
+		if !strings.HasPrefix(r.UserAgent(), "kube-lifecycle/1.") || r.Host != "example.test" && r.URL.Path != "/away" {
+			t.Errorf("%s of %s by %s", r.URL, r.Host, r.UserAgent())
+		}
 	}))
 	defer server.Close()
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(at.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &core.Container{Name: "main", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(port)}}}
-	get := func(path string, port intstr.IntOrString) error {
-		return New(nil, atHome, clock.RealClock{}).Run(t.Context(), &core.Pod{}, c, runtimestate.ContainerID{}, &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
-			Path: path, Port: port, Scheme: corev1.URISchemeHTTPS,
-			HTTPHeaders: []corev1.HTTPHeader{{Name: "host", Value: "example.test"}, {Name: "X-Way", Value: "down"}},
+	c := &core.Container{Name: "main", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: portOf(t, server)}}}
+	for _, tc := range []struct {
+		path, port string
+		want       []string
+		fail       string
+	}{
+		{path: "end?now=1", port: "web", want: []string{"/end?now=1"}},
+		{path: "/moved", port: "web", want: []string{"/moved", "/end?now=1"}},
+		{path: "/away", port: "web", want: []string{"/away"}},
+		{path: "/missing", port: "web", want: []string{"/missing"}}, // upstream does not look at the status, either
+		{path: "/", port: "none", fail: `httpGet hook: port "none" not found in container "main"`},
+	} {
+		asked = nil
+		err := New(Options{Address: atHome}).Run(t.Context(), &core.Pod{}, c, runtimestate.ContainerID{}, &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: tc.path, Port: intstr.FromString(tc.port), Scheme: corev1.URISchemeHTTPS, HTTPHeaders: []corev1.HTTPHeader{{Name: "host", Value: "example.test"}},
 		}})
-	}
-	for _, port := range []intstr.IntOrString{intstr.FromInt(port), intstr.FromString("web"), intstr.FromString(at.Port())} {
-		if err := get("end?now=1", port); err != nil {
-			t.Fatal(err)
-		}
-		r := <-asked
-		if r.URL.String() != "/end?now=1" || r.Host != "example.test" || r.Header.Get("X-Way") != "down" || !strings.HasPrefix(r.UserAgent(), "kube-lifecycle/") {
-			t.Errorf("%s of %s by %s, %v", r.URL, r.Host, r.UserAgent(), r.Header)
+		if (err == nil) != (tc.fail == "") || err != nil && err.Error() != tc.fail || !slices.Equal(asked, tc.want) {
+			t.Errorf("%s asked for %q: %v, want %q, %s", tc.path, asked, err, tc.want, tc.fail)
 		}
 	}
-	if err := get("/moved", intstr.FromString("web")); err != nil {
-		t.Errorf("a redirect: %v", err)
+}
+
+func portOf(t *testing.T, server *httptest.Server) int32 {
+	t.Helper()
+	return int32(server.Listener.Addr().(*net.TCPAddr).Port)
+}
+
+// An HTTPS hook of a server without TLS is asked again without, and credentials are left out.
+func TestHTTPSFallsBackToHTTP(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.RequestURI+" "+r.Header.Get("X-Y")+r.Header.Get("Authorization"))
+	}))
+	var fellBack []string
+	r := New(Options{Address: atHome, FellBack: func(pod *core.Pod, host string) { fellBack = append(fellBack, pod.Name+" "+host) }})
+	pod, hook := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
+		Path: "/end", Scheme: corev1.URISchemeHTTPS, Port: intstr.FromInt32(portOf(t, server)),
+		HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Y", Value: "1"}, {Name: "authorization", Value: "Bearer secret"}},
+	}}
+	run := func() error { return r.Run(t.Context(), pod, &core.Container{}, runtimestate.ContainerID{}, hook) }
+	if err := run(); err != nil || !slices.Equal(asked, []string{"/end 1"}) || !slices.Equal(fellBack, []string{"web " + server.Listener.Addr().String()}) {
+		t.Errorf("asked for %q, fell back: %q, %v", asked, fellBack, err)
 	}
-	<-asked
-	if err := get("/missing", intstr.FromString("web")); err == nil || !strings.Contains(err.Error(), "/missing answered 404") || len(err.Error()) > 2*maxOutput {
-		t.Errorf("what is not there: %v", err)
-	}
-	<-asked
-	if err := get("/", intstr.FromString("none")); err == nil || !strings.Contains(err.Error(), `container main has no port "none"`) {
-		t.Errorf("a port that is not there: %v", err)
+	server.Close()
+	if err := run(); err == nil || len(fellBack) != 1 {
+		t.Errorf("of nobody: %v, fell back: %q", err, fellBack)
 	}
 }
 
 // A pod without an address is not asked, unless the hook names a host.
 func TestAPodWithoutAnAddress(t *testing.T) {
 	none := errors.New("the pod has no address")
-	r := New(nil, func(context.Context, *core.Pod) (string, error) { return "", none }, clock.RealClock{})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.NotFoundHandler()}
-	go server.Serve(listener) //nolint:errcheck // ends with Close
+	r := New(Options{Address: func(context.Context, *core.Pod) (string, error) { return "", none }})
+	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	hook := &corev1.HTTPGetAction{Port: intstr.FromInt(listener.Addr().(*net.TCPAddr).Port)}
+	hook := &corev1.HTTPGetAction{Port: intstr.FromInt32(portOf(t, server))}
 	run := func() error {
 		return r.Run(t.Context(), &core.Pod{}, &core.Container{}, runtimestate.ContainerID{}, &corev1.LifecycleHandler{HTTPGet: hook})
 	}
@@ -97,7 +107,7 @@ func TestAPodWithoutAnAddress(t *testing.T) {
 		t.Errorf("without a host: %v", err)
 	}
 	hook.Host = "127.0.0.1"
-	if err := run(); err == nil || !strings.Contains(err.Error(), "404") {
+	if err := run(); err != nil {
 		t.Errorf("with a host: %v", err)
 	}
 }
@@ -119,7 +129,7 @@ func TestExec(t *testing.T) {
 		{cri.ExecResult{ExitCode: 7, Stdout: []byte("no "), Stderr: []byte("good")}, `exec hook ["/end"] exited with 7: no good`},
 		{cri.ExecResult{ExitCode: 1, Stdout: make([]byte, 2*maxOutput)}, `exec hook ["/end"] exited with 1: ` + string(make([]byte, maxOutput))},
 	} {
-		err := New(says(c.result), atHome, clock.RealClock{}).Run(t.Context(), &core.Pod{}, &core.Container{}, runtimestate.ContainerID{}, hook)
+		err := New(Options{Runtime: says(c.result)}).Run(t.Context(), &core.Pod{}, &core.Container{}, runtimestate.ContainerID{}, hook)
 		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
 			t.Errorf("%v, want %q", err, c.want)
 		}
@@ -128,7 +138,7 @@ func TestExec(t *testing.T) {
 
 func TestSleepEndsWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, hook := New(nil, atHome, clock.RealClock{}), &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}
+		r, hook := New(Options{Clock: clock.RealClock{}}), &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}
 		start := time.Now()
 		if err := r.Run(t.Context(), &core.Pod{}, &core.Container{}, runtimestate.ContainerID{}, hook); err != nil || time.Since(start) != 10*time.Second {
 			t.Errorf("slept for %v: %v", time.Since(start), err)

@@ -95,6 +95,7 @@ var countHelp = map[podruntime.Counted]string{
 	podruntime.ImageVolumesRequested:    "Number of requested image volumes.",
 	podruntime.ImageVolumesMounted:      "Number of image volumes that were mounted.",
 	podruntime.ImageVolumesFailed:       "Number of image volumes that could not be mounted.",
+	podruntime.HTTPHooksFellBack:        "Number of HTTPS lifecycle hooks that were answered over plain HTTP.",
 }
 
 // Count counts something that happened.

@@ -13,6 +13,7 @@ const (
 	ImageVolumesRequested    Counted = "image_volume_requested_total"
 	ImageVolumesMounted      Counted = "image_volume_mounted_succeed_total"
 	ImageVolumesFailed       Counted = "image_volume_mounted_errors_total"
+	HTTPHooksFellBack        Counted = "lifecycle_handler_http_fallbacks_total"
 )
 
 func (m *Manager) count(what Counted, times int) {

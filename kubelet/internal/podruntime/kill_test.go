@@ -193,7 +193,7 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	c.Lifecycle = &corev1.Lifecycle{PostStart: exec("echo no good; exit 7")}
 	good := shell("good", "mkdir -p /tmp/www; echo hi > /tmp/www/ok; cd /tmp/www; httpd -p 8080; "+ready+forever)
 	good.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
-	good.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/missing", Port: intstr.FromString("http")}}}
+	good.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ok", Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTPS}}}
 	pod := newPod("poststart", c, good)
 	r := b.sync(t, pod, SyncOptions{})
 	if w := r.Waiting["main"]; w.Reason != runtimestate.ReasonPostStartHook || !strings.Contains(w.Message, "exited with 7: no good") {
@@ -210,8 +210,8 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	if err := b.KillPod(t.Context(), pod, r.Status.RunningPod(b.Name()), &grace); err != nil {
 		t.Fatal(err)
 	}
-	if !b.events.has("404") {
-		t.Error("no event tells what the httpGet hook was answered")
+	if !b.events.has("LifecycleHTTPFallback") || b.events.has("FailedPreStopHook") {
+		t.Error("no event tells that the httpGet hook was answered without TLS")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/hook"
 	"kctl/kubelet/internal/image"
@@ -47,7 +49,7 @@ func New(runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, e
 		}, c.Clock),
 		ends: newEnds(c.MaxContainerBackOff),
 	}
-	m.hooks = hook.New(runtime, m.address, c.Clock)
+	m.hooks = hook.New(hook.Options{Runtime: runtime, Address: m.address, FellBack: m.hookFellBack, Clock: c.Clock})
 	return m, nil
 }
 
@@ -63,4 +65,10 @@ func (m *Manager) address(ctx context.Context, pod *core.Pod) (string, error) {
 		return status.IPs[0], nil
 	}
 	return "", errors.New("httpGet hook: the pod has no address")
+}
+
+// hookFellBack tells users of an HTTPS hook that was answered over plain HTTP.
+func (m *Manager) hookFellBack(pod *core.Pod, host string) {
+	m.count(HTTPHooksFellBack, 1)
+	m.Events.Eventf(pod, corev1.EventTypeWarning, "LifecycleHTTPFallback", "request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", host)
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"kctl/kubelet/internal/httpget"
 )
 
 // grpc uses the gRPC health protocol, without TLS.
@@ -20,8 +22,8 @@ func (p *Prober) grpc(ctx context.Context, address, service string, timeout time
 	dialed := make(chan error, 1) // how the first attempt to connect ended
 	connection, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUserAgent(p.http.userAgent),
-		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithUserAgent(httpget.UserAgent("probe")),
+		grpc.WithMaxHeaderListSize(maxMessage),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			c, err := p.dialer.DialContext(ctx, "tcp", address)

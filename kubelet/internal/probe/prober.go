@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/httpget"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -47,9 +48,9 @@ func failed(format string, args ...any) Answer { return Answer{Failed, fmt.Sprin
 // maxOutput bounds how much of a container's output is kept.
 const maxOutput = 10 << 10
 
-// maxHeaders bounds the headers of an answer, maxMessage a gRPC message: a
-// health service answers with a single word.
-const maxHeaders, maxMessage = 64 << 10, 64 << 10
+// maxMessage bounds a gRPC message and its headers: a health service answers with
+// a single word.
+const maxMessage = 64 << 10
 
 // Runtime runs commands in containers.
 type Runtime interface {
@@ -80,11 +81,15 @@ func (p *Prober) Probe(ctx context.Context, target Target) (Answer, error) {
 	case probe.Exec != nil:
 		return p.exec(ctx, target, timeout)
 	case probe.HTTPGet != nil:
-		address, err := p.address(target, probe.HTTPGet.Host, probe.HTTPGet.Port)
+		host, err := p.host(target, probe.HTTPGet.Host)
 		if err != nil {
 			return Answer{}, err
 		}
-		return p.http.get(ctx, probe.HTTPGet, address, timeout)
+		request, err := httpget.NewRequest(ctx, probe.HTTPGet, target.Container, host, "probe")
+		if err != nil {
+			return Answer{}, err
+		}
+		return p.http.get(request, timeout), nil
 	case probe.TCPSocket != nil:
 		address, err := p.address(target, probe.TCPSocket.Host, probe.TCPSocket.Port)
 		if err != nil {
@@ -107,39 +112,29 @@ func (p *Prober) Probe(ctx context.Context, target Target) (Answer, error) {
 
 // address is host, or else the pod, and port.
 func (p *Prober) address(target Target, host string, port intstr.IntOrString) (string, error) {
-	if host == "" {
-		host = target.IP
-		if target.Pod.Spec.HostNetwork {
-			host = p.hostIP()
-		}
+	host, err := p.host(target, host)
+	if err != nil {
+		return "", err
 	}
-	if host == "" {
-		return "", errors.New("the pod has no address yet")
-	}
-	number, err := portNumber(target.Container, port)
+	number, err := httpget.PortNumber(target.Container, port)
 	if err != nil {
 		return "", err
 	}
 	return net.JoinHostPort(host, strconv.Itoa(number)), nil
 }
 
-// portNumber is the port, which may be the name of one of the container's.
-func portNumber(container *core.Container, port intstr.IntOrString) (int, error) {
-	number := port.IntValue()
-	if port.Type == intstr.String {
-		for i := range container.Ports {
-			if container.Ports[i].Name == port.StrVal {
-				number = int(container.Ports[i].ContainerPort)
-			}
-		}
-		if number == 0 {
-			return 0, fmt.Errorf("couldn't find port: %q in container %q", port.StrVal, container.Name)
-		}
+// host is the host that a probe names, or else the pod's address.
+func (p *Prober) host(target Target, named string) (string, error) {
+	switch {
+	case named != "":
+		return named, nil
+	case target.Pod.Spec.HostNetwork:
+		target.IP = p.hostIP()
 	}
-	if number <= 0 || number > 65535 {
-		return 0, fmt.Errorf("invalid port number: %v", number)
+	if target.IP == "" {
+		return "", errors.New("the pod has no address yet")
 	}
-	return number, nil
+	return target.IP, nil
 }
 
 // exec runs the probe's command in the container.

@@ -91,7 +91,7 @@ func portOf(t *testing.T, address string) intstr.IntOrString {
 func TestHTTPGet(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "host=%s agent=%s accept=%s q=%s x=%v", r.Host, r.UserAgent(), r.Header.Get("Accept"), r.URL.RawQuery, r.Header["X-Y"])
+		fmt.Fprintf(w, "%s host=%s agent=%s accept=%s q=%s x=%v", r.Proto, r.Host, r.UserAgent(), r.Header.Get("Accept"), r.URL.RawQuery, r.Header["X-Y"])
 	})
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ok", http.StatusFound) })
@@ -100,9 +100,11 @@ func TestHTTPGet(t *testing.T) {
 	})
 	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/round", http.StatusFound) })
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2*maxHeaders)) })
+	mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 128<<10)) })
 	mux.HandleFunc("/loud", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(zeros{}, 10*maxOutput)) })
-	plain, secure := httptest.NewServer(mux), httptest.NewTLSServer(mux)
+	plain, secure := httptest.NewServer(mux), httptest.NewUnstartedServer(mux)
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
 	defer plain.Close()
 	defer secure.Close()
 	port := portOf(t, plain.URL)
@@ -124,7 +126,7 @@ func TestHTTPGet(t *testing.T) {
 		{"headers", corev1.HTTPGetAction{Path: "/ok", HTTPHeaders: []corev1.HTTPHeader{
 			{Name: "Host", Value: "example.com"}, {Name: "X-Y", Value: "1"}, {Name: "x-y", Value: "2"}, {Name: "User-Agent", Value: "mine"}, {Name: "Accept", Value: ""},
 		}}, Succeeded, "host=example.com agent=mine accept= q= x=[1 2]"},
-		{"TLS", corev1.HTTPGetAction{Path: "/ok", Scheme: corev1.URISchemeHTTPS, Port: portOf(t, secure.URL)}, Succeeded, "host="},
+		{"TLS", corev1.HTTPGetAction{Path: "/ok", Scheme: corev1.URISchemeHTTPS, Port: portOf(t, secure.URL)}, Succeeded, "HTTP/2.0 host="},
 		{"explicit host", corev1.HTTPGetAction{Path: "/ok", Host: "localhost"}, Succeeded, "host=localhost"},
 		{"broken", corev1.HTTPGetAction{Path: "/broken"}, Failed, "HTTP probe failed with statuscode: 503"},
 		{"none", corev1.HTTPGetAction{Path: "/none"}, Failed, "statuscode: 404"},
@@ -167,7 +169,7 @@ type longWinded struct {
 }
 
 func (longWinded) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	long := strings.Repeat("x", 2*max(maxHeaders, maxMessage))
+	long := strings.Repeat("x", 2*maxMessage)
 	if r.GetService() == "headers" {
 		return nil, status.Error(codes.Internal, long)
 	}
