@@ -133,7 +133,7 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 
 // Update implements registry.Objects, for owners and finalizers. A concurrent
 // change is a conflict.
-func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, _ registry.Admission, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	before, err := o.get(ctx, target.Namespace, target.Name)
 	if err != nil {
 		return registry.Encoded{}, false, err
@@ -160,7 +160,7 @@ func (o *objects) Update(ctx context.Context, target registry.Target, change reg
 }
 
 // Delete implements registry.Objects.
-func (o *objects) Delete(ctx context.Context, namespace, name string, _ registry.Admit, options *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (o *objects) Delete(ctx context.Context, namespace, name string, _ registry.Admission, options *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	body, err := json.Marshal(options)
 	if err != nil {
 		return registry.Encoded{}, false, err

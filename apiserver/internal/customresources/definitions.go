@@ -86,7 +86,7 @@ func (d *Definitions) notifyListeners() {
 // snapshot is the present state according to the cache of definitions: a client
 // that has seen a definition finds it served.
 func (d *Definitions) snapshot() *snapshot {
-	if s := d.current.Load(); s.changed == d.options.Store.Changed() {
+	if s := d.current.Load(); s.changed == d.options.Store.LastChangeRevision() {
 		return s
 	}
 	d.mu.Lock()
@@ -96,7 +96,7 @@ func (d *Definitions) snapshot() *snapshot {
 		return before // a list would wait
 	}
 	// Read before the list: the next call sees what comes in between.
-	changed := d.options.Store.Changed()
+	changed := d.options.Store.LastChangeRevision()
 	if before.changed == changed {
 		return before
 	}

@@ -37,18 +37,18 @@ func (r *resource) Info() registry.Info {
 var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
 // Create implements registry.Resource.
-func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
-	if err := r.checkCreatable(obj.GetName()); err != nil {
+func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
+	if err := r.checkMayCreate(obj.GetName()); err != nil {
 		return registry.Encoded{}, err
 	}
 	return r.versionStore.Create(ctx, obj, admit, o)
 }
 
 // Update implements registry.Resource: an apply may create.
-func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	guarded := func(current core.Object) (core.Object, error) {
 		if current == nil {
-			if err := r.checkCreatable(target.Name); err != nil {
+			if err := r.checkMayCreate(target.Name); err != nil {
 				return nil, err
 			}
 		}
@@ -57,7 +57,7 @@ func (r *resource) Update(ctx context.Context, target registry.Target, change re
 	return r.versionStore.Update(ctx, target, guarded, admit, o)
 }
 
-func (r *resource) checkCreatable(name string) error {
+func (r *resource) checkMayCreate(name string) error {
 	if r.stored.terminating.Load() {
 		return apierrors.NewForbidden(schema.GroupResource{Group: r.info.Group, Resource: r.info.Name}, name, errTerminating)
 	}

@@ -149,7 +149,7 @@ func (d *Definitions) hasFinalizer(e *entry) bool {
 
 // deleteAll deletes all objects; it is not done while some wait for something.
 func deleteAll(ctx context.Context, r registry.Resource) error {
-	if _, err := r.DeleteCollection(ctx, "", registry.Admit{}, &metav1.DeleteOptions{}, registry.ListOptions{}); err != nil {
+	if _, err := r.DeleteCollection(ctx, "", registry.Admission{}, &metav1.DeleteOptions{}, registry.ListOptions{}); err != nil {
 		return err
 	}
 	left, err := r.List(ctx, "", registry.ListOptions{Limit: 1})

@@ -65,14 +65,14 @@ var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 func (p *scalePaths) subresource(of registry.Resource, replicas managedfields.Replicas, clock clock.PassiveClock) registry.Subresource {
 	r := of.Info().Resource
 	r.Group, r.Version, r.Kind = scaleKind.Group, scaleKind.Version, scaleKind.Kind
-	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
-		Of: of, As: "scale",
-		Shown:   registry.Info{Resource: r, Columns: cells.CustomScaleColumns()},
-		Cells:   func(shown core.Object) []any { return cells.ScaleRow(shown.(*autoscalingv1.Scale), clock.Now()) },
-		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
-		Show:    func(stored core.Object) (core.Object, error) { return p.toScale(stored.(*object)) },
-		Lacks:   func(stored core.Object) error { return p.checkHasReplicas(stored.(*object)) },
-		Take: func(shown, stored core.Object) error {
+	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScaleView(registry.View{
+		Stored: of, Subresource: "scale",
+		Shown:      registry.Info{Resource: r, Columns: cells.CustomScaleColumns()},
+		Cells:      func(shown core.Object) []any { return cells.ScaleRow(shown.(*autoscalingv1.Scale), clock.Now()) },
+		NewKind:    func() core.Object { return new(autoscalingv1.Scale) },
+		Show:       func(stored core.Object) (core.Object, error) { return p.toScale(stored.(*object)) },
+		CheckShown: func(stored core.Object) error { return p.checkHasReplicas(stored.(*object)) },
+		WriteBack: func(shown, stored core.Object) error {
 			return p.applyScale(shown.(*autoscalingv1.Scale), stored.(*object))
 		},
 	}, replicas, clock)}

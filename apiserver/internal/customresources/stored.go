@@ -90,7 +90,7 @@ func (s *instanceStore) build(e *entry) error {
 		if name != storage.name || len(d.Spec.Versions) > 1 {
 			store := s.base
 			if name != storage.name {
-				store = s.base.Sharing(c.strategy(e, f, storage, s.definitions.options.Registry.Clock))
+				store = s.base.WithStrategy(c.strategy(e, f, storage, s.definitions.options.Registry.Clock))
 			}
 			keeps = &view{Store: store, converter: c, form: f}
 		}

@@ -25,7 +25,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			return &object{Object: map[string]any{"apiVersion": f.apiVersion(), "kind": f.kind, "metadata": map[string]any{}}}
 		},
 		HasGeneration: true,
-		Desired:       f.desired,
+		DesiredState:  f.desired,
 		// What a webhook has added is pruned like what a user sends.
 		Default: func(o *object) {
 			f.prune(o.Object, false)
@@ -38,8 +38,8 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			}
 		},
 		Validate: func(ctx context.Context, o *object) field.ErrorList { return f.validate(ctx, o, nil) },
-		Warnings: func(_ context.Context, o *object) []string { return registry.WarnOfFinalizers(o.GetFinalizers(), nil) },
-		Update: registry.Change[*object]{
+		Warnings: func(_ context.Context, o *object) []string { return registry.FinalizerWarnings(o.GetFinalizers(), nil) },
+		Update: registry.UpdateStrategy[*object]{
 			Prepare: func(_ context.Context, o, old *object) {
 				if f.hasStatus() {
 					restoreField(o, old, "status")
@@ -47,27 +47,27 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			},
 			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
 			Warnings: func(_ context.Context, o, old *object) []string {
-				return registry.WarnOfFinalizers(o.GetFinalizers(), old.GetFinalizers())
+				return registry.FinalizerWarnings(o.GetFinalizers(), old.GetFinalizers())
 			},
 		},
 		Encoding: &registry.Encoding[*object]{
-			Encode:     func(o *object) ([]byte, error) { return c.encode(f, storage, o) },
-			Decode:     func(value []byte) (*object, error) { return c.decode(f, value) },
-			DecodeBody: f.decodeBody,
-			Normal:     c.normalizeStored,
-			Shape:      func() *shape.Shape { return shapeOf(f.schema) },
+			Encode:          func(o *object) ([]byte, error) { return c.encode(f, storage, o) },
+			Decode:          func(value []byte) (*object, error) { return c.decode(f, value) },
+			DecodeBody:      f.decodeBody,
+			NormalizeStored: c.normalizeStored,
+			Shape:           func() *shape.Shape { return shapeOf(f.schema) },
 		},
 		Columns: f.columns.definitions,
 		Row:     func(o *object) []any { return f.columns.row(o, clock.Now()) },
 	}
 	if f.hasStatus() {
-		s.Status = &registry.Change[*object]{
+		s.Status = &registry.UpdateStrategy[*object]{
 			KeepsMetadata: true,
 			Prepare:       func(_ context.Context, o, old *object) { keepOnlyStatus(o, old) },
 			Validate:      func(ctx context.Context, o, old *object) field.ErrorList { return f.validateStatus(ctx, o, old) },
 		}
 	}
-	s.UnknownField = notSelectable
+	s.UnknownFieldMessage = notSelectable
 	if all := c.selectable(); len(all) > 0 {
 		s.Fields = func(o *object) fields.Set { return selectableSet(all, o) }
 	}

@@ -51,7 +51,7 @@ func (v *view) List(ctx context.Context, namespace string, o registry.ListOption
 }
 
 // Create implements registry.Resource.
-func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
+func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
 	e, err := v.Store.Create(ctx, obj, admit, o)
 	if err != nil {
 		return e, err
@@ -60,7 +60,7 @@ func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admit
 }
 
 // Update implements registry.Resource.
-func (v *view) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (v *view) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	e, created, err := v.Store.Update(ctx, target, change, admit, o)
 	if err != nil {
 		return e, created, err
@@ -70,7 +70,7 @@ func (v *view) Update(ctx context.Context, target registry.Target, change regist
 }
 
 // Delete implements registry.Resource.
-func (v *view) Delete(ctx context.Context, namespace, name string, admit registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (v *view) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	e, gone, err := v.Store.Delete(ctx, namespace, name, admit, o)
 	if err != nil {
 		return e, gone, err
@@ -80,7 +80,7 @@ func (v *view) Delete(ctx context.Context, namespace, name string, admit registr
 }
 
 // DeleteCollection implements registry.Resource.
-func (v *view) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+func (v *view) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
 	list, own, err := v.splitSelectors(list)
 	if err != nil {
 		return registry.List{}, err

@@ -18,8 +18,8 @@ func Describe(served registry.Served) Resource {
 	if info.HasStatus {
 		d.Subresources = append(d.Subresources, Subresource{Name: "status", Verbs: StatusVerbs})
 	}
-	for _, part := range info.Parts {
-		d.Subresources = append(d.Subresources, Subresource{Name: part, Verbs: registry.PartVerbs(part)})
+	for _, part := range info.Subresources {
+		d.Subresources = append(d.Subresources, Subresource{Name: part, Verbs: registry.SubresourceVerbs(part)})
 	}
 	for _, sub := range served.Subresources {
 		d.Subresources = append(d.Subresources, Subresource{Name: sub.Name, Kind: sub.Kind, Verbs: verbsOf(sub)})

@@ -18,7 +18,7 @@ type described struct{ registry.Resource }
 
 func (d described) Info() registry.Info {
 	info := d.Resource.Info()
-	info.HasStatus, info.Parts = true, []string{"resize"}
+	info.HasStatus, info.Subresources = true, []string{"resize"}
 	return info
 }
 

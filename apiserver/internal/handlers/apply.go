@@ -21,13 +21,13 @@ import (
 // (Kubernetes docs, "Server-Side Apply").
 func (c *call) apply(options *metav1.PatchOptions) error {
 	if c.tracker == nil {
-		return unsupported(c.contentType(), c.resource.Name+" can't be applied on the server's side", c.patchTypes()...)
+		return unsupportedMediaType(c.contentType(), c.resource.Name+" can't be applied on the server's side", c.patchTypes()...)
 	}
-	applied, err := c.applied(options.FieldValidation)
+	applied, err := c.decodeApplied(options.FieldValidation)
 	if err != nil {
 		return err
 	}
-	by := c.by(options.FieldManager)
+	by := c.fieldManager(options.FieldManager)
 	change := func(current core.Object) (core.Object, error) {
 		if current == nil {
 			if err := c.mayCreate(applied); err != nil {
@@ -43,7 +43,7 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 	admit := c.admit(admission.Update, options, options.DryRun)
 	// The merge has already made the applier the owner.
 	admit.TrackFields = func(core.Object, core.Object, []byte) {}
-	admit.Creates = true
+	admit.CreatesIfMissing = true
 	e, created, err := c.store.Update(c.ctx, c.target(), change, guardManagedFields(admit), updateOptionsOf(options))
 	if err != nil {
 		return err
@@ -54,9 +54,9 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 	return c.respond(http.StatusOK, e)
 }
 
-// applied reads the body, which is YAML or its subset JSON.
-func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, error) {
-	body, err := c.body()
+// decodeApplied reads the body, which is YAML or its subset JSON.
+func (c *call) decodeApplied(fieldValidation string) (*unstructured.Unstructured, error) {
+	body, err := c.readBody()
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +69,11 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	}
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	if fieldValidation == metav1.FieldValidationStrict {
-		if err := yaml.UnmarshalStrict(body, &out.Object, asWritten); err != nil {
+		if err := yaml.UnmarshalStrict(body, &out.Object, keepNumbersAsText); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
 		}
 	} else {
-		if err := yaml.Unmarshal(body, &out.Object, asWritten); err != nil {
+		if err := yaml.Unmarshal(body, &out.Object, keepNumbersAsText); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
 	}
@@ -83,7 +83,7 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	if err := utiljson.ConvertMapNumbers(out.Object, 0); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
-	if err := checkValue(out.Object, false); err != nil {
+	if err := checkQuantitiesIn(out.Object, false); err != nil {
 		return nil, err
 	}
 	if kind := out.GroupVersionKind(); kind != c.kind {
@@ -91,15 +91,15 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	}
 	if fieldValidation != metav1.FieldValidationIgnore {
 		if _, err := yaml.YAMLToJSONStrict(body); err != nil {
-			c.warnOf(err)
+			c.warnOfError(err)
 		}
 	}
 	return out, nil
 }
 
-// asWritten keeps numbers as text, to be interpreted later: a float64 would
+// keepNumbersAsText keeps numbers as text, to be interpreted later: a float64 would
 // lose the last digits of large ones, and is not an integer to its reader.
-func asWritten(d *json.Decoder) *json.Decoder {
+func keepNumbersAsText(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
 }

@@ -25,11 +25,11 @@ import (
 	"kctl/proto/core"
 )
 
-// body reads the request's body, up to the limit.
-func (c *call) body() ([]byte, error) {
+// readBody reads the request's body, up to the limit.
+func (c *call) readBody() ([]byte, error) {
 	size := min(max(c.gin.Request.ContentLength, 0), c.MaxBody)
 	if c.gin.Request.ContentLength > c.MaxBody {
-		return nil, c.tooLarge()
+		return nil, c.refuseTooLarge()
 	}
 	buffer := make([]byte, 0, size+512)
 	limited := io.LimitReader(c.gin.Request.Body, c.MaxBody+1)
@@ -38,7 +38,7 @@ func (c *call) body() ([]byte, error) {
 		buffer = buffer[:len(buffer)+n]
 		switch {
 		case int64(len(buffer)) > c.MaxBody:
-			return nil, c.tooLarge()
+			return nil, c.refuseTooLarge()
 		case err == io.EOF:
 			return buffer, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -51,15 +51,15 @@ func (c *call) body() ([]byte, error) {
 	}
 }
 
-// tooLarge reads and discards a little more: a client that is still writing
+// refuseTooLarge reads and discards a little more: a client that is still writing
 // when the connection is closed never sees the answer.
-func (c *call) tooLarge() error {
+func (c *call) refuseTooLarge() error {
 	_, _ = io.CopyN(io.Discard, c.gin.Request.Body, c.MaxBody)
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", c.MaxBody))
 }
 
-// unsupported refuses a content type and names the accepted ones.
-func unsupported(media, why string, taken ...string) error {
+// unsupportedMediaType refuses a content type and names the accepted ones.
+func unsupportedMediaType(media, why string, taken ...string) error {
 	message := fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", strings.Join(taken, ", "))
 	if why != "" {
 		message = media + ": " + why + "; " + message
@@ -91,9 +91,9 @@ func (c *call) checkContentType() error {
 	case media == runtime.ContentTypeJSON, media == runtime.ContentTypeYAML, media == runtime.ContentTypeProtobuf && !c.jsonOnly:
 		return nil
 	case c.jsonOnly:
-		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML)
+		return unsupportedMediaType(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML)
 	default:
-		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
+		return unsupportedMediaType(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 	if err := c.checkContentType(); err != nil {
 		return err
 	}
-	body, err := c.body()
+	body, err := c.readBody()
 	if err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	if err := bodylimit.JSON(body); err != nil {
 		return err
 	}
-	if err := checkJSONAmounts(body); err != nil {
+	if err := checkJSONQuantities(body); err != nil {
 		return err
 	}
 	if c.jsonOnly {
-		obj, strict, err := c.decodeOwn(body, kind)
+		obj, strict, err := c.decodeUnstructured(body, kind)
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 		if fieldValidation == metav1.FieldValidationIgnore {
 			return nil
 		}
-		return c.judge(append(doubled, strict...), kind, fieldValidation)
+		return c.applyFieldValidation(append(doubled, strict...), kind, fieldValidation)
 	}
 	var strict []error
 	var err error
@@ -145,24 +145,24 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	if err != nil {
 		return unreadable(kind, body, err)
 	}
-	if err := checkKind(into, kind, c.also...); err != nil {
+	if err := checkKind(into, kind, c.acceptedKinds...); err != nil {
 		return err
 	}
 	if err := c.checkReadable(into); err != nil {
 		return cannotHandle(kind, err)
 	}
-	return c.judge(append(doubled, strict...), kind, fieldValidation)
+	return c.applyFieldValidation(append(doubled, strict...), kind, fieldValidation)
 }
 
-// reader is implemented by resources whose objects can be unreadable although
+// readabilityChecker is implemented by resources whose objects can be unreadable although
 // each of their fields is readable.
-type reader interface {
+type readabilityChecker interface {
 	Unreadable(obj core.Object) error
 }
 
 // checkReadable asks the resource whether it can read the decoded object.
 func (c *call) checkReadable(decoded runtime.Object) error {
-	store, ok := c.store.(reader)
+	store, ok := c.store.(readabilityChecker)
 	obj, isObject := decoded.(core.Object)
 	if !ok || !isObject {
 		return nil
@@ -170,15 +170,15 @@ func (c *call) checkReadable(decoded runtime.Object) error {
 	return store.Unreadable(obj)
 }
 
-// ownDecoder is implemented by resources with a decoder of their own.
-type ownDecoder interface {
+// bodyDecoder is implemented by resources with a decoder of their own.
+type bodyDecoder interface {
 	DecodeBody(body []byte) (obj core.Object, strict []error, err error)
 }
 
-// decodeOwn decodes an object with its resource's own decoder. strict lists
+// decodeUnstructured decodes an object with its resource's own decoder. strict lists
 // unknown and duplicate fields.
-func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
-	obj, strict, err = c.readOwn(body, kind)
+func (c *call) decodeUnstructured(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
+	obj, strict, err = c.decodeAnyKind(body, kind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -188,9 +188,9 @@ func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstru
 	return obj, strict, nil
 }
 
-// readOwn is decodeOwn without a check of kind and version.
-func (c *call) readOwn(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
-	decoder, ok := c.store.(ownDecoder)
+// decodeAnyKind is decodeUnstructured without a check of kind and version.
+func (c *call) decodeAnyKind(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
+	decoder, ok := c.store.(bodyDecoder)
 	if !ok {
 		return nil, nil, fmt.Errorf("%s has no way to read its objects", c.resource.Name)
 	}
@@ -226,7 +226,7 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	if err := bodylimit.Protobuf(body, kind, scheme.Scheme); err != nil {
 		return err
 	}
-	if err := checkProtobufAmounts(bytes.TrimPrefix(body, protobufPrefix)); err != nil {
+	if err := checkProtobufQuantities(bytes.TrimPrefix(body, protobufPrefix)); err != nil {
 		return err
 	}
 	_, actual, err := protobufObjects.Decode(body, &kind, into)
@@ -237,9 +237,9 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	return checkKind(into, kind)
 }
 
-// judge refuses, warns about or ignores unknown and duplicate fields, as fieldValidation
+// applyFieldValidation refuses, warns about or ignores unknown and duplicate fields, as fieldValidation
 // says.
-func (c *call) judge(strict []error, kind schema.GroupVersionKind, fieldValidation string) error {
+func (c *call) applyFieldValidation(strict []error, kind schema.GroupVersionKind, fieldValidation string) error {
 	if len(strict) == 0 {
 		return nil
 	}
@@ -247,13 +247,13 @@ func (c *call) judge(strict []error, kind schema.GroupVersionKind, fieldValidati
 		return cannotHandle(kind, runtime.NewStrictDecodingError(strict))
 	}
 	for _, err := range strict {
-		c.warnOf(err)
+		c.warnOfError(err)
 	}
 	return nil
 }
 
-// warnOf warns about a fault. Those of YAML come several at once, below a headline.
-func (c *call) warnOf(err error) {
+// warnOfError warns about a fault. Those of YAML come several at once, below a headline.
+func (c *call) warnOfError(err error) {
 	headline, rest, several := strings.Cut(err.Error(), "\n")
 	if !several {
 		request.Warn(c.ctx, headline)
@@ -283,9 +283,9 @@ func cannotHandle(kind schema.GroupVersionKind, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind.Kind, kind.Version, kind.Kind, err))
 }
 
-// checkPlace sets the object's name and namespace to those of the URL, or refuses if they
+// checkNameAndNamespace sets the object's name and namespace to those of the URL, or refuses if they
 // differ.
-func (c *call) checkPlace(obj core.Object) error {
+func (c *call) checkNameAndNamespace(obj core.Object) error {
 	if c.resource.Namespaced {
 		switch obj.GetNamespace() {
 		case "":
@@ -301,11 +301,11 @@ func (c *call) checkPlace(obj core.Object) error {
 		return nil
 	}
 	if obj.GetName() == "" {
-		return c.nameless()
+		return c.nameMissing()
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
 }
 
-func (c *call) nameless() error {
+func (c *call) nameMissing() error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
 }

@@ -15,10 +15,10 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
@@ -26,20 +26,20 @@ import (
 // call is one request for a resource.
 type call struct {
 	*handlers
-	resource    core.Resource
-	kind        schema.GroupVersionKind   // of what is sent and answered
-	also        []schema.GroupVersionKind // what may be sent instead
-	store       registry.Resource
-	tracker     *managedfields.Tracker
-	subresource string
+	resource      core.Resource
+	kind          schema.GroupVersionKind   // of what is sent and answered
+	acceptedKinds []schema.GroupVersionKind // what may be sent instead
+	store         registry.Resource
+	tracker       *managedfields.Tracker
+	subresource   string
 	// jsonOnly: the resource's objects have no protobuf form.
 	jsonOnly bool
 	// custom: neither the resource nor its scale takes strategic merge patches,
 	// which need a Go type.
 	custom bool
 
-	// connecting is the options object of a connection, if admission is to see it.
-	connecting runtime.Object
+	// connectOptions is the options object of a connection, if admission is to see it.
+	connectOptions runtime.Object
 
 	gin             *gin.Context
 	ctx             context.Context
@@ -58,7 +58,7 @@ func (c *call) target() registry.Target {
 
 // admit is what the registry runs around a change. A change to an object that
 // does not exist is a create, whatever the verb.
-func (c *call) admit(operation admission.Operation, options runtime.Object, dryRun []string) registry.Admit {
+func (c *call) admit(operation admission.Operation, options runtime.Object, dryRun []string) registry.Admission {
 	attributes := func(obj, old core.Object) *admission.Attributes {
 		a := &admission.Attributes{
 			Operation:    operation,
@@ -71,7 +71,7 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 			Options:      options,
 			DryRun:       admission.DryRun(dryRun),
 			User:         request.UserFrom(c.ctx),
-			Connecting:   c.connecting,
+			Connecting:   c.connectOptions,
 			FieldTracker: c.tracker,
 		}
 		if c.store != nil {
@@ -88,8 +88,8 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 		}
 		return a
 	}
-	return registry.Admit{
-		Shares: true,
+	return registry.Admission{
+		ReleasesObject: true,
 		Mutate: func(ctx context.Context, obj, old core.Object) error {
 			return c.Admission.Admit(ctx, attributes(obj, old))
 		},

@@ -25,30 +25,30 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.received(options.FieldValidation)
+	obj, err := c.decodeNewObject(options.FieldValidation)
 	if err != nil {
 		return err
 	}
-	e, err := c.store.Create(c.ctx, obj, c.tracked(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
+	e, err := c.store.Create(c.ctx, obj, c.trackFields(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
 	if err != nil {
 		return err
 	}
 	return c.respond(http.StatusCreated, e)
 }
 
-// received is the object in the request.
-func (c *call) received(fieldValidation string) (core.Object, error) {
+// decodeNewObject is the object in the request.
+func (c *call) decodeNewObject(fieldValidation string) (core.Object, error) {
 	obj := c.store.New()
 	if err := c.decodeBody(obj, c.kind, fieldValidation); err != nil {
 		return nil, err
 	}
-	c.auditRequest(obj, c.kind, c.store.Default)
-	return obj, c.checkPlace(obj)
+	c.auditRequestObject(obj, c.kind, c.store.Default)
+	return obj, c.checkNameAndNamespace(obj)
 }
 
-// auditRequest adds the request's object to the audit event; complete sets the
+// auditRequestObject adds the request's object to the audit event; complete sets the
 // defaults.
-func (c *call) auditRequest(obj core.Object, kind schema.GroupVersionKind, complete func(core.Object)) {
+func (c *call) auditRequestObject(obj core.Object, kind schema.GroupVersionKind, complete func(core.Object)) {
 	audit.RequestObject(c.ctx, obj, func() runtime.Object {
 		whole := obj.DeepCopyObject().(core.Object)
 		complete(whole)

@@ -29,7 +29,7 @@ func (c *call) delete() error {
 	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
-	if err := c.placed(); err != nil {
+	if err := c.checkNamespace(); err != nil {
 		return err
 	}
 	options, err := c.deleteOptions()
@@ -57,10 +57,10 @@ func (c *call) delete() error {
 	switch {
 	case !gone && cascades(options):
 		return c.respond(http.StatusAccepted, e)
-	case !gone || c.store.Info().AnswersDeleted:
+	case !gone || c.store.Info().ReturnDeletedObject:
 		return c.respond(http.StatusOK, e)
 	}
-	return c.respondGone(e)
+	return c.respondDeleted(e)
 }
 
 // cascades reports whether the request asks, in the way of older clients, for dependents
@@ -70,7 +70,7 @@ func cascades(options *metav1.DeleteOptions) bool {
 	return orphan != nil && !*orphan
 }
 
-func (c *call) respondGone(e registry.Encoded) error {
+func (c *call) respondDeleted(e registry.Encoded) error {
 	// Read only the metadata that the answer shows: the rest may be unreadable, and
 	// the reason for the deletion.
 	var partial struct {
@@ -96,7 +96,7 @@ func (c *call) respondGone(e registry.Encoded) error {
 
 // deleteOptions come in the body, or otherwise in the query.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
-	body, err := c.body()
+	body, err := c.readBody()
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 		}
 		return nil
 	default:
-		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
+		return unsupportedMediaType(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
 	}
 }
 

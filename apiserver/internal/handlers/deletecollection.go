@@ -11,7 +11,7 @@ func (c *call) deleteCollection() error {
 	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
-	if err := c.placed(); err != nil {
+	if err := c.checkNamespace(); err != nil {
 		return err
 	}
 	list, q, err := c.listOptions()

@@ -16,7 +16,7 @@ import (
 // fixed routes.
 type Dispatcher struct{ *handlers }
 
-// NewDispatcher returns a Dispatcher; it ignores o's Resources and Creatable.
+// NewDispatcher returns a Dispatcher; it ignores o's Resources and CreateOnly.
 func NewDispatcher(o Options) *Dispatcher {
 	return &Dispatcher{newHandlers(o)}
 }
@@ -32,7 +32,7 @@ func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request
 	if !resource.Namespaced && info.Namespace != "" {
 		return false
 	}
-	all, ok := call.methodsAt(served, resource, info)
+	all, ok := call.methodsOfPath(served, resource, info)
 	if !ok {
 		return false
 	}
@@ -55,11 +55,11 @@ func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request
 	return true
 }
 
-// methodsAt are the methods of info's path: a collection, an object or a
+// methodsOfPath are the methods of info's path: a collection, an object or a
 // subresource.
-func (c *call) methodsAt(served registry.Served, resource registry.Info, info *request.Info) (methods, bool) {
+func (c *call) methodsOfPath(served registry.Served, resource registry.Info, info *request.Info) (methods, bool) {
 	if info.Prefix != "" {
-		return c.methodsUnder(resource, info)
+		return c.methodsOfPrefixedPath(resource, info)
 	}
 	switch len(info.Parts) {
 	case 1:
@@ -67,7 +67,7 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 			reads := c.gin.Request.Method == http.MethodGet || c.gin.Request.Method == http.MethodHead
 			return methods{http.MethodGet: (*call).listOrWatch}, reads
 		}
-		return ofCollection(), true
+		return collectionMethods(), true
 	case 2, 3:
 	default:
 		return nil, false
@@ -77,25 +77,25 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 	}
 	c.name = info.Parts[1]
 	if len(info.Parts) == 2 {
-		return ofObject(), true
+		return objectMethods(), true
 	}
 	c.subresource = info.Parts[2]
 	for _, sub := range served.Subresources {
 		if sub.Name == c.subresource {
 			c.store, c.kind, c.tracker, c.jsonOnly = sub.Object, sub.Kind, sub.Object.Info().FieldTracker, false
-			return ofPart(), true
+			return subresourceMethods(), true
 		}
 	}
-	if c.subresource == "status" && resource.HasStatus || slices.Contains(resource.Parts, c.subresource) {
-		return ofPart(), true
+	if c.subresource == "status" && resource.HasStatus || slices.Contains(resource.Subresources, c.subresource) {
+		return subresourceMethods(), true
 	}
 	missing := func(c *call) error { return apierrors.NewNotFound(c.groupResource(), c.name) }
 	return methods{http.MethodGet: missing, http.MethodPost: missing, http.MethodPut: missing, http.MethodPatch: missing, http.MethodDelete: missing}, true
 }
 
-// methodsUnder are the methods of a path with a verb before the resource. Other
+// methodsOfPrefixedPath are the methods of a path with a verb before the resource. Other
 // methods would not be what authorization decided on.
-func (c *call) methodsUnder(resource registry.Info, info *request.Info) (methods, bool) {
+func (c *call) methodsOfPrefixedPath(resource registry.Info, info *request.Info) (methods, bool) {
 	if info.Prefix != "watch" {
 		return methods{}, true
 	}
@@ -109,5 +109,5 @@ func (c *call) methodsUnder(resource registry.Info, info *request.Info) (methods
 	default:
 		return nil, false
 	}
-	return methods{http.MethodGet: (*call).watchPath}, true
+	return methods{http.MethodGet: (*call).listOrGetWatch}, true
 }

@@ -12,7 +12,7 @@ func (c *call) get() error {
 	if err := c.negotiateRead(false); err != nil {
 		return err
 	}
-	if err := c.placed(); err != nil {
+	if err := c.checkNamespace(); err != nil {
 		return err
 	}
 	q := c.query()
@@ -26,19 +26,19 @@ func (c *call) get() error {
 	return c.respond(http.StatusOK, e)
 }
 
-// placed rejects a path with an empty namespace, which a script sends if its
+// checkNamespace rejects a path with an empty namespace, which a script sends if its
 // variable is empty: it would mean all namespaces, and a deletion would remove
 // their objects.
-func (c *call) placed() error {
+func (c *call) checkNamespace() error {
 	if c.resource.Namespaced && c.namespace == "" {
 		return apierrors.NewBadRequest("Namespace parameter required.")
 	}
 	return nil
 }
 
-// watchPath answers on the deprecated paths that contain "watch": it follows a
+// listOrGetWatch answers on the deprecated paths that contain "watch": it follows a
 // collection, or the one object that the path names.
-func (c *call) watchPath() error {
+func (c *call) listOrGetWatch() error {
 	o, q, err := c.listOptions()
 	if err != nil {
 		return err

@@ -24,18 +24,18 @@ import (
 // DefaultMaxBody is the largest request body that is read; upstream's.
 const DefaultMaxBody = 3 << 20
 
-// Creatable is a resource that can only be created; a subresource's Create
+// CreateOnly is a resource that can only be created; a subresource's Create
 // answers it ("bindings", for pods/binding).
-type Creatable struct {
+type CreateOnly struct {
 	core.Resource
 	Subresource registry.Subresource
 }
 
 // Options are what the handlers are built from.
 type Options struct {
-	Resources []registry.Served
-	Creatable []Creatable
-	Admission *admission.Chain
+	Resources  []registry.Served
+	CreateOnly []CreateOnly
+	Admission  *admission.Chain
 	// Authorizer is asked whether a user who creates by an update or a patch may
 	// create; nil allows everyone.
 	Authorizer authz.Authorizer
@@ -54,9 +54,9 @@ func Install(router gin.IRouter, o Options) {
 	for _, served := range o.Resources {
 		h.install(router, served)
 	}
-	for _, c := range o.Creatable {
+	for _, c := range o.CreateOnly {
 		h.route(router, c.Path(pathNamespace(c.Resource), ""), methods{
-			http.MethodPost: func(call *call) error { return call.connectCreate(c.Subresource) },
+			http.MethodPost: func(call *call) error { return call.createSubresource(c.Subresource) },
 		}, call{resource: c.Resource})
 	}
 }
@@ -74,16 +74,16 @@ func newHandlers(o Options) *handlers {
 // methods are the handlers of one path.
 type methods map[string]func(*call) error
 
-func ofCollection() methods {
+func collectionMethods() methods {
 	return methods{http.MethodGet: (*call).listOrWatch, http.MethodPost: (*call).create, http.MethodDelete: (*call).deleteCollection}
 }
 
-func ofObject() methods {
+func objectMethods() methods {
 	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch, http.MethodDelete: (*call).delete}
 }
 
-// ofPart are the handlers of a part of an object, such as its status.
-func ofPart() methods {
+// subresourceMethods are the handlers of a subresource that is read and written as the object is, such as status.
+func subresourceMethods() methods {
 	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
 }
 
@@ -109,23 +109,23 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	info := served.Resource.Info()
 	r := info.Resource
 	base := call{resource: r, kind: r.GVK(), store: served.Resource, tracker: info.FieldTracker}
-	h.route(router, r.Path(pathNamespace(r), ""), only(info, ofCollection(), "list", "deletecollection"), base)
+	h.route(router, r.Path(pathNamespace(r), ""), limitToVerbs(info, collectionMethods(), "list", "deletecollection"), base)
 	if r.Namespaced {
 		h.route(router, r.Path("", ""), methods{http.MethodGet: (*call).listOrWatch}, base)
 	}
 	object := r.Path(pathNamespace(r), ":"+nameParam(r))
-	h.route(router, object, only(info, ofObject(), "get", "delete"), base)
+	h.route(router, object, limitToVerbs(info, objectMethods(), "get", "delete"), base)
 	if info.Serves("watch") {
 		h.installWatches(router, base)
 	}
-	parts := info.Parts
+	parts := info.Subresources
 	if info.HasStatus {
 		parts = append([]string{"status"}, parts...)
 	}
 	for _, part := range parts {
 		base := base
 		base.subresource = part
-		h.route(router, object+"/"+part, only(registry.Info{Verbs: registry.PartVerbs(part)}, ofPart(), "get", "delete"), base)
+		h.route(router, object+"/"+part, limitToVerbs(registry.Info{Verbs: registry.SubresourceVerbs(part)}, subresourceMethods(), "get", "delete"), base)
 	}
 	for _, sub := range served.Subresources {
 		h.installSubresource(router, object, base, sub)
@@ -145,13 +145,13 @@ func (h *handlers) installWatches(router gin.IRouter, base call) {
 		root = "/apis/" + r.Group + "/" + r.Version
 	}
 	for _, path := range paths {
-		router.GET(root+"/watch"+strings.TrimPrefix(path, root), h.serve((*call).watchPath, base))
+		router.GET(root+"/watch"+strings.TrimPrefix(path, root), h.serve((*call).listOrGetWatch, base))
 	}
 }
 
-// only removes the methods whose verbs the resource lacks: GET and DELETE mean
+// limitToVerbs removes the methods whose verbs the resource lacks: GET and DELETE mean
 // something else for a collection than for an object.
-func only(info registry.Info, all methods, get, remove string) methods {
+func limitToVerbs(info registry.Info, all methods, get, remove string) methods {
 	verbs := map[string]string{
 		http.MethodGet: get, http.MethodDelete: remove,
 		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
@@ -165,13 +165,13 @@ func (h *handlers) installSubresource(router gin.IRouter, object string, base ca
 	m := methods{}
 	if sub.Object != nil {
 		base.store, base.kind, base.tracker = sub.Object, sub.Kind, sub.Object.Info().FieldTracker
-		m = ofPart()
+		m = subresourceMethods()
 	}
 	for method, connect := range sub.Connect {
 		m[method] = func(c *call) error { return c.connect(connect) }
 	}
 	if sub.Create != nil {
-		m[http.MethodPost] = func(c *call) error { return c.connectCreate(sub) }
+		m[http.MethodPost] = func(c *call) error { return c.createSubresource(sub) }
 	}
 	h.route(router, object+"/"+sub.Name, m, base)
 	if len(sub.Connect) > 0 {
@@ -194,15 +194,15 @@ func (h *handlers) route(router gin.IRouter, path string, m methods, base call) 
 	}
 }
 
-// outdated are deprecated resources.
-var outdated = map[core.Resource]string{
+// deprecatedResources are deprecated resources.
+var deprecatedResources = map[core.Resource]string{
 	core.Endpoints: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 	{Version: "v1", Name: "componentstatuses", Kind: "ComponentStatus"}: "v1 ComponentStatus is deprecated in v1.19+",
 }
 
-// TellDeprecated tells the client, the audit log and the metrics that the request
+// WarnDeprecated tells the client, the audit log and the metrics that the request
 // is for what users should no longer ask for.
-func TellDeprecated(ctx context.Context, warning string) {
+func WarnDeprecated(ctx context.Context, warning string) {
 	request.Warn(ctx, warning)
 	request.NoteDeprecated(ctx)
 	audit.Annotate(ctx, "k8s.io/deprecated", "true")
@@ -217,8 +217,8 @@ func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
 		if !base.resource.Namespaced {
 			call.namespace = ""
 		}
-		if text, old := outdated[base.resource]; old {
-			TellDeprecated(call.ctx, text)
+		if text, old := deprecatedResources[base.resource]; old {
+			WarnDeprecated(call.ctx, text)
 		}
 		if err := handle(&call); err != nil {
 			call.fail(err)

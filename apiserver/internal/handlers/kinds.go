@@ -40,16 +40,16 @@ func checkKind(obj runtime.Object, want schema.GroupVersionKind, also ...schema.
 		at.SetGroupVersionKind(want)
 		return nil
 	case scheme.Scheme.Recognizes(got) && got.GroupKind() != want.GroupKind():
-		return otherKind(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, packageOf(want.Group), want.Kind))
+		return wrongKind(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, packageOf(want.Group), want.Kind))
 	case got.Kind == want.Kind && got.Group == want.Group && got.Group != "":
 		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
 	}
-	return otherKind(got, want, runtime.NewNotRegisteredErrForKind(schemeName, got))
+	return wrongKind(got, want, runtime.NewNotRegisteredErrForKind(schemeName, got))
 }
 
-// keepsKind refuses a patch that changes an object's kind. A patch may remove
+// checkKindKept refuses a patch that changes an object's kind. A patch may remove
 // the kind or the version.
-func keepsKind(obj runtime.Object, want schema.GroupVersionKind) error {
+func checkKindKept(obj runtime.Object, want schema.GroupVersionKind) error {
 	at := obj.GetObjectKind()
 	if text, ok := at.(*metav1.TypeMeta); ok {
 		if _, err := schema.ParseGroupVersion(text.APIVersion); err != nil {
@@ -70,9 +70,9 @@ func keepsKind(obj runtime.Object, want schema.GroupVersionKind) error {
 	return runtime.NewNotRegisteredErrForKind(schemeName, got)
 }
 
-// keepsOwnKind is keepsKind for objects without a Go type, for which upstream
+// checkUnstructuredKindKept is checkKindKept for objects without a Go type, for which upstream
 // reports it field by field.
-func keepsOwnKind(obj core.Object, want schema.GroupVersionKind) error {
+func checkUnstructuredKindKept(obj core.Object, want schema.GroupVersionKind) error {
 	var errs field.ErrorList
 	got := obj.GetObjectKind().GroupVersionKind()
 	if got.Kind != want.Kind {
@@ -87,7 +87,7 @@ func keepsOwnKind(obj core.Object, want schema.GroupVersionKind) error {
 	return nil
 }
 
-func otherKind(got, want schema.GroupVersionKind, why error) error {
+func wrongKind(got, want schema.GroupVersionKind, why error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, why))
 }
 

@@ -41,24 +41,24 @@ func managerOf(fieldManager, userAgent string) string {
 	return out.String()
 }
 
-func (c *call) by(fieldManager string) managedfields.Manager {
+func (c *call) fieldManager(fieldManager string) managedfields.Manager {
 	return managedfields.Manager{Name: managerOf(fieldManager, c.gin.Request.UserAgent()), Subresource: c.subresource}
 }
 
-// tracked makes the field manager the owner of the changed fields.
-func (c *call) tracked(admit registry.Admit, fieldManager string) registry.Admit {
+// trackFields makes the field manager the owner of the changed fields.
+func (c *call) trackFields(admit registry.Admission, fieldManager string) registry.Admission {
 	if c.tracker == nil {
 		return admit
 	}
-	by := c.by(fieldManager)
-	admit.FieldsMayGo = true
+	by := c.fieldManager(fieldManager)
+	admit.MayDropManagedFields = true
 	admit.TrackFields = func(obj, old core.Object, before []byte) { c.tracker.Update(obj, old, before, by) }
 	return guardManagedFields(admit)
 }
 
 // guardManagedFields undoes a change of managedFields by admission that makes
 // them unreadable, and warns about it.
-func guardManagedFields(admit registry.Admit) registry.Admit {
+func guardManagedFields(admit registry.Admission) registry.Admission {
 	mutate := admit.Mutate
 	admit.Mutate = func(ctx context.Context, obj, old core.Object) error {
 		var before []metav1.ManagedFieldsEntry

@@ -30,7 +30,7 @@ func TestManagedFieldsAfterAdmission(t *testing.T) {
 		warnings := &request.Warnings{}
 		ctx := request.With(t.Context(), &request.Arrival{Warnings: warnings})
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: entry(metav1.ManagedFieldsOperationUpdate)}}
-		admit := guardManagedFields(registry.Admit{Mutate: func(_ context.Context, obj, _ core.Object) error {
+		admit := guardManagedFields(registry.Admission{Mutate: func(_ context.Context, obj, _ core.Object) error {
 			obj.SetManagedFields(entry(operation))
 			return nil
 		}})

@@ -17,9 +17,9 @@ import (
 // element of a long list could keep a CPU busy for minutes.
 const maxMergeSteps = 50_000_000
 
-// shortMerge is a size of object and patch, in bytes, below which there can't be
+// smallMerge is a size of object and patch, in bytes, below which there can't be
 // many steps, however deeply elements are nested. Most patches are that short.
-const shortMerge = 4 << 10
+const smallMerge = 4 << 10
 
 // checkMerge refuses a patch that takes too much work.
 func checkMerge(patch, current map[string]any, kind core.Object) error {

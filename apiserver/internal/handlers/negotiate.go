@@ -33,7 +33,7 @@ const (
 
 // negotiate chooses the form from the Accept header.
 func (c *call) negotiate(stream bool) (form, error) {
-	f, err := c.best(func(f form) bool {
+	f, err := c.bestForm(func(f form) bool {
 		return !c.jsonOnly || f.as != "" || f.media != runtime.ContentTypeProtobuf
 	})
 	switch {
@@ -49,15 +49,15 @@ func (c *call) negotiate(stream bool) (form, error) {
 // mediaType negotiates the media type of an answer that can't be a table or
 // metadata alone. The error is a 406.
 func (c *call) mediaType() (string, error) {
-	f, err := c.best(func(f form) bool { return f.as == "" })
+	f, err := c.bestForm(func(f form) bool { return f.as == "" })
 	return f.media, err
 }
 
 // streamed are the forms of watch events.
 var streamed = []string{runtime.ContentTypeJSON + ";stream=watch", runtime.ContentTypeProtobuf + ";stream=watch"}
 
-// best is the client's preferred one of the supported forms.
-func (c *call) best(have func(form) bool) (form, error) {
+// bestForm is the client's preferred one of the supported forms.
+func (c *call) bestForm(have func(form) bool) (form, error) {
 	r := c.gin.Request
 	if r.Header.Get("Accept") == "" {
 		return form{media: runtime.ContentTypeJSON}, nil
@@ -68,16 +68,16 @@ func (c *call) best(have func(form) bool) (form, error) {
 			continue
 		}
 		if clause.Range() {
-			return f, c.routed()
+			return f, c.checkRouterAccepts()
 		}
 		return f, nil
 	}
-	return form{}, cmp.Or(c.routed(), negotiation.NoneAcceptable(negotiation.Forms...))
+	return form{}, cmp.Or(c.checkRouterAccepts(), negotiation.NoneAcceptable(negotiation.Forms...))
 }
 
-// routed rejects what upstream's router rejects before its handlers run. Custom
+// checkRouterAccepts rejects what upstream's router rejects before its handlers run. Custom
 // resources are not in that router.
-func (c *call) routed() error {
+func (c *call) checkRouterAccepts() error {
 	if c.custom {
 		return nil
 	}

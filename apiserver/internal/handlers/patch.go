@@ -50,7 +50,7 @@ func (c *call) patch() error {
 		}
 		return c.patched(current, patcher, options.FieldValidation)
 	}
-	admit := c.tracked(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
+	admit := c.trackFields(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
 	e, _, err := c.store.Update(c.ctx, c.target(), change, admit, updateOptionsOf(options))
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (c *call) patchType() string {
 // accepted ones for custom resources only.
 func (c *call) unsupportedPatch(taken []string) error {
 	if c.custom {
-		return unsupported("", "", taken...)
+		return unsupportedMediaType("", "", taken...)
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -98,8 +98,8 @@ func (c *call) patchOptions(media types.PatchType) (*metav1.PatchOptions, error)
 // patched returns the result of the patch on current, which it modifies.
 func (c *call) patched(current core.Object, patch patcher, fieldValidation string) (core.Object, error) {
 	putBack := func(core.Object) {}
-	if patch.parts != nil && !c.jsonOnly {
-		putBack = patch.parts.setAside(current)
+	if patch.fields != nil && !c.jsonOnly {
+		putBack = patch.fields.setAside(current)
 	}
 	before, err := scheme.Encode(current)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 		err = c.checkReadable(obj)
 	}
 	if err == nil {
-		strict = append(slices.Clone(patch.doubled), strict...)
-		err = c.judgePatch(strict, fieldValidation)
+		strict = append(slices.Clone(patch.duplicateFields), strict...)
+		err = c.applyPatchFieldValidation(strict, fieldValidation)
 	}
 	if err != nil {
 		return nil, invalidPatch(err)
@@ -129,16 +129,16 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 		// Only the status is used, so the patch's identity of the object is ignored.
 		obj.SetUID(current.GetUID())
 	case c.jsonOnly:
-		if err := keepsOwnKind(obj, c.kind); err != nil {
+		if err := checkUnstructuredKindKept(obj, c.kind); err != nil {
 			return nil, err
 		}
 	case !patch.keepsKind:
-		if err := keepsKind(obj, c.kind); err != nil {
+		if err := checkKindKept(obj, c.kind); err != nil {
 			return nil, invalidPatch(err)
 		}
 		if kind, ok := obj.GetObjectKind().(*metav1.TypeMeta); ok && kind.APIVersion == "" {
 			// Upstream does not find fields in an object without a version.
-			return nil, c.nameless()
+			return nil, c.nameMissing()
 		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(c.kind)
@@ -147,7 +147,7 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 
 // checkPatched refuses a patch that changes the object's identity.
 func (c *call) checkPatched(obj, current core.Object) error {
-	if err := c.checkPlace(obj); err != nil {
+	if err := c.checkNameAndNamespace(obj); err != nil {
 		return err
 	}
 	if current == nil || obj.GetUID() == current.GetUID() || obj.GetUID() == "" {
@@ -166,11 +166,11 @@ func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Obje
 	if err := bodylimit.JSON(text); err != nil {
 		return nil, nil, err
 	}
-	if err := checkJSONAmounts(text); err != nil {
+	if err := checkJSONQuantities(text); err != nil {
 		return nil, nil, err
 	}
 	if c.jsonOnly {
-		return c.readOwn(text, c.kind)
+		return c.decodeAnyKind(text, c.kind)
 	}
 	obj = c.store.New()
 	if fieldValidation == metav1.FieldValidationIgnore {
@@ -180,7 +180,7 @@ func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Obje
 	return obj, strict, err
 }
 
-func (c *call) judgePatch(strict []error, fieldValidation string) error {
+func (c *call) applyPatchFieldValidation(strict []error, fieldValidation string) error {
 	if len(strict) == 0 || fieldValidation == metav1.FieldValidationIgnore {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (c *call) judgePatch(strict []error, fieldValidation string) error {
 		return runtime.NewStrictDecodingError(strict)
 	}
 	for _, err := range strict {
-		c.warnOf(err)
+		c.warnOfError(err)
 	}
 	return nil
 }
@@ -196,17 +196,17 @@ func (c *call) judgePatch(strict []error, fieldValidation string) error {
 // patcher is a decoded patch.
 type patcher struct {
 	apply func([]byte) ([]byte, error)
-	// parts are the fields that the patch touches; nil if unknown.
-	parts *parts
-	// doubled are duplicate fields in the patch itself.
-	doubled []error
+	// fields are the fields that the patch touches; nil if unknown.
+	fields *patchedFields
+	// duplicateFields are duplicate fields in the patch itself.
+	duplicateFields []error
 	// keepsKind: the patch's kind is ignored.
 	keepsKind bool
 }
 
 // patcher reads the request's patch.
 func (c *call) patcher(media types.PatchType) (patcher, error) {
-	body, err := c.body()
+	body, err := c.readBody()
 	if err != nil {
 		return patcher{}, err
 	}

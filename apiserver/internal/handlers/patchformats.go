@@ -44,7 +44,7 @@ func jsonPatcher(body []byte) (patcher, error) {
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
-	return patcher{doubled: doubled, apply: func(before []byte) ([]byte, error) {
+	return patcher{duplicateFields: doubled, apply: func(before []byte) ([]byte, error) {
 		if err := checkOperations(operations, body, before); err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func mergePatcher(body []byte) (patcher, error) {
 	if string(bytes.TrimSpace(body)) == "null" {
 		return patcher{}, apierrors.NewBadRequest("Invalid JSON Patch")
 	}
-	return patcher{doubled: doubled, parts: partsOf(object), apply: func(before []byte) ([]byte, error) {
+	return patcher{duplicateFields: doubled, fields: patchedFieldsOf(object), apply: func(before []byte) ([]byte, error) {
 		after, err := library.MergePatch(before, body)
 		if err != nil {
 			return nil, apierrors.NewBadRequest("error applying patch: " + err.Error())
@@ -78,7 +78,7 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest(err.Error())
 	}
-	return patcher{doubled: doubled, parts: partsOf(object), keepsKind: true, apply: func(before []byte) (after []byte, err error) {
+	return patcher{duplicateFields: doubled, fields: patchedFieldsOf(object), keepsKind: true, apply: func(before []byte) (after []byte, err error) {
 		// An order directive for elements without a key makes the library panic, and
 		// kube-apiserver drop the connection.
 		defer func() {
@@ -90,7 +90,7 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(before, &current); err != nil {
 			return nil, fmt.Errorf("decode what is to be patched: %w", err)
 		}
-		if len(before)+len(body) > shortMerge {
+		if len(before)+len(body) > smallMerge {
 			if err := checkMerge(object, current, kind); err != nil {
 				return nil, err
 			}

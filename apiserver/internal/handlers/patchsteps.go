@@ -20,7 +20,7 @@ const maxPatchSteps = 200_000_000
 func checkOperations(operations []jsonPatchOp, body, before []byte) error {
 	moving := 0
 	for _, op := range operations {
-		if op.moves() {
+		if op.mayMoveElements() {
 			moving++
 		}
 	}
@@ -41,19 +41,19 @@ func checkOperations(operations []jsonPatchOp, body, before []byte) error {
 	return nil
 }
 
-// moves: the operation may have to move the elements of a list.
-func (op jsonPatchOp) moves() bool {
+// mayMoveElements: the operation may have to move the elements of a list.
+func (op jsonPatchOp) mayMoveElements() bool {
 	switch op.Op {
 	case "add", "copy", "remove":
-		return inList(op.Path)
+		return mayPointIntoList(op.Path)
 	case "move":
-		return inList(op.From) || inList(op.Path)
+		return mayPointIntoList(op.From) || mayPointIntoList(op.Path)
 	}
 	return false
 }
 
-// inList: the pointer may be that of an existing element.
-func inList(pointer string) bool {
+// mayPointIntoList: the pointer may be that of an existing element.
+func mayPointIntoList(pointer string) bool {
 	_, err := strconv.Atoi(pointer[strings.LastIndexByte(pointer, '/')+1:])
 	return err == nil
 }

@@ -44,15 +44,15 @@ func startOn(t testing.TB, store storage.Interface) *server {
 	s := &server{t: t}
 	s.configMaps = registry.NewStore(registry.Strategy[*core.ConfigMap]{
 		Resource: core.ConfigMaps, Singular: "configmap", ShortNames: []string{"cm"},
-		New:                 func() *core.ConfigMap { return &core.ConfigMap{} },
-		UnconditionalUpdate: true,
-		CreateOnUpdate:      true,
+		New:                      func() *core.ConfigMap { return &core.ConfigMap{} },
+		AllowUnconditionalUpdate: true,
+		AllowCreateOnUpdate:      true,
 	}, options)
 	nodes := registry.NewStore(registry.Strategy[*core.Node]{
 		Resource: core.Nodes, Singular: "node", StoragePrefix: "minions",
 		New:    func() *core.Node { return &core.Node{} },
-		Update: registry.Change[*core.Node]{Prepare: func(_ context.Context, obj, old *core.Node) { obj.Status = old.Status }},
-		Status: &registry.Change[*core.Node]{Prepare: func(_ context.Context, obj, old *core.Node) { obj.Spec = old.Spec }},
+		Update: registry.UpdateStrategy[*core.Node]{Prepare: func(_ context.Context, obj, old *core.Node) { obj.Status = old.Status }},
+		Status: &registry.UpdateStrategy[*core.Node]{Prepare: func(_ context.Context, obj, old *core.Node) { obj.Spec = old.Spec }},
 	}, options)
 	run(t, s.configMaps.Run, nodes.Run)
 	for _, wait := range []func(context.Context) error{s.configMaps.WaitReady, nodes.WaitReady} {
@@ -71,7 +71,7 @@ func startOn(t testing.TB, store storage.Interface) *server {
 			{Resource: s.configMaps, Subresources: []registry.Subresource{echo}},
 			{Resource: nodes},
 		},
-		Creatable: []handlers.Creatable{{
+		CreateOnly: []handlers.CreateOnly{{
 			Resource:    core.Resource{Version: "v1", Name: "bindings", Kind: "Binding", Namespaced: true},
 			Subresource: echo,
 		}},

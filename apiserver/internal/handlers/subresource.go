@@ -24,12 +24,12 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 	if c.gin.Request.URL.Query().Has("dryRun") { // the request must not be carried out
 		return apierrors.NewBadRequest("dryRun is not supported")
 	}
-	if c.gin.Request.Method == http.MethodGet && c.intoPod() {
+	if c.gin.Request.Method == http.MethodGet && c.reachesIntoPod() {
 		if err := c.authorizeAs(c.ctx, "create"); err != nil {
 			return err
 		}
 	}
-	c.connecting = connecting(c.resource, c.subresource, c.gin.Request.URL.Query(), c.gin.Param("path"))
+	c.connectOptions = connectOptionsOf(c.resource, c.subresource, c.gin.Request.URL.Query(), c.gin.Param("path"))
 	admit := c.admit(admission.Connect, nil, nil)
 	if err := admit.Mutate(c.ctx, nil, nil); err != nil {
 		return err
@@ -40,28 +40,28 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 	return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name)
 }
 
-// intoPods are subresources that let users act inside a pod. Browsers open
+// podAccessSubresources are subresources that let users act inside a pod. Browsers open
 // WebSockets with GET, but the right to get is given to users who may only look
 // (Kubernetes docs, "AuthorizePodWebsocketUpgradeCreatePermission").
-var intoPods = map[string]bool{"exec": true, "attach": true, "portforward": true}
+var podAccessSubresources = map[string]bool{"exec": true, "attach": true, "portforward": true}
 
-// intoPod reports whether the connection leads into a pod, also through its
+// reachesIntoPod reports whether the connection leads into a pod, also through its
 // kubelet's endpoints.
-func (c *call) intoPod() bool {
+func (c *call) reachesIntoPod() bool {
 	if c.resource != core.Nodes || c.subresource != "proxy" {
-		return intoPods[c.subresource]
+		return podAccessSubresources[c.subresource]
 	}
 	asked := c.gin.Param("path")
-	return leadsIntoPod(asked) || leadsIntoPod(path.Clean("/"+asked)) // as it is, or as the kubelet may read it
+	return pathReachesIntoPod(asked) || pathReachesIntoPod(path.Clean("/"+asked)) // as it is, or as the kubelet may read it
 }
 
-func leadsIntoPod(kubeletPath string) bool {
+func pathReachesIntoPod(kubeletPath string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(kubeletPath, "/"), "/")
-	return intoPods[strings.ToLower(first)]
+	return podAccessSubresources[strings.ToLower(first)]
 }
 
-// connectCreate passes an object to a subresource and answers with its result.
-func (c *call) connectCreate(sub registry.Subresource) error {
+// createSubresource passes an object to a subresource and answers with its result.
+func (c *call) createSubresource(sub registry.Subresource) error {
 	if _, err := c.mediaType(); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 		return err
 	}
 	obj := sub.New()
-	c.also = sub.Also
+	c.acceptedKinds = sub.AlsoAccepts
 	decoded, ok := obj.(runtime.Object)
 	if !ok {
 		return fmt.Errorf("%s/%s takes a %T, which is no API object", c.resource.Name, sub.Name, obj)
@@ -83,7 +83,7 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 	}
 	name := c.name
 	if typed, ok := obj.(core.Object); ok {
-		c.auditRequest(typed, sub.Kind, func(core.Object) {})
+		c.auditRequestObject(typed, sub.Kind, func(core.Object) {})
 		if name == "" {
 			name = typed.GetName()
 		}
@@ -91,7 +91,7 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 			typed.SetNamespace(c.namespace)
 		}
 		if sub.FieldTracker != nil {
-			sub.FieldTracker.Update(typed, nil, nil, c.by(options.FieldManager))
+			sub.FieldTracker.Update(typed, nil, nil, c.fieldManager(options.FieldManager))
 		}
 		if err := c.admitSubresource(typed, options); err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// include is what includeObject asks for.
-func (c *call) include() (metav1.IncludeObjectPolicy, error) {
+// includeObject is what includeObject asks for.
+func (c *call) includeObject() (metav1.IncludeObjectPolicy, error) {
 	switch include := metav1.IncludeObjectPolicy(c.gin.Query("includeObject")); include {
 	case "":
 		return metav1.IncludeMetadata, nil
@@ -26,7 +26,7 @@ func (c *call) include() (metav1.IncludeObjectPolicy, error) {
 // table prints objects as rows. Each row includes its object's metadata, the
 // whole object, or nothing, as includeObject says.
 func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
-	include, err := c.include()
+	include, err := c.includeObject()
 	if err != nil {
 		return nil, err
 	}

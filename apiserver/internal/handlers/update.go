@@ -20,16 +20,16 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.received(options.FieldValidation)
+	obj, err := c.decodeNewObject(options.FieldValidation)
 	if err != nil {
 		return err
 	}
-	registry.UniqueOwners(c.ctx, obj, "")
+	registry.DropDuplicateOwners(c.ctx, obj, "")
 	change := func(core.Object) (core.Object, error) {
 		// The registry may call this again, and modifies what it gets.
 		return obj.DeepCopyObject().(core.Object), nil
 	}
-	admit := c.tracked(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
+	admit := c.trackFields(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
 	e, created, err := c.store.Update(c.ctx, c.target(), change, admit, options)
 	if err != nil {
 		return err

@@ -24,14 +24,14 @@ import (
 // this and twice this, so that clients do not all come back at once. Upstream's.
 const defaultWatchTime = 30 * time.Minute
 
-// gather is how long events are collected after a write before the next one. A
+// eventBatchDelay is how long events are collected after a write before the next one. A
 // write costs this server and its client several times as much as an event in it; a
 // client that sees fewer than hundreds of events a second never waits.
-const gather = 2 * time.Millisecond
+const eventBatchDelay = 2 * time.Millisecond
 
-// eventPatience is how long a client may take to read one event while other
+// eventWriteTimeout is how long a client may take to read one event while other
 // requests wait for its seat.
-const eventPatience = time.Minute
+const eventWriteTimeout = time.Minute
 
 // watch follows a collection until the client goes or its time is up.
 func (c *call) watch(o registry.ListOptions, q *query) error {
@@ -45,7 +45,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	}
 	f, err := c.negotiate(true)
 	if err == nil && f.as == asTable {
-		_, err = c.include()
+		_, err = c.includeObject()
 	}
 	if err != nil {
 		return err
@@ -53,28 +53,28 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
 	events := &stream{call: c, form: f, meter: c.Watches.of(c.resource)}
-	o.Begun, o.Gather = events.begun(c.measured(&o, request.Begun(ctx))), gather
+	o.InitialEventsSent, o.BatchDelay = events.initialEventsDone(c.timeInitialEvents(&o, request.Begun(ctx))), eventBatchDelay
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
 	var source iter.Seq2[registry.WatchEvent, bool]
 	switch {
 	case apierrors.IsResourceExpired(err):
 		// Upstream sends this as an event, and clients look for it there.
-		source = expired(err)
+		source = expiredEvent(err)
 	case err != nil:
 		return err
 	default:
 		source = watcher.Events()
 	}
 	if wsstream.IsWebSocketRequest(c.gin.Request) {
-		events.overSocket(source, cancel)
+		events.followOverWebSocket(source, cancel)
 		return nil
 	}
 	return events.follow(source)
 }
 
-// measured wraps leave: if the watch stands for a list, it first records how long the
+// timeInitialEvents wraps leave: if the watch stands for a list, it first records how long the
 // initial events took.
-func (c *call) measured(o *registry.ListOptions, leave func()) func() {
+func (c *call) timeInitialEvents(o *registry.ListOptions, leave func()) func() {
 	if c.Watches == nil || o.SendInitialEvents == nil || !*o.SendInitialEvents {
 		return leave
 	}
@@ -99,9 +99,9 @@ func (c *call) measured(o *registry.ListOptions, leave func()) func() {
 // follow sends events as one endless answer. Events that are ready at the same
 // time go in one write.
 func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
-	s.begin()
+	s.writeHeader()
 	for event, more := range events {
-		if err := s.hurry(); err != nil {
+		if err := s.limitInitialEventTime(); err != nil {
 			return err
 		}
 		if err := s.send(event); err != nil {
@@ -114,24 +114,24 @@ func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
 	return nil
 }
 
-// hurry bounds how long the client may take for the next one of the initial events:
+// limitInitialEventTime bounds how long the client may take for the next one of the initial events:
 // until it has them all, it holds a seat for which others wait. After that it may
 // take its time, as a paused terminal does.
-func (s *stream) hurry() error {
+func (s *stream) limitInitialEventTime() error {
 	now := time.Now()
-	if s.atEase || now.Sub(s.hurried) < eventPatience/4 {
+	if s.initialEventsSent || now.Sub(s.deadlineSet) < eventWriteTimeout/4 {
 		return nil
 	}
-	s.hurried = now
-	return s.writeBy(now.Add(eventPatience))
+	s.deadlineSet = now
+	return s.setWriteDeadline(now.Add(eventWriteTimeout))
 }
 
-// begun returns what is called when all initial events have been sent.
-func (s *stream) begun(leave func()) func() {
+// initialEventsDone returns what is called when all initial events have been sent.
+func (s *stream) initialEventsDone(leave func()) func() {
 	return func() {
-		s.atEase = true
-		if !s.hurried.IsZero() {
-			_ = s.writeBy(time.Time{}) // the next event notices a client that is gone
+		s.initialEventsSent = true
+		if !s.deadlineSet.IsZero() {
+			_ = s.setWriteDeadline(time.Time{}) // the next event notices a client that is gone
 		}
 		if leave != nil {
 			leave()
@@ -139,7 +139,7 @@ func (s *stream) begun(leave func()) func() {
 	}
 }
 
-func (s *stream) writeBy(end time.Time) error {
+func (s *stream) setWriteDeadline(end time.Time) error {
 	if err := http.NewResponseController(s.gin.Writer).SetWriteDeadline(end); err != nil {
 		return fmt.Errorf("bound how long a watch's client may take: %w", err)
 	}
@@ -151,15 +151,15 @@ type stream struct {
 	*call
 	form  form
 	meter eventMeter
-	// atEase: the client has the initial events. Until then, hurried is when its
+	// initialEventsSent: the client has the initial events. Until then, deadlineSet is when its
 	// deadline was last set.
-	atEase  bool
-	hurried time.Time
+	initialEventsSent bool
+	deadlineSet       time.Time
 	// columnsSent: only a table's first event has the columns.
 	columnsSent bool
 }
 
-func (s *stream) begin() {
+func (s *stream) writeHeader() {
 	contentType := s.form.media
 	if contentType == runtime.ContentTypeProtobuf {
 		contentType += ";stream=watch"
@@ -179,7 +179,7 @@ func (s *stream) send(event registry.WatchEvent) error {
 	if _, err := s.gin.Writer.Write(framed); err != nil {
 		return fmt.Errorf("write watch event: %w", err)
 	}
-	s.meter.sent(len(framed))
+	s.meter.observe(len(framed))
 	return nil
 }
 

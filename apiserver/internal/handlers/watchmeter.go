@@ -47,7 +47,7 @@ func (m *WatchMeter) of(r core.Resource) eventMeter {
 	return eventMeter{m.events.WithLabelValues(r.Group, r.Version, r.Name), m.sizes.WithLabelValues(r.Group, r.Version, r.Name)}
 }
 
-func (m *eventMeter) sent(bytes int) {
+func (m *eventMeter) observe(bytes int) {
 	if m.events != nil {
 		m.events.Inc()
 		m.sizes.Observe(float64(bytes))

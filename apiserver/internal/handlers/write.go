@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// gzipFrom is the length from which bodies are compressed; upstream's.
-const gzipFrom = 128 << 10
+// minGzipSize is the length from which bodies are compressed; upstream's.
+const minGzipSize = 128 << 10
 
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
@@ -29,7 +29,7 @@ func (c *call) write(code int, contentType string, parts ...[]byte) {
 	for _, part := range parts {
 		length += len(part)
 	}
-	if length >= gzipFrom {
+	if length >= minGzipSize {
 		header.Add("Vary", "Accept-Encoding")
 		if acceptsGzip(c.header("Accept-Encoding")) {
 			c.writeGzip(code, parts)
@@ -41,11 +41,11 @@ func (c *call) write(code int, contentType string, parts ...[]byte) {
 	writeParts(w, parts)
 }
 
-// chunk is how much is passed to the connection at once: single objects of a
+// chunkSize is how much is passed to the connection at once: single objects of a
 // list are small, and each write costs the layers below some work.
-const chunk = 64 << 10
+const chunkSize = 64 << 10
 
-var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk); return &b }}
+var chunkBuffers = sync.Pool{New: func() any { b := make([]byte, 0, chunkSize); return &b }}
 
 // writeParts copies parts into chunks. It ignores errors: the client is gone,
 // and the connection ends with the request.
@@ -54,17 +54,17 @@ func writeParts(w http.ResponseWriter, parts [][]byte) {
 		_, _ = w.Write(parts[0])
 		return
 	}
-	held := chunks.Get().(*[]byte)
-	defer chunks.Put(held)
+	held := chunkBuffers.Get().(*[]byte)
+	defer chunkBuffers.Put(held)
 	buffer := (*held)[:0]
 	for _, part := range parts {
-		if len(buffer)+len(part) > chunk {
+		if len(buffer)+len(part) > chunkSize {
 			if _, err := w.Write(buffer); err != nil {
 				return
 			}
 			buffer = buffer[:0]
 		}
-		if len(part) > chunk {
+		if len(part) > chunkSize {
 			if _, err := w.Write(part); err != nil {
 				return
 			}

@@ -31,7 +31,7 @@ func (c *cleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigning
 	if left := expiryOf(r).Sub(c.clock.Now()); left > 0 {
 		return left, nil
 	}
-	_, _, err := c.store.Delete(ctx, "", r.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
+	_, _, err := c.store.Delete(ctx, "", r.Name, registry.Admission{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
 	return 0, ignoreNotFound(err, "remove a certificate signing request")
 }
 

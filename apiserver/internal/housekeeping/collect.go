@@ -145,7 +145,7 @@ func (o *owners) delete(ctx context.Context, k *kind, key informer.Key, object o
 	case metav1.FinalizerDeleteDependents:
 		policy = metav1.DeletePropagationForeground
 	}
-	_, _, err = k.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{
+	_, _, err = k.store.Delete(ctx, key.Namespace, key.Name, registry.Admission{}, &metav1.DeleteOptions{
 		PropagationPolicy: &policy,
 		Preconditions:     &metav1.Preconditions{UID: &object.uid, ResourceVersion: ptr.To(present.GetResourceVersion())},
 	})

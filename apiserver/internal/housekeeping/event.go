@@ -14,7 +14,7 @@ import (
 // WriteEvent records an event for users. An event that can't be written is only
 // logged, since nothing depends on it.
 func WriteEvent(ctx context.Context, events registry.Resource, event *core.Event, logger *zap.Logger) {
-	_, err := events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
+	_, err := events.Create(ctx, event, registry.Admission{}, &metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		logger.Warn("the event could not be written", zap.String("object", event.InvolvedObject.Name), zap.Error(err))
 	}

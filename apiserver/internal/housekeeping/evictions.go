@@ -211,7 +211,7 @@ func deletePod(ctx context.Context, store registry.Resource, pod informer.Pod, w
 	if err := ignoreNotFound(err, "say why the pod has to go"); err != nil {
 		return err
 	}
-	_, _, err = store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{
+	_, _, err = store.Delete(ctx, pod.Namespace, pod.Name, registry.Admission{}, &metav1.DeleteOptions{
 		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
 	return ignoreNotFound(err, "delete the pod")

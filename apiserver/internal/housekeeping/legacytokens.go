@@ -125,7 +125,7 @@ func (l *legacyTokens) checkToken(ctx context.Context, secret *core.Secret) erro
 		return nil
 	}
 	l.logger.Info("removing a service account token that has been out of use for long", zap.String("secret", secret.Namespace+"/"+secret.Name))
-	_, _, err = l.secrets.Delete(ctx, secret.Namespace, secret.Name, registry.Admit{}, &metav1.DeleteOptions{
+	_, _, err = l.secrets.Delete(ctx, secret.Namespace, secret.Name, registry.Admission{}, &metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion},
 	})
 	if apierrors.IsConflict(err) {

@@ -69,7 +69,7 @@ func (f *namespacedObject) sync(ctx context.Context, key informer.Key) (time.Dur
 			return current, nil
 		})
 	} else {
-		_, err = f.store.Create(ctx, f.make(key.Name), registry.Admit{}, &metav1.CreateOptions{})
+		_, err = f.store.Create(ctx, f.make(key.Name), registry.Admission{}, &metav1.CreateOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return 0, nil // the informer will show it, too

@@ -114,7 +114,7 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 // deleteResource deletes all objects of a resource, and returns those that remain.
 func (n *namespaces) deleteResource(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
 	background := metav1.DeletePropagationBackground
-	_, err := r.DeleteCollection(ctx, namespace, registry.Admit{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{})
+	_, err := r.DeleteCollection(ctx, namespace, registry.Admission{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("delete all %s: %w", r.Info().Name, err)
 	}
@@ -152,7 +152,7 @@ func (n *namespaces) finalize(ctx context.Context, name string) error {
 func BootstrapNamespaces(ctx context.Context, store registry.Resource) error {
 	for _, name := range []string{core.NamespaceDefault, core.NamespaceSystem, core.NamespacePublic, core.NamespaceNodeLease} {
 		namespace := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		_, err := store.Create(ctx, namespace, registry.Admit{}, &metav1.CreateOptions{})
+		_, err := store.Create(ctx, namespace, registry.Admission{}, &metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("bootstrap namespace %s: %w", name, err)
 		}

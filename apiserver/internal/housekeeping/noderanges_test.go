@@ -64,7 +64,7 @@ func rangesOf(s *registrytest.Store, name string) []string {
 // gone deletes a node.
 func gone(t *testing.T, s *registrytest.Store, name string) {
 	t.Helper()
-	if _, _, err := s.Delete(t.Context(), "", name, registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+	if _, _, err := s.Delete(t.Context(), "", name, registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
@@ -119,7 +119,7 @@ type unsure struct {
 	fails int
 }
 
-func (u *unsure) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (u *unsure) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	if u.fails == 0 {
 		return u.Store.Update(ctx, target, change, admit, o)
 	}

@@ -21,7 +21,7 @@ import (
 // them.
 type family struct{ *registrytest.Store }
 
-func (f family) Delete(ctx context.Context, namespace, name string, admit registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (f family) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	m, ok := f.Peek(namespace, name).(*core.ConfigMap)
 	if ok && *o.PropagationPolicy == metav1.DeletePropagationForeground {
 		m.Finalizers = append(m.Finalizers, metav1.FinalizerDeleteDependents)
@@ -34,7 +34,7 @@ func (f family) Delete(ctx context.Context, namespace, name string, admit regist
 	return registry.Encoded{}, false, nil
 }
 
-func (f family) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (f family) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	e, created, err := f.Store.Update(ctx, target, change, admit, o)
 	if m, ok := f.Peek(target.Namespace, target.Name).(*core.ConfigMap); ok && m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {
 		_, _, err = f.Store.Delete(ctx, target.Namespace, target.Name, admit, &metav1.DeleteOptions{})

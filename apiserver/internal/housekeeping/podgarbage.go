@@ -128,7 +128,7 @@ func (g *podGarbage) remove(ctx context.Context, pod informer.Pod, because, mess
 	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
 	if pod.HasTerminated() {
-		_, _, err := g.store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{
+		_, _, err := g.store.Delete(ctx, pod.Namespace, pod.Name, registry.Admission{}, &metav1.DeleteOptions{
 			GracePeriodSeconds: &atOnce, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})
 		return ignoreNotFound(err, "delete the pod")

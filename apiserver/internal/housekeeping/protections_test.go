@@ -85,7 +85,7 @@ func TestClaimsInUse(t *testing.T) {
 		wants(t, "deleted later", s.claims, "shop", "kept", false)
 		for _, name := range []string{"one", "two"} {
 			wants(t, "one pod is left", s.claims, "shop", "used", true)
-			if _, _, err := s.pods.Delete(t.Context(), "shop", name, registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+			if _, _, err := s.pods.Delete(t.Context(), "shop", name, registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -104,7 +104,7 @@ func (s *secretTokens) sync(ctx context.Context, key informer.Key) (time.Duratio
 	case err != nil && !apierrors.IsNotFound(err):
 		return 0, err
 	}
-	_, _, err = s.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.uid}})
+	_, _, err = s.store.Delete(ctx, key.Namespace, key.Name, registry.Admission{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.uid}})
 	return 0, ignoreNotFound(err, "remove the token of a service account that is gone")
 }
 

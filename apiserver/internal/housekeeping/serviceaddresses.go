@@ -255,7 +255,7 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (a
 
 // createAddress records that a service has an address.
 func (s *serviceAddresses) createAddress(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
-	_, err := s.addressStore.Create(ctx, service.NewAddress(addr, svc.Namespace, svc.Name), registry.Admit{}, &metav1.CreateOptions{})
+	_, err := s.addressStore.Create(ctx, service.NewAddress(addr, svc.Namespace, svc.Name), registry.Admission{}, &metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("write down the address of service %s/%s: %w", svc.Namespace, svc.Name, err)
 	}
@@ -264,7 +264,7 @@ func (s *serviceAddresses) createAddress(ctx context.Context, svc *corev1.Servic
 
 // deleteAddress removes this address but not one that was created since.
 func (s *serviceAddresses) deleteAddress(ctx context.Context, ip *networkingv1.IPAddress) error {
-	_, _, err := s.addressStore.Delete(ctx, "", ip.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
+	_, _, err := s.addressStore.Delete(ctx, "", ip.Name, registry.Admission{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
 	return ignoreNotFound(err, "take away address "+ip.Name)
 }
 

@@ -41,7 +41,7 @@ func deleted(s *registrytest.Store, name string) {
 
 func remove(t *testing.T, s *registrytest.Store, namespace, name string) {
 	t.Helper()
-	if _, _, err := s.Delete(t.Context(), namespace, name, registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+	if _, _, err := s.Delete(t.Context(), namespace, name, registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

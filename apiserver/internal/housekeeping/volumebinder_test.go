@@ -191,7 +191,7 @@ func TestVolumesAreReleased(t *testing.T) {
 		b.put(disk("provisioned", "hand", "1Gi", keptFor("x", "uid-x"), policy(corev1.PersistentVolumeReclaimDelete, "example.com/maker")))
 		b.are(t, map[string]string{"vain": "Available", "hers": "Available c", "deleted": "Failed x", "provisioned": "Released x"})
 		b.says(t, `error getting deleter volume plugin for volume \"deleted\": no deletable volume plugin matched`)
-		if _, _, err := b.claims.Delete(t.Context(), "shop", "c", registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+		if _, _, err := b.claims.Delete(t.Context(), "shop", "c", registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		b.are(t, map[string]string{"v": "Released c"})
@@ -205,7 +205,7 @@ func TestClaimsLoseTheirVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bindVolumes(t, wish("c", "hand", "1Gi"), disk("v", "hand", "1Gi"))
 		b.are(t, map[string]string{"c": "Bound v"})
-		if _, _, err := b.volumes.Delete(t.Context(), "", "v", registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+		if _, _, err := b.volumes.Delete(t.Context(), "", "v", registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		b.are(t, map[string]string{"c": "Lost v"})

@@ -45,7 +45,7 @@ func TestMirrorFollows(t *testing.T) {
 		follow(t, m)
 		store.Put(onNode("c", "n1"))
 		store.Put(onNode("a", "n3"))
-		if _, _, err := store.Delete(t.Context(), "shop", "b", registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+		if _, _, err := store.Delete(t.Context(), "shop", "b", registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -95,7 +95,7 @@ func TestMirrorStartsOver(t *testing.T) {
 		})
 		follow(t, m)
 		store.Fail(errors.New("etcd is away"))
-		if _, _, err := store.Delete(t.Context(), "shop", "b", registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+		if _, _, err := store.Delete(t.Context(), "shop", "b", registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

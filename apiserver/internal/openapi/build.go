@@ -165,7 +165,7 @@ func (h *Handler) buildCustomGroups(customs []Custom) (map[string]customGroup, e
 	for _, c := range customs {
 		gv := c.GVR().GroupVersion()
 		byGroup[gv] = append(byGroup[gv], c)
-		marks[gv] += fmt.Sprintf("%s %s %v %v\n", c.Name, c.Mark, c.HasStatus, c.Parts)
+		marks[gv] += fmt.Sprintf("%s %s %v %v\n", c.Name, c.Mark, c.HasStatus, c.Subresources)
 	}
 	next := make(map[string]customGroup, len(byGroup))
 	for _, gv := range slices.SortedFunc(maps.Keys(byGroup), func(a, b runtimeschema.GroupVersion) int { return compare(a.String(), b.String()) }) {

@@ -38,7 +38,7 @@ func entries() []registry.Served {
 	return []registry.Served{
 		{
 			Resource: resource{
-				info: registry.Info{Resource: core.Pods, Singular: "pod", HasStatus: true, Parts: []string{"ephemeralcontainers"}},
+				info: registry.Info{Resource: core.Pods, Singular: "pod", HasStatus: true, Subresources: []string{"ephemeralcontainers"}},
 				make: func() core.Object { return new(core.Pod) },
 			},
 			Subresources: []registry.Subresource{

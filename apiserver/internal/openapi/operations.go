@@ -93,7 +93,7 @@ func (g *group) describe(e registry.Served, d definitions) {
 	if info.HasStatus {
 		b.addObject("status", false)
 	}
-	for _, part := range info.Parts {
+	for _, part := range info.Subresources {
 		b.addObject(part, false)
 	}
 	for _, sub := range e.Subresources {
@@ -283,7 +283,7 @@ func (b *builder) addObject(subresource string, whole bool) {
 	if subresource != "" {
 		of = subresource + " of " + of
 	}
-	if verbs := registry.PartVerbs(subresource); len(verbs) == 1 {
+	if verbs := registry.SubresourceVerbs(subresource); len(verbs) == 1 {
 		part := *b
 		part.info.Verbs = verbs
 		b = &part
@@ -305,7 +305,7 @@ func (b *builder) addObject(subresource string, whole bool) {
 	})
 	if whole {
 		answer := b.status()
-		if b.info.AnswersDeleted {
+		if b.info.ReturnDeletedObject {
 			answer = b.object
 		}
 		b.add(path, operation{

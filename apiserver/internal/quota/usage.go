@@ -211,7 +211,7 @@ func (u *Usage) updateStatus(ctx context.Context, key informer.Key, dry bool, ch
 				q.Status.Used = corev1.ResourceList{}
 			}
 			return q, change(q)
-		}, registry.Admit{}, options)
+		}, registry.Admission{}, options)
 		if !apierrors.IsConflict(err) {
 			break
 		}

@@ -38,9 +38,9 @@ func (b *basis[T]) reread(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// conflicted takes the current state, which a guarded write that fails with a conflict
+// takeConflicting takes the current state, which a guarded write that fails with a conflict
 // returns.
-func (b *basis[T]) conflicted(object storage.Object, err error) {
+func (b *basis[T]) takeConflicting(object storage.Object, err error) {
 	if errors.Is(err, storage.ErrConflict) {
 		b.base, b.fresh = object, true
 	}

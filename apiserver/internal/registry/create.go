@@ -20,7 +20,7 @@ import (
 const generateAttempts = 8
 
 // Create implements Resource.
-func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error) {
+func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admission, o *metav1.CreateOptions) (Encoded, error) {
 	typed, ok := obj.(T)
 	if !ok {
 		return Encoded{}, apierrors.NewInternalError(fmt.Errorf("create of %s with a %T", s.strategy.Resource.Name, obj))
@@ -48,16 +48,16 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *
 		}
 		taken := obj.GetName()
 		obj.SetName(generateName(obj.GetGenerateName()))
-		if s.strategy.Renamed != nil {
-			s.strategy.Renamed(typed, taken)
+		if s.strategy.NameRegenerated != nil {
+			s.strategy.NameRegenerated(typed, taken)
 		}
 	}
 }
 
 // admitNew brings a new object into the form that is validated.
-func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
-	UniqueOwners(ctx, obj, "")
-	unmake(obj)
+func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admission) error {
+	DropDuplicateOwners(ctx, obj, "")
+	clearStoredMetadata(obj)
 	s.Default(obj)
 	if admit.TrackFields != nil {
 		admit.TrackFields(obj, nil, nil)
@@ -69,15 +69,15 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 		if err := admit.Mutate(ctx, obj, nil); err != nil {
 			return s.statusOf(err, "create", obj.GetName())
 		}
-		UniqueOwners(ctx, obj, afterMutation)
+		DropDuplicateOwners(ctx, obj, afterMutation)
 		s.Default(obj)
 	}
-	s.fillNew(obj)
+	s.fillSystemMetadata(obj)
 	return nil
 }
 
 // createOnce validates obj under its present name and stores it.
-func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool) (Encoded, error) {
+func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admission, dry bool) (Encoded, error) {
 	errs := s.validateNew(ctx, obj)
 	if ctx.Err() != nil { // which may be why errs are what they are
 		return Encoded{}, fmt.Errorf("validating the object: %w", ctx.Err())
@@ -99,20 +99,20 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	e, err := s.storeNew(ctx, obj, admit, dry)
-	if admit.tooLarge(err, obj) {
+	if admit.mayDropManagedFields(err, obj) {
 		obj.SetManagedFields(nil)
 		return s.storeNew(ctx, obj, admit, dry)
 	}
 	return e, err
 }
 
-// tooLarge reports whether an object that was too large to be stored may be tried
+// mayDropManagedFields reports whether an object that was too large to be stored may be tried
 // again without its managedFields, as upstream does.
-func (a Admit) tooLarge(err error, obj core.Object) bool {
-	return a.FieldsMayGo && errors.Is(err, storage.ErrTooLarge) && len(obj.GetManagedFields()) > 0
+func (a Admission) mayDropManagedFields(err error, obj core.Object) bool {
+	return a.MayDropManagedFields && errors.Is(err, storage.ErrTooLarge) && len(obj.GetManagedFields()) > 0
 }
 
-func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admit, dry bool) (Encoded, error) {
+func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admission, dry bool) (Encoded, error) {
 	value, err := s.encode(obj)
 	if err != nil {
 		return Encoded{}, err
@@ -140,7 +140,7 @@ func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admit, dry bool) (
 // expect hands the cache what is about to be written, so that it need not
 // decode it again. Objects whose stored form differs from their own are left
 // out.
-func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
+func (s *Store[T]) expect(key string, value []byte, obj T, admit Admission) {
 	if s.strategy.Encoding != nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
 	if s.strategy.Fields != nil {
 		hint.Fields = s.strategy.Fields(obj)
 	}
-	if admit.Shares {
+	if admit.ReleasesObject {
 		hint.Object = obj
 	}
 	s.cache.Expect(key, value, hint)

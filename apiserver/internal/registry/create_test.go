@@ -29,7 +29,7 @@ func TestCreateSetsWhatIsTheServers(t *testing.T) {
 	s.DeletionTimestamp, s.DeletionGracePeriodSeconds = &s.CreationTimestamp, pointer(int64(1))
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
 	warnings := &request.Warnings{}
-	e, err := b.Create(request.With(t.Context(), &request.Arrival{Warnings: warnings}), s, registry.Admit{}, create)
+	e, err := b.Create(request.With(t.Context(), &request.Arrival{Warnings: warnings}), s, registry.Admission{}, create)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,21 +139,21 @@ func TestGeneratedNamesAreTriedAgain(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	b := start(t)
 	dry := []string{metav1.DryRunAll}
-	if _, err := b.Create(t.Context(), service("a"), registry.Admit{}, &metav1.CreateOptions{DryRun: dry}); err != nil || b.exists("a") {
+	if _, err := b.Create(t.Context(), service("a"), registry.Admission{}, &metav1.CreateOptions{DryRun: dry}); err != nil || b.exists("a") {
 		t.Errorf("create: %v, there: %v", err, b.exists("a"))
 	}
 	made := b.create(service("a"))
-	if _, err := b.Create(t.Context(), service("a"), registry.Admit{}, &metav1.CreateOptions{DryRun: dry}); !apierrors.IsAlreadyExists(err) {
+	if _, err := b.Create(t.Context(), service("a"), registry.Admission{}, &metav1.CreateOptions{DryRun: dry}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("create of what exists: %v", err)
 	}
 	_, _, err := b.Update(t.Context(), registry.Target{Namespace: "ns", Name: "a"}, func(o core.Object) (core.Object, error) {
 		o.SetLabels(map[string]string{"x": "y"})
 		return o, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{DryRun: dry})
+	}, registry.Admission{}, &metav1.UpdateOptions{DryRun: dry})
 	if err != nil {
 		t.Error(err)
 	}
-	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admit{}, &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: pointer(int64(0))}); err != nil || !gone {
+	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: pointer(int64(0))}); err != nil || !gone {
 		t.Errorf("delete: %v, %v", gone, err)
 	}
 	if got, err := b.GetTyped(t.Context(), "ns", "a", ""); err != nil || got.ResourceVersion != made.ResourceVersion {
@@ -164,7 +164,7 @@ func TestDryRun(t *testing.T) {
 func TestAdmissionRunsAroundTheRules(t *testing.T) {
 	b := start(t)
 	var order []string
-	admit := registry.Admit{
+	admit := registry.Admission{
 		Mutate: func(_ context.Context, obj, old core.Object) error {
 			s := obj.(*corev1.Service)
 			order = append(order, fmt.Sprintf("mutate %s %v", s.Spec.Type, old == nil))
@@ -183,7 +183,7 @@ func TestAdmissionRunsAroundTheRules(t *testing.T) {
 	if got := strings.Join(order, ", "); got != "mutate ClusterIP true, validate true true" {
 		t.Errorf("order: %s", got)
 	}
-	refuse := registry.Admit{Validate: func(context.Context, core.Object, core.Object) error {
+	refuse := registry.Admission{Validate: func(context.Context, core.Object, core.Object) error {
 		return apierrors.NewForbidden(core.Services.GVR().GroupResource(), "b", errors.New("no"))
 	}}
 	refused := service("b")

@@ -19,18 +19,18 @@ import (
 // deletion is one call of Delete.
 type deletion[T core.Object] struct {
 	basis[T]
-	admit   Admit
-	options *metav1.DeleteOptions
-	asked   *int64 // the grace period that the client wants; options hold the one that admission sees
-	dry     bool
+	admit          Admission
+	options        *metav1.DeleteOptions
+	requestedGrace *int64 // the grace period that the client wants; options hold the one that admission sees
+	dry            bool
 
-	// told: a write of this call has told whatever runs the object (a kubelet)
+	// terminationForced: a write of this call has told whatever runs the object (a kubelet)
 	// that no time is left. With that, the deletion has begun.
-	told bool
+	terminationForced bool
 }
 
 // Delete implements Resource.
-func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (Encoded, bool, error) {
+func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Admission, o *metav1.DeleteOptions) (Encoded, bool, error) {
 	if o == nil {
 		o = &metav1.DeleteOptions{}
 	}
@@ -41,7 +41,7 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		err := s.deleteUnreadable(ctx, s.key(namespace, name), name, dryRun(o.DryRun))
 		return Encoded{}, err == nil, s.statusOf(err, "delete", name)
 	}
-	d := &deletion[T]{basis: basis[T]{store: s, key: s.key(namespace, name)}, admit: admit, options: o, asked: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
+	d := &deletion[T]{basis: basis[T]{store: s, key: s.key(namespace, name)}, admit: admit, options: o, requestedGrace: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
 	if err := d.read(ctx); err != nil {
 		return Encoded{}, false, s.statusOf(err, "delete", name)
 	}
@@ -78,19 +78,19 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 	if err := d.checkPreconditions(obj); err != nil {
 		return Encoded{}, false, err
 	}
-	if d.under(obj) {
+	if d.inShorterGracePeriod(obj) {
 		return encoded(d.base), false, nil
 	}
-	d.options.GracePeriodSeconds = d.asked
+	d.options.GracePeriodSeconds = d.requestedGrace
 	if grace := d.store.strategy.GracePeriod; grace != nil && obj.GetDeletionTimestamp() == nil {
-		seconds, _ := grace(obj, d.asked)
+		seconds, _ := grace(obj, d.requestedGrace)
 		d.options.GracePeriodSeconds = &seconds
 	}
 	if err := d.runAdmission(ctx, obj); err != nil {
 		return Encoded{}, false, err
 	}
 	finalizersChanged := d.setFinalizers(obj)
-	switch d.decide(obj) {
+	switch d.decideAndMark(obj) {
 	case remove:
 		return d.remove(ctx, obj)
 	case mark:
@@ -104,7 +104,7 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 
 func (d *deletion[T]) checkPreconditions(obj T) error {
 	asked := d.options.Preconditions
-	if d.told && asked != nil { // the version that was meant has been replaced since
+	if d.terminationForced && asked != nil { // the version that was meant has been replaced since
 		asked = &metav1.Preconditions{UID: asked.UID}
 	}
 	return Preconditions(d.store.strategy.Resource, obj, asked)
@@ -128,11 +128,11 @@ func Preconditions(r core.Resource, obj core.Object, p *metav1.Preconditions) er
 	return nil
 }
 
-// under reports whether obj is already in a grace period that this deletion
+// inShorterGracePeriod reports whether obj is already in a grace period that this deletion
 // does not shorten: then nothing changes, and admission is not asked.
-func (d *deletion[T]) under(obj T) bool {
+func (d *deletion[T]) inShorterGracePeriod(obj T) bool {
 	has := obj.GetDeletionGracePeriodSeconds()
-	return obj.GetDeletionTimestamp() != nil && has != nil && *has > 0 && (d.asked == nil || *d.asked >= *has)
+	return obj.GetDeletionTimestamp() != nil && has != nil && *has > 0 && (d.requestedGrace == nil || *d.requestedGrace >= *has)
 }
 
 func (d *deletion[T]) runAdmission(ctx context.Context, old T) error {
@@ -162,23 +162,23 @@ const (
 	remove
 )
 
-// decide marks obj if it has to be marked.
-func (d *deletion[T]) decide(obj T) decision {
+// decideAndMark marks obj if it has to be marked.
+func (d *deletion[T]) decideAndMark(obj T) decision {
 	grace, graceful := int64(0), false
 	if d.store.strategy.GracePeriod != nil {
-		grace, graceful = d.store.strategy.GracePeriod(obj, d.asked)
+		grace, graceful = d.store.strategy.GracePeriod(obj, d.requestedGrace)
 	}
 	if d.store.strategy.BeginDelete != nil {
 		d.store.strategy.BeginDelete(obj)
 	}
-	kept := graceful || len(obj.GetFinalizers()) > 0 || d.store.held(obj)
+	kept := graceful || len(obj.GetFinalizers()) > 0 || d.store.isHeld(obj)
 	since := obj.GetDeletionTimestamp()
 	if since == nil {
 		if !kept {
 			return remove
 		}
 		d.mark(obj, d.store.clock.Now().Add(time.Duration(grace)*time.Second), grace)
-		if obj.GetGeneration() > 0 && !d.store.strategy.Untimed {
+		if obj.GetGeneration() > 0 && !d.store.strategy.NoGracePeriod {
 			obj.SetGeneration(obj.GetGeneration() + 1)
 		}
 		return mark
@@ -187,11 +187,11 @@ func (d *deletion[T]) decide(obj T) decision {
 		return remove
 	}
 	had := obj.GetDeletionGracePeriodSeconds()
-	if had == nil && d.store.strategy.TimedAgain {
+	if had == nil && d.store.strategy.GracePeriodOnSecondDelete {
 		obj.SetDeletionGracePeriodSeconds(&grace)
 		return mark
 	}
-	if had == nil || d.asked == nil || grace >= *had {
+	if had == nil || d.requestedGrace == nil || grace >= *had {
 		return keep
 	}
 	d.mark(obj, since.Add(time.Duration(grace-*had)*time.Second), grace)
@@ -201,7 +201,7 @@ func (d *deletion[T]) decide(obj T) decision {
 func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
 	when := metav1.Time{Time: at}.Rfc3339Copy()
 	obj.SetDeletionTimestamp(&when)
-	if !d.store.strategy.Untimed {
+	if !d.store.strategy.NoGracePeriod {
 		obj.SetDeletionGracePeriodSeconds(&grace)
 	}
 }
@@ -209,7 +209,7 @@ func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
 // setFinalizers adds the finalizer that the propagation policy asks for and
 // removes the other. Without a policy the object keeps its own.
 func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
-	if d.store.strategy.OwnsNothing {
+	if d.store.strategy.HasNoDependents {
 		return false
 	}
 	want := ""
@@ -240,9 +240,9 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 		if _, _, err := d.write(ctx, obj); err != nil {
 			return Encoded{}, false, err
 		}
-		d.told = true
+		d.terminationForced = true
 	}
-	value, err := d.last(obj)
+	value, err := d.finalState(obj)
 	if err != nil {
 		return Encoded{}, false, err
 	}
@@ -251,9 +251,9 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 		switch gone, err := d.store.storage.Delete(ctx, d.key, d.base.Revision); {
 		case err == nil:
 			revision = gone.Revision
-		case d.told && errors.Is(err, storage.ErrNotFound): // the one that was told was faster
+		case d.terminationForced && errors.Is(err, storage.ErrNotFound): // the one that was told was faster
 		default:
-			d.conflicted(gone, err)
+			d.takeConflicting(gone, err)
 			return Encoded{}, false, err
 		}
 	}
@@ -269,10 +269,10 @@ func (d *deletion[T]) forcesTermination(obj T) bool {
 	return !told && d.store.strategy.TerminatedElsewhere != nil && d.store.strategy.TerminatedElsewhere(obj)
 }
 
-// last is the final state of the object, as the answer shows it: if a grace
+// finalState is the final state of the object, as the answer shows it: if a grace
 // period could have kept it, with the mark that none does.
-func (d *deletion[T]) last(obj T) ([]byte, error) {
-	if !d.store.strategy.AnswersDeleted || d.store.strategy.GracePeriod == nil {
+func (d *deletion[T]) finalState(obj T) ([]byte, error) {
+	if !d.store.strategy.ReturnDeletedObject || d.store.strategy.GracePeriod == nil {
 		return d.base.Value, nil
 	}
 	d.markAsDeleting(obj)
@@ -302,7 +302,7 @@ func (d *deletion[T]) write(ctx context.Context, obj T) (Encoded, bool, error) {
 	}
 	stored, err := d.store.storage.Update(ctx, d.key, d.base.Revision, value, d.store.ttl(obj))
 	if err != nil {
-		d.conflicted(stored, err)
+		d.takeConflicting(stored, err)
 		return Encoded{}, false, err
 	}
 	d.base = stored

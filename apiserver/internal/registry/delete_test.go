@@ -45,7 +45,7 @@ func TestGracefulDeletion(t *testing.T) {
 	if !gone || b.exists("a") || last.ResourceVersion == shorter.ResourceVersion {
 		t.Errorf("no period: gone %v, %+v", gone, last.ObjectMeta)
 	}
-	if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{}, nil); !apierrors.IsNotFound(err) {
+	if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, nil); !apierrors.IsNotFound(err) {
 		t.Errorf("after the deletion: %v", err)
 	}
 }
@@ -154,14 +154,14 @@ func TestForcedDeletionOfWhatHasJustEnded(t *testing.T) {
 		o := grace(0)
 		o.Preconditions = &metav1.Preconditions{UID: &had.UID, ResourceVersion: &had.ResourceVersion}
 		o.DryRun = []string{metav1.DryRunAll}
-		if _, gone, err := store.Delete(t.Context(), "ns", "a", registry.Admit{}, o); !gone || err != nil {
+		if _, gone, err := store.Delete(t.Context(), "ns", "a", registry.Admission{}, o); !gone || err != nil {
 			t.Errorf("%s, dry run: gone %v, %v", name, gone, err)
 		}
 		if e, err := b.Get(t.Context(), "ns", "a", ""); err != nil || b.read(e).ResourceVersion != had.ResourceVersion {
 			t.Errorf("%s: after a dry run %v, %v", name, e.Revision, err)
 		}
 		o.DryRun, meddled.before = nil, before
-		if _, gone, err := store.Delete(t.Context(), "ns", "a", registry.Admit{}, o); !gone || err != nil || meddled.before != nil {
+		if _, gone, err := store.Delete(t.Context(), "ns", "a", registry.Admission{}, o); !gone || err != nil || meddled.before != nil {
 			t.Errorf("watcher, %s: gone %v, %v", name, gone, err)
 		}
 		if _, err := b.Get(t.Context(), "ns", "a", ""); !apierrors.IsNotFound(err) {
@@ -263,7 +263,7 @@ func TestADeniedDeletionIsAskedAboutOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	_, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{Validate: func(context.Context, core.Object, core.Object) error {
+	_, _, err := b.Delete(t.Context(), "ns", "a", registry.Admission{Validate: func(context.Context, core.Object, core.Object) error {
 		asked++
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "a", errors.New("it stays"))
 	}}, grace(0))
@@ -279,7 +279,7 @@ func TestDeletePreconditions(t *testing.T) {
 		"uid":     {UID: pointer(types.UID("other"))},
 		"version": {ResourceVersion: pointer("1")},
 	} {
-		if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{}, &metav1.DeleteOptions{Preconditions: &p}); !apierrors.IsConflict(err) {
+		if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{Preconditions: &p}); !apierrors.IsConflict(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestDeleteCollection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deleted, err := b.DeleteCollection(t.Context(), "ns", registry.Admit{}, grace(0), registry.ListOptions{Labels: selector})
+	deleted, err := b.DeleteCollection(t.Context(), "ns", registry.Admission{}, grace(0), registry.ListOptions{Labels: selector})
 	if err != nil || len(deleted.Items) != 2 || b.exists("a") || !b.exists("b") || b.exists("c") {
 		t.Errorf("deleted %d, %v", len(deleted.Items), err)
 	}

@@ -39,21 +39,21 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 	case errors.Is(err, storage.ErrConflict):
 		return s.conflict(name)
 	case errors.As(err, &future):
-		return tooLarge(future.Wanted, future.Current)
+		return resourceVersionTooLarge(future.Wanted, future.Current)
 	case errors.Is(err, storage.ErrFuture):
-		return tooLarge(0, s.cache.Revision())
+		return resourceVersionTooLarge(0, s.cache.Revision())
 	case errors.Is(err, storage.ErrCompacted):
 		return apierrors.NewResourceExpired(err.Error())
 	case errors.Is(err, cache.ErrHeldBack):
 		return apierrors.NewTooManyRequests(fmt.Sprintf("storage is (re)initializing: %s: %v", s.strategy.Resource.Name, err), 1)
 	case errors.Is(err, storage.ErrUnreadable) && verb == "list":
-		return s.notReadable(err)
+		return s.listHasUnreadable(err)
 	case errors.Is(err, cache.ErrNotReady):
 		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are not read from etcd yet", 1)
 	case errors.Is(err, context.Canceled):
 		return apierrors.NewTimeoutError("the request was given up before it was complete", 0)
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return s.unanswered(verb)
+		return s.noAnswer(verb)
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("the object is larger than etcd takes")
 	}
@@ -69,8 +69,8 @@ const maxCauses = 1000
 // quote the whole list that it is in.
 const maxText = 4 << 20
 
-// told returns how many of the errors are reported.
-func told(errs field.ErrorList) int {
+// reportedErrors returns how many of the errors are reported.
+func reportedErrors(errs field.ErrorList) int {
 	size := 0
 	for i, err := range errs[:min(len(errs), maxCauses)] {
 		if size += len(err.Error()); size > maxText && i > 0 {
@@ -81,9 +81,9 @@ func told(errs field.ErrorList) int {
 }
 
 // Invalid returns the 422 that lists what is wrong with an object, as much of it as is
-// told.
+// reportedErrors says.
 func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
-	n := told(errs)
+	n := reportedErrors(errs)
 	err := apierrors.NewInvalid(kind, name, errs[:n])
 	if more := len(errs) - n; more > 0 {
 		err.ErrStatus.Message += fmt.Sprintf(" and %d more", more)
@@ -94,7 +94,7 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierror
 // distinct leaves out repeated errors: two labels with the same wrong value are
 // reported once, except in custom resources, as upstream does.
 func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
-	if s.strategy.Encoding != nil || told(errs) < len(errs) {
+	if s.strategy.Encoding != nil || reportedErrors(errs) < len(errs) {
 		return errs
 	}
 	said := sets.New[string]()
@@ -106,10 +106,10 @@ func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
 	})
 }
 
-// unanswered is the error for a call that etcd did not answer. A read can
+// noAnswer is the error for a call that etcd did not answer. A read can
 // simply be tried again, and clients do that by themselves; whether a write
 // happened is unknown.
-func (s *Store[T]) unanswered(verb string) error {
+func (s *Store[T]) noAnswer(verb string) error {
 	switch verb {
 	case "get", "list", "watch":
 		err := apierrors.NewServiceUnavailable("etcd does not answer")
@@ -123,21 +123,21 @@ func (s *Store[T]) conflict(name string) error {
 	return apierrors.NewConflict(s.groupResource(), name, errModified)
 }
 
-// otherUID is upstream's answer to a request that means another object of the
+// wrongUID is upstream's answer to a request that means another object of the
 // same name, or one that is gone.
-func (s *Store[T]) otherUID(key, name string, wanted, present types.UID) error {
+func (s *Store[T]) wrongUID(key, name string, wanted, present types.UID) error {
 	return apierrors.NewConflict(s.groupResource(), name,
 		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", key, wanted, present))
 }
 
-// unreadable is upstream's answer to an object with an invalid resourceVersion.
-func unreadable(err error) error {
+// invalidResourceVersion is upstream's answer to an object with an invalid resourceVersion.
+func invalidResourceVersion(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
-// tooLarge is upstream's answer to a resourceVersion from the future; clients
+// resourceVersionTooLarge is upstream's answer to a resourceVersion from the future; clients
 // recognise it by its cause.
-func tooLarge(wanted, current int64) error {
+func resourceVersionTooLarge(wanted, current int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type:    metav1.CauseTypeResourceVersionTooLarge,

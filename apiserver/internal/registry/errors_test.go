@@ -78,7 +78,7 @@ func TestValidationThatNobodyWaitsFor(t *testing.T) {
 	defer cancel()
 	_, _, err := b.Update(ctx, registry.Target{Namespace: "ns", Name: "made"}, func(obj core.Object) (core.Object, error) {
 		return obj, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	}, registry.Admission{}, &metav1.UpdateOptions{})
 	if !apierrors.IsTimeout(err) {
 		t.Errorf("update: %v, want that it was given up", err)
 	}

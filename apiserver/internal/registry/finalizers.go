@@ -20,33 +20,33 @@ var standardFinalizers = []string{metav1.FinalizerOrphanDependents, metav1.Final
 var domainGroups = sets.New("", "apps", "autoscaling", "batch", "certificates.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io",
 	"networking.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io")
 
-// finalizerNames refuses finalizers whose names do not tell who owns them.
-func finalizerNames(r core.Resource, finalizers []string) field.ErrorList {
+// validateFinalizerNames refuses finalizers whose names do not tell who owns them.
+func validateFinalizerNames(r core.Resource, finalizers []string) field.ErrorList {
 	if len(finalizers) == 0 || !domainGroups.Has(r.Group) || r.Name == core.Events.Name {
 		return nil
 	}
-	return QualifiedFinalizers(finalizers, metadataPath.Child("finalizers"))
+	return ValidateQualifiedFinalizers(finalizers, metadataPath.Child("finalizers"))
 }
 
-// QualifiedFinalizers refuses finalizers that are neither upstream's own nor
+// ValidateQualifiedFinalizers refuses finalizers that are neither upstream's own nor
 // have a domain.
-func QualifiedFinalizers[S ~string](finalizers []S, path *field.Path) field.ErrorList {
+func ValidateQualifiedFinalizers[S ~string](finalizers []S, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range finalizers {
-		if !qualified(string(name)) {
+		if !isQualified(string(name)) {
 			errs = append(errs, field.Invalid(path.Index(i), string(name), "name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs
 }
 
-// WarnOfFinalizers warns of finalizers that now has and before did not, and
+// FinalizerWarnings warns of finalizers that now has and before did not, and
 // whose names do not tell who owns them, where that is no reason to refuse
 // them.
-func WarnOfFinalizers(now, before []string) (warnings []string) {
+func FinalizerWarnings(now, before []string) (warnings []string) {
 	had := sets.New(before...)
 	for _, name := range now {
-		if qualified(name) || had.Has(name) {
+		if isQualified(name) || had.Has(name) {
 			continue
 		}
 		path := ""
@@ -58,6 +58,6 @@ func WarnOfFinalizers(now, before []string) (warnings []string) {
 	return warnings
 }
 
-func qualified(finalizer string) bool {
+func isQualified(finalizer string) bool {
 	return strings.Contains(finalizer, "/") || slices.Contains(standardFinalizers, finalizer)
 }

@@ -9,13 +9,13 @@ import (
 
 func TestFinalizerNames(t *testing.T) {
 	for name, good := range map[string]bool{"a.b/c": true, "orphan": true, "foregroundDeletion": true, "kubernetes": true, "ABC": false, "": false} {
-		errs := finalizerNames(core.ConfigMaps, []string{"x/y", name})
+		errs := validateFinalizerNames(core.ConfigMaps, []string{"x/y", name})
 		if (len(errs) == 0) != good || !good && errs[0].Field != "metadata.finalizers[1]" {
 			t.Errorf("%q: %v", name, errs)
 		}
 	}
 	for _, free := range []core.Resource{core.Leases, core.Events, core.PodDisruptionBudgets, {Group: "example.org"}} {
-		if errs := finalizerNames(free, []string{"ABC"}); len(errs) > 0 {
+		if errs := validateFinalizerNames(free, []string{"ABC"}); len(errs) > 0 {
 			t.Errorf("%s: %v", free.Name, errs)
 		}
 	}
@@ -29,7 +29,7 @@ func TestLongFinalizers(t *testing.T) {
 	for i := range many {
 		now, before = append(now, fmt.Sprintf("%07d", i)), append(before, fmt.Sprintf("a/%05d", i))
 	}
-	if n := len(WarnOfFinalizers(now, append(before, now[0]))); n != many-1 {
+	if n := len(FinalizerWarnings(now, append(before, now[0]))); n != many-1 {
 		t.Errorf("%d warnings", n)
 	}
 }

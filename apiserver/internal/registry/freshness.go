@@ -55,14 +55,14 @@ func planList(prefix string, o ListOptions) (listPlan, error) {
 	}
 	fresh, err := parseFreshness(o.ResourceVersion)
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
-	if o.ResourceVersionMatch == "" && o.Limit > 0 && fresh.revision > 0 && !ofOne(o) {
+	if o.ResourceVersionMatch == "" && o.Limit > 0 && fresh.revision > 0 && !selectsByName(o) {
 		exact = true // a page belongs to exactly that state (API concepts, "Resource versions")
 	}
 	return listPlan{freshness: fresh, exact: exact}, err
 }
 
-// ofOne: the list has one object at most.
-func ofOne(o ListOptions) bool {
+// selectsByName: the list has one object at most.
+func selectsByName(o ListOptions) bool {
 	if o.Fields == nil {
 		return false
 	}

@@ -12,9 +12,9 @@ import (
 	"kctl/proto/core"
 )
 
-// UniqueOwners drops owners that an object lists twice identically, and warns
+// DropDuplicateOwners drops owners that an object lists twice identically, and warns
 // of them. when names the point in the request, if it is not the first.
-func UniqueOwners(ctx context.Context, obj core.Object, when string) {
+func DropDuplicateOwners(ctx context.Context, obj core.Object, when string) {
 	owners := obj.GetOwnerReferences()
 	if len(owners) < 2 {
 		return
@@ -23,7 +23,7 @@ func UniqueOwners(ctx context.Context, obj core.Object, when string) {
 	unique := make([]metav1.OwnerReference, 0, len(owners))
 	doubled := map[string]bool{}
 	for _, owner := range owners {
-		key := ownerKey{owner.APIVersion, owner.Kind, owner.Name, string(owner.UID), said(owner.Controller), said(owner.BlockOwnerDeletion)}
+		key := ownerKey{owner.APIVersion, owner.Kind, owner.Name, string(owner.UID), optional(owner.Controller), optional(owner.BlockOwnerDeletion)}
 		if seen[key] {
 			doubled[string(owner.UID)] = true
 			continue
@@ -42,13 +42,13 @@ func UniqueOwners(ctx context.Context, obj core.Object, when string) {
 // ownerKey is an owner reference in comparable form: there may be thousands.
 type ownerKey struct {
 	apiVersion, kind, name, uid string
-	controller, blocks          answer
+	controller, blocks          optionalBool
 }
 
-// answer is an optional bool.
-type answer struct{ given, yes bool }
+// optionalBool is an optional bool.
+type optionalBool struct{ given, yes bool }
 
-func said(b *bool) answer { return answer{given: b != nil, yes: b != nil && *b} }
+func optional(b *bool) optionalBool { return optionalBool{given: b != nil, yes: b != nil && *b} }
 
 // afterMutation: the owners come from admission, or from a patch.
 const afterMutation = " after mutating admission happens"

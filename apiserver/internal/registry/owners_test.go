@@ -10,7 +10,7 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-func TestUniqueOwners(t *testing.T) {
+func TestDropDuplicateOwners(t *testing.T) {
 	owner := func(name, uid string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID(uid)}
 	}
@@ -28,7 +28,7 @@ func TestUniqueOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: c.owners}}
 			warnings := new(request.Warnings)
-			UniqueOwners(request.With(t.Context(), &request.Arrival{Warnings: warnings}), obj, afterMutation)
+			DropDuplicateOwners(request.With(t.Context(), &request.Arrival{Warnings: warnings}), obj, afterMutation)
 			if len(obj.OwnerReferences) != c.left {
 				t.Errorf("owners are %v", obj.OwnerReferences)
 			}

@@ -150,8 +150,8 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 		Initial:    plan.initial,
 		Bookmarks:  o.AllowBookmarks,
 		InitialEnd: plan.initialEnd,
-		Begun:      o.Begun,
-		Gather:     o.Gather,
+		Begun:      o.InitialEventsSent,
+		Gather:     o.BatchDelay,
 	})
 	if err != nil {
 		return nil, s.statusOf(err, "watch", "")
@@ -159,9 +159,9 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 	return watcher, nil
 }
 
-func (s *Store[T]) notSelectable(name string) error {
-	if s.strategy.UnknownField != nil {
-		return apierrors.NewBadRequest(s.strategy.UnknownField(name))
+func (s *Store[T]) fieldNotSelectable(name string) error {
+	if s.strategy.UnknownFieldMessage != nil {
+		return apierrors.NewBadRequest(s.strategy.UnknownFieldMessage(name))
 	}
 	if s.strategy.Fields != nil {
 		return apierrors.NewBadRequest("field label not supported: " + name)
@@ -180,7 +180,7 @@ func (s *Store[T]) selection(namespace string, o ListOptions) (cache.Selection, 
 	if o.Fields != nil {
 		for _, r := range o.Fields.Requirements() {
 			if !s.selectable[r.Field] {
-				return cache.Selection{}, s.notSelectable(r.Field)
+				return cache.Selection{}, s.fieldNotSelectable(r.Field)
 			}
 		}
 	}

@@ -34,11 +34,11 @@ type ListOptions struct {
 	// For watches.
 	AllowBookmarks    bool
 	SendInitialEvents *bool
-	// Begun, if not nil, is called once all initial objects have been sent.
-	Begun func()
-	// Gather is how long to wait after delivering events, so that the next ones
+	// InitialEventsSent, if not nil, is called once all initial objects have been sent.
+	InitialEventsSent func()
+	// BatchDelay is how long to wait after delivering events, so that the next ones
 	// can be delivered together.
-	Gather time.Duration
+	BatchDelay time.Duration
 }
 
 // List is one page of a collection.
@@ -62,24 +62,24 @@ type Watcher interface {
 	Events() iter.Seq2[WatchEvent, bool]
 }
 
-// Admit runs around one change: TrackFields before admission, Mutate before
+// Admission runs around one change: TrackFields before admission, Mutate before
 // validation, Validate after it. obj is nil on deletes, old is nil on creates.
-// A nil Admit admits everything.
-type Admit struct {
+// A nil Admission admits everything.
+type Admission struct {
 	// TrackFields makes the request's field manager the owner of what changed, in
 	// obj's metadata.managedFields; before is old as it is stored. If it is nil,
 	// managedFields stay as they were.
 	TrackFields func(obj, old core.Object, before []byte)
-	// FieldsMayGo: an object that is too large only because of its managedFields
+	// MayDropManagedFields: an object that is too large only because of its managedFields
 	// is stored without them.
-	FieldsMayGo bool
-	Mutate      func(ctx context.Context, obj, old core.Object) error
-	Validate    func(ctx context.Context, obj, old core.Object) error
-	// Shares: the caller has let go of the object by then, so that followers
+	MayDropManagedFields bool
+	Mutate               func(ctx context.Context, obj, old core.Object) error
+	Validate             func(ctx context.Context, obj, old core.Object) error
+	// ReleasesObject: the caller has let go of the object by then, so that followers
 	// inside the server may use it instead of decoding their own.
-	Shares bool
-	// Creates: an update of an object that does not exist creates it.
-	Creates bool
+	ReleasesObject bool
+	// CreatesIfMissing: an update of an object that does not exist creates it.
+	CreatesIfMissing bool
 }
 
 // Info is what discovery and the handlers need to know about a resource.
@@ -95,14 +95,14 @@ type Info struct {
 	// Verbs are the verbs that are served, if not all of them.
 	Verbs     []string
 	HasStatus bool
-	// Parts are the subresources besides status that are read and written as the
+	// Subresources are the subresources besides status that are read and written as the
 	// object itself is ("ephemeralcontainers", "finalize").
-	Parts   []string
-	Columns []metav1.TableColumnDefinition
+	Subresources []string
+	Columns      []metav1.TableColumnDefinition
 	// FieldTracker keeps metadata.managedFields; nil if fields have no owners.
 	FieldTracker *managedfields.Tracker
-	// AnswersDeleted is as in Strategy.
-	AnswersDeleted bool
+	// ReturnDeletedObject is as in Strategy.
+	ReturnDeletedObject bool
 	// JSONOnly: there is no Go type for the objects, so neither protobuf nor
 	// strategic merge works for them.
 	JSONOnly bool
@@ -111,9 +111,9 @@ type Info struct {
 // Serves reports whether a verb is served.
 func (i Info) Serves(verb string) bool { return i.Verbs == nil || slices.Contains(i.Verbs, verb) }
 
-// PartVerbs are the verbs that are served of a part.
-func PartVerbs(part string) []string {
-	if part == "finalize" {
+// SubresourceVerbs are the verbs that are served of a subresource that is read and written as its object is.
+func SubresourceVerbs(subresource string) []string {
+	if subresource == "finalize" {
 		return []string{"update"}
 	}
 	return []string{"get", "patch", "update"}
@@ -141,9 +141,9 @@ type Objects interface {
 	Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error)
 	// Update changes what target names. After a conflict it starts over, unless
 	// the caller's resourceVersion forbids that.
-	Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
+	Update(ctx context.Context, target Target, change Transform, admit Admission, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
 	// Delete deletes the object, or marks it as being deleted; gone reports which.
-	Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (e Encoded, gone bool, err error)
+	Delete(ctx context.Context, namespace, name string, admit Admission, o *metav1.DeleteOptions) (e Encoded, gone bool, err error)
 }
 
 // Resource is a Store without its type parameter: what handlers call.
@@ -153,8 +153,8 @@ type Resource interface {
 	Default(obj core.Object)
 	Row(obj core.Object) []any
 
-	Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error)
-	DeleteCollection(ctx context.Context, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error)
+	Create(ctx context.Context, obj core.Object, admit Admission, o *metav1.CreateOptions) (Encoded, error)
+	DeleteCollection(ctx context.Context, namespace string, admit Admission, o *metav1.DeleteOptions, list ListOptions) (List, error)
 }
 
 // Subresource is a part of an object with a handler of its own (pods/binding,
@@ -167,9 +167,9 @@ type Subresource struct {
 	// Connect answers the request itself (streams, proxies); the caller writes the
 	// error, if any, as a status.
 	Connect map[string]func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
-	// Also lists kinds that are accepted as if they were Kind: older versions that
+	// AlsoAccepts lists kinds that are accepted as if they were Kind: older versions that
 	// differ in name only.
-	Also []schema.GroupVersionKind
+	AlsoAccepts []schema.GroupVersionKind
 	// FieldTracker tracks what is sent, if clients see its managedFields in the
 	// answer; nil otherwise.
 	FieldTracker *managedfields.Tracker

@@ -32,14 +32,14 @@ type Options struct {
 	Feed *cache.Feed
 	// Prefix of every key; "/registry" if empty.
 	Prefix string
-	// Claim, if not nil, is called with the resource to which the keys with prefix
+	// OnPrefix, if not nil, is called with the resource to which the keys with prefix
 	// belong.
-	Claim func(prefix, group, resource string)
-	// Received, if not nil, counts the changes reported by storage, by group and
+	OnPrefix func(prefix, group, resource string)
+	// ReceivedEvents, if not nil, counts the changes reported by storage, by group and
 	// resource.
-	Received *prometheus.CounterVec
-	Clock    clock.WithTicker
-	Logger   *zap.Logger
+	ReceivedEvents *prometheus.CounterVec
+	Clock          clock.WithTicker
+	Logger         *zap.Logger
 }
 
 // Complete fills in defaults.
@@ -96,16 +96,16 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	if strategy.Fields != nil {
 		fieldsOf = s.fieldsOf
 	}
-	if o.Claim != nil {
-		o.Claim(s.prefix, strategy.Resource.Group, strategy.Resource.Name)
+	if o.OnPrefix != nil {
+		o.OnPrefix(s.prefix, strategy.Resource.Group, strategy.Resource.Name)
 	}
 	var received prometheus.Counter
-	if o.Received != nil {
-		received = o.Received.WithLabelValues(strategy.Resource.Group, strategy.Resource.Name)
+	if o.ReceivedEvents != nil {
+		received = o.ReceivedEvents.WithLabelValues(strategy.Resource.Group, strategy.Resource.Name)
 	}
 	var normal func([]byte) []byte
 	if strategy.Encoding != nil {
-		normal = strategy.Encoding.Normal
+		normal = strategy.Encoding.NormalizeStored
 	}
 	s.cache = cache.New(cache.Options{
 		Normal:     normal,
@@ -122,9 +122,9 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	return s
 }
 
-// Sharing returns a store of the same objects with other rules: another version
+// WithStrategy returns a store of the same objects with other rules: another version
 // of a custom resource. Only the original store is run.
-func (s *Store[T]) Sharing(strategy Strategy[T]) *Store[T] {
+func (s *Store[T]) WithStrategy(strategy Strategy[T]) *Store[T] {
 	view := *s
 	view.strategy = strategy
 	view.selectable = selectableOf(&strategy)
@@ -152,7 +152,7 @@ func (s *Store[T]) newTracker() *managedfields.Tracker {
 		Shape:   func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
 		New:     s.New,
 		Default: s.Default,
-		Reset:   s.resets(),
+		Reset:   s.resetFields(),
 		Clock:   s.clock,
 	}
 	if s.strategy.Encoding != nil {
@@ -161,9 +161,9 @@ func (s *Store[T]) newTracker() *managedfields.Tracker {
 	return managedfields.New(o)
 }
 
-// Changed is the revision of the last change of any of the store's objects that
+// LastChangeRevision is the revision of the last change of any of the store's objects that
 // has been seen.
-func (s *Store[T]) Changed() int64 { return s.cache.Changed() }
+func (s *Store[T]) LastChangeRevision() int64 { return s.cache.Changed() }
 
 // Run keeps the store's cache in step with storage until ctx ends.
 func (s *Store[T]) Run(ctx context.Context) error { return s.cache.Run(ctx) }
@@ -202,18 +202,18 @@ func (s *Store[T]) Info() Info {
 		StoredAs:     s.strategy.Resource.GVK(),
 		Verbs:        s.strategy.Verbs,
 		HasStatus:    s.strategy.Status != nil,
-		Parts:        s.parts(),
+		Subresources: s.subresourceNames(),
 		Columns:      columns,
 		FieldTracker: s.tracker,
 		JSONOnly:     s.strategy.Encoding != nil,
 
-		AnswersDeleted: s.strategy.AnswersDeleted,
+		ReturnDeletedObject: s.strategy.ReturnDeletedObject,
 	}
 }
 
-// resets are the fields that no manager comes to own through this way of
+// resetFields are the fields that no manager comes to own through this way of
 // writing.
-func (s *Store[T]) resets() map[string][]string {
+func (s *Store[T]) resetFields() map[string][]string {
 	out := map[string][]string{}
 	if s.strategy.Status != nil {
 		out[""], out["status"] = []string{"status"}, []string{"spec"}
@@ -221,13 +221,13 @@ func (s *Store[T]) resets() map[string][]string {
 			out["status"] = append(out["status"], "metadata")
 		}
 	}
-	for way, names := range s.strategy.Unowned {
+	for way, names := range s.strategy.ResetFields {
 		out[way] = append(out[way], names...)
 	}
 	return out
 }
 
-func (s *Store[T]) parts() []string {
+func (s *Store[T]) subresourceNames() []string {
 	var out []string
 	for name, way := range s.strategy.Subresources {
 		if !way.Internal {

@@ -48,33 +48,33 @@ type Strategy[T core.Object] struct {
 	// PrepareForCreate drops what users may not set (status) and sets what
 	// they can't know.
 	PrepareForCreate func(ctx context.Context, obj T)
-	// Renamed runs after PrepareForCreate if the generated name was taken and
+	// NameRegenerated runs after PrepareForCreate if the generated name was taken and
 	// another one is tried; nil if nothing depends on the name.
-	Renamed  func(obj T, taken string)
-	Validate func(ctx context.Context, obj T) field.ErrorList
+	NameRegenerated func(obj T, taken string)
+	Validate        func(ctx context.Context, obj T) field.ErrorList
 	// Warnings go to the client and refuse nothing.
 	Warnings func(ctx context.Context, obj T) []string
 
-	// Unowned names fields, by way of writing, that no manager comes to own by it,
+	// ResetFields names fields, by way of writing, that no manager comes to own by it,
 	// besides those that another way is for: {"status": {"metadata.labels"}}.
-	Unowned map[string][]string
+	ResetFields map[string][]string
 
 	// Update guards the object itself; Status guards /status, which does not exist
 	// if it is nil.
-	Update Change[T]
-	Status *Change[T]
+	Update UpdateStrategy[T]
+	Status *UpdateStrategy[T]
 	// Subresources guard the other ways to change the object, by the name that
-	// Resource.Update takes as subresource ("binding", "finalize"). A Change
+	// Resource.Update takes as subresource ("binding", "finalize"). An UpdateStrategy
 	// without Prepare may change everything.
-	Subresources map[string]Change[T]
+	Subresources map[string]UpdateStrategy[T]
 
 	// HasGeneration: metadata.generation starts at 1 and counts changes of the spec
 	// (Update compares everything but metadata and status).
 	HasGeneration bool
-	// CreateOnUpdate: PUT to a name that does not exist creates it.
-	CreateOnUpdate bool
-	// UnconditionalUpdate: PUT without a resourceVersion overwrites.
-	UnconditionalUpdate bool
+	// AllowCreateOnUpdate: PUT to a name that does not exist creates it.
+	AllowCreateOnUpdate bool
+	// AllowUnconditionalUpdate: PUT without a resourceVersion overwrites.
+	AllowUnconditionalUpdate bool
 
 	// GracePeriod decides on graceful deletion. It is given the seconds that the
 	// client asked for (nil if it did not say) and returns how many obj gets, and
@@ -90,19 +90,20 @@ type Strategy[T core.Object] struct {
 	// kubelet learns that no time is left, which the removal alone does not say.
 	TerminatedElsewhere func(obj T) bool
 
-	// AnswersDeleted: the answer to a deletion is the final state of the object
+	// ReturnDeletedObject: the answer to a deletion is the final state of the object
 	// rather than a Status.
-	AnswersDeleted bool
-	// OwnsNothing: such objects have no dependents, so a deletion waits for none.
-	OwnsNothing bool
+	ReturnDeletedObject bool
+	// HasNoDependents: such objects have no dependents, so a deletion waits for none.
+	HasNoDependents bool
 
-	// Untimed: deletions of such objects, which end when the objects are empty,
+	// NoGracePeriod: deletions of such objects, which end when the objects are empty,
 	// get no grace period and do not count in metadata.generation.
-	Untimed bool
+	NoGracePeriod bool
 
-	// TimedAgain: a second request to delete an untimed object sets its grace
+	// GracePeriodOnSecondDelete: a second request to delete an object without a
+	// grace period sets its grace
 	// period, to 0.
-	TimedAgain bool
+	GracePeriodOnSecondDelete bool
 
 	// OrphansByDefault: dependents stay if a deletion does not say what becomes of
 	// them.
@@ -115,15 +116,15 @@ type Strategy[T core.Object] struct {
 
 	// Fields are the selectable fields besides metadata.name and .namespace.
 	Fields func(obj T) fields.Set
-	// UnknownField refuses any other field, in upstream's words for the kind; nil
+	// UnknownFieldMessage refuses any other field, in upstream's words for the kind; nil
 	// for the usual words.
-	UnknownField func(name string) string
+	UnknownFieldMessage func(name string) string
 	// TTL is the time after which the object expires; 0 for never.
 	TTL func(obj T) time.Duration
 
-	// Desired returns the part whose changes metadata.generation counts, for
+	// DesiredState returns the part whose changes metadata.generation counts, for
 	// objects that are not Go structs.
-	Desired func(obj T) any
+	DesiredState func(obj T) any
 	// Encoding is how objects are stored whose form does not follow from their Go
 	// type: custom resources.
 	Encoding *Encoding[T]
@@ -134,8 +135,9 @@ type Strategy[T core.Object] struct {
 	Row     func(obj T) []any
 }
 
-// Change is one way to change an object.
-type Change[T core.Object] struct {
+// UpdateStrategy is one way to change an object: itself, its status or another
+// subresource of it.
+type UpdateStrategy[T core.Object] struct {
 	// Internal ways are for the server's own code; they have no URL.
 	Internal bool
 	// Prepare restores what this way may not change (old's spec on /status, old's
@@ -159,9 +161,9 @@ type Encoding[T core.Object] struct {
 	// DecodeBody reads what a client sent. strict lists unknown and duplicate
 	// fields.
 	DecodeBody func(body []byte) (obj T, strict []error, err error)
-	// Normal returns a stored value as clients have to see it: it may have been
+	// NormalizeStored returns a stored value as clients have to see it: it may have been
 	// stored under another schema.
-	Normal func(value []byte) []byte
+	NormalizeStored func(value []byte) []byte
 	// Shape is the objects' schema, as far as merging needs it.
 	Shape func() *shape.Shape
 }

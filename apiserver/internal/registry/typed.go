@@ -47,7 +47,7 @@ func (s *Store[T]) ListTyped(ctx context.Context, namespace string, o ListOption
 // CreateTyped stores a new object and returns it as stored.
 func (s *Store[T]) CreateTyped(ctx context.Context, obj T) (T, error) {
 	var none T
-	e, err := s.Create(ctx, obj, Admit{}, &metav1.CreateOptions{})
+	e, err := s.Create(ctx, obj, Admission{}, &metav1.CreateOptions{})
 	if err != nil {
 		return none, err
 	}
@@ -68,7 +68,7 @@ func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}
 		return current, change(current.(T))
-	}, Admit{TrackFields: func(obj, old core.Object, before []byte) {
+	}, Admission{TrackFields: func(obj, old core.Object, before []byte) {
 		s.tracker.Update(obj, old, before, managedfields.Manager{Name: serverManager, Subresource: subresource})
 	}}, &metav1.UpdateOptions{})
 	if err != nil {
@@ -88,13 +88,13 @@ func (s *Store[T]) ApplyTyped(ctx context.Context, name, manager string, status 
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}
 		return s.tracker.Apply(current, applied.DeepCopy(), managedfields.Manager{Name: manager, Subresource: "status"}, true)
-	}, Admit{TrackFields: func(core.Object, core.Object, []byte) {}}, &metav1.UpdateOptions{})
+	}, Admission{TrackFields: func(core.Object, core.Object, []byte) {}}, &metav1.UpdateOptions{})
 	return err
 }
 
 // DeleteTyped deletes an object or marks it as being deleted; options may be nil.
 func (s *Store[T]) DeleteTyped(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
-	_, _, err := s.Delete(ctx, namespace, name, Admit{}, options)
+	_, _, err := s.Delete(ctx, namespace, name, Admission{}, options)
 	return err
 }
 

@@ -37,8 +37,8 @@ func (s *Store[T]) deleteUnreadable(ctx context.Context, key, name string, dry b
 	return s.conflict(name)
 }
 
-// notReadable is upstream's answer to a list with an object that can't be read.
-func (s *Store[T]) notReadable(err error) error {
+// listHasUnreadable is upstream's answer to a list with an object that can't be read.
+func (s *Store[T]) listHasUnreadable(err error) error {
 	cause := metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Message: err.Error()}
 	if of := (*storage.KeyError)(nil); errors.As(err, &of) {
 		cause.Field = of.Key

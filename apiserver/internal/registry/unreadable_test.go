@@ -60,13 +60,13 @@ func TestUnreadable(t *testing.T) {
 	refused("watched", err, metav1.StatusReasonTooManyRequests, "storage is (re)initializing")
 
 	unsafe := func(name string, dry ...string) (bool, error) {
-		e, gone, err := s.Delete(t.Context(), "ns", name, registry.Admit{}, &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: ptr.To(true), DryRun: dry})
+		e, gone, err := s.Delete(t.Context(), "ns", name, registry.Admission{}, &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: ptr.To(true), DryRun: dry})
 		if err == nil && e.JSON != nil {
 			t.Errorf("%s was %s", name, e.JSON)
 		}
 		return gone, err
 	}
-	_, _, err = s.Delete(t.Context(), "ns", "bad", registry.Admit{}, nil)
+	_, _, err = s.Delete(t.Context(), "ns", "bad", registry.Admission{}, nil)
 	refused("an ordinary deletion", err, metav1.StatusReasonInternalError, "stored value cannot be read")
 	_, err = unsafe("good")
 	refused("an unsafe deletion of the good one", err, metav1.StatusReasonConflict, "decodable from storage")

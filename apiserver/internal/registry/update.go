@@ -29,24 +29,24 @@ var errStale = errors.New("based on an old state")
 type update[T core.Object] struct {
 	basis[T] // that the change is made to
 	name     string
-	way      Change[T]
+	strategy UpdateStrategy[T]
 	change   Transform
-	admit    Admit
+	admit    Admission
 	dry      bool
 }
 
 // Update implements Resource.
-func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
-	way, ok := s.way(target.Subresource)
+func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, admit Admission, o *metav1.UpdateOptions) (Encoded, bool, error) {
+	way, ok := s.updateStrategy(target.Subresource)
 	if !ok {
 		return Encoded{}, false, apierrors.NewNotFound(s.groupResource(), target.Name+"/"+target.Subresource)
 	}
 	u := &update[T]{
 		basis: basis[T]{store: s, key: s.key(target.Namespace, target.Name)}, name: target.Name,
-		way: way, change: change, admit: admit, dry: dryRun(o.DryRun),
+		strategy: way, change: change, admit: admit, dry: dryRun(o.DryRun),
 	}
 	if err := u.read(ctx); err != nil {
-		if errors.Is(err, storage.ErrNotFound) && (s.strategy.CreateOnUpdate || admit.Creates) && target.Subresource == "" {
+		if errors.Is(err, storage.ErrNotFound) && (s.strategy.AllowCreateOnUpdate || admit.CreatesIfMissing) && target.Subresource == "" {
 			made, err := s.createByUpdate(ctx, change, admit, o)
 			return made, err == nil, err
 		}
@@ -56,14 +56,14 @@ func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, 
 	return result, false, s.statusOf(err, "update", target.Name)
 }
 
-// way is the Change that guards a subresource.
-func (s *Store[T]) way(subresource string) (Change[T], bool) {
+// updateStrategy is the UpdateStrategy that guards a subresource.
+func (s *Store[T]) updateStrategy(subresource string) (UpdateStrategy[T], bool) {
 	switch subresource {
 	case "":
 		return s.strategy.Update, true
 	case "status":
 		if s.strategy.Status == nil {
-			return Change[T]{}, false
+			return UpdateStrategy[T]{}, false
 		}
 		return *s.strategy.Status, true
 	}
@@ -71,19 +71,19 @@ func (s *Store[T]) way(subresource string) (Change[T], bool) {
 	return way, ok
 }
 
-func (s *Store[T]) createByUpdate(ctx context.Context, change Transform, admit Admit, o *metav1.UpdateOptions) (Encoded, error) {
+func (s *Store[T]) createByUpdate(ctx context.Context, change Transform, admit Admission, o *metav1.UpdateOptions) (Encoded, error) {
 	obj, err := change(nil)
 	if err != nil {
 		return Encoded{}, s.statusOf(err, "update", "")
 	}
 	if uid := obj.GetUID(); uid != "" {
-		return Encoded{}, s.otherUID(s.key(obj.GetNamespace(), obj.GetName()), obj.GetName(), uid, "")
+		return Encoded{}, s.wrongUID(s.key(obj.GetNamespace(), obj.GetName()), obj.GetName(), uid, "")
 	}
 	if version := obj.GetResourceVersion(); version != "" && version != "0" {
 		// An object that was deleted meanwhile is created again, as upstream does,
 		// whichever version of it the client has seen.
 		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
-			return Encoded{}, unreadable(err)
+			return Encoded{}, invalidResourceVersion(err)
 		}
 	}
 	obj.SetResourceVersion("")
@@ -132,7 +132,7 @@ func (u *update[T]) try(ctx context.Context) (Encoded, error) {
 		return Encoded{}, err
 	}
 	e, err := u.put(ctx, obj, old)
-	if u.admit.tooLarge(err, obj) {
+	if u.admit.mayDropManagedFields(err, obj) {
 		obj.SetManagedFields(nil)
 		return u.put(ctx, obj, old)
 	}
@@ -145,7 +145,7 @@ func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 	if err != nil {
 		return Encoded{}, err
 	}
-	if u.store.removable(obj) && old.GetDeletionTimestamp() != nil {
+	if u.store.isRemovable(obj) && old.GetDeletionTimestamp() != nil {
 		return u.remove(ctx, value)
 	}
 	if same, err := u.unchanged(ctx, value); same || err != nil {
@@ -159,7 +159,7 @@ func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 	if err != nil {
 		u.store.cache.Unexpect(u.key)
 	}
-	return u.written(stored, err)
+	return u.afterWrite(stored, err)
 }
 
 // encode returns obj as it shall be stored. Repeating an earlier write is no
@@ -195,7 +195,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	}
 	u.store.Default(obj)
 	if u.admit.TrackFields != nil {
-		u.admit.TrackFields(obj, old, u.before(old))
+		u.admit.TrackFields(obj, old, u.oldJSON(old))
 	} else {
 		obj.SetManagedFields(old.GetManagedFields())
 	}
@@ -209,27 +209,27 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		}
 		u.store.Default(obj)
 	}
-	UniqueOwners(ctx, obj, afterMutation)
+	DropDuplicateOwners(ctx, obj, afterMutation)
 	obj.SetResourceVersion(old.GetResourceVersion())
-	u.store.keepMeta(obj, old)
-	if u.way.Prepare != nil {
-		u.way.Prepare(ctx, obj, old)
+	u.store.keepSystemMetadata(obj, old)
+	if u.strategy.Prepare != nil {
+		u.strategy.Prepare(ctx, obj, old)
 	}
-	if u.way.KeepsMetadata {
+	if u.strategy.KeepsMetadata {
 		metav1.ResetObjectMetaForStatus(obj, old)
 	}
-	if !u.way.KeepsGeneration {
-		u.store.countGeneration(obj, old)
+	if !u.strategy.KeepsGeneration {
+		u.store.updateGeneration(obj, old)
 	}
-	errs := u.store.validateChange(ctx, u.way, obj, old)
+	errs := u.store.validateChange(ctx, u.strategy, obj, old)
 	if ctx.Err() != nil { // which may be why errs are what they are
 		return obj, fmt.Errorf("validating the object: %w", ctx.Err())
 	}
 	if len(errs) > 0 {
 		return obj, Invalid(u.store.kindOf(obj), u.name, u.store.distinct(errs))
 	}
-	if u.way.Warnings != nil {
-		warn(ctx, u.way.Warnings(ctx, obj, old))
+	if u.strategy.Warnings != nil {
+		warn(ctx, u.strategy.Warnings(ctx, obj, old))
 	}
 	if u.admit.Validate != nil {
 		return obj, u.admit.Validate(ctx, obj, old)
@@ -237,8 +237,8 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	return obj, nil
 }
 
-// before is old in JSON: the stored bytes, if objects are stored as they are.
-func (u *update[T]) before(old T) []byte {
+// oldJSON is old in JSON: the stored bytes, if objects are stored as they are.
+func (u *update[T]) oldJSON(old T) []byte {
 	if u.store.strategy.Encoding == nil {
 		return u.base.Value
 	}
@@ -253,7 +253,7 @@ func (u *update[T]) before(old T) []byte {
 // object. Mutating admission sees that version.
 func (u *update[T]) checkPreconditions(obj, old T) error {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
-		return u.store.otherUID(u.key, u.name, uid, old.GetUID())
+		return u.store.wrongUID(u.key, u.name, uid, old.GetUID())
 	}
 	return u.checkVersion(obj, old)
 }
@@ -264,10 +264,10 @@ func (u *update[T]) checkVersion(obj, old T) error {
 		return nil
 	case version != "" && version != "0":
 		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
-			return unreadable(err)
+			return invalidResourceVersion(err)
 		}
 		return errStale
-	case u.store.strategy.UnconditionalUpdate:
+	case u.store.strategy.AllowUnconditionalUpdate:
 		return nil
 	}
 	resource := u.store.groupResource()
@@ -302,15 +302,15 @@ func (u *update[T]) remove(ctx context.Context, value []byte) (Encoded, error) {
 	}
 	gone, err := u.store.storage.Delete(ctx, u.key, u.base.Revision)
 	if err != nil {
-		return u.written(gone, err)
+		return u.afterWrite(gone, err)
 	}
 	return withRevision(value, gone.Revision)
 }
 
-// written handles the answer to a guarded write.
-func (u *update[T]) written(object storage.Object, err error) (Encoded, error) {
+// afterWrite handles the answer to a guarded write.
+func (u *update[T]) afterWrite(object storage.Object, err error) (Encoded, error) {
 	if err != nil {
-		u.conflicted(object, err)
+		u.takeConflicting(object, err)
 		return Encoded{}, err
 	}
 	return encoded(object), nil

@@ -56,7 +56,7 @@ func TestUpdateKeepsWhatIsTheServers(t *testing.T) {
 func TestTheVersionThatAdmissionSets(t *testing.T) {
 	b := start(t)
 	made := b.create(service("a"))
-	set := registry.Admit{Mutate: func(_ context.Context, obj, _ core.Object) error { obj.SetResourceVersion("1"); return nil }}
+	set := registry.Admission{Mutate: func(_ context.Context, obj, _ core.Object) error { obj.SetResourceVersion("1"); return nil }}
 	keep := func(core.Object) (core.Object, error) { return made.DeepCopy(), nil }
 	if _, _, err := b.Update(t.Context(), registry.Target{Namespace: made.Namespace, Name: "a"}, keep, set, &metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)

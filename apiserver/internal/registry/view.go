@@ -20,30 +20,30 @@ import (
 // resource as another kind. It is a resource itself (events in two groups,
 // autoscalers in two versions) or a subresource (a deployment's Scale).
 type View struct {
-	// Of is where the objects are.
-	Of Resource
-	// As is the name of the subresource, or "" if the view is a resource.
-	As      string
-	Shown   Info
-	NewKind func() core.Object
+	// Stored is where the objects are.
+	Stored Resource
+	// Subresource is the name of the subresource, or "" if the view is a resource.
+	Subresource string
+	Shown       Info
+	NewKind     func() core.Object
 	// Defaults fills in what the user left out; may be nil.
 	Defaults func(shown core.Object)
 	// Show turns a stored object into one of the view's kind.
 	Show func(stored core.Object) (core.Object, error)
-	// Lacks returns why a stored object can't be shown to clients as long as no
+	// CheckShown returns why a stored object can't be shown to clients as long as no
 	// update adds what it lacks; may be nil.
-	Lacks func(stored core.Object) error
-	// Take writes a changed shown object back into the stored one.
-	Take func(shown, stored core.Object) error
+	CheckShown func(stored core.Object) error
+	// WriteBack writes a changed shown object back into the stored one.
+	WriteBack func(shown, stored core.Object) error
 	// Validate checks what only the view requires of a new object, or of any object
 	// if ValidateUpdate is nil; may be nil.
 	Validate func(shown core.Object) field.ErrorList
 	// ValidateUpdate checks what only the view requires of a changed object; stored
 	// is the one before. May be nil.
 	ValidateUpdate func(shown, stored core.Object) field.ErrorList
-	// Field maps a selectable field to the stored kind's name for it; nil if they
+	// StoredField maps a selectable field to the stored kind's name for it; nil if they
 	// are the same.
-	Field func(name string) string
+	StoredField func(name string) string
 	// Cells is the table row; if it is nil, the stored object's is used.
 	Cells func(shown core.Object) []any
 
@@ -58,10 +58,10 @@ var _ Resource = (*View)(nil)
 // Info implements Resource.
 func (v *View) Info() Info {
 	info := v.Shown
-	info.StoredAs = v.Of.Info().StoredAs
+	info.StoredAs = v.Stored.Info().StoredAs
 	info.FieldTracker = v.tracker // errors of the stored kind name its own fields
 	if info.Columns == nil {
-		info.Columns = v.Of.Info().Columns
+		info.Columns = v.Stored.Info().Columns
 	}
 	return info
 }
@@ -93,16 +93,16 @@ func (v *View) Row(obj core.Object) []any {
 	if v.Cells != nil {
 		return v.Cells(obj)
 	}
-	stored := v.Of.New()
-	if err := v.Take(obj, stored); err != nil {
+	stored := v.Stored.New()
+	if err := v.WriteBack(obj, stored); err != nil {
 		return []any{obj.GetName()}
 	}
-	return v.Of.Row(stored)
+	return v.Stored.Row(stored)
 }
 
 // Get implements Resource.
 func (v *View) Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error) {
-	e, err := v.Of.Get(ctx, namespace, name, resourceVersion)
+	e, err := v.Stored.Get(ctx, namespace, name, resourceVersion)
 	if err != nil {
 		return Encoded{}, v.missing(err, name)
 	}
@@ -112,7 +112,7 @@ func (v *View) Get(ctx context.Context, namespace, name, resourceVersion string)
 // missing makes a not-found error name the view's kind, if the view is a
 // resource.
 func (v *View) missing(err error, name string) error {
-	if v.As == "" && apierrors.IsNotFound(err) {
+	if v.Subresource == "" && apierrors.IsNotFound(err) {
 		return apierrors.NewNotFound(v.Shown.GVR().GroupResource(), name)
 	}
 	return err
@@ -120,7 +120,7 @@ func (v *View) missing(err error, name string) error {
 
 // List implements Resource.
 func (v *View) List(ctx context.Context, namespace string, o ListOptions) (List, error) {
-	list, err := v.Of.List(ctx, namespace, v.selected(o))
+	list, err := v.Stored.List(ctx, namespace, v.selected(o))
 	if err != nil {
 		return List{}, err
 	}
@@ -129,7 +129,7 @@ func (v *View) List(ctx context.Context, namespace string, o ListOptions) (List,
 
 // Watch implements Resource.
 func (v *View) Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error) {
-	inner, err := v.Of.Watch(ctx, namespace, v.selected(o))
+	inner, err := v.Stored.Watch(ctx, namespace, v.selected(o))
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +160,12 @@ func (w viewWatcher) Events() iter.Seq2[WatchEvent, bool] {
 }
 
 // Create implements Resource.
-func (v *View) Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error) {
-	stored, err := v.taken(obj, v.Of.New(), false)
+func (v *View) Create(ctx context.Context, obj core.Object, admit Admission, o *metav1.CreateOptions) (Encoded, error) {
+	stored, err := v.writtenBack(obj, v.Stored.New(), false)
 	if err != nil {
 		return Encoded{}, err
 	}
-	e, err := v.Of.Create(ctx, stored, v.within(admit), o)
+	e, err := v.Stored.Create(ctx, stored, v.admissionOfShown(admit), o)
 	if err != nil {
 		return Encoded{}, err
 	}
@@ -173,8 +173,8 @@ func (v *View) Create(ctx context.Context, obj core.Object, admit Admit, o *meta
 }
 
 // Update implements Resource.
-func (v *View) Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
-	if target.Subresource == v.As {
+func (v *View) Update(ctx context.Context, target Target, change Transform, admit Admission, o *metav1.UpdateOptions) (Encoded, bool, error) {
+	if target.Subresource == v.Subresource {
 		target.Subresource = ""
 	}
 	inner := func(current core.Object) (core.Object, error) {
@@ -183,7 +183,7 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 			if err != nil {
 				return nil, err
 			}
-			return v.taken(obj, v.Of.New(), false)
+			return v.writtenBack(obj, v.Stored.New(), false)
 		}
 		shown, err := v.showWithManagedFields(current)
 		if err != nil {
@@ -194,13 +194,13 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 			return nil, err
 		}
 		entries := current.GetManagedFields()
-		stored, err := v.taken(obj, current, true)
+		stored, err := v.writtenBack(obj, current, true)
 		if err == nil && v.tracker != nil {
 			v.takeManagedFields(obj, stored, entries)
 		}
 		return stored, err
 	}
-	e, created, err := v.Of.Update(ctx, target, inner, v.within(admit), o)
+	e, created, err := v.Stored.Update(ctx, target, inner, v.admissionOfShown(admit), o)
 	if err != nil {
 		return Encoded{}, false, v.missing(err, target.Name)
 	}
@@ -209,8 +209,8 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 }
 
 // Delete implements Resource.
-func (v *View) Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (Encoded, bool, error) {
-	e, gone, err := v.Of.Delete(ctx, namespace, name, v.within(admit), o)
+func (v *View) Delete(ctx context.Context, namespace, name string, admit Admission, o *metav1.DeleteOptions) (Encoded, bool, error) {
+	e, gone, err := v.Stored.Delete(ctx, namespace, name, v.admissionOfShown(admit), o)
 	if err != nil {
 		return Encoded{}, gone, v.missing(err, name)
 	}
@@ -219,17 +219,17 @@ func (v *View) Delete(ctx context.Context, namespace, name string, admit Admit, 
 }
 
 // DeleteCollection implements Resource.
-func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error) {
-	deleted, err := v.Of.DeleteCollection(ctx, namespace, v.within(admit), o, v.selected(list))
+func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Admission, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+	deleted, err := v.Stored.DeleteCollection(ctx, namespace, v.admissionOfShown(admit), o, v.selected(list))
 	if err != nil {
 		return List{}, err
 	}
 	return v.list(deleted)
 }
 
-// taken returns the stored object with the client's change to the shown one
+// writtenBack returns the stored object with the client's change to the shown one
 // written into it.
-func (v *View) taken(shown, stored core.Object, changed bool) (core.Object, error) {
+func (v *View) writtenBack(shown, stored core.Object, changed bool) (core.Object, error) {
 	v.Default(shown)
 	var errs field.ErrorList
 	switch {
@@ -239,17 +239,17 @@ func (v *View) taken(shown, stored core.Object, changed bool) (core.Object, erro
 		errs = v.Validate(shown)
 	}
 	if len(errs) > 0 {
-		kind := v.Of.Info().GVK()
-		if v.As != "" && !v.Of.Info().JSONOnly {
+		kind := v.Stored.Info().GVK()
+		if v.Subresource != "" && !v.Stored.Info().JSONOnly {
 			kind = v.Shown.GVK()
 		}
 		return nil, Invalid(kind.GroupKind(), shown.GetName(), errs)
 	}
-	return stored, v.Take(shown, stored)
+	return stored, v.WriteBack(shown, stored)
 }
 
-// within returns admission that sees objects of the view's kind.
-func (v *View) within(admit Admit) Admit {
+// admissionOfShown returns admission that sees objects of the view's kind.
+func (v *View) admissionOfShown(admit Admission) Admission {
 	wrap := func(inner func(ctx context.Context, obj, old core.Object) error) func(ctx context.Context, obj, old core.Object) error {
 		if inner == nil {
 			return nil
@@ -266,10 +266,10 @@ func (v *View) within(admit Admit) Admit {
 			if err := inner(ctx, shown, before); err != nil || obj == nil {
 				return err
 			}
-			return v.Take(shown, obj)
+			return v.WriteBack(shown, obj)
 		}
 	}
-	return Admit{TrackFields: v.trackFields(admit.TrackFields), FieldsMayGo: admit.FieldsMayGo, Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
+	return Admission{TrackFields: v.trackFields(admit.TrackFields), MayDropManagedFields: admit.MayDropManagedFields, Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), CreatesIfMissing: admit.CreatesIfMissing}
 }
 
 func (v *View) show(stored core.Object) (core.Object, error) {
@@ -289,12 +289,12 @@ func (v *View) encoded(e Encoded) (Encoded, error) {
 	if e.JSON == nil && e.Object == nil {
 		return e, nil
 	}
-	stored, err := v.Of.Decode(e)
+	stored, err := v.Stored.Decode(e)
 	if err != nil {
 		return Encoded{}, apierrors.NewInternalError(err)
 	}
-	if v.Lacks != nil {
-		if err := v.Lacks(stored); err != nil {
+	if v.CheckShown != nil {
+		if err := v.CheckShown(stored); err != nil {
 			return Encoded{}, apierrors.NewInternalError(err)
 		}
 	}
@@ -322,11 +322,11 @@ func (v *View) list(list List) (List, error) {
 }
 
 func (v *View) selected(o ListOptions) ListOptions {
-	if v.Field == nil || o.Fields == nil {
+	if v.StoredField == nil || o.Fields == nil {
 		return o
 	}
 	selector, err := o.Fields.Transform(func(name, value string) (string, string, error) {
-		return v.Field(name), value, nil
+		return v.StoredField(name), value, nil
 	})
 	if err == nil {
 		o.Fields = selector

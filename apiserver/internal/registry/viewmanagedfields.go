@@ -14,20 +14,20 @@ import (
 	"kctl/proto/core"
 )
 
-// NewForm returns a view of whole objects, whose managedFields use the view's
+// NewObjectView returns a view of whole objects, whose managedFields use the view's
 // field names.
-func NewForm(v View) *View {
-	v.tracker = v.Of.Info().FieldTracker.Form(v.Shown.GVK(), v.NewKind, v.Default, v.Show, func(shown core.Object) (core.Object, error) {
-		stored := v.Of.New()
-		return stored, v.Take(shown, stored)
+func NewObjectView(v View) *View {
+	v.tracker = v.Stored.Info().FieldTracker.Form(v.Shown.GVK(), v.NewKind, v.Default, v.Show, func(shown core.Object) (core.Object, error) {
+		stored := v.Stored.New()
+		return stored, v.WriteBack(shown, stored)
 	})
 	return &v
 }
 
-// NewScale returns the Scale of objects: a manager that sets the replicas
+// NewScaleView returns the Scale of objects: a manager that sets the replicas
 // through it owns them at the path that replicas gives for the objects' version
 // (Kubernetes docs, "Server-Side Apply", "Transferring ownership").
-func NewScale(v View, replicas managedfields.Replicas, clock clock.PassiveClock) *View {
+func NewScaleView(v View, replicas managedfields.Replicas, clock clock.PassiveClock) *View {
 	v.replicas = replicas
 	v.tracker = managedfields.New(managedfields.Options{
 		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
@@ -65,7 +65,7 @@ func (v *View) takeManagedFields(shown, stored core.Object, before []metav1.Mana
 	stored.SetManagedFields(entries)
 }
 
-func (v *View) storedVersion() schema.GroupVersion { return v.Of.Info().GVK().GroupVersion() }
+func (v *View) storedVersion() schema.GroupVersion { return v.Stored.Info().GVK().GroupVersion() }
 
 // trackFields makes a manager the owner of what it changed in a stored object
 // through the shown one. It never refuses the change.

@@ -20,17 +20,17 @@ func WithStatus[T core.Object](s Strategy[T]) Strategy[T] {
 		}
 	}
 	s.Update.Prepare = func(ctx context.Context, obj, old T) {
-		takeOver(obj, old, func(field string) bool { return field == "Status" })
+		copyFields(obj, old, func(field string) bool { return field == "Status" })
 		if updated != nil {
 			updated(ctx, obj, old)
 		}
 	}
 	if s.Status == nil {
-		s.Status = &Change[T]{}
+		s.Status = &UpdateStrategy[T]{}
 	}
 	status := s.Status.Prepare
 	s.Status.Prepare = func(ctx context.Context, obj, old T) {
-		takeOver(obj, old, func(field string) bool { return field != "Status" })
+		copyFields(obj, old, func(field string) bool { return field != "Status" })
 		if status != nil {
 			status(ctx, obj, old)
 		}
@@ -38,9 +38,9 @@ func WithStatus[T core.Object](s Strategy[T]) Strategy[T] {
 	return s
 }
 
-// takeOver copies fields of old into obj: those that which accepts, except kind
+// copyFields copies fields of old into obj: those that which accepts, except kind
 // and metadata.
-func takeOver(obj, old core.Object, which func(field string) bool) {
+func copyFields(obj, old core.Object, which func(field string) bool) {
 	to, from := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
 	for i := range to.NumField() {
 		switch name := to.Type().Field(i).Name; name {

@@ -55,7 +55,7 @@ func TestLongLists(t *testing.T) {
 			i := slices.IndexFunc(b.served, func(s registry.Served) bool { return s.Resource.Info().Resource.Name == resource })
 			sent := obj()
 			b.served[i].Resource.Default(sent)
-			if _, err := b.served[i].Resource.Create(t.Context(), sent, registry.Admit{}, &metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
+			if _, err := b.served[i].Resource.Create(t.Context(), sent, registry.Admission{}, &metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 				t.Errorf("answer: %.300v", err)
 			}
 		})

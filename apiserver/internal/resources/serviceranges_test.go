@@ -77,7 +77,7 @@ func TestAddressesOfManyRanges(t *testing.T) {
 	if late, err := b.service(newService("late", at(free))); err != nil || late.Spec.ClusterIP != free {
 		t.Fatalf("an address that it names: %+v %v", late, err)
 	}
-	if _, _, err := b.Services.Delete(t.Context(), "default", "late", registry.Admit{}, nil); err != nil {
+	if _, _, err := b.Services.Delete(t.Context(), "default", "late", registry.Admission{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.ServiceCIDRs.DeleteTyped(t.Context(), "", "added", nil); err != nil {
@@ -129,7 +129,7 @@ func TestAnAddressOfAnother(t *testing.T) {
 	if _, err := b.IPAddresses.CreateTyped(t.Context(), service.NewAddress(netip.MustParseAddr("10.0.0.5"), "default", "other")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admit{}, nil); err != nil || b.held() != 1 {
+	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admission{}, nil); err != nil || b.held() != 1 {
 		t.Errorf("%v, %d held: the other's should be", err, b.held())
 	}
 }

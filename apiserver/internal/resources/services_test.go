@@ -35,7 +35,7 @@ func at(ip string) func(*corev1.Service) { return func(s *corev1.Service) { s.Sp
 
 func (b *bed) service(s *corev1.Service, dryRun ...string) (*corev1.Service, error) {
 	b.t.Helper()
-	e, err := b.Services.Create(b.t.Context(), s, registry.Admit{}, &metav1.CreateOptions{DryRun: dryRun})
+	e, err := b.Services.Create(b.t.Context(), s, registry.Admission{}, &metav1.CreateOptions{DryRun: dryRun})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (b *bed) change(name string, change func(*corev1.Service)) (*corev1.Service
 	e, _, err := b.Services.Update(b.t.Context(), registry.Target{Namespace: "default", Name: name}, func(current core.Object) (core.Object, error) {
 		change(current.(*corev1.Service))
 		return current, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	}, registry.Admission{}, &metav1.UpdateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func TestServiceAddresses(t *testing.T) {
 	if err != nil || back.Spec.ClusterIP == "" || b.held() != 1 {
 		t.Errorf("with an address again: %+v %v", back, err)
 	}
-	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admit{}, nil); err != nil || b.held() != 0 {
+	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admission{}, nil); err != nil || b.held() != 0 {
 		t.Errorf("deleted: %v, %d held", err, b.held())
 	}
 }
@@ -158,7 +158,7 @@ func TestTwoFamilies(t *testing.T) {
 	}
 	_, err = b.service(newService("six", func(s *corev1.Service) { s.Spec.IPFamilies, s.Spec.ClusterIP = []corev1.IPFamily{v6}, "fd00:1::1" }))
 	refused(t, "another range", err, "failed to allocate IP fd00:1::1: the provided network does not match the current range")
-	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admit{}, nil); err != nil || b.held() != 0 {
+	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admission{}, nil); err != nil || b.held() != 0 {
 		t.Errorf("deleted: %v, %d held", err, b.held())
 	}
 	s, err = b.service(newService("six", func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{v6} }))
@@ -176,7 +176,7 @@ func TestServiceAddressesAreGivenOnce(t *testing.T) {
 	var errs []error
 	for i := range all {
 		wait.Go(func() {
-			e, err := b.Services.Create(t.Context(), newService("s"+string(rune('a'+i))), registry.Admit{}, &metav1.CreateOptions{})
+			e, err := b.Services.Create(t.Context(), newService("s"+string(rune('a'+i))), registry.Admission{}, &metav1.CreateOptions{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -197,7 +197,7 @@ func TestServiceAddressesAreGivenOnce(t *testing.T) {
 	if !apierrors.IsInternalError(err) {
 		t.Errorf("with no address left, the reason is %v", apierrors.ReasonForError(err))
 	}
-	if _, err := b.Services.DeleteCollection(t.Context(), "default", registry.Admit{}, nil, registry.ListOptions{}); err != nil || b.held() != 0 {
+	if _, err := b.Services.DeleteCollection(t.Context(), "default", registry.Admission{}, nil, registry.ListOptions{}); err != nil || b.held() != 0 {
 		t.Errorf("all deleted: %v, %d held", err, b.held())
 	}
 }

@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // Served are the reviews.
-func Served(o Options) []handlers.Creatable {
+func Served(o Options) []handlers.CreateOnly {
 	a := access{o.Authorizer}
 	tokens := o.Tokens
 	if tokens == nil {
@@ -43,7 +43,7 @@ func Served(o Options) []handlers.Creatable {
 	authorization := func(name, kind string, namespaced bool) core.Resource {
 		return core.Resource{Group: authorizationv1.GroupName, Version: "v1", Name: name, Kind: kind, Namespaced: namespaced}
 	}
-	return []handlers.Creatable{
+	return []handlers.CreateOnly{
 		review(o.Clock, authentication("tokenreviews", "TokenReview"), tokenReview(tokens)),
 		review(o.Clock, authentication("selfsubjectreviews", "SelfSubjectReview"), selfReview(o.Clock)),
 		review(o.Clock, authorization("subjectaccessreviews", "SubjectAccessReview", false), a.subject),
@@ -57,8 +57,8 @@ func Served(o Options) []handlers.Creatable {
 func review[T any, P interface {
 	*T
 	core.Object
-}](clock clock.PassiveClock, resource core.Resource, answer func(ctx context.Context, namespace string, obj P) error) handlers.Creatable {
-	return handlers.Creatable{Resource: resource, Subresource: registry.Subresource{
+}](clock clock.PassiveClock, resource core.Resource, answer func(ctx context.Context, namespace string, obj P) error) handlers.CreateOnly {
+	return handlers.CreateOnly{Resource: resource, Subresource: registry.Subresource{
 		Kind: resource.GVK(),
 		New:  func() any { return P(new(T)) },
 		FieldTracker: managedfields.New(managedfields.Options{

@@ -80,7 +80,7 @@ func (s *Server) newAuthentication() (*authentication.Authentication, error) {
 
 func (s *Server) newAuthorizer(rules *rbac.Authorizer) (authz.Union, error) {
 	union, files, err := authorization.New(authorization.Options{
-		Flags: s.options, Rules: rules, Pods: s.pods, PodsChanged: s.resources.Pods.Changed, Stored: s.storedNow, Ready: s.ready,
+		Flags: s.options, Rules: rules, Pods: s.pods, PodsChanged: s.resources.Pods.LastChangeRevision, Stored: s.storedNow, Ready: s.ready,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	})
 	s.files = append(s.files, files...)

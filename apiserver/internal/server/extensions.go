@@ -12,10 +12,10 @@ import (
 
 	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/discovery"
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/cache"
 )
 
@@ -58,7 +58,7 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 		return true
 	}
 	if warning != "" {
-		handlers.TellDeprecated(c.Request.Context(), warning)
+		handlers.WarnDeprecated(c.Request.Context(), warning)
 	}
 	return dispatcher.Serve(c, served, info)
 }

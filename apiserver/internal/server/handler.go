@@ -16,12 +16,12 @@ import (
 
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/discovery"
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/negotiation"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/release"
@@ -219,11 +219,11 @@ func (s *Server) handling() handlers.Options {
 
 // installResources serves the resources and returns their discovery.
 func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
-	creatable := slices.DeleteFunc(s.creatable(), func(c handlers.Creatable) bool {
+	creatable := slices.DeleteFunc(s.creatable(), func(c handlers.CreateOnly) bool {
 		return !s.options.Operation.RuntimeConfig.Serves(c.GVK().GroupVersion())
 	})
 	handling := s.handling()
-	handling.Resources, handling.Creatable = s.served, creatable
+	handling.Resources, handling.CreateOnly = s.served, creatable
 	handlers.Install(router, handling)
 	var described []discovery.Resource
 	for _, c := range creatable {

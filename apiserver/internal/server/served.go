@@ -26,9 +26,9 @@ func (s *Server) choose(all []registry.Served) error {
 }
 
 // creatable are the resources that can only be created.
-func (s *Server) creatable() []handlers.Creatable {
+func (s *Server) creatable() []handlers.CreateOnly {
 	bindings, bind := s.resources.Bindings()
-	return append([]handlers.Creatable{{Resource: bindings, Subresource: bind}},
+	return append([]handlers.CreateOnly{{Resource: bindings, Subresource: bind}},
 		reviews.Served(reviews.Options{Tokens: s.identities.Tokens, Authorizer: s.authorizer, Rules: s.authorizer, Clock: s.clock})...)
 }
 

@@ -23,7 +23,7 @@ type Namespaces interface {
 
 // Store creates namespaces: their registry.Resource.
 type Store interface {
-	Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error)
+	Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error)
 }
 
 // Plugin is the plugin.
@@ -47,7 +47,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err = p.store.Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}, registry.Admit{}, &metav1.CreateOptions{})
+	_, err = p.store.Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}, registry.Admission{}, &metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

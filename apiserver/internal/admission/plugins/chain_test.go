@@ -41,7 +41,7 @@ func (s *source) Get(_ context.Context, namespace, name, version string) (regist
 	return registry.Encoded{}, apierrors.NewNotFound(s.resource.GVR().GroupResource(), name)
 }
 
-func (s *source) Create(_ context.Context, obj core.Object, _ registry.Admit, _ *metav1.CreateOptions) (registry.Encoded, error) {
+func (s *source) Create(_ context.Context, obj core.Object, _ registry.Admission, _ *metav1.CreateOptions) (registry.Encoded, error) {
 	s.cached["/"+obj.GetName()] = obj
 	return registry.Encoded{}, nil
 }

@@ -214,7 +214,7 @@ func (s *Store) Watch(ctx context.Context, _ string, o registry.ListOptions) (re
 }
 
 // Create implements registry.Resource.
-func (s *Store) Create(_ context.Context, obj core.Object, _ registry.Admit, _ *metav1.CreateOptions) (registry.Encoded, error) {
+func (s *Store) Create(_ context.Context, obj core.Object, _ registry.Admission, _ *metav1.CreateOptions) (registry.Encoded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.objects[key(obj.GetNamespace(), obj.GetName())] != nil {
@@ -225,7 +225,7 @@ func (s *Store) Create(_ context.Context, obj core.Object, _ registry.Admit, _ *
 }
 
 // Update implements registry.Resource; all subresources change the whole object.
-func (s *Store) Update(_ context.Context, target registry.Target, change registry.Transform, _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *Store) Update(_ context.Context, target registry.Target, change registry.Transform, _ registry.Admission, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	current := s.objects[key(target.Namespace, target.Name)]
@@ -247,7 +247,7 @@ func (s *Store) Update(_ context.Context, target registry.Target, change registr
 }
 
 // Delete implements registry.Resource, without a grace period.
-func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	obj := s.objects[key(namespace, name)]
@@ -264,7 +264,7 @@ func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Adm
 }
 
 // DeleteCollection implements registry.Resource.
-func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
 	found, err := s.List(ctx, namespace, list)
 	if err != nil {
 		return found, err

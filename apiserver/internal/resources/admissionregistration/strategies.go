@@ -41,7 +41,7 @@ func strategy[T core.Object](clock clock.PassiveClock, p particulars[T]) registr
 		Resource: p.resource, Singular: strings.ToLower(p.resource.Kind), Categories: categories, HasGeneration: true,
 		Default: p.defaults, ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, obj T) field.ErrorList { return p.validate(obj, none) },
-		Update: registry.Change[T]{
+		Update: registry.UpdateStrategy[T]{
 			Validate: func(_ context.Context, obj, old T) field.ErrorList { return p.validate(obj, old) },
 		},
 		Columns: append(append([]metav1.TableColumnDefinition{cell.Name()}, p.columns...), cell.AgeColumn()),
@@ -130,7 +130,7 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 		o.Status = admissionregistrationv1.ValidatingAdmissionPolicyStatus{}
 	}
 	s.Update.Prepare = func(_ context.Context, o, old object) { o.Status = old.Status }
-	s.Status = &registry.Change[object]{
+	s.Status = &registry.UpdateStrategy[object]{
 		Prepare:       func(_ context.Context, o, old object) { o.Spec = old.Spec },
 		KeepsMetadata: true,
 		Validate: func(_ context.Context, o, _ object) field.ErrorList {

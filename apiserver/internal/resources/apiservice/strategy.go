@@ -36,7 +36,7 @@ const DefaultPort = 443
 func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 	return registry.Strategy[*APIService]{
 		Resource: Resource, Singular: "apiservice", Categories: []string{"api-extensions"},
-		Unowned:       map[string][]string{"status": {"metadata"}},
+		ResetFields:   map[string][]string{"status": {"metadata"}},
 		StoragePrefix: "apiregistration.k8s.io/apiservices",
 		New:           func() *APIService { return new(APIService) },
 		ValidateName:  check.NameIsSegment,
@@ -52,11 +52,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 			}
 		},
 		Validate: func(_ context.Context, s *APIService) field.ErrorList { return validate(s) },
-		Update: registry.Change[*APIService]{
+		Update: registry.UpdateStrategy[*APIService]{
 			Prepare:  func(_ context.Context, s, old *APIService) { s.Status = old.Status },
 			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validate(s) },
 		},
-		Status: &registry.Change[*APIService]{
+		Status: &registry.UpdateStrategy[*APIService]{
 			Prepare: func(_ context.Context, s, old *APIService) {
 				s.Spec = old.Spec
 				s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Labels, old.Annotations, old.Finalizers, old.OwnerReferences

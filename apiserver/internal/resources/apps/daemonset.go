@@ -34,7 +34,7 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 		ValidateName:     check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, max(templateGeneration(d), 1)) },
 		Validate:         func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },
-		Update: registry.Change[*appsv1.DaemonSet]{
+		Update: registry.UpdateStrategy[*appsv1.DaemonSet]{
 			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) {
 				generation := templateGeneration(old)
 				if !equality.Semantic.DeepEqual(d.Spec.Template, old.Spec.Template) {
@@ -46,13 +46,13 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 				return append(validateDaemonSet(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 			},
 		},
-		Status: &registry.Change[*appsv1.DaemonSet]{
+		Status: &registry.UpdateStrategy[*appsv1.DaemonSet]{
 			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) { setTemplateGeneration(d, templateGeneration(old)) },
 			Validate: func(_ context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
 				return validateDaemonSetStatus(&d.Status, &old.Status)
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(), "Name", "Desired:integer=desiredNumberScheduled",
 			"Current:integer=currentNumberScheduled", "Ready:integer=numberReady", "Up-to-date:integer=updatedNumberScheduled",
 			"Available:integer=numberAvailable", "Node Selector", "Age", "Containers*", "Images*", "Selector*"), map[string]string{

@@ -73,20 +73,20 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 		ValidateName: check.NameIsSubdomain,
 		Warnings:     func(_ context.Context, d *appsv1.Deployment) []string { return workload.NameWarnings(d.Name) },
 		Validate:     func(_ context.Context, d *appsv1.Deployment) field.ErrorList { return validateDeployment(&d.Spec) },
-		Update: registry.Change[*appsv1.Deployment]{Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
+		Update: registry.UpdateStrategy[*appsv1.Deployment]{Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
 			return append(validateDeployment(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		}},
-		Status: &registry.Change[*appsv1.Deployment]{
+		Status: &registry.UpdateStrategy[*appsv1.Deployment]{
 			KeepsGeneration: true,
 			Prepare:         func(_ context.Context, d, old *appsv1.Deployment) { d.Labels = old.Labels },
 			Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
 				return validateDeploymentStatus(&d.Status, &old.Status)
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
-		Unowned: map[string][]string{"status": {"metadata.labels"}},
+		HasGeneration: true, AllowUnconditionalUpdate: true,
+		ResetFields: map[string][]string{"status": {"metadata.labels"}},
 		// Following the rollout of an annotation needs a generation for it.
-		Desired: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
+		DesiredState: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
 		Columns: cell.Describe(cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas",
 			"Available=availableReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
 			"Ready":    "Number of the pod with ready state",

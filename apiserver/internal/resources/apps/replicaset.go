@@ -26,13 +26,13 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 		ValidateName: check.NameIsSubdomain,
 		Warnings:     func(_ context.Context, s *appsv1.ReplicaSet) []string { return workload.NameWarnings(s.Name) },
 		Validate:     func(_ context.Context, s *appsv1.ReplicaSet) field.ErrorList { return validateReplicaSet(&s.Spec) },
-		Update: registry.Change[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, old *appsv1.ReplicaSet) field.ErrorList {
+		Update: registry.UpdateStrategy[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, old *appsv1.ReplicaSet) field.ErrorList {
 			return append(validateReplicaSet(&s.Spec), check.Same(s.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		}},
-		Status: &registry.Change[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, _ *appsv1.ReplicaSet) field.ErrorList {
+		Status: &registry.UpdateStrategy[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, _ *appsv1.ReplicaSet) field.ErrorList {
 			return ReplicasStatus(s.Status)
 		}},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(), "Name", "Desired:integer", "Current:integer=replicas",
 			"Ready:integer=readyReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
 			"Desired":  appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"],

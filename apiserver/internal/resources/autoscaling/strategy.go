@@ -26,14 +26,14 @@ func Served(o registry.Options) []registry.Served {
 	info := store.Info()
 	info.Version = "v1"
 	info.Columns = nil
-	return registry.Serve(store, registry.NewForm(registry.View{
-		Of: store, Shown: info,
+	return registry.Serve(store, registry.NewObjectView(registry.View{
+		Stored: store, Shown: info,
 		NewKind: func() core.Object { return new(autoscalingv1.HorizontalPodAutoscaler) },
 		Defaults: func(obj core.Object) {
 			workload.DefaultTo(&obj.(*autoscalingv1.HorizontalPodAutoscaler).Spec.MinReplicas, 1)
 		},
-		Show: show,
-		Take: take,
+		Show:      show,
+		WriteBack: take,
 	}))
 }
 
@@ -51,12 +51,12 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 		Validate: func(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 			return validate(&a.Spec)
 		},
-		Update: registry.Change[*autoscalingv2.HorizontalPodAutoscaler]{
+		Update: registry.UpdateStrategy[*autoscalingv2.HorizontalPodAutoscaler]{
 			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 				return validate(&a.Spec)
 			},
 		},
-		Status: &registry.Change[*autoscalingv2.HorizontalPodAutoscaler]{
+		Status: &registry.UpdateStrategy[*autoscalingv2.HorizontalPodAutoscaler]{
 			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 				counts := []workload.Count{{Field: "currentReplicas", Value: a.Status.CurrentReplicas}, {Field: "desiredReplicas", Value: a.Status.DesiredReplicas}}
 				errs := workload.Counts(field.NewPath("status"), counts)
@@ -66,7 +66,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 				return errs
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(), "Name", "Reference=scaleTargetRef", "Targets=metrics",
 			"MinPods=minReplicas", "MaxPods=maxReplicas", "Replicas", "Age"), map[string]string{
 			"Replicas": autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"],

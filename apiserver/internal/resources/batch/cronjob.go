@@ -37,13 +37,13 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 		Warnings:         func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
 		Validate:         func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
 		PrepareForCreate: func(_ context.Context, c *batchv1.CronJob) { dropAlpha(&c.Spec.JobTemplate.Spec, &batchv1.JobSpec{}) },
-		Update: registry.Change[*batchv1.CronJob]{
+		Update: registry.UpdateStrategy[*batchv1.CronJob]{
 			Prepare: func(_ context.Context, c, old *batchv1.CronJob) {
 				dropAlpha(&c.Spec.JobTemplate.Spec, &old.Spec.JobTemplate.Spec)
 			},
 			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(), "Name", "Schedule=schedule", "Timezone=timeZone", "Suspend:boolean=suspend",
 			"Active:integer", "Last Schedule", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
 			"Active":        batchv1.CronJobStatus{}.SwaggerDoc()["active"],

@@ -55,22 +55,22 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 			chooseOwnPods(j)
 			dropAlpha(&j.Spec, &batchv1.JobSpec{})
 		},
-		Renamed: renamed,
+		NameRegenerated: renamed,
 		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
 			errs := append(validatePodNames(j), validateChoice(j)...)
 			return append(errs, validateJob(&j.Spec, specPath)...)
 		},
-		Update: registry.Change[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+		Update: registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 			return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
 		}},
-		Status: &registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+		Status: &registry.UpdateStrategy[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 			return validateStatus(j, old)
 		}},
-		HasGeneration: true, UnconditionalUpdate: true, OrphansByDefault: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true, OrphansByDefault: true,
 		Fields: func(j *batchv1.Job) fields.Set {
 			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
 		},
-		UnknownField: func(name string) string { return fmt.Sprintf("field label %q not supported for Job", name) },
+		UnknownFieldMessage: func(name string) string { return fmt.Sprintf("field label %q not supported for Job", name) },
 		Columns: cell.Describe(cell.Columns(batchv1.JobSpec{}.SwaggerDoc(), "Name", "Status", "Completions=completions", "Duration", "Age",
 			"Containers*", "Images*", "Selector*"), map[string]string{
 			"Status":      "Status of the job.",

@@ -36,12 +36,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 		Validate: func(_ context.Context, r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 			return validate(r)
 		},
-		Update: registry.Change[*certificatesv1.CertificateSigningRequest]{
+		Update: registry.UpdateStrategy[*certificatesv1.CertificateSigningRequest]{
 			Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
 				r.Spec, r.Status = old.Spec, old.Status
 			},
 		},
-		Status: &registry.Change[*certificatesv1.CertificateSigningRequest]{
+		Status: &registry.UpdateStrategy[*certificatesv1.CertificateSigningRequest]{
 			Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
 				r.Spec = old.Spec
 				keepDecisions(r, old)
@@ -49,7 +49,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 			},
 			Validate: validateStatus,
 		},
-		Subresources: map[string]registry.Change[*certificatesv1.CertificateSigningRequest]{
+		Subresources: map[string]registry.UpdateStrategy[*certificatesv1.CertificateSigningRequest]{
 			Approval: {
 				Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
 					r.Spec, r.Status.Certificate = old.Spec, old.Status.Certificate
@@ -58,9 +58,9 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 				Validate: validateApproval,
 			},
 		},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 		// The spec has no owner: it can't be changed.
-		Unowned: map[string][]string{"": {"spec"}, Approval: {"spec"}},
+		ResetFields: map[string][]string{"": {"spec"}, Approval: {"spec"}},
 		Fields: func(r *certificatesv1.CertificateSigningRequest) fields.Set {
 			return fields.Set{"spec.signerName": r.Spec.SignerName}
 		},

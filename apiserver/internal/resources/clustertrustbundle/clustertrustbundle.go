@@ -43,7 +43,7 @@ func strategy() registry.Strategy[*certificatesv1.ClusterTrustBundle] {
 		Validate: func(_ context.Context, b *certificatesv1.ClusterTrustBundle) field.ErrorList {
 			return validate(b)
 		},
-		Update: registry.Change[*certificatesv1.ClusterTrustBundle]{
+		Update: registry.UpdateStrategy[*certificatesv1.ClusterTrustBundle]{
 			Validate: func(_ context.Context, b, old *certificatesv1.ClusterTrustBundle) field.ErrorList {
 				return append(validate(b), check.Same(b.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 			},

@@ -125,18 +125,18 @@ func (s *statuses) Watch(context.Context, string, registry.ListOptions) (registr
 	return nil, readOnly("watch")
 }
 
-func (s *statuses) Create(context.Context, core.Object, registry.Admit, *metav1.CreateOptions) (registry.Encoded, error) {
+func (s *statuses) Create(context.Context, core.Object, registry.Admission, *metav1.CreateOptions) (registry.Encoded, error) {
 	return registry.Encoded{}, readOnly("create")
 }
 
-func (s *statuses) Update(context.Context, registry.Target, registry.Transform, registry.Admit, *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *statuses) Update(context.Context, registry.Target, registry.Transform, registry.Admission, *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	return registry.Encoded{}, false, readOnly("update")
 }
 
-func (s *statuses) Delete(context.Context, string, string, registry.Admit, *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (s *statuses) Delete(context.Context, string, string, registry.Admission, *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	return registry.Encoded{}, false, readOnly("delete")
 }
 
-func (s *statuses) DeleteCollection(context.Context, string, registry.Admit, *metav1.DeleteOptions, registry.ListOptions) (registry.List, error) {
+func (s *statuses) DeleteCollection(context.Context, string, registry.Admission, *metav1.DeleteOptions, registry.ListOptions) (registry.List, error) {
 	return registry.List{}, readOnly("deletecollection")
 }

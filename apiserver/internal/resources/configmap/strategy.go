@@ -20,13 +20,13 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ConfigMap] {
 	return registry.Strategy[*core.ConfigMap]{
 		Resource: core.ConfigMaps, Singular: "configmap", ShortNames: []string{"cm"},
-		StoragePrefix:       "configmaps",
-		New:                 func() *core.ConfigMap { return new(core.ConfigMap) },
-		Default:             func(cm *core.ConfigMap) { check.NotNull(cm.BinaryData) },
-		ValidateName:        check.NameIsSubdomain,
-		Validate:            func(_ context.Context, cm *core.ConfigMap) field.ErrorList { return validate(cm) },
-		Update:              registry.Change[*core.ConfigMap]{Validate: validateUpdate},
-		UnconditionalUpdate: true,
+		StoragePrefix:            "configmaps",
+		New:                      func() *core.ConfigMap { return new(core.ConfigMap) },
+		Default:                  func(cm *core.ConfigMap) { check.NotNull(cm.BinaryData) },
+		ValidateName:             check.NameIsSubdomain,
+		Validate:                 func(_ context.Context, cm *core.ConfigMap) field.ErrorList { return validate(cm) },
+		Update:                   registry.UpdateStrategy[*core.ConfigMap]{Validate: validateUpdate},
+		AllowUnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Data", core.ConfigMap{}.SwaggerDoc()["data"]), cell.AgeColumn(),
 		},

@@ -31,20 +31,20 @@ const Finalizer = apiextensionsv1.CustomResourceCleanupFinalizer
 func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	return registry.Strategy[*Definition]{
 		Resource: Resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
-		OwnsNothing:   true,
-		Untimed:       true,
-		TimedAgain:    true,
-		StoragePrefix: "apiextensions.k8s.io/customresourcedefinitions",
-		New:           func() *Definition { return &Definition{} },
-		HasGeneration: true,
-		Default:       Default,
+		HasNoDependents:           true,
+		NoGracePeriod:             true,
+		GracePeriodOnSecondDelete: true,
+		StoragePrefix:             "apiextensions.k8s.io/customresourcedefinitions",
+		New:                       func() *Definition { return &Definition{} },
+		HasGeneration:             true,
+		Default:                   Default,
 		PrepareForCreate: func(_ context.Context, d *Definition) {
 			d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 			store(d)
 		},
 		Validate: func(ctx context.Context, d *Definition) field.ErrorList { return validate(ctx, d, nil) },
 		Warnings: func(_ context.Context, d *Definition) []string { return warnOfFormats(d, nil) },
-		Update: registry.Change[*Definition]{
+		Update: registry.UpdateStrategy[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) {
 				d.Status = old.Status
 				d.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
@@ -53,13 +53,13 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 			Validate: func(ctx context.Context, d, old *Definition) field.ErrorList { return validate(ctx, d, old) },
 			Warnings: func(_ context.Context, d, old *Definition) []string { return warnOfFormats(d, old) },
 		},
-		Status: &registry.Change[*Definition]{
+		Status: &registry.UpdateStrategy[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) {
 				d.Spec = old.Spec
 			},
 			Validate: func(_ context.Context, d, _ *Definition) field.ErrorList { return validateStatus(&d.Status) },
 		},
-		UnconditionalUpdate: false,
+		AllowUnconditionalUpdate: false,
 		BeginDelete: func(d *Definition) {
 			if d.DeletionTimestamp == nil {
 				begin(d, clock.Now())

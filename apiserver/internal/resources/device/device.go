@@ -40,7 +40,7 @@ var specPath = field.NewPath("spec")
 func classes() registry.Strategy[*resourcev1.DeviceClass] {
 	return registry.Strategy[*resourcev1.DeviceClass]{
 		Resource: resource("deviceclasses", "DeviceClass", false), Singular: "deviceclass",
-		AnswersDeleted: true,
+		ReturnDeletedObject: true,
 		Default: func(c *resourcev1.DeviceClass) {
 			for i := range c.Spec.Config {
 				if opaque := c.Spec.Config[i].Opaque; opaque != nil {
@@ -52,19 +52,19 @@ func classes() registry.Strategy[*resourcev1.DeviceClass] {
 		Validate: func(ctx context.Context, c *resourcev1.DeviceClass) field.ErrorList {
 			return validateClass(ctx, &c.Spec)
 		},
-		Update: registry.Change[*resourcev1.DeviceClass]{
+		Update: registry.UpdateStrategy[*resourcev1.DeviceClass]{
 			Validate: func(ctx context.Context, c, _ *resourcev1.DeviceClass) field.ErrorList {
 				return validateClass(ctx, &c.Spec)
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 	}
 }
 
 func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClaim] {
 	return registry.WithStatus(registry.Strategy[*resourcev1.ResourceClaim]{
 		Resource: resource("resourceclaims", "ResourceClaim", true), Singular: "resourceclaim",
-		AnswersDeleted: true,
+		ReturnDeletedObject: true,
 		Default: func(c *resourcev1.ResourceClaim) {
 			defaultClaim(&c.Spec)
 			if a := c.Status.Allocation; a != nil {
@@ -79,19 +79,19 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 			return validateClaim(ctx, &c.Spec, specPath)
 		},
 		PrepareForCreate: func(_ context.Context, c *resourcev1.ResourceClaim) { dropFromClaim(&c.Spec, nil) },
-		Update: registry.Change[*resourcev1.ResourceClaim]{
+		Update: registry.UpdateStrategy[*resourcev1.ResourceClaim]{
 			Prepare: func(_ context.Context, c, old *resourcev1.ResourceClaim) { dropFromClaim(&c.Spec, &old.Spec) },
 			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
 				return check.Fixed(c.Spec, old.Spec, specPath)
 			},
 		},
-		Status: &registry.Change[*resourcev1.ResourceClaim]{
+		Status: &registry.UpdateStrategy[*resourcev1.ResourceClaim]{
 			KeepsMetadata: true, Prepare: prepareClaimStatus,
 			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
 				return validateClaimStatus(c, old)
 			},
 		},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(nil, "Name", "State", "Age"), map[string]string{
 			"State": "A summary of the current state (allocated, pending, reserved, etc.).",
 		}),
@@ -175,8 +175,8 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 	at := specPath.Child("spec")
 	return registry.Strategy[*resourcev1.ResourceClaimTemplate]{
 		Resource: resource("resourceclaimtemplates", "ResourceClaimTemplate", true), Singular: "resourceclaimtemplate",
-		AnswersDeleted: true,
-		Default:        func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
+		ReturnDeletedObject: true,
+		Default:             func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
 		Normalize: func(t *resourcev1.ResourceClaimTemplate) {
 			t.Spec.Spec.Devices.Requests = check.OrNull(t.Spec.Spec.Devices.Requests)
 		},
@@ -185,7 +185,7 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 			return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(ctx, &t.Spec.Spec, at)...)
 		},
 		PrepareForCreate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) { dropFromClaim(&t.Spec.Spec, nil) },
-		Update: registry.Change[*resourcev1.ResourceClaimTemplate]{
+		Update: registry.UpdateStrategy[*resourcev1.ResourceClaimTemplate]{
 			Prepare: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) {
 				dropFromClaim(&t.Spec.Spec, &old.Spec.Spec)
 			},
@@ -198,26 +198,26 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 				return append(errs, field.Invalid(specPath, check.Spelled{Value: t.Spec}, check.Immutable))
 			},
 		},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 	}
 }
 
 func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSlice] {
 	return registry.Strategy[*resourcev1.ResourceSlice]{
 		Resource: resource("resourceslices", "ResourceSlice", false), Singular: "resourceslice",
-		AnswersDeleted:   true,
-		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, s *resourcev1.ResourceSlice) { dropFromSlice(s, nil) },
+		ReturnDeletedObject: true,
+		ValidateName:        check.NameIsSubdomain,
+		PrepareForCreate:    func(_ context.Context, s *resourcev1.ResourceSlice) { dropFromSlice(s, nil) },
 		Validate: func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList {
 			return validateSlice(&s.Spec, nil)
 		},
-		Update: registry.Change[*resourcev1.ResourceSlice]{Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropFromSlice(s, old) }, Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
+		Update: registry.UpdateStrategy[*resourcev1.ResourceSlice]{Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropFromSlice(s, old) }, Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
 			errs := validateSlice(&s.Spec, &old.Spec)
 			errs = append(errs, check.Same(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)
 			errs = append(errs, check.Same(s.Spec.Pool.Name, old.Spec.Pool.Name, specPath.Child("pool", "name"))...)
 			return append(errs, check.Same(s.Spec.NodeName, old.Spec.NodeName, specPath.Child("nodeName"))...)
 		}},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Default: func(s *resourcev1.ResourceSlice) {
 			for i := range s.Spec.Devices {
 				for k := range s.Spec.Devices[i].Taints {
@@ -228,7 +228,7 @@ func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSl
 		Fields: func(s *resourcev1.ResourceSlice) fields.Set {
 			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver, "spec.pool.name": s.Spec.Pool.Name}
 		},
-		UnknownField: func(name string) string {
+		UnknownFieldMessage: func(name string) string {
 			return "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: " + name
 		},
 		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age"), map[string]string{
@@ -259,7 +259,7 @@ func since(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
 func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTaintRule] {
 	return registry.WithStatus(registry.Strategy[*resourcev1.DeviceTaintRule]{
 		Resource: resource("devicetaintrules", "DeviceTaintRule", false), Singular: "devicetaintrule",
-		Status: &registry.Change[*resourcev1.DeviceTaintRule]{
+		Status: &registry.UpdateStrategy[*resourcev1.DeviceTaintRule]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
 				at, n := field.NewPath("status", "conditions"), len(r.Status.Conditions)
@@ -275,7 +275,7 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 		Validate: func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList {
 			return validateTaintRule(&r.Spec)
 		},
-		Update: registry.Change[*resourcev1.DeviceTaintRule]{
+		Update: registry.UpdateStrategy[*resourcev1.DeviceTaintRule]{
 			Prepare: func(_ context.Context, r, old *resourcev1.DeviceTaintRule) {
 				now, was := &r.Spec.Taint, &old.Spec.Taint
 				if now.Effect != was.Effect && now.TimeAdded.Equal(was.TimeAdded) { // it is since when this effect is there

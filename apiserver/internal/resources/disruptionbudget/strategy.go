@@ -31,11 +31,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptio
 			b.Status = policyv1.PodDisruptionBudgetStatus{}
 		},
 		Validate: func(_ context.Context, b *policyv1.PodDisruptionBudget) field.ErrorList { return validate(b) },
-		Update: registry.Change[*policyv1.PodDisruptionBudget]{
+		Update: registry.UpdateStrategy[*policyv1.PodDisruptionBudget]{
 			Prepare:  func(_ context.Context, b, old *policyv1.PodDisruptionBudget) { b.Status = old.Status },
 			Validate: func(_ context.Context, b, _ *policyv1.PodDisruptionBudget) field.ErrorList { return validate(b) },
 		},
-		Status: &registry.Change[*policyv1.PodDisruptionBudget]{
+		Status: &registry.UpdateStrategy[*policyv1.PodDisruptionBudget]{
 			Prepare:  func(_ context.Context, b, old *policyv1.PodDisruptionBudget) { b.Spec = old.Spec },
 			Validate: func(_ context.Context, b, _ *policyv1.PodDisruptionBudget) field.ErrorList { return validateStatus(b) },
 		},

@@ -50,16 +50,16 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 			}
 			return nil
 		},
-		Update: registry.Change[*discoveryv1.EndpointSlice]{
+		Update: registry.UpdateStrategy[*discoveryv1.EndpointSlice]{
 			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
 				return append(check.Fixed(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e, old)...)
 			},
 		},
 		HasGeneration: true,
-		Desired: func(e *discoveryv1.EndpointSlice) any {
+		DesiredState: func(e *discoveryv1.EndpointSlice) any {
 			return []any{e.AddressType, e.Endpoints, e.Ports, e.Labels}
 		},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("AddressType", discoveryv1.EndpointSlice{}.SwaggerDoc()["addressType"]),
 			cell.Text("Ports", discoveryv1.EndpointSlice{}.SwaggerDoc()["ports"]),

@@ -34,12 +34,12 @@ func Endpoints(clock clock.PassiveClock) registry.Strategy[*corev1.Endpoints] { 
 		ValidateName:  check.NameIsSubdomain,
 		Validate:      func(_ context.Context, e *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
 		Warnings:      func(_ context.Context, e *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
-		Update: registry.Change[*corev1.Endpoints]{ //nolint:staticcheck
+		Update: registry.UpdateStrategy[*corev1.Endpoints]{ //nolint:staticcheck
 			Warnings: func(_ context.Context, e, _ *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
 			Validate: func(_ context.Context, e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
 		},
-		CreateOnUpdate:      true,
-		UnconditionalUpdate: true,
+		AllowCreateOnUpdate:      true,
+		AllowUnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), cell.AgeColumn(), //nolint:staticcheck
 		},

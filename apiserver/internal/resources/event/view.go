@@ -20,16 +20,16 @@ func View(events *registry.Store[*core.Event]) registry.Resource {
 	info := events.Info()
 	info.Resource = core.Resource{Group: eventsv1.GroupName, Version: "v1", Name: "events", Kind: "Event", Namespaced: true}
 	info.Columns = nil
-	return registry.NewForm(registry.View{
-		Of: events, Shown: info,
-		NewKind:  func() core.Object { return new(eventsv1.Event) },
-		Show:     func(stored core.Object) (core.Object, error) { return show(stored.(*core.Event)), nil },
-		Take:     func(shown, stored core.Object) error { take(shown.(*eventsv1.Event), stored.(*core.Event)); return nil },
-		Validate: func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
+	return registry.NewObjectView(registry.View{
+		Stored: events, Shown: info,
+		NewKind:   func() core.Object { return new(eventsv1.Event) },
+		Show:      func(stored core.Object) (core.Object, error) { return show(stored.(*core.Event)), nil },
+		WriteBack: func(shown, stored core.Object) error { take(shown.(*eventsv1.Event), stored.(*core.Event)); return nil },
+		Validate:  func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
 		ValidateUpdate: func(shown, stored core.Object) field.ErrorList {
 			return validateChange(shown.(*eventsv1.Event), stored.(*core.Event))
 		},
-		Field: coreField,
+		StoredField: coreField,
 	})
 }
 
@@ -93,7 +93,7 @@ func validateNew(e *eventsv1.Event) field.ErrorList {
 	stored := new(core.Event)
 	take(e, stored)
 	errs := validate(stored, "reportingController")
-	errs = append(errs, registry.QualifiedFinalizers(e.Finalizers, field.NewPath("metadata", "finalizers").Upstream())...)
+	errs = append(errs, registry.ValidateQualifiedFinalizers(e.Finalizers, field.NewPath("metadata", "finalizers").Upstream())...)
 	if e.Name != "" {
 		errs = append(errs, check.Messages(field.NewPath("metadata", "name"), e.Name, check.NameIsSubdomain(e.Name, false))...)
 	}

@@ -40,16 +40,16 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, s *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
-		Update: registry.Change[*flowcontrolv1.FlowSchema]{
+		Update: registry.UpdateStrategy[*flowcontrolv1.FlowSchema]{
 			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
 		},
-		Status: &registry.Change[*flowcontrolv1.FlowSchema]{
+		Status: &registry.UpdateStrategy[*flowcontrolv1.FlowSchema]{
 			KeepsMetadata: true, Prepare: keepGrace[*flowcontrolv1.FlowSchema],
 			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList {
 				return check.ConditionTypes(s.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), "Name", "PriorityLevel=priorityLevelConfiguration",
 			"MatchingPrecedence=matchingPrecedence", "DistinguisherMethod=distinguisherMethod", "Age", "MissingPL"), map[string]string{
 			"PriorityLevel": flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
@@ -82,18 +82,18 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 		Validate: func(_ context.Context, l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 			return validateLevel(l)
 		},
-		Update: registry.Change[*flowcontrolv1.PriorityLevelConfiguration]{
+		Update: registry.UpdateStrategy[*flowcontrolv1.PriorityLevelConfiguration]{
 			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 				return validateLevel(l)
 			},
 		},
-		Status: &registry.Change[*flowcontrolv1.PriorityLevelConfiguration]{
+		Status: &registry.UpdateStrategy[*flowcontrolv1.PriorityLevelConfiguration]{
 			KeepsMetadata: true, Prepare: keepGrace[*flowcontrolv1.PriorityLevelConfiguration],
 			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 				return check.ConditionTypes(l.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), "Name", "Type",
 			"NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"), map[string]string{
 			"Type":             flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"],

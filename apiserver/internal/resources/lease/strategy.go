@@ -25,11 +25,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Lease] {
 		ValidateName:     check.NameIsSubdomain,
 		Validate:         func(_ context.Context, l *core.Lease) field.ErrorList { return validate(&l.Spec) },
 		PrepareForCreate: func(_ context.Context, l *core.Lease) { dropElection(&l.Spec, &coordinationv1.LeaseSpec{}) },
-		Update: registry.Change[*core.Lease]{
+		Update: registry.UpdateStrategy[*core.Lease]{
 			Prepare:  func(_ context.Context, l, old *core.Lease) { dropElection(&l.Spec, &old.Spec) },
 			Validate: func(_ context.Context, l, _ *core.Lease) field.ErrorList { return validate(&l.Spec) },
 		},
-		CreateOnUpdate: true,
+		AllowCreateOnUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Holder", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]), cell.AgeColumn(),
 		},

@@ -32,12 +32,12 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 			}
 		},
 		Validate: func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return validate(l) },
-		Update: registry.Change[*corev1.LimitRange]{
+		Update: registry.UpdateStrategy[*corev1.LimitRange]{
 			Validate: func(_ context.Context, l, _ *corev1.LimitRange) field.ErrorList { return validate(l) },
 		},
-		CreateOnUpdate:      true,
-		UnconditionalUpdate: true,
-		Columns:             []metav1.TableColumnDefinition{cell.Name(), cell.CreatedAtColumn()},
+		AllowCreateOnUpdate:      true,
+		AllowUnconditionalUpdate: true,
+		Columns:                  []metav1.TableColumnDefinition{cell.Name(), cell.CreatedAtColumn()},
 		Row: func(l *corev1.LimitRange) []any {
 			return []any{l.Name, l.CreationTimestamp.UTC().Format(time.RFC3339)}
 		},

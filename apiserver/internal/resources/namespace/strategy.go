@@ -23,20 +23,20 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Namespace] {
 	return registry.Strategy[*core.Namespace]{
 		Resource: core.Namespaces, Singular: "namespace", ShortNames: []string{"ns"},
-		Verbs:               []string{"create", "delete", "get", "list", "patch", "update", "watch"},
-		StoragePrefix:       "namespaces",
-		New:                 func() *core.Namespace { return new(core.Namespace) },
-		Default:             setDefaults,
-		ValidateName:        check.NameIsLabel,
-		PrepareForCreate:    prepareForCreate,
-		Validate:            func(_ context.Context, ns *core.Namespace) field.ErrorList { return validate(ns) },
-		Update:              registry.Change[*core.Namespace]{Prepare: prepareForUpdate},
-		Status:              &registry.Change[*core.Namespace]{Prepare: prepareStatus, Validate: validateStatus},
-		UnconditionalUpdate: true,
-		Subresources:        map[string]registry.Change[*core.Namespace]{"finalize": finalizeChange()},
-		BeginDelete:         beginDelete,
-		Untimed:             true,
-		Held:                func(ns *core.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
+		Verbs:                    []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		StoragePrefix:            "namespaces",
+		New:                      func() *core.Namespace { return new(core.Namespace) },
+		Default:                  setDefaults,
+		ValidateName:             check.NameIsLabel,
+		PrepareForCreate:         prepareForCreate,
+		Validate:                 func(_ context.Context, ns *core.Namespace) field.ErrorList { return validate(ns) },
+		Update:                   registry.UpdateStrategy[*core.Namespace]{Prepare: prepareForUpdate},
+		Status:                   &registry.UpdateStrategy[*core.Namespace]{Prepare: prepareStatus, Validate: validateStatus},
+		AllowUnconditionalUpdate: true,
+		Subresources:             map[string]registry.UpdateStrategy[*core.Namespace]{"finalize": finalizeChange()},
+		BeginDelete:              beginDelete,
+		NoGracePeriod:            true,
+		Held:                     func(ns *core.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
 		Fields: func(ns *core.Namespace) fields.Set {
 			return fields.Set{"name": ns.Name, "status.phase": string(ns.Status.Phase)}
 		},
@@ -54,7 +54,7 @@ func validate(ns *core.Namespace) field.ErrorList {
 	path := field.NewPath("spec", "finalizers")
 	for _, name := range ns.Spec.Finalizers {
 		errs = append(errs, check.QualifiedName(string(name), path)...)
-		for _, err := range registry.QualifiedFinalizers([]corev1.FinalizerName{name}, path.Upstream()) {
+		for _, err := range registry.ValidateQualifiedFinalizers([]corev1.FinalizerName{name}, path.Upstream()) {
 			err.Field = path.String() // the first of a list of one
 			errs = append(errs, err)
 		}
@@ -107,8 +107,8 @@ func validateStatus(_ context.Context, ns, _ *core.Namespace) field.ErrorList {
 
 // finalizeChange guards /finalize, which changes spec.finalizers and nothing
 // else.
-func finalizeChange() registry.Change[*core.Namespace] {
-	return registry.Change[*core.Namespace]{
+func finalizeChange() registry.UpdateStrategy[*core.Namespace] {
+	return registry.UpdateStrategy[*core.Namespace]{
 		Prepare: func(_ context.Context, ns, old *core.Namespace) { ns.Status = old.Status },
 		Validate: func(_ context.Context, ns, _ *core.Namespace) field.ErrorList {
 			var errs field.ErrorList
@@ -117,7 +117,7 @@ func finalizeChange() registry.Change[*core.Namespace] {
 				errs = append(errs, check.QualifiedName(string(name), path.Index(i))...)
 			}
 			if len(errs) == 0 {
-				errs = registry.QualifiedFinalizers(ns.Spec.Finalizers, path.Upstream())
+				errs = registry.ValidateQualifiedFinalizers(ns.Spec.Finalizers, path.Upstream())
 			}
 			return errs
 		},

@@ -27,13 +27,13 @@ func networkPolicies(clock clock.PassiveClock) registry.Strategy[*networkingv1.N
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(&p.Spec) },
 		Warnings:     func(_ context.Context, p *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
-		Update: registry.Change[*networkingv1.NetworkPolicy]{
+		Update: registry.UpdateStrategy[*networkingv1.NetworkPolicy]{
 			Warnings: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
 			Validate: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) field.ErrorList {
 				return validatePolicy(&p.Spec)
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Columns(networkingv1.NetworkPolicySpec{}.SwaggerDoc(), "Name", "Pod-Selector=podSelector", "Age"),
 		Row: func(p *networkingv1.NetworkPolicy) []any {
 			return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), cell.Age(clock.Now(), p.CreationTimestamp)}

@@ -37,13 +37,13 @@ const (
 func ServiceCIDRs(clock clock.PassiveClock) registry.Strategy[*networkingv1.ServiceCIDR] {
 	return registry.WithStatus(registry.Strategy[*networkingv1.ServiceCIDR]{
 		Resource: ServiceCIDRResource, Singular: "servicecidr",
-		UnconditionalUpdate: true,
-		Status:              &registry.Change[*networkingv1.ServiceCIDR]{KeepsMetadata: true},
-		ValidateName:        check.NameIsSubdomain,
+		AllowUnconditionalUpdate: true,
+		Status:                   &registry.UpdateStrategy[*networkingv1.ServiceCIDR]{KeepsMetadata: true},
+		ValidateName:             check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *networkingv1.ServiceCIDR) field.ErrorList {
 			return validateRanges(c.Spec.CIDRs)
 		},
-		Update: registry.Change[*networkingv1.ServiceCIDR]{Validate: func(_ context.Context, c, old *networkingv1.ServiceCIDR) field.ErrorList {
+		Update: registry.UpdateStrategy[*networkingv1.ServiceCIDR]{Validate: func(_ context.Context, c, old *networkingv1.ServiceCIDR) field.ErrorList {
 			return sameRanges(c.Spec.CIDRs, old.Spec.CIDRs)
 		}},
 		Columns: cell.Columns(networkingv1.ServiceCIDRSpec{}.SwaggerDoc(), "Name", "CIDRs=cidrs", "Age"),

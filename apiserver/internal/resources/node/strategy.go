@@ -25,12 +25,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 		PrepareForCreate: func(_ context.Context, n *core.Node) { dropUnused(n) },
 		Validate:         func(_ context.Context, n *core.Node) field.ErrorList { return validateCreate(n) },
 		Warnings:         func(_ context.Context, n *core.Node) []string { return warnings(n) },
-		Update: registry.Change[*core.Node]{
+		Update: registry.UpdateStrategy[*core.Node]{
 			Prepare: prepareForUpdate, Validate: validateUpdate,
 			Warnings: func(_ context.Context, n, _ *core.Node) []string { return warnings(n) },
 		},
-		Status:              &registry.Change[*core.Node]{Prepare: prepareStatus, Validate: validateStatus},
-		UnconditionalUpdate: true,
+		Status:                   &registry.UpdateStrategy[*core.Node]{Prepare: prepareStatus, Validate: validateStatus},
+		AllowUnconditionalUpdate: true,
 		Fields: func(n *core.Node) fields.Set {
 			return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
 		},

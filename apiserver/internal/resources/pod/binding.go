@@ -66,7 +66,7 @@ func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *core
 		}
 		return pod, nil
 	}
-	_, _, err := b.pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "binding"}, change, registry.Admit{Shares: true}, &metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager})
+	_, _, err := b.pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "binding"}, change, registry.Admission{ReleasesObject: true}, &metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager})
 	if err != nil {
 		return nil, err
 	}

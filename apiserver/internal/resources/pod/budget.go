@@ -43,7 +43,7 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 		b := current.(*policyv1.PodDisruptionBudget)
 		refused = e.take(b, pod.Name)
 		return b, refused
-	}, registry.Admit{}, &metav1.UpdateOptions{DryRun: dryRun})
+	}, registry.Admission{}, &metav1.UpdateOptions{DryRun: dryRun})
 	if refused != nil {
 		return refused
 	}

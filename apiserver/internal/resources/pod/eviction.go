@@ -24,10 +24,10 @@ import (
 func Eviction(pods, budgets registry.Resource, clock clock.PassiveClock) registry.Subresource {
 	e := &evictions{pods: pods, budgets: budgets, clock: clock}
 	return registry.Subresource{
-		Name: "eviction",
-		Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"),
-		Also: []schema.GroupVersionKind{{Group: policyv1.GroupName, Version: "v1beta1", Kind: "Eviction"}},
-		New:  func() any { return new(policyv1.Eviction) },
+		Name:        "eviction",
+		Kind:        policyv1.SchemeGroupVersion.WithKind("Eviction"),
+		AlsoAccepts: []schema.GroupVersionKind{{Group: policyv1.GroupName, Version: "v1beta1", Kind: "Eviction"}},
+		New:         func() any { return new(policyv1.Eviction) },
 		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
 			eviction := obj.(*policyv1.Eviction)
 			switch {
@@ -85,7 +85,7 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 		}, now)
 		return pod, nil
 	}
-	marked, _, err := pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "status"}, mark, registry.Admit{}, &metav1.UpdateOptions{DryRun: options.DryRun})
+	marked, _, err := pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "status"}, mark, registry.Admission{}, &metav1.UpdateOptions{DryRun: options.DryRun})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 		version := strconv.FormatInt(marked.Revision, 10)
 		p.ResourceVersion = &version // the mark is a change of ours
 	}
-	if _, _, err := pods.Delete(ctx, namespace, name, registry.Admit{}, options); err != nil {
+	if _, _, err := pods.Delete(ctx, namespace, name, registry.Admission{}, options); err != nil {
 		return nil, err
 	}
 	return &metav1.Status{

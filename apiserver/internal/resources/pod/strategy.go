@@ -21,36 +21,36 @@ const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 	return registry.Strategy[*core.Pod]{
 		Resource: core.Pods, Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
-		AnswersDeleted:   true,
-		StoragePrefix:    "pods",
-		New:              func() *core.Pod { return new(core.Pod) },
-		Default:          setAllDefaults,
-		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(ctx context.Context, pod *core.Pod) { prepareForCreate(ctx, pod, metav1.NewTime(clock.Now())) },
-		Validate:         func(_ context.Context, pod *core.Pod) field.ErrorList { return validateCreate(pod) },
-		Warnings:         func(_ context.Context, pod *core.Pod) []string { return warnings(pod) },
-		Update: registry.Change[*core.Pod]{
+		ReturnDeletedObject: true,
+		StoragePrefix:       "pods",
+		New:                 func() *core.Pod { return new(core.Pod) },
+		Default:             setAllDefaults,
+		ValidateName:        check.NameIsSubdomain,
+		PrepareForCreate:    func(ctx context.Context, pod *core.Pod) { prepareForCreate(ctx, pod, metav1.NewTime(clock.Now())) },
+		Validate:            func(_ context.Context, pod *core.Pod) field.ErrorList { return validateCreate(pod) },
+		Warnings:            func(_ context.Context, pod *core.Pod) []string { return warnings(pod) },
+		Update: registry.UpdateStrategy[*core.Pod]{
 			Prepare:  prepareForUpdate,
 			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateUpdate(pod, old) },
 		},
-		Status: &registry.Change[*core.Pod]{
+		Status: &registry.UpdateStrategy[*core.Pod]{
 			Prepare:  prepareStatus,
 			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
 		},
-		Subresources: map[string]registry.Change[*core.Pod]{
+		Subresources: map[string]registry.UpdateStrategy[*core.Pod]{
 			// The Binding has already been validated when it comes to the change.
 			"binding":             {Internal: true, KeepsGeneration: true},
 			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
 			"resize":              {Prepare: prepareResize, Validate: validateResize},
 		},
-		HasGeneration:       true,
-		UnconditionalUpdate: true,
-		Unowned:             map[string][]string{"status": {"metadata.ownerReferences"}},
-		GracePeriod:         gracePeriod,
-		TerminatedElsewhere: endedByKubelet,
-		Fields:              selectable,
-		Columns:             columns(),
-		Row:                 func(pod *core.Pod) []any { return row(pod, clock.Now()) },
+		HasGeneration:            true,
+		AllowUnconditionalUpdate: true,
+		ResetFields:              map[string][]string{"status": {"metadata.ownerReferences"}},
+		GracePeriod:              gracePeriod,
+		TerminatedElsewhere:      endedByKubelet,
+		Fields:                   selectable,
+		Columns:                  columns(),
+		Row:                      func(pod *core.Pod) []any { return row(pod, clock.Now()) },
 	}
 }
 

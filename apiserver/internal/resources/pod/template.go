@@ -24,17 +24,17 @@ func TemplateResources(o registry.Options) []registry.Served {
 func templates() registry.Strategy[*corev1.PodTemplate] {
 	return registry.Strategy[*corev1.PodTemplate]{
 		Resource: core.PodTemplates, Singular: "podtemplate",
-		AnswersDeleted: true,
-		New:            func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
-		Default:        func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
-		ValidateName:   check.NameIsSubdomain,
+		ReturnDeletedObject: true,
+		New:                 func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
+		Default:             func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
+		ValidateName:        check.NameIsSubdomain,
 		Validate: func(_ context.Context, t *corev1.PodTemplate) field.ErrorList {
 			return ValidateTemplate(&t.Template, field.NewPath("template"))
 		},
 		Warnings: func(_ context.Context, t *corev1.PodTemplate) []string {
 			return TemplateWarnings(&t.Template, nil, "template")
 		},
-		Update: registry.Change[*corev1.PodTemplate]{
+		Update: registry.UpdateStrategy[*corev1.PodTemplate]{
 			Warnings: func(_ context.Context, t, old *corev1.PodTemplate) []string {
 				return TemplateWarnings(&t.Template, &old.Template, "template")
 			},
@@ -42,8 +42,8 @@ func templates() registry.Strategy[*corev1.PodTemplate] {
 				return ValidateTemplate(&t.Template, field.NewPath("template"))
 			},
 		},
-		HasGeneration:       true,
-		UnconditionalUpdate: true,
+		HasGeneration:            true,
+		AllowUnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(),
 			cell.Text("Containers", "Names of each container in the template."),

@@ -40,12 +40,12 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.PodCer
 		Validate: func(_ context.Context, r *certificatesv1.PodCertificateRequest) field.ErrorList {
 			return validateSpec(&r.Spec)
 		},
-		Update: registry.Change[*certificatesv1.PodCertificateRequest]{
+		Update: registry.UpdateStrategy[*certificatesv1.PodCertificateRequest]{
 			Validate: func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
 				return check.Same(r.Spec, old.Spec, specPath)
 			},
 		},
-		Status: &registry.Change[*certificatesv1.PodCertificateRequest]{
+		Status: &registry.UpdateStrategy[*certificatesv1.PodCertificateRequest]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
 				return validateStatus(r, old, clock.Now())

@@ -58,12 +58,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*schedulingv1.Priority
 				c.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority)
 			}
 		},
-		ValidateName:        check.NameIsSubdomain,
-		Validate:            func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return validate(c) },
-		Update:              registry.Change[*schedulingv1.PriorityClass]{Validate: validateUpdate, KeepsGeneration: true},
-		HasGeneration:       true,
-		UnconditionalUpdate: true,
-		Columns:             []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(), cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},
+		ValidateName:             check.NameIsSubdomain,
+		Validate:                 func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return validate(c) },
+		Update:                   registry.UpdateStrategy[*schedulingv1.PriorityClass]{Validate: validateUpdate, KeepsGeneration: true},
+		HasGeneration:            true,
+		AllowUnconditionalUpdate: true,
+		Columns:                  []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(), cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},
 		Row: func(c *schedulingv1.PriorityClass) []any {
 			return []any{c.Name, int64(c.Value), c.GlobalDefault, cell.Age(clock.Now(), c.CreationTimestamp), string(ptr.Deref(c.PreemptionPolicy, ""))}
 		},

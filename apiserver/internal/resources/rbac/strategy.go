@@ -23,13 +23,13 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 		Validate: func(_ context.Context, r *rbacv1.Role) field.ErrorList {
 			return validateRules(r.Rules, true, field.NewPath("rules"))
 		},
-		Update: registry.Change[*rbacv1.Role]{Validate: func(_ context.Context, r, _ *rbacv1.Role) field.ErrorList {
+		Update: registry.UpdateStrategy[*rbacv1.Role]{Validate: func(_ context.Context, r, _ *rbacv1.Role) field.ErrorList {
 			return validateRules(r.Rules, true, field.NewPath("rules"))
 		}},
-		CreateOnUpdate:      true,
-		UnconditionalUpdate: true,
-		Columns:             cell.NameAndTime(),
-		Row:                 func(r *rbacv1.Role) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
+		AllowCreateOnUpdate:      true,
+		AllowUnconditionalUpdate: true,
+		Columns:                  cell.NameAndTime(),
+		Row:                      func(r *rbacv1.Role) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
 	}
 }
 
@@ -41,13 +41,13 @@ func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 		Normalize:    func(r *rbacv1.ClusterRole) { r.Rules = check.OrNull(r.Rules) },
 		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r) },
-		Update: registry.Change[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {
+		Update: registry.UpdateStrategy[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {
 			return validateClusterRole(r)
 		}},
-		CreateOnUpdate:      true,
-		UnconditionalUpdate: true,
-		Columns:             cell.NameAndTime(),
-		Row:                 func(r *rbacv1.ClusterRole) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
+		AllowCreateOnUpdate:      true,
+		AllowUnconditionalUpdate: true,
+		Columns:                  cell.NameAndTime(),
+		Row:                      func(r *rbacv1.ClusterRole) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
 	}
 }
 
@@ -65,12 +65,12 @@ func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBindin
 		},
 		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, b *rbacv1.RoleBinding) field.ErrorList { return validate(b) },
-		Update: registry.Change[*rbacv1.RoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
+		Update: registry.UpdateStrategy[*rbacv1.RoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
 			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
 		}},
-		CreateOnUpdate:      true,
-		UnconditionalUpdate: true,
-		Columns:             bindingColumns("roleRef can reference a Role in the current namespace or a ClusterRole in the global namespace."+unresolved, "roleBinding"),
+		AllowCreateOnUpdate:      true,
+		AllowUnconditionalUpdate: true,
+		Columns:                  bindingColumns("roleRef can reference a Role in the current namespace or a ClusterRole in the global namespace."+unresolved, "roleBinding"),
 		Row: func(b *rbacv1.RoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},
@@ -91,12 +91,12 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 		},
 		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList { return validate(b) },
-		Update: registry.Change[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+		Update: registry.UpdateStrategy[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
 		}},
-		CreateOnUpdate:      true,
-		UnconditionalUpdate: true,
-		Columns:             bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
+		AllowCreateOnUpdate:      true,
+		AllowUnconditionalUpdate: true,
+		Columns:                  bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
 		Row: func(b *rbacv1.ClusterRoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},

@@ -53,10 +53,10 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 			return workload.NameWarnings(c.Name)
 		},
 		Validate: func(_ context.Context, c *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
-		Update: registry.Change[*corev1.ReplicationController]{
+		Update: registry.UpdateStrategy[*corev1.ReplicationController]{
 			Validate: func(_ context.Context, c, _ *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
 		},
-		Status: &registry.Change[*corev1.ReplicationController]{
+		Status: &registry.UpdateStrategy[*corev1.ReplicationController]{
 			Validate: func(_ context.Context, c, _ *corev1.ReplicationController) field.ErrorList {
 				s := c.Status
 				return apps.ReplicasStatus(appsv1.ReplicaSetStatus{
@@ -65,7 +65,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 				})
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true, OrphansByDefault: true,
+		HasGeneration: true, AllowUnconditionalUpdate: true, OrphansByDefault: true,
 		Fields: func(c *corev1.ReplicationController) fields.Set {
 			return fields.Set{"status.replicas": strconv.Itoa(int(c.Status.Replicas))}
 		},

@@ -24,21 +24,21 @@ var Resource = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "Resou
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota] {
 	return registry.Strategy[*corev1.ResourceQuota]{
 		Resource: Resource, Singular: "resourcequota", ShortNames: []string{"quota"},
-		AnswersDeleted:   true,
-		New:              func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
-		Default:          func(q *corev1.ResourceQuota) { check.RoundUp(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
-		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
-		Validate:         validate,
-		Update: registry.Change[*corev1.ResourceQuota]{
+		ReturnDeletedObject: true,
+		New:                 func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
+		Default:             func(q *corev1.ResourceQuota) { check.RoundUp(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
+		ValidateName:        check.NameIsSubdomain,
+		PrepareForCreate:    func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
+		Validate:            validate,
+		Update: registry.UpdateStrategy[*corev1.ResourceQuota]{
 			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Status = old.Status },
 			Validate: validateUpdate,
 		},
-		Status: &registry.Change[*corev1.ResourceQuota]{
+		Status: &registry.UpdateStrategy[*corev1.ResourceQuota]{
 			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Spec = old.Spec },
 			Validate: validateStatus,
 		},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(),
 			cell.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),

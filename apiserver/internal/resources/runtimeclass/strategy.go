@@ -28,13 +28,13 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return validate(c, check.ShortName) },
 		Warnings:     func(_ context.Context, c *nodev1.RuntimeClass) []string { return warnings(c) },
-		Update: registry.Change[*nodev1.RuntimeClass]{
+		Update: registry.UpdateStrategy[*nodev1.RuntimeClass]{
 			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
 			Validate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
 				return append(check.Fixed(c.Handler, old.Handler, field.NewPath("handler")), validate(c, check.Label)...)
 			},
 		},
-		CreateOnUpdate: true,
+		AllowCreateOnUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Handler", ""), cell.AgeColumn(),
 		},

@@ -31,11 +31,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Secret] {
 		ValidateName:  check.NameIsSubdomain,
 		Validate:      func(_ context.Context, s *core.Secret) field.ErrorList { return validate(s) },
 		Warnings:      func(_ context.Context, s *core.Secret) []string { return warnings(s) },
-		Update: registry.Change[*core.Secret]{Validate: validateUpdate, Warnings: func(_ context.Context, s, _ *core.Secret) []string {
+		Update: registry.UpdateStrategy[*core.Secret]{Validate: validateUpdate, Warnings: func(_ context.Context, s, _ *core.Secret) []string {
 			return warnings(s)
 		}},
-		UnconditionalUpdate: true,
-		Fields:              func(s *core.Secret) fields.Set { return fields.Set{"type": string(s.Type)} },
+		AllowUnconditionalUpdate: true,
+		Fields:                   func(s *core.Secret) fields.Set { return fields.Set{"type": string(s.Type)} },
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(),
 			cell.Text("Type", core.Secret{}.SwaggerDoc()["type"]),

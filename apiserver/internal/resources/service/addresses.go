@@ -58,9 +58,9 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 			}
 			return []any{ip.Name, parent(p)}
 		},
-		UnconditionalUpdate: true,
-		Validate:            func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
-		Update: registry.Change[*networkingv1.IPAddress]{Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
+		AllowUnconditionalUpdate: true,
+		Validate:                 func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
+		Update: registry.UpdateStrategy[*networkingv1.IPAddress]{Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
 			return append(check.Fixed(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
 		}},
 		ValidateName: func(name string, _ bool) (problems []string) {

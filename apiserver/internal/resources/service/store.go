@@ -58,7 +58,7 @@ func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Sto
 }
 
 // Create implements registry.Resource.
-func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
+func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
 	a := &allocation{store: s, dry: len(o.DryRun) > 0}
 	e, err := s.Store.Create(ctx, obj, a.within(admit), o)
 	a.end(ctx, err)
@@ -66,7 +66,7 @@ func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admi
 }
 
 // Update implements registry.Resource.
-func (s *Store) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *Store) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	a := &allocation{store: s, dry: len(o.DryRun) > 0}
 	e, created, err := s.Store.Update(ctx, target, change, a.within(admit), o)
 	a.end(ctx, err)
@@ -74,7 +74,7 @@ func (s *Store) Update(ctx context.Context, target registry.Target, change regis
 }
 
 // Delete implements registry.Resource.
-func (s *Store) Delete(ctx context.Context, namespace, name string, admit registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (s *Store) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	e, gone, err := s.Store.Delete(ctx, namespace, name, admit, o)
 	if err == nil && gone && (o == nil || len(o.DryRun) == 0) {
 		s.releaseAll(ctx, e)
@@ -83,7 +83,7 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, admit regist
 }
 
 // DeleteCollection implements registry.Resource.
-func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
 	return registry.DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
@@ -140,7 +140,7 @@ type allocation struct {
 
 // within allocates before validating admission, which sees the service as it is
 // about to be stored. If admission refuses, the allocation is released.
-func (a *allocation) within(admit registry.Admit) registry.Admit {
+func (a *allocation) within(admit registry.Admission) registry.Admission {
 	agree := admit.Validate
 	admit.Validate = func(ctx context.Context, obj, old core.Object) error {
 		a.takeBack(ctx) // an earlier attempt lost a race

@@ -21,26 +21,26 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 	return registry.Strategy[*corev1.Service]{
 		Resource: core.Services, Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
-		AnswersDeleted:   true,
-		StoragePrefix:    "services/specs",
-		New:              func() *corev1.Service { return new(corev1.Service) },
-		Default:          setDefaults,
-		ValidateName:     check.NameIsLabel,
-		PrepareForCreate: prepareForCreate,
-		Validate:         func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
-		Warnings:         func(_ context.Context, s *corev1.Service) []string { return warnings(s) },
-		Update: registry.Change[*corev1.Service]{
+		ReturnDeletedObject: true,
+		StoragePrefix:       "services/specs",
+		New:                 func() *corev1.Service { return new(corev1.Service) },
+		Default:             setDefaults,
+		ValidateName:        check.NameIsLabel,
+		PrepareForCreate:    prepareForCreate,
+		Validate:            func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
+		Warnings:            func(_ context.Context, s *corev1.Service) []string { return warnings(s) },
+		Update: registry.UpdateStrategy[*corev1.Service]{
 			Prepare: prepareForUpdate, Validate: validateUpdate,
 			Warnings: func(_ context.Context, s, _ *corev1.Service) []string { return warnings(s) },
 		},
-		Status: &registry.Change[*corev1.Service]{
+		Status: &registry.UpdateStrategy[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 			Validate: func(_ context.Context, s, old *corev1.Service) field.ErrorList {
 				return validateBalanced(s, old, field.NewPath("status", "loadBalancer", "ingress"))
 			},
 		},
-		CreateOnUpdate:      true,
-		UnconditionalUpdate: true,
+		AllowCreateOnUpdate:      true,
+		AllowUnconditionalUpdate: true,
 		Fields: func(s *corev1.Service) fields.Set {
 			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
 		},

@@ -25,7 +25,7 @@ import (
 func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
 		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: warnOfTokens,
-		AnswersDeleted: true,
+		ReturnDeletedObject: true,
 		Default: func(d *storagev1.CSIDriver) {
 			s := &d.Spec
 			workload.DefaultTo(&s.AttachRequired, true)
@@ -41,7 +41,7 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 		Validate: func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList {
 			return validateDriver(&d.Spec)
 		},
-		Update: registry.Change[*storagev1.CSIDriver]{Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
+		Update: registry.UpdateStrategy[*storagev1.CSIDriver]{Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
 			errs := validateDriver(&d.Spec)
 			errs = append(errs, check.Same(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
 			return append(errs, check.Same(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, specPath.Child("volumeLifecycleModes"))...)
@@ -131,7 +131,7 @@ func warnOfTokens(_ context.Context, d *storagev1.CSIDriver) []string {
 func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 	return registry.WithStatus(registry.Strategy[*storagev1.CSINode]{
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
-		AnswersDeleted: true,
+		ReturnDeletedObject: true,
 		Normalize: func(n *storagev1.CSINode) {
 			n.Spec.Drivers = check.OrNull(n.Spec.Drivers)
 			for i := range n.Spec.Drivers {
@@ -140,10 +140,10 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
-		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
+		Update: registry.UpdateStrategy[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
 			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
 		}},
-		Status: &registry.Change[*storagev1.CSINode]{KeepsMetadata: true, Prepare: func(_ context.Context, n, old *storagev1.CSINode) {
+		Status: &registry.UpdateStrategy[*storagev1.CSINode]{KeepsMetadata: true, Prepare: func(_ context.Context, n, old *storagev1.CSINode) {
 			if len(old.Status.StorageHealth) == 0 { // of an alpha feature that is off
 				n.Status.StorageHealth = nil
 			}
@@ -219,16 +219,16 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 	columns[1].Format = "name"
 	return registry.WithStatus(registry.Strategy[*storagev1.VolumeAttachment]{
 		Resource: resource("volumeattachments", "VolumeAttachment"), Singular: "volumeattachment",
-		AnswersDeleted: true,
-		ValidateName:   check.NameIsSubdomain,
+		ReturnDeletedObject: true,
+		ValidateName:        check.NameIsSubdomain,
 		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
 			return append(validateAttachment(&a.Spec), check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher"))...)
 		},
-		Update: registry.Change[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
+		Update: registry.UpdateStrategy[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
 			errs := append(check.DriverName(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
 			return append(errs, check.Fixed(a.Spec, old.Spec, specPath)...)
 		}},
-		Status: &registry.Change[*storagev1.VolumeAttachment]{KeepsMetadata: true, Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
+		Status: &registry.UpdateStrategy[*storagev1.VolumeAttachment]{KeepsMetadata: true, Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
 			return validateAttached(&a.Status)
 		}},
 		Columns: columns,

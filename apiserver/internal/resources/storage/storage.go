@@ -53,7 +53,7 @@ var specPath = field.NewPath("spec")
 func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass] {
 	return registry.Strategy[*storagev1.StorageClass]{
 		Resource: ClassResource, Singular: "storageclass", ShortNames: []string{"sc"},
-		AnswersDeleted: true,
+		ReturnDeletedObject: true,
 		Default: func(c *storagev1.StorageClass) {
 			if c.ReclaimPolicy == nil {
 				c.ReclaimPolicy = ptr.To(corev1.PersistentVolumeReclaimDelete)
@@ -67,7 +67,7 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 			return topologyWarnings(c.AllowedTopologies)
 		},
 		Validate: func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
-		Update: registry.Change[*storagev1.StorageClass]{Warnings: func(_ context.Context, c, _ *storagev1.StorageClass) []string {
+		Update: registry.UpdateStrategy[*storagev1.StorageClass]{Warnings: func(_ context.Context, c, _ *storagev1.StorageClass) []string {
 			return topologyWarnings(c.AllowedTopologies)
 		}, Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
 			errs := validateClass(c)
@@ -82,7 +82,7 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 			}
 			return errs
 		}},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(), "Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy",
 			"VolumeBindingMode=volumeBindingMode", "AllowVolumeExpansion=allowVolumeExpansion", "Age"),
 		Row: func(c *storagev1.StorageClass) []any {
@@ -199,7 +199,7 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
 			return validateAttributes(c)
 		},
-		Update: registry.Change[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
+		Update: registry.UpdateStrategy[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
 			var errs field.ErrorList
 			if c.DriverName != old.DriverName {
 				errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
@@ -209,8 +209,8 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 			}
 			return append(errs, validateAttributes(c)...)
 		}},
-		UnconditionalUpdate: true,
-		Columns:             cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
+		AllowUnconditionalUpdate: true,
+		Columns:                  cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
 		Row: func(c *storagev1.VolumeAttributesClass) []any {
 			name := c.Name
 			if c.Annotations[defaultAnnotation] == "true" {
@@ -245,7 +245,7 @@ func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *storagev1.CSIStorageCapacity) field.ErrorList { return validate(c) },
 		Warnings:     func(_ context.Context, c *storagev1.CSIStorageCapacity) []string { return capacityWarnings(c) },
-		Update: registry.Change[*storagev1.CSIStorageCapacity]{Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
+		Update: registry.UpdateStrategy[*storagev1.CSIStorageCapacity]{Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
 			return capacityWarnings(c)
 		}, Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
 			errs := append(validate(c), check.Same(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)

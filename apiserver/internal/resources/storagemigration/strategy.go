@@ -41,10 +41,10 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
 			return validate(m.Spec.Resource, spec.Child("resource"))
 		},
-		Update: registry.Change[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
+		Update: registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
 			return append(validate(m.Spec.Resource, spec.Child("resource")), check.Same(m.Spec, old.Spec, spec)...)
 		}},
-		Status: &registry.Change[*migrationv1.StorageVersionMigration]{
+		Status: &registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
 				return validateStatus(&m.Status, &old.Status, field.NewPath("status"))

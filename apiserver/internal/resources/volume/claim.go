@@ -21,9 +21,9 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
 		Resource: Claims,
 		Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
-		AnswersDeleted: true,
-		Default:        DefaultClaim,
-		ValidateName:   check.NameIsSubdomain,
+		ReturnDeletedObject: true,
+		Default:             DefaultClaim,
+		ValidateName:        check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase = corev1.ClaimPending
 			alignSources(&c.Spec)
@@ -32,7 +32,7 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 		Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList {
 			return claim.ValidateSpec(&c.Spec, specPath)
 		},
-		Update: registry.Change[*corev1.PersistentVolumeClaim]{
+		Update: registry.UpdateStrategy[*corev1.PersistentVolumeClaim]{
 			Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
 				// Older clients leave out dataSourceRef. Unsupported sources are dropped
 				// from new claims; stored ones keep theirs.
@@ -46,14 +46,14 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 			},
 			Warnings: func(ctx context.Context, c, _ *corev1.PersistentVolumeClaim) []string { return warnings(ctx, c) },
 		},
-		Status: &registry.Change[*corev1.PersistentVolumeClaim]{Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
+		Status: &registry.UpdateStrategy[*corev1.PersistentVolumeClaim]{Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
 			if old.Status.HealthStatus == nil {
 				c.Status.HealthStatus = nil // belongs to an alpha feature
 			}
 		}, Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 			return validateClaimStatus(&c.Status)
 		}},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), "Name", "Status", "Volume=volumeName", "Capacity",
 			"Access Modes=accessModes", "StorageClass=storageClassName", "VolumeAttributesClass=volumeAttributesClassName", "Age",
 			"VolumeMode*=volumeMode"), map[string]string{

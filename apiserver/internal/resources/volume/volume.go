@@ -37,27 +37,27 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
 		Resource: Volumes,
 		Singular: "persistentvolume", ShortNames: []string{"pv"},
-		AnswersDeleted: true,
-		Default:        defaultVolume,
-		ValidateName:   check.NameIsSubdomain,
+		ReturnDeletedObject: true,
+		Default:             defaultVolume,
+		ValidateName:        check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, v *corev1.PersistentVolume) {
 			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: ptr.To(metav1.NewTime(clock.Now()))}
 		},
 		Validate: func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
 		Warnings: func(_ context.Context, v *corev1.PersistentVolume) []string { return volumeWarnings(v) },
-		Update: registry.Change[*corev1.PersistentVolume]{Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string {
+		Update: registry.UpdateStrategy[*corev1.PersistentVolume]{Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string {
 			return volumeWarnings(v)
 		}, Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
 			return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
 		}},
-		Status: &registry.Change[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
+		Status: &registry.UpdateStrategy[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
 			if v.Status.Phase != old.Status.Phase && (v.Status.LastPhaseTransitionTime == nil || v.Status.LastPhaseTransitionTime.Equal(old.Status.LastPhaseTransitionTime)) {
 				v.Status.LastPhaseTransitionTime = ptr.To(metav1.NewTime(clock.Now()))
 			} else if v.Status.LastPhaseTransitionTime == nil {
 				v.Status.LastPhaseTransitionTime = old.Status.LastPhaseTransitionTime
 			}
 		}},
-		UnconditionalUpdate: true,
+		AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(status, "Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass",
 			"VolumeAttributesClass", "Reason=reason", "Age", "VolumeMode*"), map[string]string{
 			"Capacity":              spec["capacity"],

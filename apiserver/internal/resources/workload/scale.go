@@ -30,8 +30,8 @@ func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replic
 	resource := core.Resource{
 		Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind, Name: of.Info().Name, Namespaced: true,
 	}
-	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
-		Of: of, As: "scale",
+	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScaleView(registry.View{
+		Stored: of, Subresource: "scale",
 		Shown: registry.Info{
 			Resource: resource, Columns: cell.ScaleColumns(),
 		},
@@ -53,7 +53,7 @@ func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replic
 		Validate: func(shown core.Object) field.ErrorList {
 			return check.Nonnegative(int64(shown.(*autoscalingv1.Scale).Spec.Replicas), field.NewPath("spec", "replicas"))
 		},
-		Take: func(shown, stored core.Object) error {
+		WriteBack: func(shown, stored core.Object) error {
 			scale := shown.(*autoscalingv1.Scale)
 			*replicas(stored.(T)).Desired = scale.Spec.Replicas
 			stored.SetResourceVersion(scale.ResourceVersion)

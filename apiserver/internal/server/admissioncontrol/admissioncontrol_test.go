@@ -70,7 +70,7 @@ func TestPluginsGoByWhatIsStored(t *testing.T) {
 	flags.DisableAdmissionPlugins = []string{"NamespaceLifecycle", "ServiceAccount"} // neither of their kinds exists here
 	o := options(t, flags)
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "ordinary"}, Value: 7, GlobalDefault: true}
-	if _, err := o.Resources.PriorityClasses.Create(t.Context(), class, registry.Admit{}, &metav1.CreateOptions{}); err != nil {
+	if _, err := o.Resources.PriorityClasses.Create(t.Context(), class, registry.Admission{}, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := New(o)

@@ -54,7 +54,7 @@ func New(builtin []registry.Served, custom Custom) *Resources {
 // storedIn returns the resource that stores a resource's objects, which may be itself.
 func storedIn(r registry.Resource) registry.Resource {
 	if view, ok := r.(*registry.View); ok {
-		return view.Of
+		return view.Stored
 	}
 	return r
 }
@@ -86,8 +86,8 @@ func (f *Resources) Convert(ctx context.Context, obj core.Object, to core.Resour
 		return nil, fmt.Errorf("a %s has no form of %s", kind, to.GVK())
 	}
 	if view, ok := from.(*registry.View); ok {
-		stored := view.Of.New()
-		if err := view.Take(obj, stored); err != nil {
+		stored := view.Stored.New()
+		if err := view.WriteBack(obj, stored); err != nil {
 			return nil, err
 		}
 		obj = stored

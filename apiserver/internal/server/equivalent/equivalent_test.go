@@ -40,12 +40,12 @@ var inGroup = core.Resource{Group: "events.k8s.io", Version: "v1", Name: "events
 func TestFormsOfOneObject(t *testing.T) {
 	stored := registrytest.New(core.Events)
 	view := &registry.View{
-		Of: stored, Shown: registry.Info{Resource: inGroup}, NewKind: func() core.Object { return &eventsv1.Event{} },
+		Stored: stored, Shown: registry.Info{Resource: inGroup}, NewKind: func() core.Object { return &eventsv1.Event{} },
 		Show: func(obj core.Object) (core.Object, error) {
 			e := obj.(*corev1.Event)
 			return &eventsv1.Event{ObjectMeta: e.ObjectMeta, Note: e.Message}, nil
 		},
-		Take: func(shown, obj core.Object) error {
+		WriteBack: func(shown, obj core.Object) error {
 			from, to := shown.(*eventsv1.Event), obj.(*corev1.Event)
 			to.ObjectMeta, to.Message = from.ObjectMeta, from.Note
 			return nil

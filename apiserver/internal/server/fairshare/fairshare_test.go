@@ -122,7 +122,7 @@ func TestMaintain(t *testing.T) {
 		t.Fatal(err)
 	}
 	const taken = "global-default"
-	if _, _, err := o.Schemas.Delete(t.Context(), "", taken, registry.Admit{}, nil); err != nil {
+	if _, _, err := o.Schemas.Delete(t.Context(), "", taken, registry.Admission{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	run(t, o.Maintain)

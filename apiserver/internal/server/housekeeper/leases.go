@@ -34,11 +34,11 @@ func (l leases) Get(ctx context.Context) (*core.Lease, error) {
 
 // Create implements leader.Leases.
 func (l leases) Create(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
-	return l.decode(l.store.Create(ctx, lease.DeepCopy(), registry.Admit{}, &metav1.CreateOptions{}))
+	return l.decode(l.store.Create(ctx, lease.DeepCopy(), registry.Admission{}, &metav1.CreateOptions{}))
 }
 
 // Update implements leader.Leases.
 func (l leases) Update(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
-	e, _, err := l.store.Update(ctx, registry.Target{Namespace: l.namespace, Name: l.name}, func(core.Object) (core.Object, error) { return lease.DeepCopy(), nil }, registry.Admit{}, &metav1.UpdateOptions{})
+	e, _, err := l.store.Update(ctx, registry.Target{Namespace: l.namespace, Name: l.name}, func(core.Object) (core.Object, error) { return lease.DeepCopy(), nil }, registry.Admission{}, &metav1.UpdateOptions{})
 	return l.decode(e, err)
 }

@@ -19,9 +19,9 @@ import (
 
 // Store is what Reconcile writes to: a registry.Resource.
 type Store interface {
-	Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error)
-	Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error)
-	Delete(ctx context.Context, namespace, name string, admit registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error)
+	Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error)
+	Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error)
+	Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error)
 }
 
 // Stores are the stores of the RBAC kinds.
@@ -60,7 +60,7 @@ func Reconcile(ctx context.Context, s Stores) error {
 // again.
 func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(have, want T) bool) error {
 	create := func() error {
-		_, err := store.Create(ctx, want.DeepCopyObject().(T), registry.Admit{}, &metav1.CreateOptions{})
+		_, err := store.Create(ctx, want.DeepCopyObject().(T), registry.Admission{}, &metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil // another server was faster
 		}
@@ -85,7 +85,7 @@ func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(
 	case apierrors.IsNotFound(err):
 		err = create()
 	case err == nil && recreate:
-		if _, _, err = store.Delete(ctx, want.GetNamespace(), want.GetName(), registry.Admit{}, &metav1.DeleteOptions{}); err == nil || apierrors.IsNotFound(err) {
+		if _, _, err = store.Delete(ctx, want.GetNamespace(), want.GetName(), registry.Admission{}, &metav1.DeleteOptions{}); err == nil || apierrors.IsNotFound(err) {
 			err = create()
 		}
 	}

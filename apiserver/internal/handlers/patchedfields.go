@@ -9,19 +9,19 @@ import (
 	"kctl/proto/core"
 )
 
-// parts are the fields of an object that a patch names. The others are left
+// patchedFields are the fields of an object that a patch names. The others are left
 // alone: when a kubelet patches a pod's status, the pod's spec is not converted
 // back and forth.
-type parts struct {
+type patchedFields struct {
 	fields map[string]bool
 	// managedFields: the patch may change metadata.managedFields.
 	managedFields bool
 }
 
-// partsOf are the parts of a decoded merge patch or strategic merge patch; nil,
+// patchedFieldsOf are the fields that are in a decoded merge patch or strategic merge patch; nil,
 // for unknown, if it has a directive for the whole object.
-func partsOf(patch map[string]any) *parts {
-	p := &parts{fields: map[string]bool{}}
+func patchedFieldsOf(patch map[string]any) *patchedFields {
+	p := &patchedFields{fields: map[string]bool{}}
 	for name, value := range patch {
 		if strings.HasPrefix(name, "$") {
 			return nil
@@ -49,7 +49,7 @@ func touchesManagedFields(metadata any) bool {
 
 // setAside removes from obj what the patch leaves alone. The function it
 // returns puts that into the patched object, which is of the same type.
-func (p *parts) setAside(obj core.Object) (putBack func(patched core.Object)) {
+func (p *patchedFields) setAside(obj core.Object) (putBack func(patched core.Object)) {
 	whole := reflect.ValueOf(obj).Elem()
 	aside := map[int]reflect.Value{}
 	for i := range whole.NumField() {

@@ -13,10 +13,10 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// overSocket sends events as messages of a WebSocket: text, or binary if the
+// followOverWebSocket sends events as messages of a WebSocket: text, or binary if the
 // client wants protobuf. end ends the watch once the client has gone. Errors
 // have no one to go to.
-func (s *stream) overSocket(events iter.Seq2[registry.WatchEvent, bool], end func()) {
+func (s *stream) followOverWebSocket(events iter.Seq2[registry.WatchEvent, bool], end func()) {
 	websocket.Server{Handshake: firstProtocol, Handler: func(socket *websocket.Conn) {
 		// Only reading shows that a hijacked connection has ended. Closing the
 		// socket, when this handler returns, ends the goroutine.
@@ -27,7 +27,7 @@ func (s *stream) overSocket(events iter.Seq2[registry.WatchEvent, bool], end fun
 		for event := range events {
 			message, err := s.message(event)
 			if err == nil {
-				err = socket.SetWriteDeadline(time.Now().Add(eventPatience))
+				err = socket.SetWriteDeadline(time.Now().Add(eventWriteTimeout))
 			}
 			if err == nil {
 				err = websocket.Message.Send(socket, message)
@@ -45,7 +45,7 @@ func (s *stream) message(event registry.WatchEvent) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.meter.sent(len(framed))
+	s.meter.observe(len(framed))
 	if s.form.media == runtime.ContentTypeProtobuf {
 		return framed[lengthBytes:], nil
 	}
@@ -61,8 +61,8 @@ func firstProtocol(config *websocket.Config, _ *http.Request) error {
 	return nil
 }
 
-// expired is the only event of a watch whose revision is gone.
-func expired(err error) iter.Seq2[registry.WatchEvent, bool] {
+// expiredEvent is the only event of a watch whose revision is gone.
+func expiredEvent(err error) iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
 		yield(cache.ErrorEvent(err), false)
 	}

@@ -10,32 +10,32 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Bounds on the text of an amount (resource.Quantity). Amounts have arbitrary
+// Bounds on the text of a quantity (resource.Quantity). Quantities have arbitrary
 // precision and are computed digit by digit: an exponent like 1e99999999 keeps
-// a CPU busy for hours, here and wherever the object is read. No real amount
+// a CPU busy for hours, here and wherever the object is read. No real quantity
 // needs more; the largest that is stored is 2^63.
 const (
-	maxAmountExponent = 99
-	maxAmountText     = 256
-	maxSuffix         = 2 // Ki, m: a longer suffix that is no exponent makes it no amount
+	maxQuantityExponent = 99
+	maxQuantityLength   = 256
+	maxQuantitySuffix   = 2 // Ki, m: a longer suffix that is no exponent makes it no quantity
 )
 
-// amountFields are the JSON fields that hold amounts, or maps of them.
-var amountFields = map[string]bool{
+// quantityFields are the JSON fields that hold quantities, or maps of them.
+var quantityFields = map[string]bool{
 	"limits": true, "requests": true, "overhead": true, "capacity": true, "allocatable": true,
 	"allocatedResources": true, "sizeLimit": true, "divisor": true,
 }
 
-func amountRefused(text []byte) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("quantity %q is out of range: exponents up to %d and %d characters are taken", text[:min(len(text), 32)], maxAmountExponent, maxAmountText))
+func quantityOutOfRange(text []byte) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("quantity %q is out of range: exponents up to %d and %d characters are taken", text[:min(len(text), 32)], maxQuantityExponent, maxQuantityLength))
 }
 
-// checkJSONAmounts refuses a body with an amount beyond the bounds. Hardly any
+// checkJSONQuantities refuses a body with a quantity beyond the bounds. Hardly any
 // body contains text that looks like one; only such bodies are examined
 // closely.
-func checkJSONAmounts(body []byte) error {
+func checkJSONQuantities(body []byte) error {
 	// Digits may also be written as \u0030 to \u0039.
-	if !mayHoldHugeAmount(body) && !bytes.Contains(body, []byte(`\u00`)) {
+	if !mayContainHugeQuantity(body) && !bytes.Contains(body, []byte(`\u00`)) {
 		return nil
 	}
 	var value any
@@ -44,51 +44,51 @@ func checkJSONAmounts(body []byte) error {
 	if decoder.Decode(&value) != nil {
 		return nil // the decoder says what is wrong
 	}
-	return checkValue(value, false)
+	return checkQuantitiesIn(value, false)
 }
 
-func checkValue(value any, amount bool) error {
+func checkQuantitiesIn(value any, quantity bool) error {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, item := range v {
-			if err := checkValue(item, amount || amountFields[key]); err != nil {
+			if err := checkQuantitiesIn(item, quantity || quantityFields[key]); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, item := range v {
-			if err := checkValue(item, amount); err != nil {
+			if err := checkQuantitiesIn(item, quantity); err != nil {
 				return err
 			}
 		}
 	case string:
-		if amount && isHugeAmount([]byte(v)) {
-			return amountRefused([]byte(v))
+		if quantity && isHugeQuantity([]byte(v)) {
+			return quantityOutOfRange([]byte(v))
 		}
 	case json.Number:
-		if amount && isHugeAmount([]byte(v)) {
-			return amountRefused([]byte(v))
+		if quantity && isHugeQuantity([]byte(v)) {
+			return quantityOutOfRange([]byte(v))
 		}
 	}
 	return nil
 }
 
-// checkProtobufAmounts is the same for protobuf, where an amount is a message
+// checkProtobufQuantities is the same for protobuf, where a quantity is a message
 // whose first field is its text, and nothing else distinguishes it.
-func checkProtobufAmounts(message []byte) error {
-	if !mayHoldHugeAmount(message) {
+func checkProtobufQuantities(message []byte) error {
+	if !mayContainHugeQuantity(message) {
 		return nil
 	}
-	_, err := walkMessage(message, 0)
+	_, err := checkMessage(message, 0)
 	return err
 }
 
 // maxMessageDepth is deeper than any object is.
 const maxMessageDepth = 64
 
-// walkMessage examines the first field of every message in data; ok reports
+// checkMessage examines the first field of every message in data; ok reports
 // whether data can be read as a message at all.
-func walkMessage(data []byte, depth int) (ok bool, err error) {
+func checkMessage(data []byte, depth int) (ok bool, err error) {
 	if depth == maxMessageDepth {
 		return true, nil
 	}
@@ -104,11 +104,11 @@ func walkMessage(data []byte, depth int) (ok bool, err error) {
 		}
 		if kind == protowire.BytesType {
 			field, _ := protowire.ConsumeBytes(data)
-			if number == 1 && isHugeAmount(field) {
-				return true, amountRefused(field)
+			if number == 1 && isHugeQuantity(field) {
+				return true, quantityOutOfRange(field)
 			}
-			if mayHoldHugeAmount(field) {
-				if _, err := walkMessage(field, depth+1); err != nil {
+			if mayContainHugeQuantity(field) {
+				if _, err := checkMessage(field, depth+1); err != nil {
 					return true, err
 				}
 			}
@@ -118,8 +118,8 @@ func walkMessage(data []byte, depth int) (ok bool, err error) {
 	return true, nil
 }
 
-// isHugeAmount reports whether text is a number beyond the bounds.
-func isHugeAmount(text []byte) bool {
+// isHugeQuantity reports whether text is a number beyond the bounds.
+func isHugeQuantity(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	digits := bytes.TrimLeft(text, "+-")
 	mantissa := len(digits) - len(bytes.TrimLeft(digits, ".0123456789"))
@@ -127,7 +127,7 @@ func isHugeAmount(text []byte) bool {
 		return false
 	}
 	rest := digits[mantissa:]
-	if len(text) > maxAmountText && len(rest) <= maxSuffix {
+	if len(text) > maxQuantityLength && len(rest) <= maxQuantitySuffix {
 		return true
 	}
 	if len(rest) == 0 || rest[0] != 'e' && rest[0] != 'E' {
@@ -137,19 +137,19 @@ func isHugeAmount(text []byte) bool {
 	return len(exponent) > 2 && isDigits(exponent)
 }
 
-// mayHoldHugeAmount reports whether data contains an exponent of three digits,
+// mayContainHugeQuantity reports whether data contains an exponent of three digits,
 // or a number as long as the bound.
-func mayHoldHugeAmount(data []byte) bool {
+func mayContainHugeQuantity(data []byte) bool {
 	run := 0
 	for i, b := range data {
 		switch {
 		case isDigit(b) || b == '.':
-			if run++; run > maxAmountText-8 {
+			if run++; run > maxQuantityLength-8 {
 				return true
 			}
 			continue
 		case run > 0 && (b == 'e' || b == 'E'):
-			exponent := bytes.TrimLeft(data[i+1:min(i+maxAmountText, len(data))], "+-")
+			exponent := bytes.TrimLeft(data[i+1:min(i+maxQuantityLength, len(data))], "+-")
 			if exponent = bytes.TrimLeft(exponent, "0"); len(exponent) > 2 && isDigits(exponent[:3]) || len(exponent) == 0 {
 				return true
 			}

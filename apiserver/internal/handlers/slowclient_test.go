@@ -29,7 +29,7 @@ func TestAWatchHurriesUntilItHasBegun(t *testing.T) {
 	context, _ := gin.CreateTestContext(w)
 	s := &stream{call: &call{gin: context}}
 	left := false
-	begun := s.begun(func() { left = true })
+	begun := s.initialEventsDone(func() { left = true })
 	err := s.follow(func(yield func(registry.WatchEvent, bool) bool) {
 		event := registry.WatchEvent{Frame: []byte("{}\n")}
 		yield(event, false)

@@ -32,13 +32,13 @@ func generateName(base string) string {
 	return base + rand.String(suffixLength)
 }
 
-// fillNew sets the metadata of a new object that the server owns, and drops
+// fillSystemMetadata sets the metadata of a new object that the server owns, and drops
 // what the client may not set.
-func (s *Store[T]) fillNew(obj T) {
+func (s *Store[T]) fillSystemMetadata(obj T) {
 	if !s.strategy.Resource.Namespaced {
 		obj.SetNamespace("")
 	}
-	unmake(obj)
+	clearStoredMetadata(obj)
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Time{Time: s.clock.Now()}.Rfc3339Copy())
 	if s.strategy.HasGeneration {
@@ -46,9 +46,9 @@ func (s *Store[T]) fillNew(obj T) {
 	}
 }
 
-// unmake drops the metadata that only a stored object has. Admission does not
+// clearStoredMetadata drops the metadata that only a stored object has. Admission does not
 // see what a client wrote there, and no field manager owns it.
-func unmake(obj core.Object) {
+func clearStoredMetadata(obj core.Object) {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetDeletionTimestamp(nil)
@@ -58,7 +58,7 @@ func unmake(obj core.Object) {
 
 func (s *Store[T]) validateNew(ctx context.Context, obj T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessor(obj, s.strategy.Resource.Namespaced, s.validateName, metadataPath)
-	errs = append(errs, finalizerNames(s.strategy.Resource, obj.GetFinalizers())...)
+	errs = append(errs, validateFinalizerNames(s.strategy.Resource, obj.GetFinalizers())...)
 	if s.strategy.Validate != nil {
 		errs = append(errs, s.strategy.Validate(ctx, obj)...)
 	}
@@ -72,9 +72,9 @@ func (s *Store[T]) validateName(name string, prefix bool) []string {
 	return s.strategy.ValidateName(name, prefix)
 }
 
-// keepMeta restores metadata in obj that only the server writes, if the client
+// keepSystemMetadata restores metadata in obj that only the server writes, if the client
 // left it out or changed it where that is no error.
-func (s *Store[T]) keepMeta(obj, old T) {
+func (s *Store[T]) keepSystemMetadata(obj, old T) {
 	if !s.strategy.Resource.Namespaced {
 		obj.SetNamespace("")
 	}
@@ -92,14 +92,14 @@ func (s *Store[T]) keepMeta(obj, old T) {
 	obj.SetSelfLink("")
 }
 
-// countGeneration raises the generation if more than metadata and status
+// updateGeneration raises the generation if more than metadata and status
 // changed.
-func (s *Store[T]) countGeneration(obj, old T) {
+func (s *Store[T]) updateGeneration(obj, old T) {
 	if !s.strategy.HasGeneration {
 		return
 	}
-	if s.strategy.Desired != nil {
-		if !apiequality.Semantic.DeepEqual(s.strategy.Desired(obj), s.strategy.Desired(old)) {
+	if s.strategy.DesiredState != nil {
+		if !apiequality.Semantic.DeepEqual(s.strategy.DesiredState(obj), s.strategy.DesiredState(old)) {
 			obj.SetGeneration(old.GetGeneration() + 1)
 		}
 		return
@@ -124,11 +124,11 @@ func desired(obj core.Object) []any {
 	return out
 }
 
-func (s *Store[T]) validateChange(ctx context.Context, way Change[T], obj, old T) field.ErrorList {
+func (s *Store[T]) validateChange(ctx context.Context, way UpdateStrategy[T], obj, old T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
 	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 && !slices.Equal(finalizers, old.GetFinalizers()) {
 		errs = append(errs, validation.ValidateFinalizers(finalizers, metadataPath.Child("finalizers"))...)
-		errs = append(errs, finalizerNames(s.strategy.Resource, finalizers)...)
+		errs = append(errs, validateFinalizerNames(s.strategy.Resource, finalizers)...)
 	}
 	if way.Validate != nil {
 		errs = append(errs, way.Validate(ctx, obj, old)...)
@@ -136,15 +136,15 @@ func (s *Store[T]) validateChange(ctx context.Context, way Change[T], obj, old T
 	return errs
 }
 
-// removable reports whether nothing keeps an object any longer whose deletion
+// isRemovable reports whether nothing keeps an object any longer whose deletion
 // was requested.
-func (s *Store[T]) removable(obj T) bool {
+func (s *Store[T]) isRemovable(obj T) bool {
 	grace := obj.GetDeletionGracePeriodSeconds()
 	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 &&
-		(grace == nil || *grace == 0) && !s.held(obj)
+		(grace == nil || *grace == 0) && !s.isHeld(obj)
 }
 
-func (s *Store[T]) held(obj T) bool { return s.strategy.Held != nil && s.strategy.Held(obj) }
+func (s *Store[T]) isHeld(obj T) bool { return s.strategy.Held != nil && s.strategy.Held(obj) }
 
 func warn(ctx context.Context, texts []string) {
 	for _, text := range texts {

@@ -15,7 +15,7 @@ import (
 // everything that the other would refuse or report; what it refuses is read
 // again.
 func unmarshalStrict(body []byte, into runtime.Object) (strict []error, err error) {
-	if readsFast(into) {
+	if hasStandardDecoding(into) {
 		if fast.Unmarshal(body, into, fast.RejectUnknownMembers(true)) == nil {
 			return nil, nil
 		}
@@ -24,8 +24,8 @@ func unmarshalStrict(body []byte, into runtime.Object) (strict []error, err erro
 	return kjson.UnmarshalStrict(body, into)
 }
 
-// readsFast excludes types with an UnmarshalJSON method: they have rules of their own.
-func readsFast(into runtime.Object) bool {
+// hasStandardDecoding excludes types with an UnmarshalJSON method: they have rules of their own.
+func hasStandardDecoding(into runtime.Object) bool {
 	_, own := into.(interface{ UnmarshalJSON([]byte) error })
 	return !own && reflect.TypeOf(into).Elem().Kind() == reflect.Struct
 }

@@ -16,8 +16,8 @@ const tokenVersion = "meta.k8s.io/v1"
 // latest, as a token's revision, means: go on from the token's key in the present state.
 const latest = -1
 
-// token is a decoded continue token.
-type token struct {
+// continueToken is a decoded continue token.
+type continueToken struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
 	// Start is the next key, without the collection's prefix.
@@ -26,7 +26,7 @@ type token struct {
 
 // encodeToken makes the token that goes on after key.
 func encodeToken(prefix, key string, revision int64) (string, error) {
-	text, err := json.Marshal(token{Version: tokenVersion, Revision: revision, Start: strings.TrimPrefix(key, prefix) + "\x00"})
+	text, err := json.Marshal(continueToken{Version: tokenVersion, Revision: revision, Start: strings.TrimPrefix(key, prefix) + "\x00"})
 	if err != nil {
 		return "", fmt.Errorf("encode continue: %w", err)
 	}
@@ -37,27 +37,27 @@ func encodeToken(prefix, key string, revision int64) (string, error) {
 func decodeToken(prefix, text string) (after string, revision int64, err error) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return "", 0, badToken(err.Error())
+		return "", 0, invalidToken(err.Error())
 	}
-	var t token
+	var t continueToken
 	switch err := json.Unmarshal(data, &t); {
 	case err != nil:
-		return "", 0, badToken(err.Error())
+		return "", 0, invalidToken(err.Error())
 	case t.Version != tokenVersion:
-		return "", 0, badToken("server does not recognize this encoded version " + t.Version)
+		return "", 0, invalidToken("server does not recognize this encoded version " + t.Version)
 	case t.Revision == 0 || t.Revision < latest:
-		return "", 0, badToken("incorrect encoded start resourceVersion (version " + tokenVersion + ")")
+		return "", 0, invalidToken("incorrect encoded start resourceVersion (version " + tokenVersion + ")")
 	}
 	if t.Start == "" {
-		return "", 0, badToken("encoded start key empty (version " + tokenVersion + ")")
+		return "", 0, invalidToken("encoded start key empty (version " + tokenVersion + ")")
 	}
 	start, ok := strings.CutSuffix(t.Start, "\x00")
 	if !ok || start == "" || strings.HasPrefix(start, "/") || strings.Contains("/"+start+"/", "/../") {
-		return "", 0, badToken(fmt.Sprintf("%q", t.Start))
+		return "", 0, invalidToken(fmt.Sprintf("%q", t.Start))
 	}
 	return prefix + start, t.Revision, nil
 }
 
-func badToken(why string) error {
+func invalidToken(why string) error {
 	return apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + why)
 }

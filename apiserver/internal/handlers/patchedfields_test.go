@@ -33,12 +33,12 @@ func FuzzPatchParts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, media uint8, body []byte) {
 		patch, err := readPatch(medias[int(media)%len(medias)], body, newPod)
-		if err != nil || patch.parts == nil {
+		if err != nil || patch.fields == nil {
 			return
 		}
 		whole, wholeErr := patchedPod(t, patch)
 		current := decodedPod(t)
-		putBack := patch.parts.setAside(current)
+		putBack := patch.fields.setAside(current)
 		inParts, partsErr := patchOf(t, patch, current)
 		if (wholeErr == nil) != (partsErr == nil) || wholeErr != nil && wholeErr.Error() != partsErr.Error() {
 			t.Fatalf("%s: %v of the whole, %v in parts", body, wholeErr, partsErr)
@@ -88,7 +88,7 @@ func encodedPod(t *testing.T, obj core.Object) []byte {
 // status.
 func TestPatchLeavesWhatItDoesNotName(t *testing.T) {
 	pod := decodedPod(t)
-	putBack := partsOf(map[string]any{"metadata": map[string]any{"uid": "u"}, "status": map[string]any{}}).setAside(pod)
+	putBack := patchedFieldsOf(map[string]any{"metadata": map[string]any{"uid": "u"}, "status": map[string]any{}}).setAside(pod)
 	left := pod.(*core.Pod)
 	if len(left.Spec.Containers) > 0 || len(left.ManagedFields) > 0 {
 		t.Errorf("left to be encoded: %s", encodedPod(t, left))

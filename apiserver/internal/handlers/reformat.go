@@ -16,7 +16,7 @@ import (
 func reformat(f form, text []byte) ([]byte, error) {
 	wanted := f.pretty || f.media == runtime.ContentTypeYAML
 	switch {
-	case !wanted || spreads(text):
+	case !wanted || growsTooMuch(text):
 		return append(bytes.Clone(text), '\n'), nil
 	case f.media == runtime.ContentTypeYAML:
 		out, err := yaml.JSONToYAML(text)
@@ -33,17 +33,17 @@ func reformat(f form, text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// indent is what each level is indented by. A text may grow to mostSpread times
+// indent is what each level is indented by. A text may grow to maxGrowth times
 // its length (ordinary objects grow two- or threefold), or to a size that is
 // negligible for a server.
 const (
-	indent     = "  "
-	mostSpread = 16
-	anySpread  = 1 << 20
+	indent          = "  "
+	maxGrowth       = 16
+	maxHarmlessSize = 1 << 20
 )
 
-// spreads reports whether JSON would grow too much if each of its values had a line.
-func spreads(text []byte) bool {
+// growsTooMuch reports whether JSON would grow too much if each of its values had a line.
+func growsTooMuch(text []byte) bool {
 	size, depth, quoted := len(text), 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -62,5 +62,5 @@ func spreads(text []byte) bool {
 			size += len(indent) * depth
 		}
 	}
-	return size > max(mostSpread*len(text), anySpread)
+	return size > max(maxGrowth*len(text), maxHarmlessSize)
 }

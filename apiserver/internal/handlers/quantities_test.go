@@ -32,7 +32,7 @@ func TestHugeAmounts(t *testing.T) {
 		`{"metadata":{"labels":{"commit":"7e12345"}}}`:               false,
 		`{"spec":{"containers":[{"args":["` + strings.Repeat("9", 2000) + `"]}]}}`: false,
 	} {
-		if err := checkJSONAmounts([]byte(body)); (err != nil) != refused {
+		if err := checkJSONQuantities([]byte(body)); (err != nil) != refused {
 			t.Errorf("%.100s: %v", body, err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestHugeAmountsInProtobuf(t *testing.T) {
 		amount := append([]byte{1<<3 | 2}, lengthed(text)...)
 		entry := append(append([]byte{1<<3 | 2}, lengthed("cpu")...), append([]byte{2<<3 | 2}, lengthed(string(amount))...)...)
 		message := append([]byte{1<<3 | 2}, lengthed(string(entry))...)
-		if err := checkProtobufAmounts(message); (err != nil) != refused {
+		if err := checkProtobufQuantities(message); (err != nil) != refused {
 			t.Errorf("%.40s: %v", text, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestHugeAmountsInProtobuf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkProtobufAmounts(message); err != nil {
+	if err := checkProtobufQuantities(message); err != nil {
 		t.Errorf("an ordinary pod: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestNamesAreNoAmounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := checkProtobufAmounts(message); err != nil {
+		if err := checkProtobufQuantities(message); err != nil {
 			t.Errorf("a name of %d characters: %v", length, err)
 		}
 	}

@@ -47,7 +47,7 @@ func strategy() registry.Strategy[*corev1.Service] {
 			return nil
 		},
 		Warnings: func(context.Context, *corev1.Service) []string { return []string{"be careful"} },
-		Update: registry.Change[*corev1.Service]{
+		Update: registry.UpdateStrategy[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Status = old.Status },
 			Validate: func(_ context.Context, s, old *corev1.Service) field.ErrorList {
 				if s.Spec.Type != old.Spec.Type {
@@ -56,10 +56,10 @@ func strategy() registry.Strategy[*corev1.Service] {
 				return nil
 			},
 		},
-		Status: &registry.Change[*corev1.Service]{
+		Status: &registry.UpdateStrategy[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 		},
-		Subresources: map[string]registry.Change[*corev1.Service]{"quiet": {KeepsGeneration: true}},
+		Subresources: map[string]registry.UpdateStrategy[*corev1.Service]{"quiet": {KeepsGeneration: true}},
 		GracePeriod: func(_ *corev1.Service, asked *int64) (int64, bool) {
 			seconds := ptr.Deref(asked, 30)
 			return seconds, seconds > 0
@@ -120,7 +120,7 @@ func (b *bed) create(s *corev1.Service) *corev1.Service {
 func (b *bed) put(obj *corev1.Service) (*corev1.Service, error) {
 	e, _, err := b.Update(b.t.Context(), registry.Target{Namespace: obj.Namespace, Name: obj.Name}, func(core.Object) (core.Object, error) {
 		return obj.DeepCopy(), nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	}, registry.Admission{}, &metav1.UpdateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (b *bed) read(e registry.Encoded) *corev1.Service {
 
 func (b *bed) delete(name string, o *metav1.DeleteOptions) (*corev1.Service, bool) {
 	b.t.Helper()
-	e, gone, err := b.Delete(b.t.Context(), "ns", name, registry.Admit{}, o)
+	e, gone, err := b.Delete(b.t.Context(), "ns", name, registry.Admission{}, o)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// connecting is the options object of a request for a stream, as admission
+// connectOptionsOf is the options object of a request for a stream, as admission
 // plugins see it; nil for subresources without one.
-func connecting(r core.Resource, subresource string, query url.Values, path string) runtime.Object {
+func connectOptionsOf(r core.Resource, subresource string, query url.Values, path string) runtime.Object {
 	var options runtime.Object
 	switch {
 	case r == core.Pods && subresource == "exec":
