@@ -18,15 +18,15 @@ import (
 
 // converter converts objects between versions of a definition.
 type converter struct {
-	forms   map[string]*form // by apiVersion
-	webhook *webhook         // nil if only the version's name changes
-	ctx     context.Context
+	versions map[string]*compiledVersion // by apiVersion
+	webhook  *webhook                    // nil if only the version's name changes
+	ctx      context.Context
 }
 
-func newConverter(d *definition, versions map[string]*form, services webhookclient.Services) *converter {
-	c := &converter{forms: map[string]*form{}, ctx: context.Background()}
+func newConverter(d *definition, versions map[string]*compiledVersion, services webhookclient.Services) *converter {
+	c := &converter{versions: map[string]*compiledVersion{}, ctx: context.Background()}
 	for _, f := range versions {
-		c.forms[f.apiVersion()] = f
+		c.versions[f.apiVersion()] = f
 	}
 	if conversion := d.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
 		c.webhook = newWebhook(d, services)
@@ -34,10 +34,10 @@ func newConverter(d *definition, versions map[string]*form, services webhookclie
 	return c
 }
 
-// formOf is the version of an object, nil if it is not the definition's.
-func (c *converter) formOf(o *object) *form { return c.forms[o.GetAPIVersion()] }
+// versionOf is the version of an object, nil if it is not the definition's.
+func (c *converter) versionOf(o *object) *compiledVersion { return c.versions[o.GetAPIVersion()] }
 
-func (c *converter) convert(ctx context.Context, to *form, o *object) (*object, error) {
+func (c *converter) convert(ctx context.Context, to *compiledVersion, o *object) (*object, error) {
 	all, err := c.convertAll(ctx, to, []*object{o})
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (c *converter) convert(ctx context.Context, to *form, o *object) (*object, 
 // convertAll returns objects in version to, without changing its input. It adds no
 // defaults: those of a version apply to what is sent and stored in it (Kubernetes
 // docs, "Defaulting").
-func (c *converter) convertAll(ctx context.Context, to *form, objects []*object) ([]*object, error) {
+func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects []*object) ([]*object, error) {
 	out := make([]*object, len(objects))
 	var asked []*object
 	var places []int

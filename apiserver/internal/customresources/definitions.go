@@ -144,7 +144,7 @@ func (d *Definitions) updatedEntry(item registry.Encoded, before *snapshot) *ent
 		return known
 	}
 	if e.store == nil {
-		e.store = newStored(d, e)
+		e.store = newInstanceStore(d, e)
 		e.store.terminating.Store(e.terminating)
 	}
 	return e
@@ -234,8 +234,8 @@ func (d *Definitions) Resources() []registry.Resource {
 	return out
 }
 
-// Mark changes with what a definition says of a resource.
-func (d *Definitions) Mark(gvr schema.GroupVersionResource) (mark, listKind string) {
+// DefinitionHash changes with what a definition says of a resource.
+func (d *Definitions) DefinitionHash(gvr schema.GroupVersionResource) (mark, listKind string) {
 	e := d.snapshot().served[gvr]
 	if e == nil {
 		return "", ""

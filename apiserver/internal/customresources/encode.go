@@ -11,7 +11,7 @@ import (
 )
 
 // decodeBody reads what a client sent.
-func (f *form) decodeBody(body []byte) (*object, []error, error) {
+func (f *compiledVersion) decodeBody(body []byte) (*object, []error, error) {
 	var content map[string]any
 	strict, err := kjson.UnmarshalStrict(body, &content)
 	if err != nil || content == nil {
@@ -52,7 +52,7 @@ func truncate(body []byte) []byte {
 }
 
 // encode returns an object of one version in its stored form.
-func (c *converter) encode(f, storage *form, o *object) ([]byte, error) {
+func (c *converter) encode(f, storage *compiledVersion, o *object) ([]byte, error) {
 	if f != storage {
 		converted, err := c.convert(c.ctx, storage, o)
 		if err != nil {
@@ -81,12 +81,12 @@ func unmarshal(value []byte) (*object, error) {
 }
 
 // decode reads a stored object of any version as one of f's.
-func (c *converter) decode(f *form, value []byte) (*object, error) {
+func (c *converter) decode(f *compiledVersion, value []byte) (*object, error) {
 	o, err := unmarshal(value)
 	if err != nil {
 		return nil, err
 	}
-	if from := c.formOf(o); from != nil {
+	if from := c.versionOf(o); from != nil {
 		from.normalize(o)
 	}
 	if o.GetAPIVersion() == f.apiVersion() {
@@ -102,7 +102,7 @@ func (c *converter) normalizeStored(value []byte) []byte {
 	if err != nil {
 		return value
 	}
-	f := c.formOf(o)
+	f := c.versionOf(o)
 	if f == nil {
 		return value
 	}

@@ -39,7 +39,7 @@ func (d *Definitions) Convert(ctx context.Context, obj core.Object, to core.Reso
 		return nil, apierrors.NewInternalError(err)
 	}
 	form := e.store.versions[to.Version]
-	if form == nil || e.store.converter.formOf(o) == nil {
+	if form == nil || e.store.converter.versionOf(o) == nil {
 		return nil, none
 	}
 	return e.store.converter.convert(ctx, form, o)

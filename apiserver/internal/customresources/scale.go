@@ -79,7 +79,7 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managedfields.Re
 }
 
 // replicasIn is where each version of the objects has its replicas.
-func replicasIn(versions map[string]*form) managedfields.Replicas {
+func replicasIn(versions map[string]*compiledVersion) managedfields.Replicas {
 	out := managedfields.Replicas{}
 	for _, f := range versions {
 		var path fieldpath.Path

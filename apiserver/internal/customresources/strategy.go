@@ -17,7 +17,7 @@ import (
 
 // strategy is how the objects of a version are handled, which are stored in the
 // storage version.
-func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveClock) registry.Strategy[*object] {
+func (c *converter) strategy(e *entry, f, storage *compiledVersion, clock clock.PassiveClock) registry.Strategy[*object] {
 	s := registry.Strategy[*object]{
 		Resource: e.resource(f.name), Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
 		StoragePrefix: e.group + "/" + e.names.Plural,
@@ -75,7 +75,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 }
 
 // desired is everything but the status, if that has a subresource.
-func (f *form) desired(o *object) any {
+func (f *compiledVersion) desired(o *object) any {
 	out := make(map[string]any, len(o.Object))
 	for name, value := range o.Object {
 		switch name {
@@ -114,7 +114,7 @@ func keepOnlyStatus(o, old *object) {
 	o.SetResourceVersion(version)
 }
 
-func (f *form) validate(ctx context.Context, o, old *object) (errs field.ErrorList) {
+func (f *compiledVersion) validate(ctx context.Context, o, old *object) (errs field.ErrorList) {
 	if o.GetKind() != f.kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind)}
 	}
@@ -129,7 +129,7 @@ func (f *form) validate(ctx context.Context, o, old *object) (errs field.ErrorLi
 
 // validateContent checks the object against its schema and, unless errors
 // prevent it, the schema's CEL rules.
-func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorList {
+func (f *compiledVersion) validateContent(ctx context.Context, o, old *object) field.ErrorList {
 	var before any
 	if old != nil {
 		before = old.Object
@@ -144,7 +144,7 @@ func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorL
 // validateStatus checks only the status against its schema, with paths as if it
 // were the whole object, as in upstream's messages. The rules see the whole
 // object.
-func (f *form) validateStatus(ctx context.Context, o, old *object) (errs field.ErrorList) {
+func (f *compiledVersion) validateStatus(ctx context.Context, o, old *object) (errs field.ErrorList) {
 	if f.schema != nil {
 		status, has := o.Object["status"]
 		if below := f.schema.Property("status"); below != nil && has {
@@ -160,7 +160,7 @@ func (f *form) validateStatus(ctx context.Context, o, old *object) (errs field.E
 }
 
 // validateRules evaluates the CEL rules, unless one of errs prevents it.
-func (f *form) validateRules(ctx context.Context, o *object, before any, hasOld bool, errs field.ErrorList) field.ErrorList {
+func (f *compiledVersion) validateRules(ctx context.Context, o *object, before any, hasOld bool, errs field.ErrorList) field.ErrorList {
 	if f.rules == nil {
 		return nil
 	}
@@ -194,12 +194,12 @@ func newSelectable(path string) selectable {
 // selectable are the fields of all versions; none with a conversion webhook,
 // since stored objects don't have them then.
 func (c *converter) selectable() []selectable {
-	if c.webhook != nil && len(c.forms) > 1 {
+	if c.webhook != nil && len(c.versions) > 1 {
 		return nil
 	}
 	var out []selectable
 	seen := map[string]bool{}
-	for _, f := range c.forms {
+	for _, f := range c.versions {
 		for _, s := range f.selectableFields {
 			if !seen[s.name] {
 				seen[s.name] = true

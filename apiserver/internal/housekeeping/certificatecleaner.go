@@ -14,20 +14,20 @@ import (
 
 // How long requests stay (Kubernetes docs, "Certificate signing requests").
 const (
-	decidedStay = time.Hour      // approved, denied or failed
-	pendingStay = 24 * time.Hour // not decided
+	decidedRetention = time.Hour      // approved, denied or failed
+	pendingRetention = 24 * time.Hour // not decided
 )
 
-// cleaner removes requests that are no longer useful.
-type cleaner struct{ *certificateRequests }
+// certificateCleaner removes requests that are no longer useful.
+type certificateCleaner struct{ *certificateRequests }
 
-func newCleaner(d *Dependencies) (Loop, error) {
-	return followRequests(d, "certificatesigningrequest-cleaner-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-		return (&cleaner{c}).sync
+func newCertificateCleaner(d *Dependencies) (Loop, error) {
+	return newCertificateLoop(d, "certificatesigningrequest-cleaner-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+		return (&certificateCleaner{c}).sync
 	})
 }
 
-func (c *cleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+func (c *certificateCleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 	if left := expiryOf(r).Sub(c.clock.Now()); left > 0 {
 		return left, nil
 	}
@@ -37,9 +37,9 @@ func (c *cleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigning
 
 // expiryOf is the time after which the request is no longer needed.
 func expiryOf(r *certificatesv1.CertificateSigningRequest) time.Time {
-	until := r.CreationTimestamp.Add(pendingStay)
-	if c := findCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed); c != nil {
-		until = c.LastUpdateTime.Add(decidedStay)
+	until := r.CreationTimestamp.Add(pendingRetention)
+	if c := findCertificateCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed); c != nil {
+		until = c.LastUpdateTime.Add(decidedRetention)
 	}
 	if ends, ok := certificateExpiry(r.Status.Certificate); ok && ends.Before(until) {
 		return ends

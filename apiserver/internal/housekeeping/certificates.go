@@ -29,7 +29,7 @@ type certificateRequests struct {
 	clock    clock.Clock
 }
 
-func followRequests(d *Dependencies, name string, sync func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error)) (Loop, error) {
+func newCertificateLoop(d *Dependencies, name string, sync func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error)) (Loop, error) {
 	c := &certificateRequests{clock: d.Clock}
 	var err error
 	whole := func(obj core.Object) *certificatesv1.CertificateSigningRequest {
@@ -50,7 +50,7 @@ func followRequests(d *Dependencies, name string, sync func(c *certificateReques
 	return runTogether(c.requests.Run, afterSync(w.run, c.requests.Synced())), nil
 }
 
-func findCondition(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+func findCertificateCondition(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range r.Status.Conditions {
 		if slices.Contains(types, r.Status.Conditions[i].Type) {
 			return &r.Status.Conditions[i]
@@ -79,29 +79,29 @@ func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.Ce
 	return ignoreNotFound(err, "write the request's "+subresource)
 }
 
-func condition(t certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
+func newCertificateCondition(t certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
 	return certificatesv1.CertificateSigningRequestCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
 }
 
-// approver approves kubelets' requests for client certificates, if the
+// certificateApprover approves kubelets' requests for client certificates, if the
 // requester may have one.
-type approver struct {
+type certificateApprover struct {
 	*certificateRequests
 	authorizer authz.Authorizer
 }
 
-// askAgainEvery is how often authorization of a requester is checked again.
-const askAgainEvery = time.Minute
+// reauthorizeInterval is how often authorization of a requester is checked again.
+const reauthorizeInterval = time.Minute
 
-func newApprover(d *Dependencies) (Loop, error) {
-	return followRequests(d, "certificatesigningrequest-approving-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-		return (&approver{c, d.Authorizer}).sync
+func newCertificateApprover(d *Dependencies) (Loop, error) {
+	return newCertificateLoop(d, "certificatesigningrequest-approving-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+		return (&certificateApprover{c, d.Authorizer}).sync
 	})
 }
 
-func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || len(r.Status.Certificate) > 0 ||
-		findCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied) != nil {
+		findCertificateCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied) != nil {
 		return 0, nil
 	}
 	parsed, err := certificatesigningrequest.Parse(r)
@@ -121,11 +121,11 @@ func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSignin
 		}
 		if decision == authz.Allow {
 			return 0, a.write(ctx, r, certificatesigningrequest.Approval, func(r *certificatesv1.CertificateSigningRequest) {
-				r.Status.Conditions = append(r.Status.Conditions, condition(certificatesv1.CertificateApproved, "AutoApproved", kinds[i].message))
+				r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateApproved, "AutoApproved", kinds[i].message))
 			})
 		}
 	}
-	return askAgainEvery, nil
+	return reauthorizeInterval, nil
 }
 
 // selfApprovalAttributes asks whether the requester may create
@@ -141,24 +141,24 @@ func selfApprovalAttributes(r *certificatesv1.CertificateSigningRequest, subreso
 	}}
 }
 
-// signer signs approved requests to Kubernetes' own signers.
-type signer struct {
+// certificateSigner signs approved requests to Kubernetes' own signers.
+type certificateSigner struct {
 	*certificateRequests
 	authority *signing.Authority
 }
 
-func newSigner(d *Dependencies) (Loop, error) {
+func newCertificateSigner(d *Dependencies) (Loop, error) {
 	if d.Signing == nil {
 		return runTogether(), nil
 	}
-	return followRequests(d, "certificatesigningrequest-signing-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-		return (&signer{c, d.Signing}).sync
+	return newCertificateLoop(d, "certificatesigningrequest-signing-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+		return (&certificateSigner{c, d.Signing}).sync
 	})
 }
 
-func (s *signer) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+func (s *certificateSigner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 	if len(r.Status.Certificate) > 0 || !signing.Knows(r.Spec.SignerName) ||
-		findCondition(r, certificatesv1.CertificateApproved) == nil || findCondition(r, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed) != nil {
+		findCertificateCondition(r, certificatesv1.CertificateApproved) == nil || findCertificateCondition(r, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed) != nil {
 		return 0, nil
 	}
 	parsed, err := certificatesigningrequest.Parse(r)
@@ -167,7 +167,7 @@ func (s *signer) sync(ctx context.Context, r *certificatesv1.CertificateSigningR
 	}
 	if err != nil {
 		return 0, s.write(ctx, r, "status", func(r *certificatesv1.CertificateSigningRequest) {
-			r.Status.Conditions = append(r.Status.Conditions, condition(certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error()))
+			r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error()))
 		})
 	}
 	certificate, err := s.authority.Sign(parsed, &r.Spec, s.clock.Now())

@@ -24,11 +24,11 @@ import (
 type Dependencies struct {
 	// Resources are the stores of all served resources.
 	Resources []registry.Resource
-	// More are the stores of resources that come and go while the server runs; nil
+	// DynamicResources are the stores of resources that come and go while the server runs; nil
 	// for none.
-	More Growing
-	// Others are servers with objects that no store here has; nil for none.
-	Others Others
+	DynamicResources DynamicResources
+	// AggregatedServers are servers with objects that no store here has; nil for none.
+	AggregatedServers AggregatedServers
 	// Pods is run by the server, which needs it not only for the loops.
 	Pods *informer.Informer[informer.Pod]
 	// RootCA is published to every namespace; empty for nothing to publish.
@@ -46,9 +46,9 @@ type Dependencies struct {
 	LegacyTokenPeriod time.Duration
 	// NodeGrace is how long a node may be silent before its status is Unknown.
 	NodeGrace time.Duration
-	// PodRanges are the ranges, one per family, from which nodes get theirs; none
+	// PodCIDRs are the ranges, one per family, from which nodes get theirs; none
 	// if others assign them. No pod gets an address in ServiceRanges.
-	PodRanges     []*podcidr.Range
+	PodCIDRs      []*podcidr.Range
 	ServiceRanges []netip.Prefix
 
 	// Metrics gets the loops' metrics; nil for none.
@@ -58,8 +58,8 @@ type Dependencies struct {
 	Logger *zap.Logger
 }
 
-// Growing are resources that come and go.
-type Growing interface {
+// DynamicResources are resources that come and go.
+type DynamicResources interface {
 	// Resources are the present ones.
 	Resources() []registry.Resource
 	// OnChange adds a function to be called when that may have changed, until
@@ -67,8 +67,8 @@ type Growing interface {
 	OnChange(callback func()) (forget func())
 }
 
-// Others are other servers that have objects.
-type Others interface {
+// AggregatedServers are other servers that have objects.
+type AggregatedServers interface {
 	// EmptyNamespace deletes the objects in a namespace, and calls stays for each
 	// that still exists. undiscovered are the servers that can't say now what they
 	// have.
@@ -103,17 +103,17 @@ var loops = []struct {
 	{"serviceaccount-token-controller", newSecretTokens},
 	{"legacy-serviceaccount-token-cleaner-controller", newLegacyTokens},
 	{"token-cleaner-controller", newTokenCleaner},
-	{"certificatesigningrequest-approving-controller", newApprover},
-	{"certificatesigningrequest-signing-controller", newSigner},
-	{"certificatesigningrequest-cleaner-controller", newCleaner},
+	{"certificatesigningrequest-approving-controller", newCertificateApprover},
+	{"certificatesigningrequest-signing-controller", newCertificateSigner},
+	{"certificatesigningrequest-cleaner-controller", newCertificateCleaner},
 	{"root-ca-certificate-publisher-controller", newRootCA},
 	{"namespace-controller", newNamespaces},
-	{"node-lifecycle-controller", newNodes},
-	{nodeRangesName, newNodeRanges},
-	{"taint-eviction-controller", newEvictions},
+	{"node-lifecycle-controller", newNodeLifecycle},
+	{nodeIPAMName, newNodeIPAM},
+	{"taint-eviction-controller", newTaintEviction},
 	{"pod-garbage-collector-controller", newPodGarbage},
-	{"garbage-collector-controller", newOwners},
-	{"clusterrole-aggregation-controller", newAggregation},
+	{"garbage-collector-controller", newGarbageCollector},
+	{"clusterrole-aggregation-controller", newClusterRoleAggregation},
 	{"resourcequota-controller", newQuotas},
 	{"disruption-controller", newDisruptions},
 	{volumeBinderName, newVolumeBinder},

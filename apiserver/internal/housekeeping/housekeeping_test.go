@@ -112,7 +112,7 @@ func TestSilentNodeIsLostAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pod("web", "n1")
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		h := run(t, newNodes, node("n1", corev1.ConditionTrue), lease("n1", time.Now()), node("n2", corev1.ConditionTrue), lease("n2", time.Now()), p)
+		h := run(t, newNodeLifecycle, node("n1", corev1.ConditionTrue), lease("n1", time.Now()), node("n2", corev1.ConditionTrue), lease("n2", time.Now()), p)
 		for range 3 { // only its lease keeps it alive
 			pass(nodeGrace - time.Second)
 			h.leases.Put(lease("n1", time.Now()))
@@ -147,7 +147,7 @@ func TestSilentNodeIsLostAndComesBack(t *testing.T) {
 
 func TestNodeThatNeverReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := run(t, newNodes, &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		h := run(t, newNodeLifecycle, &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 		pass(nodeStartupGrace - time.Second)
 		if _, taints := h.ready(t, "n1"); len(taints) > 0 {
 			t.Errorf("tainted before its time: %v", taints)
@@ -162,7 +162,7 @@ func TestNodeThatNeverReported(t *testing.T) {
 func TestTaintsOfOthersStay(t *testing.T) {
 	now := metav1.Now()
 	have := []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}, {Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
-	facts := nodeFacts{unschedulable: true, conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{corev1.NodeDiskPressure: corev1.ConditionTrue}}
+	facts := nodeState{unschedulable: true, conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{corev1.NodeDiskPressure: corev1.ConditionTrue}}
 	var got []string
 	for _, taint := range mergeTaints(have, wantedTaints(facts, corev1.ConditionTrue, false), now) {
 		got = append(got, taint.Key)
@@ -212,7 +212,7 @@ func TestPodLeavesWhenItsTimeIsOver(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since}}
 		p := pod("web", "n1")
 		p.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, TolerationSeconds: &bears}}
-		h := run(t, newEvictions, n, p)
+		h := run(t, newTaintEviction, n, p)
 		pass(299 * time.Second)
 		if h.pods.Peek("shop", "web") == nil {
 			t.Fatal("gone before its time")
@@ -231,7 +231,7 @@ func TestTaintsOfUsers(t *testing.T) {
 		bears := int64(60)
 		p := pod("web", "n1")
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "evict", Operator: corev1.TolerationOpExists, TolerationSeconds: &bears}}
-		h := run(t, newEvictions, node("n1", corev1.ConditionTrue), p)
+		h := run(t, newTaintEviction, node("n1", corev1.ConditionTrue), p)
 		taint := func(taints ...corev1.Taint) {
 			n := node("n1", corev1.ConditionTrue)
 			n.Spec.Taints = taints
@@ -268,11 +268,11 @@ func TestPodGarbage(t *testing.T) {
 		if h.pods.Peek("shop", "unscheduled") != nil || h.pods.Peek("shop", "lost") == nil {
 			t.Error("first round: unscheduled has to go, lost may wait")
 		}
-		pass(missingNodeGrace - podGarbageEvery/2)
+		pass(missingNodeGrace - podGarbageInterval/2)
 		if h.pods.Peek("shop", "lost") == nil {
 			t.Error("lost is gone although its node may come back")
 		}
-		pass(2 * podGarbageEvery)
+		pass(2 * podGarbageInterval)
 		if h.pods.Peek("shop", "lost") != nil || h.pods.Peek("shop", "mine") == nil || h.pods.Peek("shop", "waiting") == nil {
 			t.Error("later: only lost has to go")
 		}
@@ -339,7 +339,7 @@ func TestClocksThatDiffer(t *testing.T) {
 			there := func() time.Time { return time.Now().Add(skew) }
 			n := node("n1", corev1.ConditionTrue)
 			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(there())
-			h := run(t, newNodes, n, lease("n1", there()))
+			h := run(t, newNodeLifecycle, n, lease("n1", there()))
 			for range 5 {
 				pass(nodeGrace - time.Second)
 				h.leases.Put(lease("n1", there()))

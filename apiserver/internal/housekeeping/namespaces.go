@@ -23,16 +23,16 @@ const emptyRetryInterval = time.Second
 
 // namespaces empties every deleted namespace, and then releases it.
 type namespaces struct {
-	states  *informer.Informer[namespaceState]
-	store   registry.Resource
-	content []registry.Resource
-	more    Growing
-	others  Others
-	clock   clock.PassiveClock
+	states     *informer.Informer[namespaceState]
+	store      registry.Resource
+	content    []registry.Resource
+	dynamic    DynamicResources
+	aggregated AggregatedServers
+	clock      clock.PassiveClock
 }
 
 func newNamespaces(d *Dependencies) (Loop, error) {
-	n := &namespaces{more: d.More, others: d.Others, clock: d.Clock}
+	n := &namespaces{dynamic: d.DynamicResources, aggregated: d.AggregatedServers, clock: d.Clock}
 	var err error
 	if n.states, n.store, err = newInformer(d, core.Namespaces, namespaceStateOf, informer.Options[namespaceState]{}); err != nil {
 		return nil, err
@@ -71,11 +71,11 @@ func (n *namespaces) sync(ctx context.Context, key informer.Key) (time.Duration,
 
 // namespacedResources are the namespaced resources.
 func (n *namespaces) namespacedResources() []registry.Resource {
-	if n.more == nil {
+	if n.dynamic == nil {
 		return n.content
 	}
 	all := slices.Clone(n.content)
-	for _, r := range n.more.Resources() {
+	for _, r := range n.dynamic.Resources() {
 		if r.Info().Namespaced {
 			all = append(all, r)
 		}
@@ -98,9 +98,9 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 	if len(left.objects)+len(left.failures) > 0 {
 		return left
 	}
-	if n.others != nil {
+	if n.aggregated != nil {
 		var failures []error
-		left.unknown, failures = n.others.EmptyNamespace(ctx, namespace, left.addRemaining)
+		left.unknown, failures = n.aggregated.EmptyNamespace(ctx, namespace, left.addRemaining)
 		left.failures = append(left.failures, failures...)
 	}
 	for _, r := range all {

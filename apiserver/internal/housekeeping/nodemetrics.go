@@ -27,7 +27,7 @@ func zoneOf(labels map[string]string) string {
 }
 
 // nodeCollector counts nodes when metrics are collected.
-type nodeCollector struct{ nodes *informer.Informer[nodeFacts] }
+type nodeCollector struct{ nodes *informer.Informer[nodeState] }
 
 func (c nodeCollector) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- zoneSize
@@ -36,7 +36,7 @@ func (c nodeCollector) Describe(descriptions chan<- *prometheus.Desc) {
 
 func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	size, unhealthy := map[string]float64{}, map[string]float64{}
-	c.nodes.Each(func(_ informer.Key, node nodeFacts) {
+	c.nodes.Each(func(_ informer.Key, node nodeState) {
 		size[node.zone]++
 		if node.conditions[corev1.NodeReady] != corev1.ConditionTrue {
 			unhealthy[node.zone]++
@@ -50,7 +50,7 @@ func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 
 // registerMetrics registers the metrics while this server's loop runs: of several
 // servers, only the leader shows them.
-func (n *nodes) registerMetrics(metrics prometheus.Registerer) func(context.Context) error {
+func (n *nodeLifecycle) registerMetrics(metrics prometheus.Registerer) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if metrics != nil {
 			collector := nodeCollector{n.nodes}

@@ -16,7 +16,7 @@ func TestNodesAreCountedByZone(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		metrics := func(d *Dependencies) (Loop, error) {
 			d.Metrics = registry
-			return newNodes(d)
+			return newNodeLifecycle(d)
 		}
 		run(t, metrics, here, there, silent)
 		got := map[string]float64{}

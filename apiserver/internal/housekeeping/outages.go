@@ -61,7 +61,7 @@ func newOutages(clock clock.PassiveClock) *outages {
 
 // record records the state of a node; nil means that it is gone. It reports whether this
 // changes how all nodes are treated.
-func (o *outages) record(name string, node *nodeFacts) (turned bool) {
+func (o *outages) record(name string, node *nodeState) (turned bool) {
 	if node == nil {
 		return o.setHealth(name, nil)
 	}

@@ -37,7 +37,7 @@ func (h *house) givenUp(t *testing.T, names ...string) (given []string) {
 // fell silent.
 func TestNobodyIsHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := run(t, newNodes, node("n1", corev1.ConditionTrue), node("n2", corev1.ConditionTrue), node("n3", corev1.ConditionTrue))
+		h := run(t, newNodeLifecycle, node("n1", corev1.ConditionTrue), node("n2", corev1.ConditionTrue), node("n3", corev1.ConditionTrue))
 		h.tell("n1", corev1.ConditionFalse)
 		if given := h.givenUp(t, "n1"); given != nil {
 			t.Errorf("given up before it was seen whether others go, too: %v", given)
@@ -94,7 +94,7 @@ func TestOneAfterTheOther(t *testing.T) {
 			names = append(names, fmt.Sprint("n", i))
 			objects = append(objects, node(names[i], corev1.ConditionTrue))
 		}
-		h := run(t, newNodes, objects...)
+		h := run(t, newNodeLifecycle, objects...)
 		for _, name := range names[:2] {
 			h.tell(name, corev1.ConditionFalse)
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	podGarbageEvery = 20 * time.Second
+	podGarbageInterval = 20 * time.Second
 	// missingNodeGrace is how long a pod outlives its node: the node may come back.
 	missingNodeGrace = 40 * time.Second
 	// maxTerminatedPods is how many finished pods are kept (upstream's
@@ -62,7 +62,7 @@ func (g *podGarbage) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-g.clock.After(podGarbageEvery):
+		case <-g.clock.After(podGarbageInterval):
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (q *quotas) sync(ctx context.Context, key informer.Key) (time.Duration, err
 
 // follow watches every resource that some quota limits, as long as one does.
 func (q *quotas) follow(ctx context.Context) error {
-	defer q.usage.OnClosed(func(key informer.Key) { q.worker.addAfter(key, changedDelay) })()
+	defer q.usage.OnReservationEnd(func(key informer.Key) { q.worker.addAfter(key, changedDelay) })()
 	var running sync.WaitGroup
 	defer running.Wait()
 	followed := map[schema.GroupResource]context.CancelFunc{}
@@ -88,8 +88,8 @@ func (q *quotas) follow(ctx context.Context) error {
 			stop()
 		}
 	}()
-	if q.More != nil {
-		defer q.More.OnChange(q.enqueueAll)()
+	if q.DynamicResources != nil {
+		defer q.DynamicResources.OnChange(q.enqueueAll)()
 	}
 	for {
 		wanted := q.limitedResources()
@@ -122,8 +122,8 @@ func (q *quotas) limitedResources() map[schema.GroupResource]registry.Resource {
 		return wanted
 	}
 	stores := q.Resources
-	if q.More != nil {
-		stores = append(stores[:len(stores):len(stores)], q.More.Resources()...)
+	if q.DynamicResources != nil {
+		stores = append(stores[:len(stores):len(stores)], q.DynamicResources.Resources()...)
 	}
 	for _, store := range stores {
 		r := store.Info().Resource

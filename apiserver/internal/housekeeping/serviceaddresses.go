@@ -23,9 +23,9 @@ import (
 
 const (
 	serviceAddressesName = "ipallocator-repair-controller"
-	// addressInFlight is how long a service may take from being assigned an
+	// maxAllocationTime is how long a service may take from being assigned an
 	// address to being stored: longer than any request.
-	addressInFlight = time.Minute
+	maxAllocationTime = time.Minute
 )
 
 // serviceAddresses makes sure that each address of a service has its IPAddress,
@@ -35,7 +35,7 @@ const (
 type serviceAddresses struct {
 	services     *informer.Informer[[]netip.Addr]
 	serviceStore registry.Resource
-	addresses    *informer.Informer[addressFacts]
+	addresses    *informer.Informer[addressState]
 	addressStore registry.Resource
 	cidrs        registry.Resource
 	events       registry.Resource
@@ -45,17 +45,17 @@ type serviceAddresses struct {
 	byService, byAddress *worker
 }
 
-// addressFacts are what the loop knows of an IPAddress.
-type addressFacts struct {
+// addressState are what the loop knows of an IPAddress.
+type addressState struct {
 	managed bool
 	parent  informer.Key // the service, if it belongs to one
 	valid   bool         // labelled as it should be
 	created time.Time
 }
 
-func addressFactsOf(obj core.Object) addressFacts {
+func addressStateOf(obj core.Object) addressState {
 	ip := obj.(*networkingv1.IPAddress)
-	f := addressFacts{managed: service.Managed(ip), created: ip.CreationTimestamp.Time}
+	f := addressState{managed: service.Managed(ip), created: ip.CreationTimestamp.Time}
 	if p := ip.Spec.ParentRef; p != nil && service.IsOf(ip, p.Namespace, p.Name) {
 		f.parent = informer.Key{Namespace: p.Namespace, Name: p.Name}
 	}
@@ -68,17 +68,17 @@ func addressFactsOf(obj core.Object) addressFacts {
 
 func clusterIPsOf(obj core.Object) []netip.Addr { return service.ClusterIPs(obj.(*corev1.Service)) }
 
-// KeepAddresses is the loop that keeps services and their addresses consistent.
+// NewServiceAddresses is the loop that keeps services and their addresses consistent.
 // In kube-apiserver, too, it belongs to the server itself: --controllers does
 // not include it.
-func KeepAddresses(d Dependencies) Loop {
+func NewServiceAddresses(d Dependencies) Loop {
 	return func(ctx context.Context) error {
 		s := &serviceAddresses{clock: d.Clock, logger: d.Logger}
 		var err error
 		if s.services, s.serviceStore, err = newInformer(&d, core.Services, clusterIPsOf, informer.Options[[]netip.Addr]{}); err != nil {
 			return err
 		}
-		if s.addresses, s.addressStore, err = newInformer(&d, core.IPAddresses, addressFactsOf, informer.Options[addressFacts]{}); err != nil {
+		if s.addresses, s.addressStore, err = newInformer(&d, core.IPAddresses, addressStateOf, informer.Options[addressState]{}); err != nil {
 			return err
 		}
 		if s.cidrs, err = d.Of(networking.ServiceCIDRResource); err != nil {
@@ -105,26 +105,26 @@ func (s *serviceAddresses) serviceChanged(key informer.Key, old, now *[]netip.Ad
 	}
 	for _, addr := range *old { // the server that removed the address returns it, if it still runs
 		if now == nil || !slices.Contains(*now, addr) {
-			s.byAddress.addAfter(informer.Key{Name: addr.String()}, addressInFlight)
+			s.byAddress.addAfter(informer.Key{Name: addr.String()}, maxAllocationTime)
 		}
 	}
 }
 
-func (s *serviceAddresses) addressChanged(key informer.Key, old, now *addressFacts) {
+func (s *serviceAddresses) addressChanged(key informer.Key, old, now *addressState) {
 	if now != nil && now.parent != (informer.Key{}) {
-		s.byAddress.addAfter(key, s.inFlightFor(*now))
+		s.byAddress.addAfter(key, s.remainingAllocationTime(*now))
 	} else if now != nil {
 		s.byAddress.add(key)
 	}
-	for _, f := range []*addressFacts{old, now} {
+	for _, f := range []*addressState{old, now} {
 		if f != nil && f.parent != (informer.Key{}) {
 			s.byService.add(f.parent)
 		}
 	}
 }
 
-// getStored returns an object as it is stored now; false for none.
-func getStored[T core.Object](ctx context.Context, store registry.Resource, key informer.Key) (T, bool, error) {
+// getTyped returns an object as it is stored now; false for none.
+func getTyped[T core.Object](ctx context.Context, store registry.Resource, key informer.Key) (T, bool, error) {
 	var none T
 	e, err := store.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *serviceAddresses) syncService(ctx context.Context, key informer.Key) (a
 		if ok && f.valid && f.parent == key {
 			continue
 		}
-		svc, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, key) // the informers may be at different revisions
+		svc, ok, err := getTyped[*corev1.Service](ctx, s.serviceStore, key) // the informers may be at different revisions
 		if err != nil || !ok || !slices.Contains(service.ClusterIPs(svc), addr) {
 			return again, err
 		}
@@ -166,19 +166,19 @@ func (s *serviceAddresses) knownAddresses(key informer.Key) []netip.Addr {
 // repair makes sure that an address of a service is recorded as the service's.
 // If two services have the same address, it stays the other's.
 func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr netip.Addr) (again time.Duration, err error) {
-	ip, ok, err := getStored[*networkingv1.IPAddress](ctx, s.addressStore, informer.Key{Name: addr.String()})
+	ip, ok, err := getTyped[*networkingv1.IPAddress](ctx, s.addressStore, informer.Key{Name: addr.String()})
 	if err != nil {
 		return 0, err
 	}
 	if !ok {
 		return 0, s.writeMissing(ctx, svc, addr)
 	}
-	f, own := addressFactsOf(ip), informer.Key{Namespace: svc.Namespace, Name: svc.Name}
+	f, own := addressStateOf(ip), informer.Key{Namespace: svc.Namespace, Name: svc.Name}
 	if f.parent == own && f.valid {
 		return 0, nil
 	}
 	if f.parent != own && f.parent != (informer.Key{}) {
-		other, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, f.parent)
+		other, ok, err := getTyped[*corev1.Service](ctx, s.serviceStore, f.parent)
 		if err != nil {
 			return 0, err
 		}
@@ -187,7 +187,7 @@ func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr
 				fmt.Sprintf("Cluster IP [%s]:%s was assigned to multiple services; please recreate service", service.FamilyOf(addr), addr))
 			return 0, nil
 		}
-		if wait := s.inFlightFor(f); wait > 0 { // another service may be about to be stored with it
+		if wait := s.remainingAllocationTime(f); wait > 0 { // another service may be about to be stored with it
 			return wait, nil
 		}
 	}
@@ -204,7 +204,7 @@ func (s *serviceAddresses) repair(ctx context.Context, svc *corev1.Service, addr
 // writeMissing records an address of a service that has no IPAddress, unless it
 // is outside the cluster's ranges.
 func (s *serviceAddresses) writeMissing(ctx context.Context, svc *corev1.Service, addr netip.Addr) error {
-	known, err := anyMatches(ctx, s.cidrs, "", func(c *networkingv1.ServiceCIDR) bool { return gives(c, addr) })
+	known, err := anyMatches(ctx, s.cidrs, "", func(c *networkingv1.ServiceCIDR) bool { return contains(c, addr) })
 	if err != nil {
 		return err
 	}
@@ -217,10 +217,10 @@ func (s *serviceAddresses) writeMissing(ctx context.Context, svc *corev1.Service
 	return s.createAddress(ctx, svc, addr)
 }
 
-// inFlightFor is for how much longer an address may belong to a service that is
+// remainingAllocationTime is for how much longer an address may belong to a service that is
 // not stored yet.
-func (s *serviceAddresses) inFlightFor(f addressFacts) time.Duration {
-	return max(0, addressInFlight-s.clock.Since(f.created))
+func (s *serviceAddresses) remainingAllocationTime(f addressState) time.Duration {
+	return max(0, maxAllocationTime-s.clock.Since(f.created))
 }
 
 // syncAddress removes an address that no service has.
@@ -229,20 +229,20 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (a
 	if !ok || !f.managed || f.parent != (informer.Key{}) && slices.ContainsFunc(s.knownAddresses(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
 		return 0, nil
 	}
-	ip, ok, err := getStored[*networkingv1.IPAddress](ctx, s.addressStore, key)
+	ip, ok, err := getTyped[*networkingv1.IPAddress](ctx, s.addressStore, key)
 	if err != nil || !ok || !service.Managed(ip) {
 		return 0, err
 	}
 	reason, message := "IPAddressNotAllocated", fmt.Sprintf("IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", ip.Name, ip.Spec.ParentRef)
-	if parent := addressFactsOf(ip).parent; parent != (informer.Key{}) {
-		svc, ok, err := getStored[*corev1.Service](ctx, s.serviceStore, parent)
+	if parent := addressStateOf(ip).parent; parent != (informer.Key{}) {
+		svc, ok, err := getTyped[*corev1.Service](ctx, s.serviceStore, parent)
 		switch {
 		case err != nil:
 			return 0, err
 		case ok && slices.ContainsFunc(service.ClusterIPs(svc), func(a netip.Addr) bool { return a.String() == key.Name }):
 			return 0, nil
-		case s.inFlightFor(addressFactsOf(ip)) > 0:
-			return s.inFlightFor(addressFactsOf(ip)), nil
+		case s.remainingAllocationTime(addressStateOf(ip)) > 0:
+			return s.remainingAllocationTime(addressStateOf(ip)), nil
 		case ok:
 			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up", ip.Name, parent)
 		default:

@@ -57,7 +57,7 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	})
 	s.addresses.OnChange(func(_ informer.Key, old, now *netip.Addr) {
 		s.cidrs.Each(func(key informer.Key, c *networkingv1.ServiceCIDR) {
-			if c.DeletionTimestamp != nil && (old != nil && gives(c, *old) || now != nil && gives(c, *now)) {
+			if c.DeletionTimestamp != nil && (old != nil && contains(c, *old) || now != nil && contains(c, *now)) {
 				s.worker.add(key)
 			}
 		})
@@ -76,8 +76,8 @@ func serviceAddressOf(obj core.Object) netip.Addr {
 	return addr
 }
 
-// gives reports whether an address may have come from a ServiceCIDR.
-func gives(c *networkingv1.ServiceCIDR, addr netip.Addr) bool {
+// contains reports whether an address may have come from a ServiceCIDR.
+func contains(c *networkingv1.ServiceCIDR, addr netip.Addr) bool {
 	return slices.ContainsFunc(servicecidr.Of(c), func(r netip.Prefix) bool { return servicecidr.Assignable(r, addr) })
 }
 
@@ -145,9 +145,9 @@ func (s *serviceCIDRs) neededNow(ctx context.Context, c *networkingv1.ServiceCID
 // isOnlyRangeOf reports whether an address is in a ServiceCIDR and in no other. Released
 // ones don't count.
 func isOnlyRangeOf(c *networkingv1.ServiceCIDR, addr netip.Addr, all []*networkingv1.ServiceCIDR) bool {
-	return addr.IsValid() && gives(c, addr) && !slices.ContainsFunc(all, func(other *networkingv1.ServiceCIDR) bool {
+	return addr.IsValid() && contains(c, addr) && !slices.ContainsFunc(all, func(other *networkingv1.ServiceCIDR) bool {
 		stays := other.DeletionTimestamp == nil || slices.Contains(other.Finalizers, serviceCIDRFinalizer)
-		return other.Name != c.Name && stays && gives(other, addr)
+		return other.Name != c.Name && stays && contains(other, addr)
 	})
 }
 

@@ -118,7 +118,7 @@ func repairing(t *testing.T, services, addresses *registrytest.Store) *registryt
 	t.Helper()
 	happened := registrytest.New(core.Events)
 	cidrs := registrytest.New(networking.ServiceCIDRResource, cidr("kubernetes", "10.0.0.0/24"))
-	start(t, func(d *Dependencies) (Loop, error) { return KeepAddresses(*d), nil }, registrytest.New(core.Pods), services, addresses, cidrs, happened)
+	start(t, func(d *Dependencies) (Loop, error) { return NewServiceAddresses(*d), nil }, registrytest.New(core.Pods), services, addresses, cidrs, happened)
 	return happened
 }
 
@@ -199,7 +199,7 @@ func TestAddressesInFlight(t *testing.T) {
 		young.CreationTimestamp = metav1.NewTime(time.Now())
 		addresses.Put(young)
 		remove(t, services, "shop", "web")
-		pass(addressInFlight - time.Second)
+		pass(maxAllocationTime - time.Second)
 		if addresses.Peek("", "10.0.0.1") == nil || addresses.Peek("", "10.0.0.2") == nil || len(told(t, happened)) != 0 {
 			t.Errorf("taken away too early: %v", told(t, happened))
 		}
@@ -216,7 +216,7 @@ func TestAddressesInFlight(t *testing.T) {
 		pass(time.Second)
 		remove(t, services, "shop", "quick")
 		remove(t, addresses, "", "10.0.0.3")
-		pass(2 * addressInFlight)
+		pass(2 * maxAllocationTime)
 		if n := len(told(t, happened)); n != before {
 			t.Errorf("a service that went tells of its address: %v", told(t, happened))
 		}

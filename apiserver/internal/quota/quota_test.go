@@ -77,7 +77,7 @@ func TestCounted(t *testing.T) {
 		"gold.storageclass.storage.k8s.io/requests.storage": "persistentvolumeclaims", "configmaps": "configmaps",
 		"gpu.deviceclass.resource.k8s.io/devices": "resourceclaims.resource.k8s.io", "example.com/gpu": "",
 	} {
-		of, ok := Counted(name)
+		of, ok := ResourceCountedBy(name)
 		if !ok {
 			of = schema.GroupResource{}
 		}
@@ -143,24 +143,24 @@ func TestUnsaid(t *testing.T) {
 func TestLedger(t *testing.T) {
 	b := NewUsage(Options{})
 	key := informer.Key{Namespace: "shop", Name: "q"}
-	first := b.ledger.reserve(key, corev1.ResourceList{"pods": one})
-	second := b.ledger.reserve(key, corev1.ResourceList{"pods": one, "secrets": one})
+	first := b.reservations.add(key, corev1.ResourceList{"pods": one})
+	second := b.reservations.add(key, corev1.ResourceList{"pods": one, "secrets": one})
 	closed := 0
-	forget := b.OnClosed(func(k informer.Key) {
+	forget := b.OnReservationEnd(func(k informer.Key) {
 		if k == key {
 			closed++
 		}
 	})
-	if got := shown(b.ledger.sum(key)); got != "pods=2,secrets=1" {
+	if got := shown(b.reservations.sum(key)); got != "pods=2,secrets=1" {
 		t.Error(got)
 	}
 	second()
-	if got := shown(b.ledger.sum(key)); got != "pods=1" || closed != 1 {
+	if got := shown(b.reservations.sum(key)); got != "pods=1" || closed != 1 {
 		t.Errorf("%s, told %d times", got, closed)
 	}
 	forget()
 	first()
-	if got := shown(b.ledger.sum(key)); got != "" || closed != 1 || len(b.ledger.reservations) != 0 {
+	if got := shown(b.reservations.sum(key)); got != "" || closed != 1 || len(b.reservations.byQuota) != 0 {
 		t.Errorf("%s, told %d times", got, closed)
 	}
 }

@@ -44,40 +44,40 @@ type Options struct {
 // the reservations of requests in flight. It is safe for concurrent use.
 type Usage struct {
 	Options
-	ledger  ledger
-	locks   namespaceLocks
-	written lastWritten
+	reservations reservations
+	locks        namespaceLocks
+	written      lastWritten
 }
 
 // NewUsage returns a Usage; it starts nothing.
 func NewUsage(o Options) *Usage {
 	return &Usage{
 		Options: o, locks: namespaceLocks{locks: map[string]*namespaceLock{}}, written: lastWritten{lru.New(maxRemembered)},
-		ledger: ledger{reservations: map[informer.Key]map[*corev1.ResourceList]struct{}{}, listeners: map[*func(informer.Key)]struct{}{}},
+		reservations: reservations{byQuota: map[informer.Key]map[*corev1.ResourceList]struct{}{}, listeners: map[*func(informer.Key)]struct{}{}},
 	}
 }
 
-// OnClosed adds a function to be called when a request with a reservation has
+// OnReservationEnd adds a function to be called when a request with a reservation has
 // ended, until forget is called. The function has to find out whether the object
 // was stored.
-func (u *Usage) OnClosed(callback func(quota informer.Key)) (forget func()) {
-	u.ledger.mu.Lock()
-	defer u.ledger.mu.Unlock()
-	u.ledger.listeners[&callback] = struct{}{}
+func (u *Usage) OnReservationEnd(callback func(quota informer.Key)) (forget func()) {
+	u.reservations.mu.Lock()
+	defer u.reservations.mu.Unlock()
+	u.reservations.listeners[&callback] = struct{}{}
 	return func() {
-		u.ledger.mu.Lock()
-		defer u.ledger.mu.Unlock()
-		delete(u.ledger.listeners, &callback)
+		u.reservations.mu.Lock()
+		defer u.reservations.mu.Unlock()
+		delete(u.reservations.listeners, &callback)
 	}
 }
 
 // Change is what is about to be stored.
 type Change struct {
-	Resource  schema.GroupResource
-	Namespace string
-	New, Old  core.Object // Old is nil for a new object
-	Dry       bool
-	Limited   []Limited
+	Resource         schema.GroupResource
+	Namespace        string
+	New, Old         core.Object // Old is nil for a new object
+	DryRun           bool
+	LimitedResources []LimitedResource
 }
 
 // charge is what a change uses of one quota in addition.
@@ -91,7 +91,7 @@ type charge struct {
 // change is stored or never will be.
 func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	quotas, err := u.Quotas.In(ctx, c.Namespace)
-	if err != nil || len(quotas) == 0 && len(c.Limited) == 0 {
+	if err != nil || len(quotas) == 0 && len(c.LimitedResources) == 0 {
 		return err
 	}
 	charges, err := u.chargesFor(c, quotas)
@@ -104,8 +104,8 @@ func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	}
 	defer give()
 	for i, one := range charges {
-		if err := u.reserve(ctx, one, c.Dry); err != nil {
-			return errors.Join(err, u.release(ctx, charges[:i], c.Dry))
+		if err := u.reserve(ctx, one, c.DryRun); err != nil {
+			return errors.Join(err, u.release(ctx, charges[:i], c.DryRun))
 		}
 	}
 	return nil
@@ -150,19 +150,19 @@ var errRefused = errors.New("refused")
 
 // reserve reserves of one quota.
 func (u *Usage) reserve(ctx context.Context, c charge, dry bool) error {
-	leave := u.ledger.reserve(c.quota, c.amounts)
+	leave := u.reservations.add(c.quota, c.amounts)
 	var refused error
 	err := u.updateStatus(ctx, c.quota, dry, func(q *corev1.ResourceQuota) error {
 		refused = nil
-		if !statusIsCurrent(q) || u.written.isLowered(q) {
+		if !isStatusCurrent(q) || u.written.isLowered(q) {
 			if err := u.recount(ctx, q, c.quota); err != nil {
 				return err
 			}
 		} else {
-			addTo(q.Status.Used, c.amounts)
+			addAmounts(q.Status.Used, c.amounts)
 		}
 		if names := exceeded(q.Status.Used, q.Spec.Hard, c.amounts); len(names) > 0 {
-			subtractFrom(q.Status.Used, c.amounts)
+			subtractAmounts(q.Status.Used, c.amounts)
 			refused = fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s",
 				q.Name, formatAmounts(c.amounts, names), formatAmounts(q.Status.Used, names), formatAmounts(q.Spec.Hard, names))
 			return errRefused
@@ -188,7 +188,7 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 	var errs []error
 	for _, c := range charges {
 		errs = append(errs, u.updateStatus(ctx, c.quota, false, func(q *corev1.ResourceQuota) error {
-			subtractFrom(q.Status.Used, c.amounts)
+			subtractAmounts(q.Status.Used, c.amounts)
 			return nil
 		}))
 	}
@@ -225,13 +225,13 @@ func (u *Usage) updateStatus(ctx context.Context, key informer.Key, dry bool, ch
 	return err
 }
 
-// statusIsCurrent: the status is of this spec.
-func statusIsCurrent(q *corev1.ResourceQuota) bool {
+// isStatusCurrent: the status is of this spec.
+func isStatusCurrent(q *corev1.ResourceQuota) bool {
 	if !equalAmounts(q.Spec.Hard, q.Status.Hard) {
 		return false
 	}
 	for name := range q.Spec.Hard {
-		if _, ok := Counted(name); !ok {
+		if _, ok := ResourceCountedBy(name); !ok {
 			continue
 		}
 		if _, ok := q.Status.Used[name]; !ok {
@@ -245,12 +245,12 @@ func statusIsCurrent(q *corev1.ResourceQuota) bool {
 func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key informer.Key) error {
 	// In this order, what is stored in between is briefly counted twice rather
 	// than missed.
-	reserved := u.ledger.sum(key)
+	reserved := u.reservations.sum(key)
 	used, err := u.count(ctx, q)
 	if err != nil {
 		return err
 	}
-	addTo(used, reserved)
+	addAmounts(used, reserved)
 	q.Status.Hard, q.Status.Used = q.Spec.Hard, used
 	return nil
 }
@@ -264,7 +264,7 @@ func (u *Usage) Recount(ctx context.Context, key informer.Key) (reserved bool, e
 	}
 	defer give()
 	err = u.updateStatus(ctx, key, false, func(q *corev1.ResourceQuota) error {
-		reserved = len(u.ledger.sum(key)) > 0
+		reserved = len(u.reservations.sum(key)) > 0
 		return u.recount(ctx, q, key)
 	})
 	return reserved, err
@@ -275,7 +275,7 @@ func (u *Usage) count(ctx context.Context, q *corev1.ResourceQuota) (corev1.Reso
 	used := corev1.ResourceList{}
 	counted := map[schema.GroupResource]bool{}
 	for name, hard := range q.Spec.Hard {
-		if of, ok := Counted(name); ok {
+		if of, ok := ResourceCountedBy(name); ok {
 			counted[of] = true
 			nothing := hard.DeepCopy()
 			nothing.Sub(hard)
@@ -310,7 +310,7 @@ func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema
 			}
 		}
 		if scopesMatch(q, obj) {
-			addTo(used, withNames(usageOf(of, obj, now), q.Spec.Hard))
+			addAmounts(used, withNames(usageOf(of, obj, now), q.Spec.Hard))
 		}
 	}
 	return nil
@@ -320,7 +320,7 @@ func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema
 // of q.
 func MayChangeUsage(q *corev1.ResourceQuota, of schema.GroupResource) bool {
 	for name := range q.Spec.Hard {
-		if counted, ok := Counted(name); ok && counted == of {
+		if counted, ok := ResourceCountedBy(name); ok && counted == of {
 			return true
 		}
 	}

@@ -115,11 +115,11 @@ func planContinue(prefix string, o ListOptions) (listPlan, error) {
 
 // watchPlan is where a watch begins.
 type watchPlan struct {
-	freshness  freshness
-	since      int64
-	sinceNow   bool
-	initial    bool
-	initialEnd bool
+	freshness         freshness
+	since             int64
+	sinceNow          bool
+	sendInitialEvents bool
+	initialEventsEnd  bool
 }
 
 // planWatch returns where a watch begins. Without a resourceVersion, or with
@@ -134,11 +134,11 @@ func planWatch(o ListOptions) (watchPlan, error) {
 	plan := watchPlan{freshness: fresh, since: fresh.revision}
 	switch {
 	case o.SendInitialEvents != nil && *o.SendInitialEvents:
-		plan.initial, plan.initialEnd = true, o.AllowBookmarks
+		plan.sendInitialEvents, plan.initialEventsEnd = true, o.AllowBookmarks
 	case noVersion && o.SendInitialEvents != nil:
 		plan.sinceNow = true
 	case noVersion:
-		plan.initial, plan.initialEnd = true, o.AllowBookmarks // as kube-apiserver 1.37 does even unasked
+		plan.sendInitialEvents, plan.initialEventsEnd = true, o.AllowBookmarks // as kube-apiserver 1.37 does even unasked
 	default:
 		// Changes after a known revision come as they come.
 		plan.freshness = freshness{}

@@ -145,13 +145,13 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 		since = s.cache.Revision()
 	}
 	watcher, err := s.cache.Watch(ctx, cache.WatchOptions{
-		Selection:  selection,
-		Since:      since,
-		Initial:    plan.initial,
-		Bookmarks:  o.AllowBookmarks,
-		InitialEnd: plan.initialEnd,
-		Begun:      o.InitialEventsSent,
-		Gather:     o.BatchDelay,
+		Selection:         selection,
+		Since:             since,
+		SendInitialEvents: plan.sendInitialEvents,
+		Bookmarks:         o.AllowBookmarks,
+		InitialEventsEnd:  plan.initialEventsEnd,
+		InitialEventsSent: o.InitialEventsSent,
+		BatchDelay:        o.BatchDelay,
 	})
 	if err != nil {
 		return nil, s.statusOf(err, "watch", "")

@@ -27,9 +27,9 @@ import (
 // Options are what all Stores are built with.
 type Options struct {
 	Storage storage.Interface
-	// Feed keeps the stores in step with storage; a store without one watches by
+	// Reflector keeps the stores in step with storage; a store without one watches by
 	// itself.
-	Feed *cache.Feed
+	Reflector *cache.Reflector
 	// Prefix of every key; "/registry" if empty.
 	Prefix string
 	// OnPrefix, if not nil, is called with the resource to which the keys with prefix
@@ -50,11 +50,11 @@ func (o Options) Complete() Options {
 	return o
 }
 
-// WithFeed returns the options with one feed for all stores that are built with
+// WithReflector returns the options with one reflector for all stores that are built with
 // them. The caller runs it.
-func (o Options) WithFeed() Options {
+func (o Options) WithReflector() Options {
 	o = o.Complete()
-	o.Feed = cache.NewFeed(cache.FeedOptions{Storage: o.Storage, Prefix: o.Prefix + "/", Clock: o.Clock, Logger: o.Logger})
+	o.Reflector = cache.NewReflector(cache.ReflectorOptions{Storage: o.Storage, Prefix: o.Prefix + "/", Clock: o.Clock, Logger: o.Logger})
 	return o
 }
 
@@ -108,16 +108,16 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 		normal = strategy.Encoding.NormalizeStored
 	}
 	s.cache = cache.New(cache.Options{
-		Normal:     normal,
-		Storage:    o.Storage,
-		Feed:       o.Feed,
-		Prefix:     s.prefix,
-		Namespaced: strategy.Resource.Namespaced,
-		Kind:       strategy.Resource.GVK(),
-		Fields:     fieldsOf,
-		Received:   received,
-		Clock:      o.Clock,
-		Logger:     s.logger,
+		Normalize:      normal,
+		Storage:        o.Storage,
+		Reflector:      o.Reflector,
+		Prefix:         s.prefix,
+		Namespaced:     strategy.Resource.Namespaced,
+		Kind:           strategy.Resource.GVK(),
+		Fields:         fieldsOf,
+		ReceivedEvents: received,
+		Clock:          o.Clock,
+		Logger:         s.logger,
 	})
 	return s
 }
@@ -163,7 +163,7 @@ func (s *Store[T]) newTracker() *managedfields.Tracker {
 
 // LastChangeRevision is the revision of the last change of any of the store's objects that
 // has been seen.
-func (s *Store[T]) LastChangeRevision() int64 { return s.cache.Changed() }
+func (s *Store[T]) LastChangeRevision() int64 { return s.cache.LastChangeRevision() }
 
 // Run keeps the store's cache in step with storage until ctx ends.
 func (s *Store[T]) Run(ctx context.Context) error { return s.cache.Run(ctx) }

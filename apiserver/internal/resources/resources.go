@@ -125,7 +125,7 @@ type Set struct {
 // New returns the resources on o.Storage. They answer once Run runs. Events
 // expire after eventTTL; services get addresses and ports from ranges.
 func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set {
-	o = o.WithFeed()
+	o = o.WithReflector()
 	s := &Set{options: o}
 	s.Namespaces = keep(s, namespace.Strategy(o.Clock))
 	s.Nodes = keep(s, node.Strategy(o.Clock))
@@ -205,7 +205,7 @@ func (s *Set) runners() []runner {
 // Run keeps every store in step with storage until ctx ends.
 func (s *Set) Run(ctx context.Context) error {
 	running, ctx := errgroup.WithContext(ctx)
-	running.Go(func() error { return s.options.Feed.Run(ctx) })
+	running.Go(func() error { return s.options.Reflector.Run(ctx) })
 	for _, store := range s.runners() {
 		running.Go(func() error { return store.Run(ctx) })
 	}
@@ -225,7 +225,7 @@ func (s *Set) Ready() error {
 
 // HeldBack are the etcd prefixes of the resources, including custom ones, that are held
 // back because one of their objects cannot be read: "secrets", "example.com/widgets".
-func (s *Set) HeldBack() []string { return s.options.Feed.HeldBack() }
+func (s *Set) HeldBack() []string { return s.options.Reflector.HeldBack() }
 
 // WaitReady waits until all stores that are not held back can answer.
 func (s *Set) WaitReady(ctx context.Context) error {

@@ -109,7 +109,7 @@ func (d described) Remotes() []openapi.Remote { return d.aggregator.Descriptions
 func (d described) Customs() []openapi.Custom {
 	var out []openapi.Custom
 	for _, info := range d.definitions.Infos() {
-		mark, listKind := d.definitions.Mark(info.GVR())
+		mark, listKind := d.definitions.DefinitionHash(info.GVR())
 		out = append(out, openapi.Custom{Info: info.Info, ListKind: listKind, Mark: mark, Selectable: info.Selectable, Schema: func() *apiextensionsv1.JSONSchemaProps {
 			return d.definitions.Schema(info.GVR())
 		}})

@@ -21,7 +21,7 @@ func (s *Server) newHousekeeper(certificate string) (*housekeeper.Housekeeper, e
 		Flags: s.options, Leases: s.resources.Leases, Loops: loops, Pods: s.newPods,
 		Others: []housekeeping.Loop{
 			s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.shareOptions().Maintain,
-			housekeeping.KeepAddresses(loops), s.keepOwnService,
+			housekeeping.NewServiceAddresses(loops), s.keepOwnService,
 		},
 	})
 }
@@ -45,7 +45,7 @@ func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, er
 		return housekeeping.Dependencies{}, fmt.Errorf("root certificate authority: %w", err)
 	}
 	d := housekeeping.Dependencies{
-		Resources: s.builtinStores(), More: s.definitions, Others: s.aggregator, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage,
+		Resources: s.builtinStores(), DynamicResources: s.definitions, AggregatedServers: s.aggregator, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage,
 		RootCA: rootCA, LegacyTokenPeriod: s.options.LegacyTokenPeriod, NodeGrace: s.options.NodeMonitorGrace,
 		Authorizer: s.authorizer, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	}
@@ -58,7 +58,7 @@ func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, er
 			return d, err
 		}
 	}
-	if d.PodRanges, err = s.options.NodeRanges.Ranges(); err != nil {
+	if d.PodCIDRs, err = s.options.NodeRanges.Ranges(); err != nil {
 		return d, err
 	}
 	d.ServiceRanges, _, err = s.options.ServiceRanges()

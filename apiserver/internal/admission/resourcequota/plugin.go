@@ -29,13 +29,13 @@ type Usage interface {
 type Plugin struct {
 	usage   Usage
 	quotas  quota.Quotas
-	limited []quota.Limited
+	limited []quota.LimitedResource
 }
 
 // New returns the plugin; its configuration is optional.
 func New(usage Usage, quotas quota.Quotas, files configuration.Files) (*Plugin, error) {
 	var settings struct {
-		LimitedResources []quota.Limited `json:"limitedResources"`
+		LimitedResources []quota.LimitedResource `json:"limitedResources"`
 	}
 	kind := configuration.Kind{Kind: "ResourceQuotaConfiguration", Versions: []string{"apiserver.config.k8s.io/v1"}}
 	if _, err := files.Decode(Name, kind, &settings); err != nil {
@@ -70,6 +70,6 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	return p.usage.Reserve(ctx, quota.Change{
-		Resource: resource, Namespace: a.Namespace, New: a.Object, Old: a.OldObject, Dry: a.DryRun, Limited: p.limited,
+		Resource: resource, Namespace: a.Namespace, New: a.Object, Old: a.OldObject, DryRun: a.DryRun, LimitedResources: p.limited,
 	})
 }

@@ -22,8 +22,8 @@ var ErrNotReady = errors.New("storage is being read")
 // Options are what a Cache is built from.
 type Options struct {
 	Storage storage.Reader
-	// Feed brings the changes; a cache without one makes its own.
-	Feed *Feed
+	// Reflector brings the changes; a cache without one makes its own.
+	Reflector *Reflector
 	// Prefix is that of the keys to hold, with its trailing slash: "/registry/pods/".
 	Prefix string
 	// Namespaced: "namespace/name" follows the prefix, otherwise "name".
@@ -33,81 +33,81 @@ type Options struct {
 	// Fields finds the selectable fields of an encoded object, besides
 	// metadata.name and metadata.namespace; nil if there are none.
 	Fields func(value []byte) (fields.Set, error)
-	// Normal brings a stored value into the form that clients see; nil if all
+	// Normalize brings a stored value into the form that clients see; nil if all
 	// values are in it. It must not fail: what it can't read stays as it is.
-	Normal func(value []byte) []byte
-	// Received counts the changes that the feed brings; nil where nobody does.
-	Received prometheus.Counter
-	Clock    clock.WithTicker
-	Logger   *zap.Logger
+	Normalize func(value []byte) []byte
+	// ReceivedEvents counts the changes that the reflector brings; nil where nobody does.
+	ReceivedEvents prometheus.Counter
+	Clock          clock.WithTicker
+	Logger         *zap.Logger
 }
 
 // Cache holds one resource. Everything in it may be used by any number of
 // goroutines once Run runs.
 type Cache struct {
-	options Options
-	feed    *Feed
+	options   Options
+	reflector *Reflector
 
-	mu       sync.RWMutex
-	entries  *btree.BTree[*Entry]
-	recent   *ring
-	changed  int64 // revision of the last change of an entry, or of the list
-	watchers audience
+	mu                 sync.RWMutex
+	entries            *btree.BTree[*Entry]
+	recent             *ring
+	lastChangeRevision int64 // revision of the last change of an entry, or of the list
+	watchers           watcherSet
 
 	readiness atomic.Pointer[readiness] // written under mu
 
-	// woken are the watchers to wake once mu is free again. Guarded by the feed's
+	// toWake are the watchers to wake once mu is free again. Guarded by the reflector's
 	// mu.
-	woken []*Watcher
+	toWake []*Watcher
 
 	expected expectations
 
-	// applied is the revision of the last change that was applied, or of the
+	// appliedRevision is the revision of the last change that was applied, or of the
 	// list. It is written under mu and read without.
-	applied atomic.Int64
+	appliedRevision atomic.Int64
 
-	// A cache that joins a running feed, or is held back, is read by itself; missed keeps
-	// what the feed brings meanwhile. Guarded by the feed's mu.
+	// A cache that joins a running reflector, or is held back, is read by itself; missed keeps
+	// what the reflector brings meanwhile. Guarded by the reflector's mu.
 	loading bool
 	missed  []storage.Event
 	heldBy  string        // the key because of which it is held back
-	again   chan struct{} // it is worth trying to read it now
+	retry   chan struct{} // it is worth trying to read it now
 }
 
-// New returns a cache that is empty and not ready until its Run and its feed's
-// run. The caller must run it: when Run ends, the cache leaves the feed.
+// New returns a cache that is empty and not ready until its Run and its reflector's
+// run. The caller must run it: when Run ends, the cache leaves the reflector.
 func New(o Options) *Cache {
 	c := &Cache{
-		options:  o,
-		feed:     o.Feed,
-		entries:  btree.New(64, func(a, b *Entry) bool { return a.Key < b.Key }),
-		recent:   &ring{},
-		watchers: newAudience(),
-		again:    make(chan struct{}, 1),
+		options:   o,
+		reflector: o.Reflector,
+		entries:   btree.New(64, func(a, b *Entry) bool { return a.Key < b.Key }),
+		recent:    &ring{},
+		watchers:  newWatcherSet(),
+		retry:     make(chan struct{}, 1),
 	}
 	c.readiness.Store(&readiness{known: make(chan struct{})})
-	if c.feed == nil {
-		c.feed = NewFeed(FeedOptions{Storage: o.Storage, Prefix: o.Prefix, Clock: o.Clock, Logger: o.Logger})
+	if c.reflector == nil {
+		c.reflector = NewReflector(ReflectorOptions{Storage: o.Storage, Prefix: o.Prefix, Clock: o.Clock, Logger: o.Logger})
 	}
-	c.feed.attach(c)
+	c.reflector.attach(c)
 	return c
 }
 
 // Revision is the revision up to which the cache has every change. Read under
-// mu, it is that of the entries: the feed counts a revision only when its
+// mu, it is that of the entries: the reflector counts a revision only when its
 // changes have been applied, and goes on without a cache that is held back.
 func (c *Cache) Revision() int64 {
 	if c.Ready() != nil {
-		return c.applied.Load()
+		return c.appliedRevision.Load()
 	}
-	return max(c.applied.Load(), c.feed.revision.Load())
+	return max(c.appliedRevision.Load(), c.reflector.revision.Load())
 }
 
-// Changed is the revision of the last change of an entry, or of the list.
-func (c *Cache) Changed() int64 {
+// LastChangeRevision is the revision of the last change of an entry, or of the list.
+func (c *Cache) LastChangeRevision() int64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.changed
+	return c.lastChangeRevision
 }
 
 // Entry is one object. It is immutable; a change of the object makes a new one.

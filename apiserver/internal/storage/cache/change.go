@@ -63,8 +63,8 @@ type change struct {
 	asAdded, asDeleted atomic.Pointer[WatchEvent]
 }
 
-// holds is how many bytes the change keeps alive.
-func (ch *change) holds() int {
+// memorySize is how many bytes the change keeps alive.
+func (ch *change) memorySize() int {
 	if ch.old == nil {
 		return len(ch.frame)
 	}

@@ -66,9 +66,9 @@ func (x *expectations) clear() {
 	clear(x.byKey)
 }
 
-// recognise returns the hint for an object that comes back from etcd, if it is
+// match returns the hint for an object that comes back from etcd, if it is
 // the expected one.
-func (x *expectations) recognise(o storage.Object) (hint expectation, expected bool) {
+func (x *expectations) match(o storage.Object) (hint expectation, expected bool) {
 	x.mu.Lock()
 	hint, expected = x.byKey[o.Key]
 	delete(x.byKey, o.Key)

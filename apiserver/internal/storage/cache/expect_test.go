@@ -20,19 +20,19 @@ func TestOnlyTheExpectedValueIsRecognised(t *testing.T) {
 
 	c.Expect("/r/x", []byte(written), Hint{Labels: labels, Fields: fields.Set{"f": "1"}, Object: object})
 	labels["a"] = "changed by its owner"
-	if hint, ok := c.expected.recognise(stored(written)); !ok || hint.object != object || hint.index.labels.Get("a") != "b" || hint.index.fields.Get("f") != "1" {
+	if hint, ok := c.expected.match(stored(written)); !ok || hint.object != object || hint.index.labels.Get("a") != "b" || hint.index.fields.Get("f") != "1" {
 		t.Errorf("expected value: %v, %+v", ok, hint)
 	}
-	if hint, ok := c.expected.recognise(stored(written)); ok || hint.object != nil || hint.index != nil {
+	if hint, ok := c.expected.match(stored(written)); ok || hint.object != nil || hint.index != nil {
 		t.Error("one hint served twice")
 	}
 	c.Expect("/r/x", []byte(written), Hint{Labels: labels, Object: object})
-	if hint, ok := c.expected.recognise(stored(other)); ok || hint.object != nil || hint.index != nil {
+	if hint, ok := c.expected.match(stored(other)); ok || hint.object != nil || hint.index != nil {
 		t.Error("another value was recognised")
 	}
 	c.Expect("/r/x", []byte(written), Hint{Labels: labels, Object: object})
 	c.Unexpect("/r/x")
-	if hint, ok := c.expected.recognise(stored(written)); ok || hint.object != nil || hint.index != nil {
+	if hint, ok := c.expected.match(stored(written)); ok || hint.object != nil || hint.index != nil {
 		t.Error("a hint that was taken back was used")
 	}
 }
@@ -46,7 +46,7 @@ func TestAListEndsHints(t *testing.T) {
 	}
 	c.replace(nil, 7)
 	c.Expect("/r/x", []byte("{}"), Hint{})
-	if _, ok := c.expected.recognise(storage.Object{Key: "/r/x", Value: []byte("{}")}); !ok {
+	if _, ok := c.expected.match(storage.Object{Key: "/r/x", Value: []byte("{}")}); !ok {
 		t.Error("after a list there is no room for new hints")
 	}
 }

@@ -111,10 +111,10 @@ func (c *Cache) page(p Page, candidates []*Entry, revision int64) List {
 // dropped that revision.
 func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error) {
 	c.mu.RLock()
-	if c.changed <= revision && revision <= c.Revision() {
+	if c.lastChangeRevision <= revision && revision <= c.Revision() {
 		candidates := c.collect(p)
 		c.mu.RUnlock()
-		if err := c.kept(ctx, revision); err != nil {
+		if err := c.checkNotCompacted(ctx, revision); err != nil {
 			return List{}, err
 		}
 		return c.page(p, candidates, revision), nil
@@ -123,17 +123,17 @@ func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error
 	return c.ListStored(ctx, p, revision)
 }
 
-// beyond sorts after every key: UTF-8 has no such byte.
-const beyond = "\xff"
+// afterAllKeys sorts after every key: UTF-8 has no such byte.
+const afterAllKeys = "\xff"
 
-// kept fails if etcd has dropped the revision: a continue token has to expire whether
+// checkNotCompacted fails if etcd has dropped the revision: a continue token has to expire whether
 // anything has changed or not (upstream's conformance test of chunking waits for
 // that). The range it reads is empty.
-func (c *Cache) kept(ctx context.Context, revision int64) error {
+func (c *Cache) checkNotCompacted(ctx context.Context, revision int64) error {
 	if revision == c.Revision() {
 		return nil
 	}
-	_, _, _, err := c.options.Storage.List(ctx, c.options.Prefix, c.options.Prefix+beyond, 1, revision)
+	_, _, _, err := c.options.Storage.List(ctx, c.options.Prefix, c.options.Prefix+afterAllKeys, 1, revision)
 	return err
 }
 
@@ -148,8 +148,8 @@ func (c *Cache) GetStored(ctx context.Context, key string) (*Entry, error) {
 	return c.newEntry(one[0]), nil
 }
 
-// storedPage is how many objects a read with selectors asks etcd for at once.
-const storedPage = 500
+// storedPageSize is how many objects a read with selectors asks etcd for at once.
+const storedPageSize = 500
 
 // ListStored reads a page from etcd as of revision, or of now (0). It returns
 // storage.ErrUnreadable if one of the page's objects can't be read.
@@ -160,7 +160,7 @@ func (c *Cache) ListStored(ctx context.Context, p Page, revision int64) (List, e
 	for {
 		ask := p.Limit
 		if !all {
-			ask = storedPage
+			ask = storedPageSize
 		}
 		objects, at, remaining, err := c.options.Storage.List(ctx, p.Prefix, after, ask, list.Revision)
 		if err == nil {

@@ -26,8 +26,8 @@ import (
 )
 
 // The model is what etcd's own client sees: every change once, in order. What
-// watchers see through the shared feed is compared with it, while etcd is
-// restarted, revisions are compacted and the feed's watch is cut.
+// watchers see through the shared reflector is compared with it, while etcd is
+// restarted, revisions are compacted and the reflector's watch is cut.
 
 // seenChange is a change of a key.
 type seenChange struct {
@@ -245,7 +245,7 @@ func TestFeedAgreesWithEtcd(t *testing.T) {
 	background(t, feed.Run)
 	for i, resource := range resources {
 		prefix := "/registry/" + resource + "/"
-		for n := range 2 { // the second joins a running feed
+		for n := range 2 { // the second joins a running reflector
 			c, _ := fed(t, store, feed, resource)
 			if err := c.WaitReady(ctx); err != nil {
 				t.Fatal(err)
@@ -299,7 +299,7 @@ func longest(consumers []*consumer) (n int) {
 	return n
 }
 
-// disturb cuts the feed's watch, once so that its revision is compacted
+// disturb cuts the reflector's watch, once so that its revision is compacted
 // meanwhile, and restarts etcd.
 func disturb(t *testing.T, ctx context.Context, store *breakable, client *clientv3.Client, m *model, restart func()) {
 	t.Helper()

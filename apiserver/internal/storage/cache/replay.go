@@ -11,9 +11,9 @@ import (
 	"kctl/apiserver/internal/storage/raw"
 )
 
-// maxPast is how many past revisions a watcher may have read from etcd: beyond
+// maxReplayedRevisions is how many past revisions a watcher may have read from etcd: beyond
 // that, listing again costs less.
-const maxPast = 10_000
+const maxReplayedRevisions = 10_000
 
 var errTooFar = errors.New("more has happened since than is read again")
 
@@ -46,7 +46,7 @@ func (w *Watcher) replay() error {
 func (w *Watcher) readPast(after int64) (err error) {
 	c := w.cache
 	w.replayed = c.Revision()
-	if w.replayed-after > maxPast {
+	if w.replayed-after > maxReplayedRevisions {
 		return errTooFar
 	}
 	w.past, err = c.options.Storage.Changes(w.ctx, c.options.Prefix, after, w.replayed)
@@ -105,7 +105,7 @@ func (w *Watcher) sendExpired(d *delivery, why error) bool {
 func (w *Watcher) sendChange(d *delivery, past storage.Change) bool {
 	ch, err := w.cache.past(past)
 	if err != nil {
-		return true // as if it did not exist: the feed logged it at the time
+		return true // as if it did not exist: the reflector logged it at the time
 	}
 	kind, sees := w.sees(ch)
 	return !sees || d.put(ch.event(kind))
@@ -119,7 +119,7 @@ func (w *Watcher) rejoin() (joined, ended bool) {
 		return false, true
 	}
 	w.options.Since = w.replayed
-	return w.enter(w.replayed), false
+	return w.startAfter(w.replayed), false
 }
 
 // past turns a past change into the change that watchers saw then. If the object
@@ -150,8 +150,8 @@ func (c *Cache) pastEntry(o storage.Object) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.options.Normal != nil {
-		value = c.options.Normal(value)
+	if c.options.Normalize != nil {
+		value = c.options.Normalize(value)
 	}
 	o.Value = value
 	return c.newEntry(o), nil

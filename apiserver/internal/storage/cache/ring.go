@@ -57,13 +57,13 @@ func (r *ring) push(c *change) {
 		r.at(old).object.Store(nil)
 	}
 	r.next++
-	r.bytes += c.holds()
+	r.bytes += c.memorySize()
 }
 
 func (r *ring) drop() {
 	oldest := r.at(r.first)
 	r.after = oldest.revision
-	r.bytes -= oldest.holds()
+	r.bytes -= oldest.memorySize()
 	r.changes[r.first%int64(len(r.changes))] = nil
 	r.first++
 }

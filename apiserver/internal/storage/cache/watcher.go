@@ -18,17 +18,17 @@ type WatchOptions struct {
 	Selection
 	// Since is the revision after which changes are delivered; Initial asks for
 	// the present state first, as ADDED events, and the changes after it.
-	Since   int64
-	Initial bool
-	// Bookmarks asks for BOOKMARK events about every minute; InitialEnd for one
+	Since             int64
+	SendInitialEvents bool
+	// Bookmarks asks for BOOKMARK events about every minute; InitialEventsEnd for one
 	// that marks the end of the initial state.
-	Bookmarks  bool
-	InitialEnd bool
-	// Begun, if not nil, is called when the initial state has been sent.
-	Begun func()
-	// Gather is how long changes are collected after a delivery before the next
+	Bookmarks        bool
+	InitialEventsEnd bool
+	// InitialEventsSent, if not nil, is called when the initial state has been sent.
+	InitialEventsSent func()
+	// BatchDelay is how long changes are collected after a delivery before the next
 	// one, for receivers to which a delivery costs more than an event.
-	Gather time.Duration
+	BatchDelay time.Duration
 }
 
 // Watcher delivers the changes that one watch selects. It holds none of them
@@ -92,21 +92,21 @@ func (w *Watcher) join() (oldest int64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.revision = c.Revision()
-	if w.options.Initial {
+	if w.options.SendInitialEvents {
 		w.initial = c.collect(Page{Selection: w.options.Selection})
 		c.watchers.add(w)
 		return 0, true
 	}
-	if !w.enter(w.options.Since) {
+	if !w.startAfter(w.options.Since) {
 		return c.recent.after, false
 	}
 	c.watchers.add(w)
 	return 0, true
 }
 
-// enter places the watcher in the ring after a revision; it returns false if the
+// startAfter places the watcher in the ring after a revision; it returns false if the
 // ring no longer holds all changes since. The cache's mu is held.
-func (w *Watcher) enter(after int64) bool {
+func (w *Watcher) startAfter(after int64) bool {
 	number, ok := w.cache.recent.since(after)
 	if !ok {
 		return false
@@ -114,7 +114,7 @@ func (w *Watcher) enter(after int64) bool {
 	w.next = none
 	if number < w.cache.recent.next {
 		w.next = number
-		w.rouse()
+		w.signal()
 	}
 	return true
 }
@@ -122,13 +122,13 @@ func (w *Watcher) enter(after int64) bool {
 // tellWatchers marks the watchers that see something of the change, whose
 // number is given, to be woken.
 func (c *Cache) tellWatchers(number int64, ch *change) {
-	for w := range c.concerned(ch) {
+	for w := range c.interestedWatchers(ch) {
 		if w.next != none {
 			continue
 		}
 		if _, sees := w.sees(ch); sees {
 			w.next = number
-			c.woken = append(c.woken, w)
+			c.toWake = append(c.toWake, w)
 		}
 	}
 }
@@ -136,14 +136,14 @@ func (c *Cache) tellWatchers(number int64, ch *change) {
 // wake wakes the marked watchers. The cache's mu is free by then: it is the
 // first thing each of them takes.
 func (c *Cache) wake() {
-	for _, w := range c.woken {
-		w.rouse()
+	for _, w := range c.toWake {
+		w.signal()
 	}
-	clear(c.woken)
-	c.woken = c.woken[:0]
+	clear(c.toWake)
+	c.toWake = c.toWake[:0]
 }
 
-func (w *Watcher) rouse() {
+func (w *Watcher) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -176,8 +176,8 @@ func (w *Watcher) Events() iter.Seq2[WatchEvent, bool] {
 		if !w.sendInitial(d) || !w.sendPast(d) {
 			return
 		}
-		if w.options.Begun != nil {
-			w.options.Begun()
+		if w.options.InitialEventsSent != nil {
+			w.options.InitialEventsSent()
 		}
 		w.run(d)
 	}
@@ -202,13 +202,13 @@ func Channel(ctx context.Context, events iter.Seq2[WatchEvent, bool]) <-chan Wat
 
 // run delivers changes until the watch ends.
 func (w *Watcher) run(d *delivery) {
-	bookmark := w.cache.options.Clock.NewTimer(w.untilBookmark())
+	bookmark := w.cache.options.Clock.NewTimer(w.timeToBookmark())
 	defer bookmark.Stop()
 	var delivered time.Time
 	for {
 		select {
 		case <-w.wake:
-			w.gather(delivered)
+			w.delayBatch(delivered)
 			if !w.sendPending(d) {
 				return
 			}
@@ -217,15 +217,15 @@ func (w *Watcher) run(d *delivery) {
 			if !w.sendBookmark(d) {
 				return
 			}
-			bookmark.Reset(w.untilBookmark())
+			bookmark.Reset(w.timeToBookmark())
 		}
 	}
 }
 
-// gather waits if there was a delivery just now. Meanwhile nothing wakes the
+// delayBatch waits if there was a delivery just now. Meanwhile nothing wakes the
 // watcher either.
-func (w *Watcher) gather(delivered time.Time) {
-	wait := w.options.Gather - w.cache.options.Clock.Since(delivered)
+func (w *Watcher) delayBatch(delivered time.Time) {
+	wait := w.options.BatchDelay - w.cache.options.Clock.Since(delivered)
 	if wait <= 0 {
 		return
 	}
@@ -247,7 +247,7 @@ func (w *Watcher) leave() {
 func (w *Watcher) end() {
 	w.cache.watchers.remove(w)
 	w.ended = true
-	w.rouse()
+	w.signal()
 }
 
 // delivery holds each event back until it is known whether another follows at
@@ -289,18 +289,18 @@ func (w *Watcher) sendInitial(d *delivery) bool {
 			return false
 		}
 	}
-	if w.options.InitialEnd && !d.put(w.bookmark(w.revision, true)) {
+	if w.options.InitialEventsEnd && !d.put(w.bookmark(w.revision, true)) {
 		return false
 	}
 	return d.end()
 }
 
-// batch bounds how many changes a watcher takes from the ring under one lock.
-const batch = 256
+// maxBatch bounds how many changes a watcher takes from the ring under one lock.
+const maxBatch = 256
 
 // sendPending delivers what the ring holds for the watcher; false ends it.
 func (w *Watcher) sendPending(d *delivery) bool {
-	var changes [batch]*change
+	var changes [maxBatch]*change
 	for {
 		n, left, ok := w.take(&changes)
 		if !ok {
@@ -320,7 +320,7 @@ func (w *Watcher) sendPending(d *delivery) bool {
 // take copies the next changes out of the ring, and reports whether more are
 // left there. ok is false if the ring has dropped some of them, or the cache
 // has ended the watch.
-func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
+func (w *Watcher) take(changes *[maxBatch]*change) (n int, left, ok bool) {
 	c := w.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -330,7 +330,7 @@ func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
 	if w.next < c.recent.first {
 		return 0, false, false
 	}
-	for n < batch && w.next < c.recent.next {
+	for n < maxBatch && w.next < c.recent.next {
 		changes[n] = c.recent.at(w.next)
 		w.next++
 		n++
@@ -341,18 +341,18 @@ func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
 	return n, w.next != none, true
 }
 
-// Bookmarks come about every bookmarkEvery, and once bookmarkBefore the watch's
+// Bookmarks come about every bookmarkInterval, and once bookmarkBeforeTimeout the watch's
 // time ends, so that the client has a recent revision from which to watch
 // again.
 const (
-	bookmarkEvery  = time.Minute
-	bookmarkBefore = 2 * time.Second
+	bookmarkInterval      = time.Minute
+	bookmarkBeforeTimeout = 2 * time.Second
 )
 
-func (w *Watcher) untilBookmark() time.Duration {
-	wait := bookmarkEvery + rand.N(bookmarkEvery/4) - bookmarkEvery/8
+func (w *Watcher) timeToBookmark() time.Duration {
+	wait := bookmarkInterval + rand.N(bookmarkInterval/4) - bookmarkInterval/8
 	if end, ok := w.ctx.Deadline(); ok {
-		if left := end.Sub(w.cache.options.Clock.Now()) - bookmarkBefore; left > 0 && left < wait {
+		if left := end.Sub(w.cache.options.Clock.Now()) - bookmarkBeforeTimeout; left > 0 && left < wait {
 			return left
 		}
 	}

@@ -23,7 +23,7 @@ func TestWatchTellsWhatHappened(t *testing.T) {
 	first := b.create("ns/a", "red")
 	b.current()
 	fromNow := b.watch(cache.WatchOptions{Since: first.Revision})
-	initial := b.watch(cache.WatchOptions{Initial: true})
+	initial := b.watch(cache.WatchOptions{SendInitialEvents: true})
 	other := b.watch(cache.WatchOptions{Selection: cache.Selection{Prefix: prefix + "other/"}, Since: first.Revision})
 	if got, want := seen(initial), at("ADDED", first); got != want {
 		t.Errorf("initial state: %s, want %s", got, want)
@@ -65,8 +65,8 @@ func TestSelectorsTurnChangesIntoComingsAndGoings(t *testing.T) {
 	b := start(t, etcdtest.Start(t), clock.RealClock{})
 	byField := cache.Selection{Prefix: prefix, Fields: fields.ParseSelectorOrDie("color=red")}
 	watchers := []<-chan cache.WatchEvent{
-		b.watch(cache.WatchOptions{Selection: selectColor("red"), Initial: true}),
-		b.watch(cache.WatchOptions{Selection: byField, Initial: true}),
+		b.watch(cache.WatchOptions{Selection: selectColor("red"), SendInitialEvents: true}),
+		b.watch(cache.WatchOptions{Selection: byField, SendInitialEvents: true}),
 	}
 	blue := b.create("ns/a", "blue")
 	red := b.update(blue, "red")
@@ -163,7 +163,7 @@ func TestInitialStateEndsWithABookmark(t *testing.T) {
 	b.create("ns/a", "red")
 	b.create("ns/b", "blue")
 	b.current()
-	w := b.watch(cache.WatchOptions{Selection: selectColor("blue"), Initial: true, InitialEnd: true, Bookmarks: true})
+	w := b.watch(cache.WatchOptions{Selection: selectColor("blue"), SendInitialEvents: true, InitialEventsEnd: true, Bookmarks: true})
 	if got := seen(w); !strings.HasPrefix(got, "ADDED ns/b@") {
 		t.Errorf("got %s", got)
 	}
@@ -177,7 +177,7 @@ func TestGathering(t *testing.T) {
 	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	b := start(t, etcdtest.Start(t), time0)
 	b.current()
-	w, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: b.Revision(), Gather: time.Second})
+	w, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: b.Revision(), BatchDelay: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // splitSelectors removes from the options the selectors that only an object in the
 // view's version can answer: with a conversion webhook, a version's fields
 // differ from the stored ones. own is nil if the store can select.
-func (v *view) splitSelectors(o registry.ListOptions) (inner registry.ListOptions, own fields.Selector, err error) {
+func (v *convertedStore) splitSelectors(o registry.ListOptions) (inner registry.ListOptions, own fields.Selector, err error) {
 	if o.Fields == nil {
 		return o, nil, nil
 	}
@@ -30,7 +30,7 @@ func (v *view) splitSelectors(o registry.ListOptions) (inner registry.ListOption
 		switch {
 		case strings.HasPrefix(r.Field, "metadata."):
 			there = append(there, term)
-		case !v.form.isSelectable(r.Field):
+		case !v.version.isSelectable(r.Field):
 			return o, nil, apierrors.NewBadRequest(notSelectable(r.Field))
 		default:
 			here = append(here, term)
@@ -45,13 +45,13 @@ func (v *view) splitSelectors(o registry.ListOptions) (inner registry.ListOption
 
 func notSelectable(name string) string { return "field label not supported: " + name }
 
-func (f *form) isSelectable(name string) bool {
+func (f *compiledVersion) isSelectable(name string) bool {
 	return slices.ContainsFunc(f.selectableFields, func(s selectable) bool { return s.name == name })
 }
 
 // filterPage are the objects of a page that own selects. The page may become
 // short, or empty: clients go on with continue.
-func (v *view) filterPage(own fields.Selector, page registry.List) (registry.List, error) {
+func (v *convertedStore) filterPage(own fields.Selector, page registry.List) (registry.List, error) {
 	out := page
 	out.Items, out.Remaining = make([]registry.Encoded, 0, len(page.Items)), nil
 	for _, item := range page.Items {
@@ -59,7 +59,7 @@ func (v *view) filterPage(own fields.Selector, page registry.List) (registry.Lis
 		if err != nil {
 			return out, apierrors.NewInternalError(err)
 		}
-		if own.Matches(selectableSet(v.form.selectableFields, o)) {
+		if own.Matches(selectableSet(v.version.selectableFields, o)) {
 			out.Items = append(out.Items, item)
 		}
 	}
@@ -69,14 +69,14 @@ func (v *view) filterPage(own fields.Selector, page registry.List) (registry.Lis
 // selectedSet is the set of objects that a watch with selectors on the view's fields
 // sees; objects enter and leave it as they change.
 type selectedSet struct {
-	view *view
+	view *convertedStore
 	own  fields.Selector
 	seen map[string][]byte // by namespace and name; as last shown
 }
 
 // newSelectedSet initialises a watch's sight with the objects at its resourceVersion. The
 // returned options begin the watch exactly there.
-func (v *view) newSelectedSet(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*selectedSet, registry.ListOptions, error) {
+func (v *convertedStore) newSelectedSet(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*selectedSet, registry.ListOptions, error) {
 	s := &selectedSet{view: v, own: own, seen: map[string][]byte{}}
 	unversioned := o.ResourceVersion == "" || o.ResourceVersion == "0"
 	if o.SendInitialEvents != nil && *o.SendInitialEvents || o.SendInitialEvents == nil && unversioned {
@@ -117,7 +117,7 @@ func (s *selectedSet) translate(event registry.WatchEvent) (registry.WatchEvent,
 	}
 	key := o.GetNamespace() + "/" + o.GetName()
 	last, had := s.seen[key]
-	if event.Type != cache.Deleted && s.own.Matches(selectableSet(s.view.form.selectableFields, o)) {
+	if event.Type != cache.Deleted && s.own.Matches(selectableSet(s.view.version.selectableFields, o)) {
 		s.seen[key] = event.Object.JSON
 		kind := cache.Added
 		if had {

@@ -16,14 +16,14 @@ import (
 	"kctl/proto/core"
 )
 
-// aggregation fills cluster roles that collect the rules of others by label.
-type aggregation struct {
+// clusterRoleAggregation fills cluster roles that collect the rules of others by label.
+type clusterRoleAggregation struct {
 	roles *informer.Informer[*rbacv1.ClusterRole]
 	store registry.Resource
 }
 
-func newAggregation(d *Dependencies) (Loop, error) {
-	a := &aggregation{}
+func newClusterRoleAggregation(d *Dependencies) (Loop, error) {
+	a := &clusterRoleAggregation{}
 	var err error
 	whole := func(obj core.Object) *rbacv1.ClusterRole { return obj.(*rbacv1.ClusterRole) }
 	if a.roles, a.store, err = newInformer(d, core.ClusterRoles, whole, informer.Options[*rbacv1.ClusterRole]{}); err != nil {
@@ -40,7 +40,7 @@ func newAggregation(d *Dependencies) (Loop, error) {
 	return runTogether(a.roles.Run, afterSync(w.run, a.roles.Synced())), nil
 }
 
-func (a *aggregation) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
+func (a *clusterRoleAggregation) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	role, ok := a.roles.Get("", key.Name)
 	if !ok || role.AggregationRule == nil {
 		return 0, nil

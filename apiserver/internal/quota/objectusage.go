@@ -36,9 +36,9 @@ var (
 	one = resource.MustParse("1")
 )
 
-// Counted is the resource whose objects use what a quota names; ok is false for
+// ResourceCountedBy is the resource whose objects use what a quota names; ok is false for
 // what is not counted here.
-func Counted(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
+func ResourceCountedBy(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
 	text := string(name)
 	switch {
 	case strings.HasPrefix(text, countPrefix):
@@ -160,7 +160,7 @@ func addClaimUsage(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim
 func addDeviceUsage(list corev1.ResourceList, claim *resourcev1.DeviceClaim) {
 	for _, request := range claim.Requests {
 		if e := request.Exactly; e != nil {
-			addTo(list, deviceAmount(e.DeviceClassName, e.AllocationMode, e.Count))
+			addAmounts(list, deviceAmount(e.DeviceClassName, e.AllocationMode, e.Count))
 			continue
 		}
 		most := corev1.ResourceList{} // one of the alternatives is used
@@ -171,7 +171,7 @@ func addDeviceUsage(list corev1.ResourceList, claim *resourcev1.DeviceClaim) {
 				}
 			}
 		}
-		addTo(list, most)
+		addAmounts(list, most)
 	}
 }
 

@@ -52,11 +52,11 @@ func (o *owned) blocks(owner types.UID) bool {
 	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool { return r.UID == owner && ptr.Deref(r.BlockOwnerDeletion, false) })
 }
 
-// owners is the garbage collection of dependents: an object all of whose owners
+// garbageCollector is the garbage collection of dependents: an object all of whose owners
 // are gone is deleted. An owner that is deleted with orphan or foreground
 // propagation is held by a finalizer until its dependents are orphaned or gone
 // (Kubernetes docs, "Garbage Collection").
-type owners struct {
+type garbageCollector struct {
 	kindsMu sync.RWMutex
 	kinds   map[schema.GroupKind]*kind
 	logger  *zap.Logger
@@ -64,9 +64,9 @@ type owners struct {
 	mu sync.Mutex
 	// dependents by the uid of an owner, and whether they block its deletion.
 	dependents map[types.UID]map[dependent]bool
-	// ended are owners known to be gone, whose kinds may be gone too, kept while
+	// goneOwners are owners known to be gone, whose kinds may be gone too, kept while
 	// they have dependents.
-	ended map[types.UID]bool
+	goneOwners map[types.UID]bool
 }
 
 type dependent struct {
@@ -81,8 +81,8 @@ type kind struct {
 	worker   *worker
 }
 
-func newOwners(d *Dependencies) (Loop, error) {
-	o := &owners{kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{}, ended: map[types.UID]bool{}}
+func newGarbageCollector(d *Dependencies) (Loop, error) {
+	o := &garbageCollector{kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{}, goneOwners: map[types.UID]bool{}}
 	var parts []func(context.Context) error
 	var synced []<-chan struct{}
 	for _, r := range d.Resources {
@@ -100,7 +100,7 @@ func newOwners(d *Dependencies) (Loop, error) {
 }
 
 // addKind makes a resource known to the loop. The caller runs the kind's parts.
-func (o *owners) addKind(d *Dependencies, r registry.Objects) *kind {
+func (o *garbageCollector) addKind(d *Dependencies, r registry.Objects) *kind {
 	gk := r.Info().GVK().GroupKind()
 	k := &kind{store: r, informer: informer.New(r, ownedOf, informer.Options[owned]{}, d.Clock, d.Logger)}
 	k.worker = newWorker("garbage-collector-controller", d, func(ctx context.Context, key informer.Key) (time.Duration, error) {
@@ -114,21 +114,21 @@ func (o *owners) addKind(d *Dependencies, r registry.Objects) *kind {
 }
 
 // kind returns what is known of a kind; nil if nothing is.
-func (o *owners) kind(gk schema.GroupKind) *kind {
+func (o *garbageCollector) kind(gk schema.GroupKind) *kind {
 	o.kindsMu.RLock()
 	defer o.kindsMu.RUnlock()
 	return o.kinds[gk]
 }
 
 // enqueue queues an object of a kind, if the kind still exists.
-func (o *owners) enqueue(d dependent) {
+func (o *garbageCollector) enqueue(d dependent) {
 	if k := o.kind(d.kind); k != nil {
 		k.worker.add(d.key)
 	}
 }
 
 // handleChange updates the index of dependents and queues the objects concerned.
-func (o *owners) handleChange(gk schema.GroupKind, key informer.Key, old, now *owned) {
+func (o *garbageCollector) handleChange(gk schema.GroupKind, key informer.Key, old, now *owned) {
 	self := dependent{gk, key}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -137,7 +137,7 @@ func (o *owners) handleChange(gk schema.GroupKind, key informer.Key, old, now *o
 	}
 	if old != nil && (now == nil || old.uid != now.uid) {
 		if len(o.dependents[old.uid]) > 0 {
-			o.ended[old.uid] = true
+			o.goneOwners[old.uid] = true
 		}
 		for d := range o.dependents[old.uid] {
 			o.enqueue(d)
@@ -159,12 +159,12 @@ func (o *owners) handleChange(gk schema.GroupKind, key informer.Key, old, now *o
 
 // removeFromIndex removes an object from the index of its owners. Those that it may have
 // blocked are queued.
-func (o *owners) removeFromIndex(self dependent, old, now *owned) {
+func (o *garbageCollector) removeFromIndex(self dependent, old, now *owned) {
 	for _, owner := range old.owners {
 		delete(o.dependents[owner.UID], self)
 		if len(o.dependents[owner.UID]) == 0 {
 			delete(o.dependents, owner.UID)
-			delete(o.ended, owner.UID)
+			delete(o.goneOwners, owner.UID)
 		}
 		if now == nil || old.blocks(owner.UID) && !now.blocks(owner.UID) {
 			o.addOwner(self.key.Namespace, owner)
@@ -172,7 +172,7 @@ func (o *owners) removeFromIndex(self dependent, old, now *owned) {
 	}
 }
 
-func (o *owners) addOwner(namespace string, owner metav1.OwnerReference) {
+func (o *garbageCollector) addOwner(namespace string, owner metav1.OwnerReference) {
 	if k := o.kind(groupKindOf(owner)); k != nil {
 		k.worker.add(k.keyOf(namespace, owner.Name))
 	}
@@ -180,7 +180,7 @@ func (o *owners) addOwner(namespace string, owner metav1.OwnerReference) {
 
 // enqueueOwnedBy queues all objects that have an owner of a kind: from now on
 // that kind's objects are known.
-func (o *owners) enqueueOwnedBy(gk schema.GroupKind) {
+func (o *garbageCollector) enqueueOwnedBy(gk schema.GroupKind) {
 	o.kindsMu.RLock()
 	defer o.kindsMu.RUnlock()
 	for _, k := range o.kinds {
@@ -209,7 +209,7 @@ func (k *kind) keyOf(namespace, name string) informer.Key {
 	return informer.Key{Namespace: namespace, Name: name}
 }
 
-func (o *owners) sync(ctx context.Context, gk schema.GroupKind, key informer.Key) error {
+func (o *garbageCollector) sync(ctx context.Context, gk schema.GroupKind, key informer.Key) error {
 	k := o.kind(gk)
 	if k == nil {
 		return nil
@@ -229,7 +229,7 @@ func (o *owners) sync(ctx context.Context, gk schema.GroupKind, key informer.Key
 }
 
 // dependentsOf are the dependents of an owner, and whether each blocks its deletion.
-func (o *owners) dependentsOf(uid types.UID) map[dependent]bool {
+func (o *garbageCollector) dependentsOf(uid types.UID) map[dependent]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := make(map[dependent]bool, len(o.dependents[uid]))

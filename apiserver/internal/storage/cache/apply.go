@@ -10,11 +10,11 @@ import (
 
 // normalize brings what was read into the form that clients see.
 func (c *Cache) normalize(objects []storage.Object) {
-	if c.options.Normal == nil {
+	if c.options.Normalize == nil {
 		return
 	}
 	for i := range objects {
-		objects[i].Value = c.options.Normal(objects[i].Value)
+		objects[i].Value = c.options.Normalize(objects[i].Value)
 	}
 }
 
@@ -33,10 +33,10 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 		c.entries.ReplaceOrInsert(e)
 	}
 	c.recent.reset(revision)
-	c.changed = revision
+	c.lastChangeRevision = revision
 	c.endWatchers()
 	// A store restored from a backup may be at an older revision.
-	c.applied.Store(revision)
+	c.appliedRevision.Store(revision)
 	if errors.Is(c.Ready(), ErrHeldBack) {
 		c.options.Logger.Info("resource read again, which was held back")
 	}
@@ -61,10 +61,10 @@ func (c *Cache) apply(events []storage.Event) error {
 		if c.applyChange(ch) {
 			c.tellWatchers(c.recent.next, ch)
 			c.recent.push(ch)
-			c.changed = ch.revision
+			c.lastChangeRevision = ch.revision
 		}
 	}
-	c.applied.Store(events[len(events)-1].Object.Revision)
+	c.appliedRevision.Store(events[len(events)-1].Object.Revision)
 	c.mu.Unlock()
 	c.wake()
 	return nil
@@ -94,15 +94,15 @@ func (c *Cache) prepare(e storage.Event) (*change, error) {
 // complete gives ch its entry, with the object's resourceVersion in place.
 func (c *Cache) complete(ch *change, o storage.Object) (err error) {
 	put := raw.AppendWithResourceVersion
-	hint, expected := c.expected.recognise(o)
+	hint, expected := c.expected.match(o)
 	switch {
 	case expected:
 		put = raw.AppendNewResourceVersion
-	case c.options.Normal != nil:
+	case c.options.Normalize != nil:
 		if o.Value, err = raw.SetResourceVersion(o.Value, o.Revision); err != nil {
 			return err
 		}
-		o.Value = c.options.Normal(o.Value)
+		o.Value = c.options.Normalize(o.Value)
 	}
 	if ch.frame, o.Value, err = frameAt(ch.kind, o.Value, o.Revision, put); err != nil {
 		return err

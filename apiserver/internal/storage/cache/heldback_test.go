@@ -61,7 +61,7 @@ func TestWhatCannotBeReadHoldsBackItsOwnResource(t *testing.T) {
 	if held := feed.HeldBack(); len(held) != 1 || held[0] != "secrets" {
 		t.Errorf("held back: %q", held)
 	}
-	if _, err := secrets.Watch(t.Context(), cache.WatchOptions{Initial: true, Selection: cache.Selection{Prefix: "/registry/secrets/"}}); !errors.Is(err, cache.ErrHeldBack) {
+	if _, err := secrets.Watch(t.Context(), cache.WatchOptions{SendInitialEvents: true, Selection: cache.Selection{Prefix: "/registry/secrets/"}}); !errors.Is(err, cache.ErrHeldBack) {
 		t.Errorf("watched: %v", err)
 	}
 	if _, err := secrets.ListStored(t.Context(), cache.Page{Selection: cache.Selection{Prefix: "/registry/secrets/"}}, 0); !errors.Is(err, storage.ErrUnreadable) {
@@ -130,7 +130,7 @@ func TestWhatCannotBeReadIsTriedAgain(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	c := cache.New(cache.Options{Storage: store, Prefix: "/registry/secrets/", Namespaced: true, Clock: clock, Logger: zap.NewNop()})
 	background(t, c.Run)
-	store.is <- true // the feed's list
+	store.is <- true // the reflector's list
 	until(t, c, cache.ErrHeldBack)
 	store.is <- true // at once
 	for clock.Waiters() == 0 {

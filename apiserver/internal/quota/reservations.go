@@ -11,29 +11,29 @@ import (
 	"kctl/apiserver/internal/informer"
 )
 
-// ledger holds the reservations of requests in flight: they are in the status
+// reservations holds the reservations of requests in flight: they are in the status
 // of their quotas, but the objects may not be stored yet, so a recount must not
 // remove them.
-type ledger struct {
-	mu           sync.Mutex
-	reservations map[informer.Key]map[*corev1.ResourceList]struct{}
-	listeners    map[*func(informer.Key)]struct{}
+type reservations struct {
+	mu        sync.Mutex
+	byQuota   map[informer.Key]map[*corev1.ResourceList]struct{}
+	listeners map[*func(informer.Key)]struct{}
 }
 
-// reserve records a reservation until leave is called.
-func (l *ledger) reserve(key informer.Key, amounts corev1.ResourceList) (leave func()) {
+// add records a reservation until leave is called.
+func (l *reservations) add(key informer.Key, amounts corev1.ResourceList) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reservations[key] == nil {
-		l.reservations[key] = map[*corev1.ResourceList]struct{}{}
+	if l.byQuota[key] == nil {
+		l.byQuota[key] = map[*corev1.ResourceList]struct{}{}
 	}
 	entry := &amounts
-	l.reservations[key][entry] = struct{}{}
+	l.byQuota[key][entry] = struct{}{}
 	return func() {
 		l.mu.Lock()
-		delete(l.reservations[key], entry)
-		if len(l.reservations[key]) == 0 {
-			delete(l.reservations, key)
+		delete(l.byQuota[key], entry)
+		if len(l.byQuota[key]) == 0 {
+			delete(l.byQuota, key)
 		}
 		tell := slices.Collect(maps.Keys(l.listeners))
 		l.mu.Unlock()
@@ -44,12 +44,12 @@ func (l *ledger) reserve(key informer.Key, amounts corev1.ResourceList) (leave f
 }
 
 // sum is what is reserved of a quota.
-func (l *ledger) sum(key informer.Key) corev1.ResourceList {
+func (l *reservations) sum(key informer.Key) corev1.ResourceList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := corev1.ResourceList{}
-	for entry := range l.reservations[key] {
-		addTo(sum, *entry)
+	for entry := range l.byQuota[key] {
+		addAmounts(sum, *entry)
 	}
 	return sum
 }

@@ -22,14 +22,14 @@ import (
 	"kctl/proto/events"
 )
 
-const nodeRangesName = "node-ipam-controller"
+const nodeIPAMName = "node-ipam-controller"
 
-// nodeRanges gives each node a range of the cluster's pod addresses, one per
+// nodeIPAM gives each node a range of the cluster's pod addresses, one per
 // family. Assignments are recorded in the nodes and nowhere else: after a
 // restart, or under another leader, the loop starts from them, and a deleted
 // node's range is free again.
-type nodeRanges struct {
-	nodes  *informer.Informer[rangeFacts]
+type nodeIPAM struct {
+	nodes  *informer.Informer[podCIDRState]
 	store  registry.Resource
 	events registry.Resource
 	ranges []*podcidr.Range
@@ -47,39 +47,39 @@ type nodeRanges struct {
 	reportedFull map[string]bool
 }
 
-// rangeFacts is what the loop knows of a node.
-type rangeFacts struct {
+// podCIDRState is what the loop knows of a node.
+type podCIDRState struct {
 	uid      types.UID
 	ranges   []netip.Prefix
 	assigned bool // even an unreadable one
 }
 
-func rangeFactsOf(obj core.Object) rangeFacts {
+func podCIDRStateOf(obj core.Object) podCIDRState {
 	node := obj.(*core.Node)
-	return rangeFacts{uid: node.UID, ranges: podcidr.Parse(node.Spec.PodCIDRs), assigned: len(node.Spec.PodCIDRs) > 0}
+	return podCIDRState{uid: node.UID, ranges: podcidr.Parse(node.Spec.PodCIDRs), assigned: len(node.Spec.PodCIDRs) > 0}
 }
 
-func newNodeRanges(d *Dependencies) (Loop, error) {
-	if len(d.PodRanges) == 0 {
+func newNodeIPAM(d *Dependencies) (Loop, error) {
+	if len(d.PodCIDRs) == 0 {
 		return runTogether(), nil
 	}
-	n := &nodeRanges{
-		ranges: d.PodRanges, services: d.ServiceRanges, clock: d.Clock, logger: d.Logger,
+	n := &nodeIPAM{
+		ranges: d.PodCIDRs, services: d.ServiceRanges, clock: d.Clock, logger: d.Logger,
 		assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{},
 	}
 	var err error
-	if n.nodes, n.store, err = newInformer(d, core.Nodes, rangeFactsOf, informer.Options[rangeFacts]{}); err != nil {
+	if n.nodes, n.store, err = newInformer(d, core.Nodes, podCIDRStateOf, informer.Options[podCIDRState]{}); err != nil {
 		return nil, err
 	}
 	if n.events, err = d.Of(core.Events); err != nil {
 		return nil, err
 	}
-	n.worker = newWorker(nodeRangesName, d, n.sync)
+	n.worker = newWorker(nodeIPAMName, d, n.sync)
 	n.nodes.OnChange(n.handleChange)
 	return runTogether(n.nodes.Run, afterSync(n.worker.run, n.nodes.Synced())), nil
 }
 
-func (n *nodeRanges) handleChange(key informer.Key, old, now *rangeFacts) {
+func (n *nodeIPAM) handleChange(key informer.Key, old, now *podCIDRState) {
 	if now != nil && !now.assigned && (old == nil || old.uid == now.uid) {
 		n.worker.add(key)
 		return
@@ -98,7 +98,7 @@ func (n *nodeRanges) handleChange(key informer.Key, old, now *rangeFacts) {
 	}
 }
 
-func (n *nodeRanges) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
+func (n *nodeIPAM) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
 	if !ok || node.assigned {
 		return 0, nil
@@ -115,14 +115,14 @@ func (n *nodeRanges) sync(ctx context.Context, key informer.Key) (time.Duration,
 
 // choose returns the ranges for a node: the same ones again until it is known
 // whether they were written.
-func (n *nodeRanges) choose(node string) ([]netip.Prefix, error) {
+func (n *nodeIPAM) choose(node string) ([]netip.Prefix, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ranges := n.assigned[node]; ranges != nil {
 		return ranges, nil
 	}
 	taken := slices.Clone(n.services)
-	n.nodes.Each(func(_ informer.Key, other rangeFacts) { taken = append(taken, other.ranges...) })
+	n.nodes.Each(func(_ informer.Key, other podCIDRState) { taken = append(taken, other.ranges...) })
 	for _, ranges := range n.assigned {
 		taken = append(taken, ranges...)
 	}
@@ -139,7 +139,7 @@ func (n *nodeRanges) choose(node string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-func (n *nodeRanges) assign(ctx context.Context, name string, uid types.UID, ranges []netip.Prefix) error {
+func (n *nodeIPAM) assign(ctx context.Context, name string, uid types.UID, ranges []netip.Prefix) error {
 	cidrs := make([]string, 0, len(ranges))
 	for _, r := range ranges {
 		cidrs = append(cidrs, r.String())
@@ -167,11 +167,11 @@ func (n *nodeRanges) assign(ctx context.Context, name string, uid types.UID, ran
 
 // reportFull records once, with upstream's event, that no range is free. The next
 // one to become free is assigned.
-func (n *nodeRanges) reportFull(ctx context.Context, name string, uid types.UID, cause error) error {
+func (n *nodeIPAM) reportFull(ctx context.Context, name string, uid types.UID, cause error) error {
 	n.logger.Warn("a node has no range of pod addresses; delete nodes that are gone, or give a larger --cluster-cidr",
 		zap.String("node", name), zap.Error(cause))
 	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: name, UID: uid},
-		corev1.EventSource{Component: nodeRangesName}, corev1.EventTypeNormal, "CIDRNotAvailable",
+		corev1.EventSource{Component: nodeIPAMName}, corev1.EventTypeNormal, "CIDRNotAvailable",
 		fmt.Sprintf("Node %s status is now: CIDRNotAvailable", name), n.clock.Now())
 	WriteEvent(ctx, n.events, event, n.logger)
 	return nil

@@ -17,8 +17,8 @@ import (
 	"kctl/proto/backoff"
 )
 
-// FeedOptions are what a Feed is built from.
-type FeedOptions struct {
+// ReflectorOptions are what a Feed is built from.
+type ReflectorOptions struct {
 	Storage storage.Reader
 	// Prefix is that of every key that a cache may hold, with its trailing slash:
 	// "/registry/".
@@ -27,11 +27,11 @@ type FeedOptions struct {
 	Logger *zap.Logger
 }
 
-// Feed keeps any number of caches in step with etcd through one list and one
+// Reflector keeps any number of caches in step with etcd through one list and one
 // watch, so that an unused resource costs next to nothing, and all caches learn
 // of etcd's progress at once. It is safe for concurrent use.
-type Feed struct {
-	options FeedOptions
+type Reflector struct {
+	options ReflectorOptions
 
 	// revision is that up to which everything was handed to every cache.
 	revision atomic.Int64
@@ -48,16 +48,16 @@ type Feed struct {
 	waiters []waiter
 }
 
-// NewFeed returns a feed, which does nothing before Run.
-func NewFeed(o FeedOptions) *Feed {
-	return &Feed{options: o, progress: make(chan struct{}, 1), caches: map[string][]*Cache{}}
+// NewReflector returns a reflector, which does nothing before Run.
+func NewReflector(o ReflectorOptions) *Reflector {
+	return &Reflector{options: o, progress: make(chan struct{}, 1), caches: map[string][]*Cache{}}
 }
 
-var feedBackoff = backoff.Policy{Initial: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
+var reflectorBackoff = backoff.Policy{Initial: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
 
 // Run feeds the caches until ctx ends. A broken watch resumes where it was;
 // only if etcd has dropped the changes since then is everything read again.
-func (f *Feed) Run(ctx context.Context) error {
+func (f *Reflector) Run(ctx context.Context) error {
 	failures := 0
 	for {
 		before := f.revision.Load()
@@ -69,7 +69,7 @@ func (f *Feed) Run(ctx context.Context) error {
 			failures = 0
 		}
 		failures++
-		delay := feedBackoff.Delay(failures)
+		delay := reflectorBackoff.Delay(failures)
 		f.options.Logger.Warn("watch on etcd broke", zap.String("prefix", f.options.Prefix), zap.Duration("after", delay), zap.Error(err))
 		select {
 		case <-f.options.Clock.After(delay):
@@ -80,7 +80,7 @@ func (f *Feed) Run(ctx context.Context) error {
 }
 
 // follow lists if it must, and watches until the watch ends.
-func (f *Feed) follow(ctx context.Context) error {
+func (f *Reflector) follow(ctx context.Context) error {
 	if !f.hasListed() {
 		objects, revision, _, err := f.options.Storage.List(ctx, f.options.Prefix, "", 0, 0)
 		if err != nil {
@@ -92,30 +92,30 @@ func (f *Feed) follow(ctx context.Context) error {
 	defer cancel()
 	watch, err := f.options.Storage.Watch(ctx, f.options.Prefix, f.revision.Load())
 	if err != nil {
-		f.lost(err)
+		f.handleWatchError(err)
 		return fmt.Errorf("watch: %w", err)
 	}
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		f.askProgress(ctx, watch)
+		f.requestProgress(ctx, watch)
 	}()
 	defer func() { cancel(); <-asked }()
 	for events := range watch.Events() {
-		f.handOut(events)
+		f.dispatch(events)
 	}
-	f.lost(watch.Err())
+	f.handleWatchError(watch.Err())
 	return watch.Err()
 }
 
-func (f *Feed) hasListed() bool {
+func (f *Reflector) hasListed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.listed
 }
 
-// lost makes the feed read everything again if etcd no longer has the next changes.
-func (f *Feed) lost(err error) {
+// handleWatchError makes the reflector read everything again if etcd no longer has the next changes.
+func (f *Reflector) handleWatchError(err error) {
 	if errors.Is(err, storage.ErrCompacted) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -125,7 +125,7 @@ func (f *Feed) lost(err error) {
 
 // replace gives every cache its part of objects, which is all that existed at
 // revision, in key order.
-func (f *Feed) replace(objects []storage.Object, revision int64) {
+func (f *Reflector) replace(objects []storage.Object, revision int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if revision < f.revision.Load() {
@@ -134,11 +134,11 @@ func (f *Feed) replace(objects []storage.Object, revision int64) {
 		f.revision.Store(revision)
 	}
 	for prefix, caches := range f.caches {
-		own := part(objects, prefix)
+		own := withPrefix(objects, prefix)
 		for _, c := range caches {
 			if err := storage.Unreadable(own); err != nil {
 				c.holdBack(err)
-				c.tryAgain()
+				c.retryLoad()
 				continue
 			}
 			c.loading, c.missed = false, nil
@@ -147,18 +147,18 @@ func (f *Feed) replace(objects []storage.Object, revision int64) {
 		}
 	}
 	f.listed = true
-	f.reached(revision)
+	f.setRevision(revision)
 }
 
-// part returns the objects with the prefix; objects are in key order.
-func part(objects []storage.Object, prefix string) []storage.Object {
+// withPrefix returns the objects with the prefix; objects are in key order.
+func withPrefix(objects []storage.Object, prefix string) []storage.Object {
 	start := sort.Search(len(objects), func(i int) bool { return objects[i].Key >= prefix })
 	rest := objects[start:]
 	return rest[:sort.Search(len(rest), func(i int) bool { return !strings.HasPrefix(rest[i].Key, prefix) })]
 }
 
-// handOut gives each cache its events, in the order in which etcd sent them.
-func (f *Feed) handOut(events []storage.Event) {
+// dispatch gives each cache its events, in the order in which etcd sent them.
+func (f *Reflector) dispatch(events []storage.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for start := 0; start < len(events); {
@@ -168,15 +168,15 @@ func (f *Feed) handOut(events []storage.Event) {
 			end++
 		}
 		for _, c := range f.caches[prefix] {
-			c.take(events[start:end])
+			c.receive(events[start:end])
 		}
 		start = end
 	}
-	f.reached(events[len(events)-1].Object.Revision)
+	f.setRevision(events[len(events)-1].Object.Revision)
 }
 
 // prefixOf is the prefix of the cache that holds key, "" if none does.
-func (f *Feed) prefixOf(key string) string {
+func (f *Reflector) prefixOf(key string) string {
 	if !strings.HasPrefix(key, f.options.Prefix) {
 		return ""
 	}
@@ -192,22 +192,22 @@ func (f *Feed) prefixOf(key string) string {
 	}
 }
 
-// reached notes that everything up to revision has been handed out.
-func (f *Feed) reached(revision int64) {
+// setRevision notes that everything up to revision has been handed out.
+func (f *Reflector) setRevision(revision int64) {
 	f.revision.Store(revision)
 	f.wakeWaiters(revision)
 }
 
-// attach adds a cache, which has to be read by itself if the feed is already
+// attach adds a cache, which has to be read by itself if the reflector is already
 // running.
-func (f *Feed) attach(c *Cache) {
+func (f *Reflector) attach(c *Cache) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.caches[c.options.Prefix] = append(f.caches[c.options.Prefix], c)
 	c.loading = f.listed
 }
 
-func (f *Feed) detach(c *Cache) {
+func (f *Reflector) detach(c *Cache) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var rest []*Cache

@@ -30,7 +30,7 @@ const (
 
 // collect deletes an object if all its owners are gone or wait for it. If one
 // stays, the object stays too, and no longer belongs to the others.
-func (o *owners) collect(ctx context.Context, k *kind, key informer.Key, object owned) error {
+func (o *garbageCollector) collect(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	of := map[ownerState][]types.UID{}
 	for _, owner := range object.owners {
 		standing, err := o.ownerStateOf(ctx, key, owner)
@@ -54,13 +54,13 @@ func (o *owners) collect(ctx context.Context, k *kind, key informer.Key, object 
 // ownerStateOf asks the informer first and, before anything is deleted because of
 // the answer, the store. An owner of a kind that is not served counts as
 // existing, and so does a namespaced owner of an object without a namespace.
-func (o *owners) ownerStateOf(ctx context.Context, key informer.Key, owner metav1.OwnerReference) (ownerState, error) {
+func (o *garbageCollector) ownerStateOf(ctx context.Context, key informer.Key, owner metav1.OwnerReference) (ownerState, error) {
 	k := o.kind(groupKindOf(owner))
 	if k != nil && key.Namespace == "" && k.store.Info().Namespaced {
 		return ownerStays, nil
 	}
 	o.mu.Lock()
-	ended := o.ended[owner.UID]
+	ended := o.goneOwners[owner.UID]
 	o.mu.Unlock()
 	switch {
 	case ended:
@@ -94,7 +94,7 @@ func (o *owners) ownerStateOf(ctx context.Context, key informer.Key, owner metav
 
 // deleteInForeground deletes an object that an owner waits for, after its own dependents
 // if it has any. In a cycle, one has to go first.
-func (o *owners) deleteInForeground(ctx context.Context, k *kind, key informer.Key, object owned) error {
+func (o *garbageCollector) deleteInForeground(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	dependents := o.dependentsOf(object.uid)
 	if len(dependents) == 0 {
 		return o.delete(ctx, k, key, object)
@@ -111,7 +111,7 @@ func (o *owners) deleteInForeground(ctx context.Context, k *kind, key informer.K
 	return o.delete(ctx, k, key, object)
 }
 
-func (o *owners) awaitsDependents(d dependent) bool {
+func (o *garbageCollector) awaitsDependents(d dependent) bool {
 	k := o.kind(d.kind)
 	if k == nil {
 		return false
@@ -124,7 +124,7 @@ func (o *owners) awaitsDependents(d dependent) bool {
 // the informer of its owners may be ahead of its own, and may have seen an owner go
 // that had released the object before. The object is looked at again once its own
 // informer has caught up.
-func (o *owners) delete(ctx context.Context, k *kind, key informer.Key, object owned) error {
+func (o *garbageCollector) delete(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	encoded, err := k.store.Get(ctx, key.Namespace, key.Name, "")
 	if err != nil {
 		return ignoreNotFound(err, "read the dependent")
@@ -155,7 +155,7 @@ func (o *owners) delete(ctx context.Context, k *kind, key informer.Key, object o
 // deleteAfterDependents deletes the dependents of an object that is to go after
 // them, and releases it when none is left that blocks it. An object does not
 // wait for itself; others that wait are looked at when they no longer need to.
-func (o *owners) deleteAfterDependents(ctx context.Context, k *kind, key informer.Key, object owned) error {
+func (o *garbageCollector) deleteAfterDependents(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	held := false
 	self := dependent{k.store.Info().GVK().GroupKind(), key}
 	for d, blocks := range o.dependentsOf(object.uid) {
@@ -174,7 +174,7 @@ func (o *owners) deleteAfterDependents(ctx context.Context, k *kind, key informe
 }
 
 // orphanDependents removes an object from its dependents' owners, and releases it.
-func (o *owners) orphanDependents(ctx context.Context, k *kind, key informer.Key, object owned) error {
+func (o *garbageCollector) orphanDependents(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	for d := range o.dependentsOf(object.uid) {
 		of := o.kind(d.kind)
 		if of == nil {
@@ -187,7 +187,7 @@ func (o *owners) orphanDependents(ctx context.Context, k *kind, key informer.Key
 	return o.removeFinalizer(ctx, k, key, object)
 }
 
-func (o *owners) removeFinalizer(ctx context.Context, k *kind, key informer.Key, object owned) error {
+func (o *garbageCollector) removeFinalizer(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	return k.change(ctx, target{key, object.uid}, "release the owner", func(current core.Object) {
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == object.finalizer }))
 	})
@@ -195,14 +195,14 @@ func (o *owners) removeFinalizer(ctx context.Context, k *kind, key informer.Key,
 
 // removeOwnerReferences removes the references to owners from a dependent; an empty uid means
 // whichever object has the name.
-func (o *owners) removeOwnerReferences(ctx context.Context, k *kind, key informer.Key, uid types.UID, owners []types.UID) error {
+func (o *garbageCollector) removeOwnerReferences(ctx context.Context, k *kind, key informer.Key, uid types.UID, owners []types.UID) error {
 	return k.change(ctx, target{key, uid}, "take owners from the dependent", func(current core.Object) {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
 	})
 }
 
 // clearBlockOwnerDeletion makes an object no longer block its owners.
-func (o *owners) clearBlockOwnerDeletion(ctx context.Context, k *kind, key informer.Key, uid types.UID) error {
+func (o *garbageCollector) clearBlockOwnerDeletion(ctx context.Context, k *kind, key informer.Key, uid types.UID) error {
 	return k.change(ctx, target{key, uid}, "let the dependent hold up nobody", func(current core.Object) {
 		references := slices.Clone(current.GetOwnerReferences())
 		for i := range references {

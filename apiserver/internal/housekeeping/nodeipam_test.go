@@ -38,9 +38,9 @@ func ranging(t *testing.T, nodes registry.Resource, events *registrytest.Store, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.PodRanges = append(d.PodRanges, r)
+		d.PodCIDRs = append(d.PodCIDRs, r)
 	}
-	loop, err := newNodeRanges(d)
+	loop, err := newNodeIPAM(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestNodesThatGoKeepNothing(t *testing.T) {
 }
 
 func TestRangesAreForgottenOnlyWhenItIsCertain(t *testing.T) {
-	n := &nodeRanges{assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{}, clock: clock.RealClock{}, logger: zap.NewNop()}
+	n := &nodeIPAM{assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{}, clock: clock.RealClock{}, logger: zap.NewNop()}
 	ours := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}
 	for name, c := range map[string]struct {
 		stored *core.Node

@@ -19,7 +19,7 @@ func (listed) Forget(string)                                                 {}
 // TestLimited: a limited resource may be used only if a quota covers it. The
 // words are upstream's.
 func TestLimited(t *testing.T) {
-	cluster := []Limited{
+	cluster := []LimitedResource{
 		{Resource: "pods", MatchContains: []string{"pods"}},
 		{APIGroup: "apps", Resource: "pods", MatchContains: []string{"cpu"}},
 		{Resource: "pods", MatchScopes: []corev1.ScopedResourceSelectorRequirement{{ScopeName: "PriorityClass", Operator: "In", Values: []string{"high"}}}},
@@ -28,7 +28,7 @@ func TestLimited(t *testing.T) {
 	const scope = `insufficient quota to match these scopes: [{PriorityClass In [high]}]`
 	plain, high := read[core.Pod](t, "spec: {containers: [{name: c}]}"), read[core.Pod](t, "spec: {priorityClassName: high, containers: [{name: c}]}")
 	for name, c := range map[string]struct {
-		limited []Limited
+		limited []LimitedResource
 		obj     core.Object
 		quotas  string
 		want    string
@@ -52,7 +52,7 @@ func TestLimited(t *testing.T) {
 		if _, ok := c.obj.(*core.Pod); !ok {
 			of.Resource = "secrets"
 		}
-		change := Change{Resource: of, New: c.obj, Limited: c.limited}
+		change := Change{Resource: of, New: c.obj, LimitedResources: c.limited}
 		u := NewUsage(Options{Quotas: quotas, Clock: clocktesting.NewFakePassiveClock(now)})
 		_, err := u.chargesFor(change, quotas)
 		got := ""
@@ -63,10 +63,10 @@ func TestLimited(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	if err := NewUsage(Options{Quotas: listed(nil), Clock: clocktesting.NewFakePassiveClock(now)}).Reserve(t.Context(), Change{Resource: pods, New: plain, Limited: cluster}); err == nil {
+	if err := NewUsage(Options{Quotas: listed(nil), Clock: clocktesting.NewFakePassiveClock(now)}).Reserve(t.Context(), Change{Resource: pods, New: plain, LimitedResources: cluster}); err == nil {
 		t.Error("taken where there is no quota")
 	}
-	resized := Change{Resource: pods, New: plain, Old: plain, Limited: cluster}
+	resized := Change{Resource: pods, New: plain, Old: plain, LimitedResources: cluster}
 	if _, err := NewUsage(Options{Clock: clocktesting.NewFakePassiveClock(now)}).chargesFor(resized, nil); err != nil {
 		t.Errorf("a change that uses no more: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // followDynamicKinds makes the loop follow the resources that come and go. They may own
 // others, and be owned, like built-in ones.
-func (o *owners) followDynamicKinds(d *Dependencies, synced []<-chan struct{}) func(context.Context) error {
+func (o *garbageCollector) followDynamicKinds(d *Dependencies, synced []<-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wake := make(chan struct{}, 1)
 		notify := func() {
@@ -22,13 +22,13 @@ func (o *owners) followDynamicKinds(d *Dependencies, synced []<-chan struct{}) f
 			default:
 			}
 		}
-		if d.More != nil {
-			defer d.More.OnChange(notify)()
+		if d.DynamicResources != nil {
+			defer d.DynamicResources.OnChange(notify)()
 		}
-		if d.Others != nil {
-			defer d.Others.OnChange(notify)()
+		if d.AggregatedServers != nil {
+			defer d.AggregatedServers.OnChange(notify)()
 		}
-		g := &dynamicKinds{owners: o, dependencies: d, synced: synced, followed: map[schema.GroupKind]*dynamicKind{}, dropped: map[schema.GroupKind]*kind{}}
+		g := &dynamicKinds{garbageCollector: o, dependencies: d, synced: synced, followed: map[schema.GroupKind]*dynamicKind{}, dropped: map[schema.GroupKind]*kind{}}
 		defer g.running.Wait()
 		for {
 			g.catchUp(ctx)
@@ -43,7 +43,7 @@ func (o *owners) followDynamicKinds(d *Dependencies, synced []<-chan struct{}) f
 
 // dynamicKinds follows the kinds that come and go.
 type dynamicKinds struct {
-	*owners
+	*garbageCollector
 	dependencies *Dependencies
 	synced       []<-chan struct{}
 	running      sync.WaitGroup
@@ -58,22 +58,22 @@ type dynamicKinds struct {
 type dynamicKind struct {
 	*kind
 	stop context.CancelFunc
-	// others: another server has its objects.
-	others bool
+	// aggregated: another server has its objects.
+	aggregated bool
 }
 
 // currentResources returns the present resources, and which of them are other servers'.
 // Those stored here take precedence.
 func (g *dynamicKinds) currentResources() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool) {
 	resources, others = map[schema.GroupKind]registry.Objects{}, map[schema.GroupKind]bool{}
-	if g.dependencies.Others != nil {
-		for _, r := range g.dependencies.Others.Collectable() {
+	if g.dependencies.AggregatedServers != nil {
+		for _, r := range g.dependencies.AggregatedServers.Collectable() {
 			gk := r.Info().GVK().GroupKind()
 			resources[gk], others[gk] = r, true
 		}
 	}
-	if g.dependencies.More != nil {
-		for _, r := range g.dependencies.More.Resources() {
+	if g.dependencies.DynamicResources != nil {
+		for _, r := range g.dependencies.DynamicResources.Resources() {
 			gk := r.Info().GVK().GroupKind()
 			resources[gk], others[gk] = r, false
 		}
@@ -94,7 +94,7 @@ func (g *dynamicKinds) catchUp(ctx context.Context) {
 		if before != nil && before.store == r {
 			continue
 		}
-		if before == nil && g.owners.kind(gk) != nil {
+		if before == nil && g.garbageCollector.kind(gk) != nil {
 			continue // of a built-in resource
 		}
 		g.follow(ctx, gk, r, before, others[gk])
@@ -107,7 +107,7 @@ func (g *dynamicKinds) drop(gk schema.GroupKind, k *dynamicKind) {
 	g.kindsMu.Lock()
 	delete(g.kinds, gk)
 	g.kindsMu.Unlock()
-	if k.others {
+	if k.aggregated {
 		g.dropped[gk] = k.kind
 		return
 	}
@@ -119,7 +119,7 @@ func (g *dynamicKinds) drop(gk schema.GroupKind, k *dynamicKind) {
 // kind: its definition has changed, or another server has its objects.
 func (g *dynamicKinds) follow(ctx context.Context, gk schema.GroupKind, r registry.Objects, before *dynamicKind, others bool) {
 	ctx, stop := context.WithCancel(ctx)
-	k := &dynamicKind{kind: g.addKind(g.dependencies, r), stop: stop, others: others}
+	k := &dynamicKind{kind: g.addKind(g.dependencies, r), stop: stop, aggregated: others}
 	g.followed[gk] = k
 	known := g.dropped[gk]
 	delete(g.dropped, gk)

@@ -23,8 +23,8 @@ func withNames(list, names corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// addTo adds amounts to list.
-func addTo(list, amounts corev1.ResourceList) {
+// addAmounts adds amounts to list.
+func addAmounts(list, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		sum := list[name].DeepCopy()
 		sum.Add(amount)
@@ -45,8 +45,8 @@ func excess(list, was corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// subtractFrom subtracts amounts from list, down to zero.
-func subtractFrom(list, amounts corev1.ResourceList) {
+// subtractAmounts subtracts amounts from list, down to zero.
+func subtractAmounts(list, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		left, ok := list[name]
 		if !ok {

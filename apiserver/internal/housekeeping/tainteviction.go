@@ -15,10 +15,10 @@ import (
 	"kctl/proto/core"
 )
 
-// evictions deletes pods from nodes whose NoExecute taints they do not, or no
+// taintEviction deletes pods from nodes whose NoExecute taints they do not, or no
 // longer, tolerate.
-type evictions struct {
-	nodes  *informer.Informer[nodeFacts]
+type taintEviction struct {
+	nodes  *informer.Informer[nodeState]
 	pods   *informer.Informer[informer.Pod]
 	store  registry.Resource
 	clock  clock.Clock
@@ -33,17 +33,17 @@ type evictions struct {
 // taintKey identifies a node's taints, which all have the same effect here.
 type taintKey struct{ key, value string }
 
-func newEvictions(d *Dependencies) (Loop, error) {
-	e := &evictions{pods: d.Pods, clock: d.Clock, logger: d.Logger, seen: map[string]map[taintKey]time.Time{}}
+func newTaintEviction(d *Dependencies) (Loop, error) {
+	e := &taintEviction{pods: d.Pods, clock: d.Clock, logger: d.Logger, seen: map[string]map[taintKey]time.Time{}}
 	var err error
-	if e.nodes, _, err = newInformer(d, core.Nodes, nodeFactsOf, informer.Options[nodeFacts]{}); err != nil {
+	if e.nodes, _, err = newInformer(d, core.Nodes, nodeStateOf, informer.Options[nodeState]{}); err != nil {
 		return nil, err
 	}
 	if e.store, err = d.Of(core.Pods); err != nil {
 		return nil, err
 	}
 	w := newWorker("taint-eviction-controller", d, e.sync)
-	e.nodes.OnChange(func(key informer.Key, old, now *nodeFacts) {
+	e.nodes.OnChange(func(key informer.Key, old, now *nodeState) {
 		e.recordTaints(key.Name, now)
 		if now == nil || len(noExecute(now.taints)) == 0 && (old == nil || len(noExecute(old.taints)) == 0) {
 			return
@@ -61,7 +61,7 @@ func newEvictions(d *Dependencies) (Loop, error) {
 }
 
 // recordTaints records since when a node has its taints; now is nil when it is gone.
-func (e *evictions) recordTaints(node string, now *nodeFacts) {
+func (e *taintEviction) recordTaints(node string, now *nodeState) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.seen[node]
@@ -85,7 +85,7 @@ func (e *evictions) recordTaints(node string, now *nodeFacts) {
 
 // taints are the node's NoExecute taints, each with the time at which it was
 // added.
-func (e *evictions) taints(node nodeFacts) []corev1.Taint {
+func (e *taintEviction) taints(node nodeState) []corev1.Taint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	taints := noExecute(node.taints)
@@ -108,7 +108,7 @@ func noExecute(taints []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-func (e *evictions) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
+func (e *taintEviction) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	pod, ok := e.pods.Get(key.Namespace, key.Name)
 	if !ok || pod.Deleted || pod.Node == "" || pod.Mirror {
 		return 0, nil
@@ -181,7 +181,7 @@ func toleratesTaint(t *corev1.Toleration, taint corev1.Taint) bool {
 	return false
 }
 
-func (e *evictions) evict(ctx context.Context, pod informer.Pod) error {
+func (e *taintEviction) evict(ctx context.Context, pod informer.Pod) error {
 	e.logger.Info("evicting a pod whose node has a taint that it does not tolerate",
 		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("node", pod.Node))
 	now := metav1.NewTime(e.clock.Now())

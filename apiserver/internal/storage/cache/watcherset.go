@@ -7,22 +7,22 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// audience is the set of a cache's watchers. Those that ask for one value of a
+// watcherSet is the set of a cache's watchers. Those that ask for one value of a
 // field, as a kubelet does for its node's pods, are indexed by it, so that a
 // change costs nothing for the thousands it does not concern. It is not safe
 // for concurrent use.
-type audience struct {
+type watcherSet struct {
 	others  map[*Watcher]struct{}
 	byField map[string]map[string]map[*Watcher]struct{} // field, value
 }
 
-func newAudience() audience {
-	return audience{others: map[*Watcher]struct{}{}, byField: map[string]map[string]map[*Watcher]struct{}{}}
+func newWatcherSet() watcherSet {
+	return watcherSet{others: map[*Watcher]struct{}{}, byField: map[string]map[string]map[*Watcher]struct{}{}}
 }
 
-// narrowest returns the field of s, with its required value, that the fewest
+// mostSelectiveField returns the field of s, with its required value, that the fewest
 // objects are likely to share; ok is false if s names none.
-func narrowest(s fields.Selector) (field, value string, ok bool) {
+func mostSelectiveField(s fields.Selector) (field, value string, ok bool) {
 	if s == nil {
 		return "", "", false
 	}
@@ -37,9 +37,9 @@ func narrowest(s fields.Selector) (field, value string, ok bool) {
 	return field, value, ok
 }
 
-// home is the set that w is in, or belongs in.
-func (a *audience) home(w *Watcher) map[*Watcher]struct{} {
-	field, value, ok := narrowest(w.options.Fields)
+// setOf is the set that w is in, or belongs in.
+func (a *watcherSet) setOf(w *Watcher) map[*Watcher]struct{} {
+	field, value, ok := mostSelectiveField(w.options.Fields)
 	if !ok {
 		return a.others
 	}
@@ -54,12 +54,12 @@ func (a *audience) home(w *Watcher) map[*Watcher]struct{} {
 	return values[value]
 }
 
-func (a *audience) add(w *Watcher) { a.home(w)[w] = struct{}{} }
+func (a *watcherSet) add(w *Watcher) { a.setOf(w)[w] = struct{}{} }
 
-func (a *audience) remove(w *Watcher) {
-	home := a.home(w)
+func (a *watcherSet) remove(w *Watcher) {
+	home := a.setOf(w)
 	delete(home, w)
-	if field, value, ok := narrowest(w.options.Fields); ok && len(home) == 0 {
+	if field, value, ok := mostSelectiveField(w.options.Fields); ok && len(home) == 0 {
 		delete(a.byField[field], value)
 		if len(a.byField[field]) == 0 {
 			delete(a.byField, field)
@@ -68,7 +68,7 @@ func (a *audience) remove(w *Watcher) {
 }
 
 // all yields every watcher once. They may be removed meanwhile.
-func (a *audience) all() iter.Seq[*Watcher] {
+func (a *watcherSet) all() iter.Seq[*Watcher] {
 	return func(yield func(*Watcher) bool) {
 		if !each(a.others, yield) {
 			return
@@ -93,8 +93,8 @@ func each(watchers map[*Watcher]struct{}, yield func(*Watcher) bool) bool {
 	return true
 }
 
-// concerned yields, once each, the watchers that may see something of a change.
-func (c *Cache) concerned(ch *change) iter.Seq[*Watcher] {
+// interestedWatchers yields, once each, the watchers that may see something of a change.
+func (c *Cache) interestedWatchers(ch *change) iter.Seq[*Watcher] {
 	return func(yield func(*Watcher) bool) {
 		if !each(c.watchers.others, yield) {
 			return

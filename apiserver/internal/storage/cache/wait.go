@@ -12,9 +12,9 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// freshDeadline is how long a reader waits for the cache to reach a revision;
+// maxFreshnessWait is how long a reader waits for the cache to reach a revision;
 // upstream's.
-const freshDeadline = 3 * time.Second
+const maxFreshnessWait = 3 * time.Second
 
 // FutureError: the cache did not reach the requested revision.
 type FutureError struct{ Wanted, Current int64 }
@@ -26,7 +26,7 @@ func (e *FutureError) Error() string {
 // Is makes the error one of kind storage.ErrFuture.
 func (e *FutureError) Is(target error) bool { return target == storage.ErrFuture }
 
-// waiter waits for the feed to reach a revision.
+// waiter waits for the reflector to reach a revision.
 type waiter struct {
 	revision int64
 	reached  chan struct{}
@@ -53,14 +53,14 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 	if c.Revision() >= revision {
 		return nil
 	}
-	err := c.feed.wait(ctx, revision)
+	err := c.reflector.wait(ctx, revision)
 	if late := (*FutureError)(nil); errors.As(err, &late) {
-		late.Current = c.Revision() // the feed may not have seen any change since the list
+		late.Current = c.Revision() // the reflector may not have seen any change since the list
 	}
 	return err
 }
 
-func (f *Feed) wait(ctx context.Context, revision int64) error {
+func (f *Reflector) wait(ctx context.Context, revision int64) error {
 	w, waits := f.addWaiter(revision)
 	if !waits {
 		return nil
@@ -69,7 +69,7 @@ func (f *Feed) wait(ctx context.Context, revision int64) error {
 	case f.progress <- struct{}{}:
 	default:
 	}
-	timeout := f.options.Clock.NewTimer(freshDeadline)
+	timeout := f.options.Clock.NewTimer(maxFreshnessWait)
 	defer timeout.Stop()
 	select {
 	case <-w.reached:
@@ -83,7 +83,7 @@ func (f *Feed) wait(ctx context.Context, revision int64) error {
 	}
 }
 
-func (f *Feed) addWaiter(revision int64) (waiter, bool) {
+func (f *Reflector) addWaiter(revision int64) (waiter, bool) {
 	f.waiting.Lock()
 	defer f.waiting.Unlock()
 	if f.revision.Load() >= revision {
@@ -94,20 +94,20 @@ func (f *Feed) addWaiter(revision int64) (waiter, bool) {
 	return w, true
 }
 
-func (f *Feed) dropWaiter(w waiter) {
+func (f *Reflector) dropWaiter(w waiter) {
 	f.waiting.Lock()
 	defer f.waiting.Unlock()
 	f.waiters = slices.DeleteFunc(f.waiters, func(other waiter) bool { return other == w })
 }
 
-func (f *Feed) someoneWaits() bool {
+func (f *Reflector) hasWaiters() bool {
 	f.waiting.Lock()
 	defer f.waiting.Unlock()
 	return len(f.waiters) > 0
 }
 
 // wakeWaiters releases those that wait for revision or less.
-func (f *Feed) wakeWaiters(revision int64) {
+func (f *Reflector) wakeWaiters(revision int64) {
 	f.waiting.Lock()
 	defer f.waiting.Unlock()
 	if len(f.waiters) == 0 {
@@ -122,25 +122,25 @@ func (f *Feed) wakeWaiters(revision int64) {
 	})
 }
 
-// progressAgain is how long to wait for an answer to RequestProgress: etcd
+// progressRetryInterval is how long to wait for an answer to RequestProgress: etcd
 // drops requests that come while its watch is behind.
-const progressAgain = 20 * time.Millisecond
+const progressRetryInterval = 20 * time.Millisecond
 
-// askProgress keeps asking etcd for progress while there are waiters: the last
-// write may not have been to one of the feed's keys.
-func (f *Feed) askProgress(ctx context.Context, watch storage.Watch) {
+// requestProgress keeps asking etcd for progress while there are waiters: the last
+// write may not have been to one of the reflector's keys.
+func (f *Reflector) requestProgress(ctx context.Context, watch storage.Watch) {
 	for {
 		select {
 		case <-f.progress:
 		case <-ctx.Done():
 			return
 		}
-		for f.someoneWaits() {
+		for f.hasWaiters() {
 			if err := watch.RequestProgress(ctx); err != nil && ctx.Err() == nil {
 				f.options.Logger.Debug("progress not asked for", zap.String("prefix", f.options.Prefix), zap.Error(err))
 			}
 			select {
-			case <-f.options.Clock.After(progressAgain):
+			case <-f.options.Clock.After(progressRetryInterval):
 			case <-f.progress:
 			case <-ctx.Done():
 				return

@@ -28,13 +28,13 @@ type instanceStore struct {
 	err  error
 	// base stores the objects, by the rules of the storage version.
 	base      *registry.Store[*object]
-	versions  map[string]*form
+	versions  map[string]*compiledVersion
 	converter *converter
 	resources map[string]registry.Served
 }
 
-// form is one version, ready for use.
-type form struct {
+// compiledVersion is one version, ready for use.
+type compiledVersion struct {
 	name   string
 	group  string
 	kind   string
@@ -50,7 +50,7 @@ type form struct {
 	prefix string
 }
 
-func newStored(d *Definitions, e *entry) *instanceStore {
+func newInstanceStore(d *Definitions, e *entry) *instanceStore {
 	s := &instanceStore{definitions: d}
 	s.ctx, s.cancel = context.WithCancel(d.ctx)
 	return s
@@ -73,9 +73,9 @@ func (s *instanceStore) build(e *entry) error {
 	if err != nil {
 		return err
 	}
-	s.versions, s.resources = map[string]*form{}, map[string]registry.Served{}
+	s.versions, s.resources = map[string]*compiledVersion{}, map[string]registry.Served{}
 	for i := range d.Spec.Versions {
-		f, err := newForm(d, &d.Spec.Versions[i])
+		f, err := compileVersion(d, &d.Spec.Versions[i])
 		if err != nil {
 			return fmt.Errorf("%s, version %s: %w", d.Name, d.Spec.Versions[i].Name, err)
 		}
@@ -92,7 +92,7 @@ func (s *instanceStore) build(e *entry) error {
 			if name != storage.name {
 				store = s.base.WithStrategy(c.strategy(e, f, storage, s.definitions.options.Registry.Clock))
 			}
-			keeps = &view{Store: store, converter: c, form: f}
+			keeps = &convertedStore{Store: store, converter: c, version: f}
 		}
 		served := registry.Served{Resource: &resource{versionStore: keeps, stored: s, info: e.info(name)}}
 		if f.scale != nil {
@@ -113,8 +113,8 @@ func (s *instanceStore) runCache() {
 	}()
 }
 
-func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*form, error) {
-	f := &form{
+func compileVersion(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*compiledVersion, error) {
+	f := &compiledVersion{
 		name: v.Name, group: d.Spec.Group, kind: d.Spec.Names.Kind, props: v, preserves: d.Spec.PreserveUnknownFields,
 		columns: newColumns(v.AdditionalPrinterColumns),
 		prefix:  fmt.Sprintf(`{"apiVersion":%q,`, d.Spec.Group+"/"+v.Name),
@@ -137,14 +137,14 @@ func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) 
 	return f, nil
 }
 
-func (f *form) apiVersion() string { return f.group + "/" + f.name }
+func (f *compiledVersion) apiVersion() string { return f.group + "/" + f.name }
 
-func (f *form) hasStatus() bool {
+func (f *compiledVersion) hasStatus() bool {
 	return f.props.Subresources != nil && f.props.Subresources.Status != nil
 }
 
 // normalize defaults and prunes an object by the schema.
-func (f *form) normalize(o *object) {
+func (f *compiledVersion) normalize(o *object) {
 	if f.schema == nil {
 		return
 	}
@@ -155,7 +155,7 @@ func (f *form) normalize(o *object) {
 // prune drops unknown fields, and returns them if asked; it drops nothing
 // without a schema, or if the definition keeps everything, as those stored
 // before apiextensions.k8s.io/v1 may.
-func (f *form) prune(content map[string]any, tell bool) []string {
+func (f *compiledVersion) prune(content map[string]any, tell bool) []string {
 	if f.schema == nil || f.preserves {
 		return nil
 	}

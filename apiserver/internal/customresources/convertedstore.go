@@ -14,18 +14,18 @@ import (
 	"kctl/proto/core"
 )
 
-// view is a version whose objects may be stored in another: they are converted
+// convertedStore is a version whose objects may be stored in another: they are converted
 // on their way to the client.
-type view struct {
+type convertedStore struct {
 	*registry.Store[*object]
 	converter *converter
-	form      *form
+	version   *compiledVersion
 }
 
-var _ versionStore = (*view)(nil)
+var _ versionStore = (*convertedStore)(nil)
 
 // Get implements registry.Resource.
-func (v *view) Get(ctx context.Context, namespace, name, resourceVersion string) (registry.Encoded, error) {
+func (v *convertedStore) Get(ctx context.Context, namespace, name, resourceVersion string) (registry.Encoded, error) {
 	e, err := v.Store.Get(ctx, namespace, name, resourceVersion)
 	if err != nil {
 		return e, err
@@ -34,7 +34,7 @@ func (v *view) Get(ctx context.Context, namespace, name, resourceVersion string)
 }
 
 // List implements registry.Resource.
-func (v *view) List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error) {
+func (v *convertedStore) List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error) {
 	o, own, err := v.splitSelectors(o)
 	if err != nil {
 		return registry.List{}, err
@@ -51,7 +51,7 @@ func (v *view) List(ctx context.Context, namespace string, o registry.ListOption
 }
 
 // Create implements registry.Resource.
-func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
+func (v *convertedStore) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
 	e, err := v.Store.Create(ctx, obj, admit, o)
 	if err != nil {
 		return e, err
@@ -60,7 +60,7 @@ func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admis
 }
 
 // Update implements registry.Resource.
-func (v *view) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (v *convertedStore) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	e, created, err := v.Store.Update(ctx, target, change, admit, o)
 	if err != nil {
 		return e, created, err
@@ -70,7 +70,7 @@ func (v *view) Update(ctx context.Context, target registry.Target, change regist
 }
 
 // Delete implements registry.Resource.
-func (v *view) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (v *convertedStore) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	e, gone, err := v.Store.Delete(ctx, namespace, name, admit, o)
 	if err != nil {
 		return e, gone, err
@@ -80,7 +80,7 @@ func (v *view) Delete(ctx context.Context, namespace, name string, admit registr
 }
 
 // DeleteCollection implements registry.Resource.
-func (v *view) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+func (v *convertedStore) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
 	list, own, err := v.splitSelectors(list)
 	if err != nil {
 		return registry.List{}, err
@@ -97,7 +97,7 @@ func (v *view) DeleteCollection(ctx context.Context, namespace string, admit reg
 	return deleted, err
 }
 
-func (v *view) convertOne(ctx context.Context, e registry.Encoded) (registry.Encoded, error) {
+func (v *convertedStore) convertOne(ctx context.Context, e registry.Encoded) (registry.Encoded, error) {
 	all, err := v.convertAll(ctx, []registry.Encoded{e})
 	if err != nil {
 		return registry.Encoded{}, err
@@ -107,19 +107,19 @@ func (v *view) convertOne(ctx context.Context, e registry.Encoded) (registry.Enc
 
 // convertAll converts objects to the view's version. The bytes of those that have it
 // are reused; the others are converted together.
-func (v *view) convertAll(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
+func (v *convertedStore) convertAll(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
 	var objects []*object
 	var places []int
 	out := items
 	for i, item := range items {
-		if bytes.HasPrefix(item.JSON, []byte(v.form.prefix)) {
+		if bytes.HasPrefix(item.JSON, []byte(v.version.prefix)) {
 			continue
 		}
 		o, err := unmarshal(item.JSON)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		if from := v.converter.formOf(o); from != nil {
+		if from := v.converter.versionOf(o); from != nil {
 			from.normalize(o)
 		}
 		objects, places = append(objects, o), append(places, i)
@@ -127,7 +127,7 @@ func (v *view) convertAll(ctx context.Context, items []registry.Encoded) ([]regi
 	if len(objects) == 0 {
 		return items, nil
 	}
-	converted, err := v.converter.convertAll(ctx, v.form, objects)
+	converted, err := v.converter.convertAll(ctx, v.version, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (v *view) convertAll(ctx context.Context, items []registry.Encoded) ([]regi
 }
 
 // Watch implements registry.Resource.
-func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptions) (registry.Watcher, error) {
+func (v *convertedStore) Watch(ctx context.Context, namespace string, o registry.ListOptions) (registry.Watcher, error) {
 	o, own, err := v.splitSelectors(o)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptio
 
 type watcher struct {
 	ctx   context.Context
-	view  *view
+	view  *convertedStore
 	inner registry.Watcher
 	// selected leaves out what is not selected; nil if inner does all of that.
 	selected *selectedSet
@@ -193,20 +193,20 @@ func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 }
 
 // convertEvent returns an event in the view's version; an error if it can't be converted.
-func (v *view) convertEvent(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {
+func (v *convertedStore) convertEvent(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {
 	switch event.Type {
 	case cache.Error:
 		return event
 	case cache.Bookmark:
 		if o, err := unmarshal(event.Object.JSON); err == nil {
-			o.SetAPIVersion(v.form.apiVersion())
+			o.SetAPIVersion(v.version.apiVersion())
 			if value, err := marshal(o); err == nil {
 				event.Object.JSON = value
 			}
 		}
 		return event
 	}
-	if bytes.HasPrefix(event.Object.JSON, []byte(v.form.prefix)) {
+	if bytes.HasPrefix(event.Object.JSON, []byte(v.version.prefix)) {
 		return event
 	}
 	e, err := v.convertOne(ctx, event.Object)

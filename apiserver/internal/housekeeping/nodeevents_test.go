@@ -40,7 +40,7 @@ func TestNodesThatComeAndGoAreToldOf(t *testing.T) {
 		old.CreationTimestamp = metav1.Now()
 		pass(nodeStartupGrace)
 		recent.CreationTimestamp = metav1.Now()
-		h := run(t, newNodes, old, recent)
+		h := run(t, newNodeLifecycle, old, recent)
 		const registered = "node-controller; node-1; RegisteredNode; Node recent event: Registered Node recent in Controller"
 		if got := h.told(t); got != registered {
 			t.Errorf("at the start %q, want %q", got, registered)

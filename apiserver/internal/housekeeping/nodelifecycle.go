@@ -24,8 +24,8 @@ import (
 // nodeStartupGrace is how long a new node may take to report.
 const nodeStartupGrace = time.Minute
 
-// nodeFacts is what the loops know of a node.
-type nodeFacts struct {
+// nodeState is what the loops know of a node.
+type nodeState struct {
 	name, zone    string
 	uid           types.UID
 	created       metav1.Time
@@ -35,9 +35,9 @@ type nodeFacts struct {
 	taints        []corev1.Taint
 }
 
-func nodeFactsOf(obj core.Object) nodeFacts {
+func nodeStateOf(obj core.Object) nodeState {
 	node := obj.(*core.Node)
-	n := nodeFacts{
+	n := nodeState{
 		name: node.Name, zone: zoneOf(node.Labels), uid: node.UID, created: node.CreationTimestamp, unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
 		conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{},
 	}
@@ -50,7 +50,7 @@ func nodeFactsOf(obj core.Object) nodeFacts {
 	return n
 }
 
-// nodes is the node lifecycle: a node that falls silent becomes Unknown, taints
+// nodeLifecycle is the node lifecycle: a node that falls silent becomes Unknown, taints
 // follow conditions, and pods of a node that is not ready aren't ready either.
 //
 //	Ready=True    → no taint
@@ -58,8 +58,8 @@ func nodeFactsOf(obj core.Object) nodeFacts {
 //	Ready=Unknown → node.kubernetes.io/unreachable    NoSchedule, NoExecute
 //
 // The pace of NoExecute taints, which evict pods, is set by outages.
-type nodes struct {
-	nodes   *informer.Informer[nodeFacts]
+type nodeLifecycle struct {
+	nodes   *informer.Informer[nodeState]
 	leases  *informer.Informer[metav1.MicroTime]
 	pods    *informer.Informer[informer.Pod]
 	store   registry.Resource
@@ -77,10 +77,10 @@ type nodes struct {
 	lastHeartbeat map[string]time.Time
 }
 
-func newNodes(d *Dependencies) (Loop, error) {
-	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{}, events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
+func newNodeLifecycle(d *Dependencies) (Loop, error) {
+	n := &nodeLifecycle{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{}, events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
 	var err error
-	if n.nodes, n.store, err = newInformer(d, core.Nodes, nodeFactsOf, informer.Options[nodeFacts]{}); err != nil {
+	if n.nodes, n.store, err = newInformer(d, core.Nodes, nodeStateOf, informer.Options[nodeState]{}); err != nil {
 		return nil, err
 	}
 	renewed := func(obj core.Object) (t metav1.MicroTime) {
@@ -99,7 +99,7 @@ func newNodes(d *Dependencies) (Loop, error) {
 		return nil, err
 	}
 	n.worker = newWorker("node-lifecycle-controller", d, n.sync)
-	n.nodes.OnChange(func(key informer.Key, old, now *nodeFacts) {
+	n.nodes.OnChange(func(key informer.Key, old, now *nodeState) {
 		n.recordChange(key, old, now)
 		if now == nil {
 			n.forget(key.Name)
@@ -119,7 +119,7 @@ func newNodes(d *Dependencies) (Loop, error) {
 
 // updateOutages looks at all nodes again if none is ready any longer, or one is again. As none
 // was heard from meanwhile, each gets as much time as if it had just been.
-func (n *nodes) updateOutages(node string, turned bool) {
+func (n *nodeLifecycle) updateOutages(node string, turned bool) {
 	if !turned {
 		return
 	}
@@ -137,33 +137,33 @@ func (n *nodes) updateOutages(node string, turned bool) {
 	}
 }
 
-func (n *nodes) recordHeartbeat(node string) {
+func (n *nodeLifecycle) recordHeartbeat(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lastHeartbeat[node] = n.clock.Now()
 }
 
-func (n *nodes) forget(node string) {
+func (n *nodeLifecycle) forget(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.lastHeartbeat, node)
 }
 
 // timeSinceHeartbeat is how long a node has been silent.
-func (n *nodes) timeSinceHeartbeat(node string) time.Duration {
+func (n *nodeLifecycle) timeSinceHeartbeat(node string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.clock.Since(n.lastHeartbeat[node])
 }
 
 // sync looks at one node, and records an event if it has come or gone.
-func (n *nodes) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
+func (n *nodeLifecycle) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	defer n.sendEvents(ctx, key.Name)
 	return n.syncHealth(ctx, key)
 }
 
 // syncHealth looks at one node, and asks to be called again when it would count as lost.
-func (n *nodes) syncHealth(ctx context.Context, key informer.Key) (time.Duration, error) {
+func (n *nodeLifecycle) syncHealth(ctx context.Context, key informer.Key) (time.Duration, error) {
 	node, ok := n.nodes.Get("", key.Name)
 	if !ok {
 		return 0, nil
@@ -205,7 +205,7 @@ func (n *nodes) syncHealth(ctx context.Context, key informer.Key) (time.Duration
 
 // shouldEvict reports whether the pods of a node that is not ready are to be evicted, and if
 // not yet, when to look again. Once they are, a change of reason makes no difference.
-func (n *nodes) shouldEvict(node nodeFacts) (again time.Duration, evict bool) {
+func (n *nodeLifecycle) shouldEvict(node nodeState) (again time.Duration, evict bool) {
 	given := slices.ContainsFunc(noExecute(node.taints), func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
 	})
@@ -219,7 +219,7 @@ func (n *nodes) shouldEvict(node nodeFacts) (again time.Duration, evict bool) {
 var unknownConditions = []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
 
 // markUnknown marks a silent node as lost.
-func (n *nodes) markUnknown(ctx context.Context, node nodeFacts) error {
+func (n *nodeLifecycle) markUnknown(ctx context.Context, node nodeState) error {
 	if !slices.ContainsFunc(unknownConditions, func(t corev1.NodeConditionType) bool { return node.conditions[t] != corev1.ConditionUnknown }) {
 		return nil
 	}
@@ -260,7 +260,7 @@ var ownTaints = []string{
 
 // wantedTaints follow from a node's conditions; with evict, they include NoExecute
 // for a node that is not ready.
-func wantedTaints(node nodeFacts, ready corev1.ConditionStatus, evict bool) map[corev1.Taint]bool {
+func wantedTaints(node nodeState, ready corev1.ConditionStatus, evict bool) map[corev1.Taint]bool {
 	wanted := map[corev1.Taint]bool{}
 	add := func(key string, effects ...corev1.TaintEffect) {
 		for _, effect := range effects {
@@ -294,7 +294,7 @@ func wantedTaints(node nodeFacts, ready corev1.ConditionStatus, evict bool) map[
 }
 
 // updateTaints adds and removes taints until they are the wanted ones.
-func (n *nodes) updateTaints(ctx context.Context, node nodeFacts, ready corev1.ConditionStatus, evict bool) error {
+func (n *nodeLifecycle) updateTaints(ctx context.Context, node nodeState, ready corev1.ConditionStatus, evict bool) error {
 	wanted := wantedTaints(node, ready, evict)
 	now := metav1.NewTime(n.clock.Now())
 	if equality.Semantic.DeepEqual(node.taints, mergeTaints(node.taints, wanted, now)) {
@@ -333,7 +333,7 @@ func mergeTaints(have []corev1.Taint, wanted map[corev1.Taint]bool, now metav1.T
 }
 
 // markPodsNotReady marks the pods of a node as not ready.
-func (n *nodes) markPodsNotReady(ctx context.Context, node string) error {
+func (n *nodeLifecycle) markPodsNotReady(ctx context.Context, node string) error {
 	now := metav1.NewTime(n.clock.Now())
 	for _, pod := range n.pods.ByIndex(node) {
 		if !pod.Ready || pod.HasTerminated() {

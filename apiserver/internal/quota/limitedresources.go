@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Limited is what may be used only if a quota covers it: a resource's usage under names
+// LimitedResource is what may be used only if a quota covers it: a resource's usage under names
 // that contain one of some words, or within one of some scopes (upstream's
 // LimitedResource).
-type Limited struct {
+type LimitedResource struct {
 	APIGroup      string                                     `json:"apiGroup"`
 	Resource      string                                     `json:"resource"`
 	MatchContains []string                                   `json:"matchContains"`
@@ -23,7 +23,7 @@ type Limited struct {
 // is what the object uses.
 func (c Change) checkCovered(will corev1.ResourceList, quotas []*corev1.ResourceQuota) error {
 	names, scopes := map[corev1.ResourceName]bool{}, []corev1.ScopedResourceSelectorRequirement{}
-	for _, l := range c.Limited {
+	for _, l := range c.LimitedResources {
 		for name := range will {
 			if l.APIGroup == c.Resource.Group && l.Resource == c.Resource.Resource &&
 				slices.ContainsFunc(l.MatchContains, func(word string) bool { return strings.Contains(string(name), word) }) {

@@ -43,7 +43,7 @@ func (c *Cache) WaitReady(ctx context.Context) error {
 	select {
 	case <-c.readiness.Load().known:
 		return c.Ready()
-	case <-c.options.Clock.After(freshDeadline):
+	case <-c.options.Clock.After(maxFreshnessWait):
 		return ErrNotReady
 	case <-ctx.Done():
 		return ctx.Err()
@@ -63,7 +63,7 @@ func (c *Cache) setReady(held error) {
 
 // holdBack freezes the cache and denies reads until its resource can be read as a whole:
 // no list may lack an object because that is corrupt, or was sealed with a key that is
-// lost. The feed's mu is held; other caches go on.
+// lost. The reflector's mu is held; other caches go on.
 func (c *Cache) holdBack(why error) {
 	if !errors.Is(c.Ready(), ErrHeldBack) {
 		c.options.Logger.Error("resource held back, because a stored value cannot be read", zap.Error(why))
@@ -79,17 +79,17 @@ func (c *Cache) holdBack(why error) {
 	c.endWatchers()
 }
 
-// tryAgain triggers another attempt to read a cache that is held back, without waiting
+// retryLoad triggers another attempt to read a cache that is held back, without waiting
 // for it.
-func (c *Cache) tryAgain() {
+func (c *Cache) retryLoad() {
 	select {
-	case c.again <- struct{}{}:
+	case c.retry <- struct{}{}:
 	default:
 	}
 }
 
 // isHeldBy reports whether events include a change of the object because of which the cache
-// is held back. The feed's mu is held.
+// is held back. The reflector's mu is held.
 func (c *Cache) isHeldBy(events []storage.Event) bool {
 	for _, e := range events {
 		if e.Object.Key == c.heldBy {
@@ -100,8 +100,8 @@ func (c *Cache) isHeldBy(events []storage.Event) bool {
 }
 
 // HeldBack returns the prefixes of the caches that are held back, relative to the
-// feed's and sorted.
-func (f *Feed) HeldBack() []string {
+// reflector's and sorted.
+func (f *Reflector) HeldBack() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []string

@@ -21,7 +21,7 @@ type nodeEvents struct {
 	pending map[string][]*core.Event
 }
 
-func (n *nodes) recordChange(key informer.Key, old, now *nodeFacts) {
+func (n *nodeLifecycle) recordChange(key informer.Key, old, now *nodeState) {
 	same := old != nil && now != nil && old.uid == now.uid
 	if old != nil && !same {
 		n.queueEvent(key, old, "RemovingNode", "Removing Node "+key.Name+" from Controller")
@@ -31,7 +31,7 @@ func (n *nodes) recordChange(key informer.Key, old, now *nodeFacts) {
 	}
 }
 
-func (n *nodes) queueEvent(key informer.Key, node *nodeFacts, reason, message string) {
+func (n *nodeLifecycle) queueEvent(key informer.Key, node *nodeState, reason, message string) {
 	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: key.Name, UID: node.uid},
 		corev1.EventSource{Component: "node-controller"}, corev1.EventTypeNormal, reason, "Node "+key.Name+" event: "+message, n.clock.Now())
 	n.events.mu.Lock()
@@ -40,7 +40,7 @@ func (n *nodes) queueEvent(key informer.Key, node *nodeFacts, reason, message st
 }
 
 // sendEvents records the pending events of a node.
-func (n *nodes) sendEvents(ctx context.Context, node string) {
+func (n *nodeLifecycle) sendEvents(ctx context.Context, node string) {
 	n.events.mu.Lock()
 	waiting := n.events.pending[node]
 	delete(n.events.pending, node)

@@ -85,7 +85,7 @@ func (d *Definitions) processAll(ctx context.Context) (unfinished bool) {
 		}
 		if err != nil && ctx.Err() == nil {
 			unfinished = true
-			if !errors.Is(err, errNotEmpty) {
+			if !errors.Is(err, errInstancesRemain) {
 				d.logger.Warn("a definition could not be dealt with, trying again", zap.String("definition", e.name), zap.Error(err))
 			}
 		}
@@ -107,7 +107,7 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 	return ignoreNotFound(err)
 }
 
-var errNotEmpty = errors.New("instances are still there")
+var errInstancesRemain = errors.New("instances are still there")
 
 // builtIn are the definitions whose objects would have the same keys as built-in
 // ones.
@@ -129,7 +129,7 @@ func (d *Definitions) deleteInstances(ctx context.Context, e *entry) error {
 			return d.removeFinalizer(ctx, e)
 		}
 		if err := deleteAll(ctx, served.Resource); err != nil {
-			if errors.Is(err, errNotEmpty) {
+			if errors.Is(err, errInstancesRemain) {
 				return err
 			}
 			return errors.Join(err, d.reportTerminating(ctx, e, "InstanceDeletionFailed", "could not list instances: "+err.Error()))
@@ -157,7 +157,7 @@ func deleteAll(ctx context.Context, r registry.Resource) error {
 		return err
 	}
 	if len(left.Items) > 0 {
-		return errNotEmpty
+		return errInstancesRemain
 	}
 	return nil
 }

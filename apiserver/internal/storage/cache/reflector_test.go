@@ -15,7 +15,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// counted counts a feed's requests to etcd.
+// counted counts a reflector's requests to etcd.
 type counted struct {
 	storage.Interface
 	lists, watches atomic.Int64
@@ -50,15 +50,15 @@ func background(t testing.TB, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-func newFeed(store storage.Reader) *cache.Feed {
-	return cache.NewFeed(cache.FeedOptions{Storage: store, Prefix: "/registry/", Clock: clock.RealClock{}, Logger: zap.NewNop()})
+func newFeed(store storage.Reader) *cache.Reflector {
+	return cache.NewReflector(cache.ReflectorOptions{Storage: store, Prefix: "/registry/", Clock: clock.RealClock{}, Logger: zap.NewNop()})
 }
 
 // fed returns a running cache of one resource.
-func fed(t testing.TB, store storage.Reader, feed *cache.Feed, resource string) (c *cache.Cache, stop func()) {
+func fed(t testing.TB, store storage.Reader, feed *cache.Reflector, resource string) (c *cache.Cache, stop func()) {
 	t.Helper()
 	c = cache.New(cache.Options{
-		Storage: store, Feed: feed, Prefix: "/registry/" + resource + "/", Namespaced: true, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Storage: store, Reflector: feed, Prefix: "/registry/" + resource + "/", Namespaced: true, Clock: clock.RealClock{}, Logger: zap.NewNop(),
 	})
 	return c, background(t, c.Run)
 }
@@ -111,7 +111,7 @@ func TestOneWatchFeedsAll(t *testing.T) {
 	}
 }
 
-// A cache that joins a running feed has what was there before, what came while
+// A cache that joins a running reflector has what was there before, what came while
 // it was read, and what comes later.
 func TestACacheThatComesLate(t *testing.T) {
 	store := etcdtest.Start(t)

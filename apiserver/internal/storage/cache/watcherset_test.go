@@ -19,7 +19,7 @@ func (c *Cache) nodePod(name, node string) *Entry {
 }
 
 func forAudience() *Cache {
-	return &Cache{watchers: newAudience(), options: Options{Prefix: podPrefix, Namespaced: true, Logger: zap.NewNop(),
+	return &Cache{watchers: newWatcherSet(), options: Options{Prefix: podPrefix, Namespaced: true, Logger: zap.NewNop(),
 		Fields: func(value []byte) (fields.Set, error) {
 			var pod struct{ Spec struct{ NodeName string } }
 			err := json.Unmarshal(value, &pod)
@@ -54,7 +54,7 @@ func TestWhoIsConcerned(t *testing.T) {
 			ch.old = c.nodePod(name, pick("a", "b", "c", ""))
 		}
 		concerned := map[*Watcher]int{}
-		for w := range c.concerned(ch) {
+		for w := range c.interestedWatchers(ch) {
 			concerned[w]++
 		}
 		for _, w := range watchers {
@@ -89,7 +89,7 @@ func BenchmarkConcerned(b *testing.B) {
 			}
 			ch := &change{kind: Modified, revision: 5, entry: c.nodePod("x", "node-0"), old: c.nodePod("x", "")}
 			for b.Loop() {
-				for w := range c.concerned(ch) {
+				for w := range c.interestedWatchers(ch) {
 					if !wants(w, ch) {
 						b.Fatal("not wanted")
 					}

@@ -102,7 +102,7 @@ func TestDependents(t *testing.T) {
 				for _, m := range test.members {
 					f.Put(m)
 				}
-				start(t, newOwners, registrytest.New(core.Pods), f)
+				start(t, newGarbageCollector, registrytest.New(core.Pods), f)
 				pass(retryPolicy.Max)
 				if got := f.names(); got != test.want {
 					t.Errorf("left: %q, want %q", got, test.want)
@@ -137,7 +137,7 @@ func TestDependentsThatAreOrphansByNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := family{registrytest.New(core.ConfigMaps)}
 		f.Put(member("b", "x"))
-		start(t, newOwners, registrytest.New(core.Pods), ahead{f})
+		start(t, newGarbageCollector, registrytest.New(core.Pods), ahead{f})
 		pass(retryPolicy.Max)
 		if got := f.names(); got != "b:x" {
 			t.Errorf("left: %q", got)
@@ -156,7 +156,7 @@ func TestOwnersOutOfReach(t *testing.T) {
 		far := member("b")
 		far.OwnerReferences = []metav1.OwnerReference{{APIVersion: "far.example.com/v1", Kind: "Thing", Name: "x", UID: "x"}}
 		maps.Put(far)
-		start(t, newOwners, pods, nodes, maps)
+		start(t, newGarbageCollector, pods, nodes, maps)
 		pass(retryPolicy.Max)
 		for what, there := range map[string]bool{"node": nodes.Peek("", "n1") != nil, "config map": maps.Peek("shop", "b") != nil} {
 			if !there {

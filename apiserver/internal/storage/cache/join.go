@@ -15,41 +15,41 @@ import (
 const maxMissed = 10_000
 
 // Run keeps the cache in step with etcd until ctx ends, which ends every
-// watcher too. If the cache has a feed of its own, that runs here, too.
+// watcher too. If the cache has a reflector of its own, that runs here, too.
 func (c *Cache) Run(ctx context.Context) error {
 	defer func() {
-		c.feed.detach(c)
+		c.reflector.detach(c)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.endWatchers()
 	}()
-	if c.options.Feed != nil {
+	if c.options.Reflector != nil {
 		return c.keepLoaded(ctx)
 	}
 	running, ctx := errgroup.WithContext(ctx)
-	running.Go(func() error { return c.feed.Run(ctx) })
+	running.Go(func() error { return c.reflector.Run(ctx) })
 	running.Go(func() error { return c.keepLoaded(ctx) })
 	return running.Wait()
 }
 
-// keepLoaded reads the cache by itself whenever the feed goes on without it.
+// keepLoaded reads the cache by itself whenever the reflector goes on without it.
 func (c *Cache) keepLoaded(ctx context.Context) error {
 	for {
 		if err := c.load(ctx); err != nil {
 			return err
 		}
 		select {
-		case <-c.again:
+		case <-c.retry:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// load reads a cache that joined a running feed or was held back, until that
+// load reads a cache that joined a running reflector or was held back, until that
 // succeeds.
 func (c *Cache) load(ctx context.Context) error {
-	for failures := 1; c.feed.begin(c); failures++ {
+	for failures := 1; c.reflector.shouldLoad(c); failures++ {
 		objects, revision, _, err := c.options.Storage.List(ctx, c.options.Prefix, "", 0, 0)
 		if err == nil {
 			err = c.adopt(objects, revision)
@@ -57,13 +57,13 @@ func (c *Cache) load(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		delay := feedBackoff.Delay(failures)
+		delay := reflectorBackoff.Delay(failures)
 		if !errors.Is(err, storage.ErrUnreadable) { // which has been reported
 			c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("after", delay), zap.Error(err))
 		}
 		select {
 		case <-c.options.Clock.After(delay):
-		case <-c.again:
+		case <-c.retry:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -71,9 +71,9 @@ func (c *Cache) load(ctx context.Context) error {
 	return nil
 }
 
-// begin reports whether the cache is to be read by itself. What will be read is not
-// older than what the feed has brought.
-func (f *Feed) begin(c *Cache) bool {
+// shouldLoad reports whether the cache is to be read by itself. What will be read is not
+// older than what the reflector has brought.
+func (f *Reflector) shouldLoad(c *Cache) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c.missed = nil
@@ -82,14 +82,14 @@ func (f *Feed) begin(c *Cache) bool {
 
 func (c *Cache) adopt(objects []storage.Object, revision int64) error {
 	if err := storage.Unreadable(objects); err != nil {
-		return c.feed.withhold(c, err)
+		return c.reflector.holdBack(c, err)
 	}
-	c.normalize(objects) // takes time, for which the feed must not wait
-	return c.feed.adopt(c, objects, revision)
+	c.normalize(objects) // takes time, for which the reflector must not wait
+	return c.reflector.adopt(c, objects, revision)
 }
 
-// withhold holds the cache back, unless the feed has read everything meanwhile.
-func (f *Feed) withhold(c *Cache, why error) error {
+// holdBack holds the cache back, unless the reflector has read everything meanwhile.
+func (f *Reflector) holdBack(c *Cache, why error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !c.loading {
@@ -102,13 +102,13 @@ func (f *Feed) withhold(c *Cache, why error) error {
 var errTooMuchMissed = errors.New("more changed meanwhile than is kept")
 
 // adopt gives the cache what was read at revision, and what happened since. The
-// feed was not beyond revision when the cache joined it, so nothing is missing
+// reflector was not beyond revision when the cache joined it, so nothing is missing
 // in between.
-func (f *Feed) adopt(c *Cache, objects []storage.Object, revision int64) error {
+func (f *Reflector) adopt(c *Cache, objects []storage.Object, revision int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !c.loading {
-		return nil // the feed has read everything meanwhile
+		return nil // the reflector has read everything meanwhile
 	}
 	if len(c.missed) > maxMissed {
 		return errTooMuchMissed
@@ -118,23 +118,23 @@ func (f *Feed) adopt(c *Cache, objects []storage.Object, revision int64) error {
 	c.replace(objects, revision)
 	for i, e := range missed {
 		if e.Object.Revision > revision {
-			c.take(missed[i:])
+			c.receive(missed[i:])
 			break
 		}
 	}
 	return nil
 }
 
-// take applies events, or keeps them for when the cache has been read. The
-// feed's mu is held.
-func (c *Cache) take(events []storage.Event) {
-	if c.options.Received != nil {
-		c.options.Received.Add(float64(len(events)))
+// receive applies events, or keeps them for when the cache has been read. The
+// reflector's mu is held.
+func (c *Cache) receive(events []storage.Event) {
+	if c.options.ReceivedEvents != nil {
+		c.options.ReceivedEvents.Add(float64(len(events)))
 	}
 	if !c.loading {
 		if err := c.apply(events); err != nil {
 			c.holdBack(err)
-			c.tryAgain()
+			c.retryLoad()
 		}
 		return
 	}
@@ -142,6 +142,6 @@ func (c *Cache) take(events []storage.Event) {
 		c.missed = append(c.missed, events...)
 	}
 	if c.isHeldBy(events) {
-		c.tryAgain()
+		c.retryLoad()
 	}
 }
