@@ -17,7 +17,7 @@ import (
 	"kctl/proto/backoff"
 )
 
-// ReflectorOptions are what a Feed is built from.
+// ReflectorOptions are what a Reflector is built from.
 type ReflectorOptions struct {
 	Storage storage.Reader
 	// Prefix is that of every key that a cache may hold, with its trailing slash:
