@@ -72,6 +72,7 @@ func TestRuntimeClass(t *testing.T) {
 	costs := func(cpu string) func(*core.Pod) {
 		return func(p *core.Pod) { p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)} }
 	}
+	free := func(p *core.Pod) { p.Spec.Overhead = corev1.ResourceList{} }
 	for name, c := range map[string]struct {
 		pod  *core.Pod
 		want string
@@ -81,6 +82,8 @@ func TestRuntimeClass(t *testing.T) {
 		"plain":                {pod(runs("plain")), ""},
 		"the same overhead":    {pod(runs("sandboxed"), costs("250m")), ""},
 		"another overhead":     {pod(runs("sandboxed"), costs("1")), `pods "web" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead`},
+		"an empty overhead":    {pod(runs("sandboxed"), free), ""},
+		"empty, of no class":   {pod(free), `pods "web" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead`},
 		"overhead of no class": {pod(costs("1")), `pods "web" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead`},
 		"another node": {pod(runs("sandboxed"), func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"vm": "no"} }),
 			`pods "web" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[vm] = yes; pod.spec.nodeSelector[vm] = no`},

@@ -43,7 +43,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	if class.Overhead != nil {
-		if pod.Spec.Overhead != nil && !equality.Semantic.DeepEqual(pod.Spec.Overhead, class.Overhead.PodFixed) {
+		if len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(pod.Spec.Overhead, class.Overhead.PodFixed) {
 			return errOtherOverhead
 		}
 		pod.Spec.Overhead = class.Overhead.DeepCopy().PodFixed
@@ -58,7 +58,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	case err != nil || pod == nil:
 		return err
 	case class == nil || class.Overhead == nil:
-		if len(pod.Spec.Overhead) > 0 {
+		if pod.Spec.Overhead != nil { // even an empty one
 			return errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
 		}
 	case !equality.Semantic.DeepEqual(pod.Spec.Overhead, class.Overhead.PodFixed):
