@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -53,8 +52,10 @@ func (w *webhook) Deliver(ctx context.Context, events []*Event) error {
 	list := &eventList{TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: apiVersion}, Items: events}
 	var err error
 	for failures := 1; failures <= webhookAttempts; failures++ {
-		if err = w.post(ctx, list); err == nil || !worthTrying(err) {
-			return err
+		// Whatever the answer: even one that refuses the events may be a receiver's
+		// passing fault, and events that are given up are lost.
+		if err = w.post(ctx, list); err == nil {
+			return nil
 		}
 		if failures < webhookAttempts && backoff.Sleep(ctx, w.clock, w.policy.Delay(failures)) != nil {
 			break
@@ -67,15 +68,4 @@ func (w *webhook) post(ctx context.Context, list *eventList) error {
 	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
 	defer cancel()
 	return w.client.Do(ctx, http.MethodPost, w.path, list, nil)
-}
-
-// worthTrying reports whether to try again: a server that refuses the events won't accept
-// them later.
-func worthTrying(err error) bool {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok {
-		return true
-	}
-	code := status.Status().Code
-	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 }
