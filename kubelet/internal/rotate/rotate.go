@@ -15,8 +15,10 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/logs"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
 )
@@ -116,9 +118,9 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 
 // due is what to do with the log of a running container; nil for nothing.
 func (r *Rotator) due(path string) func(ctx context.Context, id, path string) error {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	switch {
-	case err == nil && info.Size() >= r.MaxSize:
+	case err == nil && info.Mode().IsRegular() && info.Size() >= r.MaxSize:
 		return r.rotate
 	case errors.Is(err, fs.ErrNotExist):
 		if older, _ := filepath.Glob(path + ".*"); len(older) > 0 {
@@ -185,7 +187,8 @@ func asideAt(path, log string) (at time.Time, ours bool) {
 
 // olderLogs are the logs that were moved aside, oldest first. The remains of an
 // interrupted rotation are removed. Files that somebody else put beside them
-// (1.log.bak) are left alone, because their names say nothing about their age.
+// (1.log.bak) are left alone, because their names say nothing about their age, and so
+// are links, pipes and directories, which no rotation makes.
 func (r *Rotator) olderLogs(path string) ([]string, error) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(dir)
@@ -206,6 +209,9 @@ func (r *Rotator) olderLogs(path string) ([]string, error) {
 			if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("removing an unfinished packed log: %w", err)
 			}
+			continue
+		}
+		if !e.Type().IsRegular() {
 			continue
 		}
 		present[log] = true
@@ -246,15 +252,16 @@ func (r *Rotator) begin(ctx context.Context, id, path, aside string) error {
 }
 
 // pack writes path.gz and removes path. The compressed log gets its name only
-// when it is complete.
+// when it is complete. Links are not followed: who makes one here must not get what it
+// leads to, or have it overwritten.
 func pack(path string) (err error) {
-	source, err := os.Open(path)
+	source, err := logs.OpenRegular(path, unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	temporary := path + unfinished
-	target, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	target, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/kubelet/internal/runtimestate"
@@ -167,5 +168,63 @@ func TestWhatWasCutShort(t *testing.T) {
 	}
 	if got := files(t, runtime.path); got != "1.log 1.log.20260101-000001.gz 1.log.20260102-030405" {
 		t.Error(got)
+	}
+}
+
+// Who may write where logs are must not make the kubelet read other files, or wait for a
+// pipe: a link would become a packed copy of what it leads to, which its maker may read.
+func TestWhatIsNoLogIsLeftAlone(t *testing.T) {
+	rotator, runtime, clock := start(t)
+	secret := filepath.Join(t.TempDir(), "shadow")
+	write(t, secret, "root:secret")
+	const pipe, link, dir = ".20260101-000000", ".20260101-000001", ".20260101-000002"
+	for _, err := range []error{
+		unix.Mkfifo(runtime.path+pipe, 0o600), os.Symlink(secret, runtime.path+link),
+		os.MkdirAll(filepath.Join(runtime.path+dir, "full"), 0o700), os.Symlink(secret, runtime.path+".20260102-030405.tmp"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		write(t, runtime.path, "a log that grew")
+		if err := rotator.Rotate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(time.Second)
+	}
+	const want = "1.log 1.log.20260101-000000 1.log.20260101-000001 1.log.20260101-000002 1.log.20260102-030407.gz 1.log.20260102-030408"
+	if got := files(t, runtime.path); got != want {
+		t.Errorf("there are %s, want %s", got, want)
+	}
+	if text, err := os.ReadFile(secret); err != nil || string(text) != "root:secret" {
+		t.Errorf("the file elsewhere has %q, %v", text, err)
+	}
+	// A link that replaces the log itself is moved by nobody.
+	if err := errors.Join(os.Remove(runtime.path), os.Symlink(secret, runtime.path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := rotator.Rotate(t.Context()); err != nil || files(t, runtime.path) != want {
+		t.Errorf("a link was rotated: %v, %s", err, files(t, runtime.path))
+	}
+}
+
+// A link that appears after the look at the directory is not followed, in either place.
+func TestPackFollowsNoLinks(t *testing.T) {
+	dir := t.TempDir()
+	secret, log, link := filepath.Join(dir, "shadow"), filepath.Join(dir, "1.log.a"), filepath.Join(dir, "1.log.b")
+	write(t, secret, "root:secret")
+	write(t, log, "a log")
+	if err := errors.Join(os.Symlink(secret, link), os.Symlink(secret, log+unfinished)); err != nil {
+		t.Fatal(err)
+	}
+	if err := pack(link); err == nil {
+		t.Error("what a link leads to was packed")
+	}
+	if err := pack(log); err == nil {
+		t.Error("a log was packed into what a link leads to")
+	}
+	if text, err := os.ReadFile(secret); err != nil || string(text) != "root:secret" {
+		t.Errorf("the file elsewhere has %q, %v", text, err)
 	}
 }
