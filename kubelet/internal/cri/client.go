@@ -134,7 +134,7 @@ func call[Q, A any](ctx context.Context, limit time.Duration, verb, id string,
 	}
 	answer, err := do(ctx, request)
 	if err != nil {
-		return answer, &Error{Verb: verb, ID: id, Err: err}
+		return answer, &Error{Verb: verb, ID: id, Err: bounded(err)}
 	}
 	return answer, nil
 }

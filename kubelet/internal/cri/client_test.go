@@ -10,11 +10,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/simulated"
 )
 
 func TestEndpoints(t *testing.T) {
@@ -53,6 +58,23 @@ func TestSilentRuntimeMeetsDeadline(t *testing.T) {
 	defer c.Close()
 	if _, err := c.Version(t.Context()); !errors.Is(err, context.DeadlineExceeded) && !cri.IsUnavailable(err) {
 		t.Fatalf("Version = %v, want the deadline", err)
+	}
+}
+
+// What a runtime says can have any length, because it repeats what a registry told it, and
+// goes into events and statuses.
+func TestTheTextOfErrorsIsBounded(t *testing.T) {
+	runtime := simulated.New(simulated.Options{Clock: clock.RealClock{}, Fault: func(context.Context, string, func() error) error {
+		return status.Error(codes.NotFound, "pulling: "+strings.Repeat("é", 1<<20)+": that is why")
+	}})
+	_, err := cri.Over(runtime.Connection(), cri.Options{}).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: "x"}, nil, nil)
+	if !cri.IsNotFound(err) {
+		t.Fatalf("error %.100v", err)
+	}
+	for _, text := range []string{cri.Message(err), cri.Coded(err), cri.Call(err), err.Error()} {
+		if len(text) > 4200 || !utf8.ValidString(text) || !strings.Contains(text, "pulling: é") || !strings.HasSuffix(text, "é: that is why") {
+			t.Errorf("%d bytes: %.50s", len(text), text)
+		}
 	}
 }
 

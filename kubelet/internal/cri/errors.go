@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -34,6 +35,23 @@ func (e *Error) Is(target error) bool {
 		return target == context.Canceled
 	}
 	return false
+}
+
+// maxText bounds the text of an error. The runtime repeats what others told it: a
+// registry's refusal has any length, and so has a command that can't be started.
+// What users read of it goes into the API, where it is stored again whenever it changes.
+const maxText = 4096
+
+// bounded leaves the beginning and the end of an error's text, which say where it
+// happened and why.
+func bounded(err error) error {
+	s, ok := status.FromError(err)
+	if !ok || len(s.Message()) <= maxText {
+		return err
+	}
+	const half, cut = maxText / 2, " … "
+	text := s.Message()[:half-len(cut)] + cut + s.Message()[len(s.Message())-half:]
+	return status.Error(s.Code(), strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 // Message is the runtime's own message, without what was wrapped around it: the

@@ -78,7 +78,7 @@ func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.Pod
 func (c *Client) Events(ctx context.Context) (runtimeapi.RuntimeService_GetContainerEventsClient, error) {
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
-		return nil, &Error{Verb: "GetContainerEvents", Err: err}
+		return nil, &Error{Verb: "GetContainerEvents", Err: bounded(err)}
 	}
 	return stream, nil
 }
