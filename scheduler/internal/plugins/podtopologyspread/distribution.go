@@ -20,10 +20,26 @@ type tallies struct {
 	constraints []constraint
 	needsAll    bool // nodes must have all labels of the constraints
 	pool        string
+	alone       bool                  // the sums are not shared with other attempts
+	having      []*framework.NodeInfo // then: the nodes that have all needed labels
 }
+
+// maxShared is how many constraints a pod may have for its sums to be shared with
+// later attempts. More would displace each other, and a sum that says which nodes take
+// part names all constraints: with thousands of them, one pod would keep the scheduler
+// from all others for as long as it takes to write thousands of such names.
+const maxShared = 16
 
 func newTallies(state *framework.CycleState, pod *core.Pod, own nodeaffinity.RequiredNodeAffinity, constraints []constraint, needsAll bool) *tallies {
 	t := &tallies{state: state, pod: pod, own: own, constraints: constraints, needsAll: needsAll}
+	if t.alone = len(constraints) > maxShared; t.alone {
+		for _, node := range state.Nodes {
+			if !needsAll || hasAll(node.Node, constraints) {
+				t.having = append(t.having, node)
+			}
+		}
+		return t
+	}
 	t.pool = Name
 	if needsAll {
 		for i := range constraints {
@@ -31,6 +47,18 @@ func newTallies(state *framework.CycleState, pod *core.Pod, own nodeaffinity.Req
 		}
 	}
 	return t
+}
+
+// sum adds up what nodes count for.
+func (t *tallies) sum(key func() string, count framework.CountFunc) framework.Tally {
+	if !t.alone {
+		return t.state.Tally(key(), count)
+	}
+	sum := framework.Tally{}
+	for _, node := range t.having {
+		count(node, sum.Add)
+	}
+	return sum
 }
 
 // among says which nodes take part in a constraint.
@@ -57,13 +85,15 @@ func text(part any) string {
 
 // takesPart reports whether pods on node count for the constraint.
 func (t *tallies) takesPart(c *constraint, node *core.Node) bool {
-	return (!t.needsAll || hasAll(node, t.constraints)) && c.counts(t.pod, t.own, node)
+	return (t.alone || !t.needsAll || hasAll(node, t.constraints)) && c.counts(t.pod, t.own, node)
 }
 
 // pods counts those that the constraint is about.
 func (t *tallies) pods(c *constraint) framework.Tally {
-	key := fmt.Sprintf("%s: pods of %s (%s %t)", t.among(c), t.pod.Namespace, c.selector, c.selector.Empty())
-	return t.state.Tally(key, func(node *framework.NodeInfo, add framework.AddFunc) {
+	key := func() string {
+		return fmt.Sprintf("%s: pods of %s (%s %t)", t.among(c), t.pod.Namespace, c.selector, c.selector.Empty())
+	}
+	return t.sum(key, func(node *framework.NodeInfo, add framework.AddFunc) {
 		if len(node.Pods) == 0 || !t.takesPart(c, node.Node) {
 			return
 		}
@@ -75,7 +105,7 @@ func (t *tallies) pods(c *constraint) framework.Tally {
 
 // nodes counts those that take part: domains without a pod are domains, too.
 func (t *tallies) nodes(c *constraint) framework.Tally {
-	return t.state.Tally(t.among(c)+": nodes", func(node *framework.NodeInfo, add framework.AddFunc) {
+	return t.sum(func() string { return t.among(c) + ": nodes" }, func(node *framework.NodeInfo, add framework.AddFunc) {
 		if t.takesPart(c, node.Node) {
 			add.At(node.Node, c.key, 1)
 		}

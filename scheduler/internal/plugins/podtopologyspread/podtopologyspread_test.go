@@ -2,7 +2,9 @@ package podtopologyspread
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -233,5 +235,49 @@ func TestHints(t *testing.T) {
 	tainted := fixture.Node("n", fixture.Label("zone", "a"), fixture.Taint("a", "b", corev1.TaintEffectNoSchedule))
 	if !interests[1].Covers(waits, framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) || !interests[2].Covers(waits, tolerant) {
 		t.Error("taints that a constraint honors are passed over")
+	}
+}
+
+// More constraints than sums are shared of decide as few do, each by itself.
+func TestManyConstraints(t *testing.T) {
+	const many = 2 * maxShared
+	labelled := func(i int) (all []func(*core.Node)) {
+		for k := range many {
+			all = append(all, fixture.Label(fmt.Sprint("key", k), fmt.Sprint(i)))
+		}
+		return all
+	}
+	pod := fixture.Pod("p", app("web"))
+	for k := range many {
+		spread(fmt.Sprint("key", k), corev1.DoNotSchedule)(pod)
+	}
+	full, empty, bare := node("a", "a", 1, labelled(0)...), node("b", "b", 0, labelled(1)...), node("c", "c", 0)
+	for _, test := range []struct {
+		node *framework.NodeInfo
+		fits bool
+	}{{full, false}, {empty, true}, {bare, false}} {
+		if status := plugintest.Filter(t.Context(), New(Options{}), pod, test.node, full, empty, bare); status.IsSuccess() != test.fits {
+			t.Errorf("%s: %v", test.node.Node.Name, status.Reasons())
+		}
+	}
+}
+
+// A pod with thousands of constraints costs little more than a pass over them: it must not
+// keep the scheduler from the others.
+func TestThousandsOfConstraints(t *testing.T) {
+	const constraints, most = 2000, 20 << 20 // bytes
+	pod := fixture.Pod("p", app("web"))
+	for i := range constraints {
+		spread(fmt.Sprintf("%s/%d", strings.Repeat("k", 100), i), corev1.DoNotSchedule)(pod)
+	}
+	state := &framework.CycleState{Nodes: []*framework.NodeInfo{node("a", "a", 0), node("b", "b", 0)}, Tallies: &framework.Tallies{}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, status := New(Options{}).PreFilter(t.Context(), state, framework.NewPodInfo(pod)); !status.IsSuccess() {
+		t.Fatal(status.Reasons())
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > most {
+		t.Errorf("one pod's attempt allocated %d MiB", used>>20)
 	}
 }
