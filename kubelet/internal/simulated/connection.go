@@ -40,7 +40,7 @@ func (c connection) Invoke(ctx context.Context, method string, request, reply an
 				if err != nil {
 					return status.Convert(err).Err()
 				}
-				return transfer(reply, answer)
+				return c.runtime.transferLied(name, reply, answer)
 			}
 			if fault := c.runtime.Fault; fault != nil {
 				return fault(ctx, service.Methods[i].MethodName, call)
@@ -62,6 +62,15 @@ func transfer(into, from any) error {
 	return nil
 }
 
+// transferLied copies an answer, and lies about it.
+func (r *Runtime) transferLied(method string, into, from any) error {
+	if err := transfer(into, from); err != nil || r.Lie == nil {
+		return err
+	}
+	r.Lie(method, into.(proto.Message))
+	return nil
+}
+
 func (c connection) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	for _, service := range services {
 		name, ok := strings.CutPrefix(method, "/"+service.ServiceName+"/")
@@ -69,7 +78,7 @@ func (c connection) NewStream(ctx context.Context, _ *grpc.StreamDesc, method st
 			if !ok || service.Streams[i].StreamName != name {
 				continue
 			}
-			s := &stream{ctx: ctx, requests: make(chan any, 1), answers: make(chan any), over: make(chan struct{})}
+			s := &stream{runtime: c.runtime, method: name, ctx: ctx, requests: make(chan any, 1), answers: make(chan any), over: make(chan struct{})}
 			go func() {
 				err := service.Streams[i].Handler(c.runtime, serverSide{s})
 				if s.err = io.EOF; err != nil {
@@ -86,6 +95,8 @@ func (c connection) NewStream(ctx context.Context, _ *grpc.StreamDesc, method st
 // stream has one request and any number of answers. It ends when its handler
 // does, and the handler when ctx does.
 type stream struct {
+	runtime  *Runtime
+	method   string
 	ctx      context.Context
 	requests chan any
 	answers  chan any
@@ -134,7 +145,7 @@ func (s clientSide) SendMsg(request any) error {
 func (s clientSide) RecvMsg(into any) error {
 	select {
 	case answer := <-s.answers:
-		return transfer(into, answer)
+		return s.runtime.transferLied(s.method, into, answer)
 	case <-s.over:
 		return s.err
 	}

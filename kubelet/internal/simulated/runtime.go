@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 )
@@ -37,6 +38,9 @@ type Options struct {
 	// callers handle a faulty runtime: it makes the call or not, and its result is
 	// what the caller gets.
 	Fault func(ctx context.Context, method string, call func() error) error
+	// Lie, if set, may change what a Connection's caller gets as an answer or event, for
+	// tests of how callers handle a runtime that tells lies.
+	Lie func(method string, answer proto.Message)
 }
 
 // Behaviour is what a container does once it runs.
