@@ -48,14 +48,14 @@ func streamsOf(query url.Values) (streams, error) {
 
 // exec runs a command in a container, with streams.
 func (s *Server) exec(c *gin.Context) {
-	pod, container := s.containerOf(c)
-	if pod == nil {
-		return
-	}
 	query := c.Request.URL.Query()
 	wanted, err := streamsOf(query)
 	if err != nil {
 		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	pod, container := s.containerOf(c)
+	if pod == nil {
 		return
 	}
 	if len(query["command"]) == 0 {
@@ -75,13 +75,13 @@ func (s *Server) exec(c *gin.Context) {
 
 // attach connects to a container's main process.
 func (s *Server) attach(c *gin.Context) {
-	pod, container := s.containerOf(c)
-	if pod == nil {
-		return
-	}
 	wanted, err := streamsOf(c.Request.URL.Query())
 	if err != nil {
 		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	pod, container := s.containerOf(c)
+	if pod == nil {
 		return
 	}
 	id, err := s.runningContainer(c.Request.Context(), pod, container)
@@ -96,13 +96,13 @@ func (s *Server) attach(c *gin.Context) {
 
 // portForward connects to ports in a pod's network.
 func (s *Server) portForward(c *gin.Context) {
-	pod := s.podOf(c, c.Param("uid"))
-	if pod == nil {
-		return
-	}
 	ports, err := portsOf(c.Request.URL.Query())
 	if err != nil {
 		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	pod := s.podOf(c, c.Param("uid"))
+	if pod == nil {
 		return
 	}
 	sandbox, err := s.readySandbox(c.Request.Context(), pod)
