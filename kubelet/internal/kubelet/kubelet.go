@@ -35,6 +35,7 @@ import (
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
+	"kctl/kubelet/internal/pulled"
 	"kctl/kubelet/internal/rotate"
 	"kctl/kubelet/internal/runtimehealth"
 	"kctl/kubelet/internal/runtimestate"
@@ -90,6 +91,7 @@ type Kubelet struct {
 	volumes      *volume.Manager
 	userIDs      *userns.Manager
 	images       *image.Collector
+	imageAccess  *pulled.Records
 	surroundings *surroundings.Surroundings // nil without an API server
 
 	// What is known about pods.

@@ -36,6 +36,16 @@ func told(t *testing.T, from prometheus.Gatherer) []string {
 	return lines
 }
 
+// Monitors ask for single checks by their names, which are upstream's.
+func TestChecksHaveUpstreamsNames(t *testing.T) {
+	paths := new(Kubelet).checks().Paths()
+	for _, want := range []string{"/healthz/ping", "/healthz/log", "/healthz/syncloop"} {
+		if !slices.Contains(paths, want) {
+			t.Errorf("%s is not among %q", want, paths)
+		}
+	}
+}
+
 // Metrics of pods say what happened to them, under the names that dashboards
 // and alerts use.
 func TestMetricsTellOfPods(t *testing.T) {
@@ -80,7 +90,9 @@ func TestMetricsTellOfPods(t *testing.T) {
 		})
 	}
 	for _, want := range []string{
-		`kubelet_node_name{node="node-1"} 1`, `kubelet_cgroup_version{} `, `kubelet_orphaned_runtime_pods_total{} 0`,
+		`kubelet_node_name{node="node-1"} 1`, `kubelet_cgroup_version{} `, `kubelet_restarted_pods_total{static=""} 0`, `kubelet_restarted_pods_total{static="true"} 0`,
+		`kubelet_imagemanager_ondisk_pullintents{} 0`, `kubelet_imagemanager_ondisk_pulledrecords{} 0`, `kubelet_imagemanager_image_mustpull_checks_total{result="credentialPolicyAllowed"} `,
+		`kubelet_orphaned_runtime_pods_total{} 0`,
 		`kubelet_container_log_filesystem_used_bytes{container="main",namespace="default",pod="probed",uid="` + uid + `"} `,
 		`kubelet_image_manager_ensure_image_requests_total{present_locally="true",pull_policy="ifnotpresent",pull_required="false"} `, `kubelet_node_startup_duration_seconds{} `,
 		`kubelet_desired_pods{static=""} 3`, `kubelet_desired_pods{static="true"} 1`, `kubelet_active_pods{static=""} 1`, `kubelet_mirror_pods{} 1`,

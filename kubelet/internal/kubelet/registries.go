@@ -41,7 +41,11 @@ func (k *Kubelet) makeImageAccess(ctx context.Context) (*pulled.Records, error) 
 	if k.hollow != nil {
 		policy = pulled.Policy{Verify: kubeletv1beta1.NeverVerify}
 	}
-	return pulled.New(k.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return k.cri.ListImages(ctx) }, k.clock, k.logger)
+	records, err := pulled.New(k.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return k.cri.ListImages(ctx) }, k.clock, k.logger)
+	if err == nil {
+		records.Checked = k.metrics.ImageChecked
+	}
+	return records, err
 }
 
 func (k *Kubelet) loadPlugins() ([]kubeletv1.CredentialProvider, error) {

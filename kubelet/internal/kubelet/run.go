@@ -29,9 +29,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		}
 	}()
 	group, ctx := errgroup.WithContext(ctx)
-	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.ObserveWork})
+	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.ObserveWork, Restarted: k.metrics.PodRestarted})
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
-		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.Seen, Logs: k.usages.logs,
+		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.Seen, Logs: k.usages.logs, Pulls: k.imageAccess.Count,
 	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {
@@ -94,6 +94,7 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 // checks are what the health endpoints ask.
 func (k *Kubelet) checks() *daemon.Health {
 	health := daemon.NewHealth()
+	health.Add("log", func(context.Context) error { return nil }, daemon.Healthz, daemon.Livez, daemon.Readyz)
 	health.Add("syncloop", func(context.Context) error { return k.loop.Healthy() }, daemon.Healthz, daemon.Livez, daemon.Readyz)
 	health.Add("pleg", func(context.Context) error { return k.pleg.Healthy() })
 	health.Add("runtime", func(context.Context) error { return k.health.RuntimeError() }, daemon.Readyz)

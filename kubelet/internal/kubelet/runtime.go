@@ -43,11 +43,10 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	access, err := k.makeImageAccess(ctx)
-	if err != nil {
+	if k.imageAccess, err = k.makeImageAccess(ctx); err != nil {
 		return err
 	}
-	k.makeImages(access.Prune)
+	k.makeImages(k.imageAccess.Prune)
 	if k.state, err = runtimestate.NewReader(ctx, k.cri, k.clock); err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	}
 	config := podruntime.Config{
 		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.ownIPs,
-		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: access, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxBackOff,
+		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: k.imageAccess, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxBackOff,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
 	}
 	if k.surroundings != nil {

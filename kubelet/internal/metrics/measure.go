@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/pulled"
 	"kctl/kubelet/internal/status"
+	"kctl/proto/core"
 )
 
 // startBuckets are upstream's buckets for the start durations of pods.
@@ -33,11 +35,16 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	m.Rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
 	m.imagesRemoved = counter("image_garbage_collected_total", "Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
 	m.imagesAsked = counter("image_manager_ensure_image_requests_total", "Number of ensure-image requests processed by the kubelet.", "pull_policy", "present_locally", "pull_required")
+	m.imageChecks = counter("imagemanager_image_mustpull_checks_total", "Counter for how many times kubelet checked whether credentials need to be re-verified to access an image.", "result")
+	m.restarts = counter("restarted_pods_total", "Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them (common for static pods, extremely uncommon for API pods).", "static")
+	for _, static := range []string{"", "true"} {
+		m.restarts.WithLabelValues(static) // which is exported before the first restart, too
+	}
 	m.pulls = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
 		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
-	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved, m.imagesAsked, m.pulls)
+	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved, m.imagesAsked, m.imageChecks, m.restarts, m.pulls)
 }
 
 // measureNode makes the metrics of what pods need from the node.
@@ -151,6 +158,14 @@ func (m *Metrics) ImageAsked(policy corev1.PullPolicy, present, pull *bool) {
 	}
 	m.imagesAsked.WithLabelValues(strings.ToLower(string(policy)), text(present), text(pull)).Inc()
 }
+
+// ImageChecked counts a check whether a pod may use a present image.
+func (m *Metrics) ImageChecked(result pulled.Check) {
+	m.imageChecks.WithLabelValues(string(result)).Inc()
+}
+
+// PodRestarted counts a pod that came again under its UID.
+func (m *Metrics) PodRestarted(pod *core.Pod) { m.restarts.WithLabelValues(staticLabel(pod)).Inc() }
 
 // ImageRemoved counts an image that was taken away, and why.
 func (m *Metrics) ImageRemoved(reason string) { m.imagesRemoved.WithLabelValues(reason).Inc() }

@@ -42,6 +42,8 @@ type Metrics struct {
 	pulls                   *prometheus.HistogramVec
 	imagesAsked             *prometheus.CounterVec
 	imagesRemoved           *prometheus.CounterVec
+	imageChecks             *prometheus.CounterVec
+	restarts                *prometheus.CounterVec
 	groups                  *prometheus.HistogramVec
 	storage                 *prometheus.HistogramVec
 	startup                 map[node.StartupLeg]prometheus.Gauge

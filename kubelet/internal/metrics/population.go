@@ -29,6 +29,9 @@ type Sources struct {
 	Relisted func() time.Time // when the runtime was listed last
 	// Logs are the bytes that containers' logs have, by pod and container.
 	Logs func() map[types.UID]map[string]uint64
+	// Pulls counts what is on disk about pulled images: pulls that have been
+	// begun, and images that were pulled.
+	Pulls func() (intents, records int, err error)
 }
 
 // RegisterPopulation has those metrics told that are counted when somebody asks.
@@ -52,6 +55,8 @@ var (
 	volumesDesc     = populationDesc("volume_manager_total_volumes", "Number of volumes in Volume Manager", "plugin_name", "state")
 	logsDesc        = populationDesc("kubelet_container_log_filesystem_used_bytes", "Bytes used by the container's logs on the filesystem.", "uid", "namespace", "pod", "container")
 	cgroupDesc      = populationDesc("kubelet_cgroup_version", "cgroup version on the hosts.")
+	intentsDesc     = populationDesc("kubelet_imagemanager_ondisk_pullintents", "Number of ImagePullIntents stored on disk.")
+	recordsDesc     = populationDesc("kubelet_imagemanager_ondisk_pulledrecords", "Number of ImagePulledRecords stored on disk.")
 	lastSeenDesc    = populationDesc("kubelet_pleg_last_seen_seconds", "Timestamp in seconds when PLEG was last seen active.")
 )
 
@@ -59,6 +64,7 @@ var (
 func (population) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc, lastSeenDesc, logsDesc, cgroupDesc,
+		intentsDesc, recordsDesc,
 	} {
 		descs <- desc
 	}
@@ -96,6 +102,10 @@ func (p population) Collect(metrics chan<- prometheus.Metric) {
 		version = 2
 	}
 	gauge(cgroupDesc, version)
+	if intents, records, err := p.Pulls(); err == nil {
+		gauge(intentsDesc, float64(intents))
+		gauge(recordsDesc, float64(records))
+	}
 	logs := p.Logs()
 	for _, pod := range p.Pods.Pods() {
 		for container, bytes := range logs[pod.UID] {

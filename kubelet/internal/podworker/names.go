@@ -79,4 +79,7 @@ func (w *Workers) forget(e *entry) {
 	for _, u := range e.next {
 		w.update(u)
 	}
+	if len(e.next) > 0 && !ends(e.next[0]) {
+		w.restarted(e.next[0].Pod)
+	}
 }

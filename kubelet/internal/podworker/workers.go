@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/backoff"
+	"kctl/proto/core"
 )
 
 // Options are what Workers need besides the Syncer. Resync and Retry have
@@ -23,18 +24,22 @@ type Options struct {
 	Retry backoff.Policy
 	// Observe is called with the duration of each step; it may be nil.
 	Observe func(job Job, took time.Duration)
+	// Restarted is called for each pod that is started after an earlier pod with
+	// its UID has ended; it may be nil, and must not call the Workers.
+	Restarted func(pod *core.Pod)
 }
 
 // Workers has a worker for each pod. A worker is a goroutine only while it has
 // something to do. It is safe for concurrent use.
 type Workers struct {
-	syncer  Syncer
-	clock   clock.Clock
-	logger  *zap.Logger
-	observe func(Job, time.Duration)
-	resync  backoff.Policy
-	retry   *backoff.Keyed[types.UID]
-	queue   *queue
+	syncer    Syncer
+	clock     clock.Clock
+	logger    *zap.Logger
+	observe   func(Job, time.Duration)
+	restarted func(*core.Pod)
+	resync    backoff.Policy
+	retry     *backoff.Keyed[types.UID]
+	queue     *queue
 
 	ctx     context.Context // of all steps; ended by Stop
 	stop    context.CancelFunc
@@ -63,9 +68,12 @@ func New(ctx context.Context, syncer Syncer, o Options) *Workers {
 	if o.Observe == nil {
 		o.Observe = func(Job, time.Duration) {}
 	}
+	if o.Restarted == nil {
+		o.Restarted = func(*core.Pod) {}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	return &Workers{
-		syncer: syncer, clock: o.Clock, logger: o.Logger, observe: o.Observe,
+		syncer: syncer, clock: o.Clock, logger: o.Logger, observe: o.Observe, restarted: o.Restarted,
 		resync: backoff.Policy{Initial: o.Resync, Max: o.Resync, Jitter: 0.1},
 		retry:  backoff.NewKeyed[types.UID](o.Retry, o.Clock),
 		queue:  newQueue(o.Clock),

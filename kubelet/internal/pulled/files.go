@@ -78,8 +78,8 @@ func all[T any](f files, kind string) (objects []*T, err error) {
 	}
 	problems := []error{err}
 	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), prefix) || strings.Contains(entry.Name(), ".") {
-			continue // being written, or nobody's
+		if !isRecord(entry) {
+			continue
 		}
 		object := new(T)
 		if found, err := read(filepath.Join(f.dir(kind), entry.Name()), object); err != nil {
@@ -89,6 +89,24 @@ func all[T any](f files, kind string) (objects []*T, err error) {
 		}
 	}
 	return objects, errors.Join(problems...)
+}
+
+// isRecord is false for what is being written, or nobody's.
+func isRecord(entry fs.DirEntry) bool {
+	return strings.HasPrefix(entry.Name(), prefix) && !strings.Contains(entry.Name(), ".")
+}
+
+func (f files) count(kind string) (n int, err error) {
+	entries, err := os.ReadDir(f.dir(kind))
+	for _, entry := range entries {
+		if isRecord(entry) {
+			n++
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return n, err
 }
 
 func (f files) writeIntent(image string) error {

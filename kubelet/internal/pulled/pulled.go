@@ -32,7 +32,25 @@ type Records struct {
 	mu    sync.Mutex     // of the files, too
 	begun map[string]int // pulls under way, by image
 	known map[string]known
+
+	// Checked, if not nil, is called with each answer of May. It is set before the
+	// first call.
+	Checked func(Check)
 }
+
+// Check is why a pod may use a present image, or why not, in the words of upstream's metric.
+type Check string
+
+const (
+	// ByPolicy lets the pod have the image, because nobody's credentials are verified for it.
+	ByPolicy Check = "credentialPolicyAllowed"
+	// ByRecord lets the pod have the image, because its credentials, or none, pulled it.
+	ByRecord Check = "credentialRecordFound"
+	// MustPull makes the pod pull the image with its own credentials.
+	MustPull Check = "mustAuthenticate"
+	// Unreadable makes the pod pull the image, because it can't be read who may have it.
+	Unreadable Check = "error"
+)
 
 // known is a record as it was read from a file: each start of a container asks for
 // one. It is replaced, never changed.
@@ -115,8 +133,16 @@ func (r *Records) end(image, id string, by *credential.Pass) {
 
 // May says whether a pod with the passes may use a present image.
 func (r *Records) May(image, id string, passes func() []credential.Pass) bool {
+	check := r.check(image, id, passes)
+	if r.Checked != nil {
+		r.Checked(check)
+	}
+	return check == ByPolicy || check == ByRecord
+}
+
+func (r *Records) check(image, id string, passes func() []credential.Pass) Check {
 	if r.policy.Verify == kubeletv1beta1.NeverVerify {
-		return true
+		return ByPolicy
 	}
 	r.mu.Lock()
 	record, err := r.record(id)
@@ -124,31 +150,41 @@ func (r *Records) May(image, id string, passes func() []credential.Pass) bool {
 	r.mu.Unlock()
 	if err != nil {
 		r.logger.Error("who may have an image can't be read: whoever names it has to pull it", zap.String("image", image), zap.Error(err))
-		return false
+		return Unreadable
 	}
 	if !r.policy.verifies(image, byKubelet) {
-		return true
+		return ByPolicy
 	}
 	name, err := bareName(image)
-	if err != nil || record == nil {
-		return false
+	switch {
+	case record == nil:
+		return MustPull
+	case err != nil:
+		return Unreadable
 	}
 	noted, known := record.CredentialMapping[name]
 	switch {
 	case !known:
-		return false
+		return MustPull
 	case noted.NodePodsAccessible:
-		return true
+		return ByRecord
 	case len(noted.KubernetesSecrets)+len(noted.KubernetesServiceAccounts) == 0:
-		return false
+		return MustPull
 	}
 	for _, pass := range passes() { // which may take a while
 		if r.isGood(noted, pass) {
 			r.learn(image, id, noted, pass)
-			return true
+			return ByRecord
 		}
 	}
-	return false
+	return MustPull
+}
+
+// Count says how many pulls have been begun and how many images are recorded.
+func (r *Records) Count() (intents, records int, err error) {
+	intents, failed := r.files.count(pulling)
+	records, err = r.files.count(done)
+	return intents, records, errors.Join(failed, err)
 }
 
 // isGood tells whether a pass is one of those that pulled an image: the same secret,

@@ -1,6 +1,7 @@
 package pulled
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,11 +54,16 @@ func may(r *Records, passes ...credential.Pass) bool {
 func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	dir := t.TempDir()
 	r := recordsIn(t, dir, preloaded)
+	checks := map[Check]int{}
+	r.Checked = func(c Check) { checks[c]++ }
 	if !may(r) {
 		t.Error("an image without a record can't be used")
 	}
 	mine := bySecret("a", "secret")
 	pull(t, r, &mine)
+	if intents, records, err := r.Count(); intents != 0 || records != 1 || err != nil {
+		t.Errorf("after a pull there are %d and %d: %v", intents, records, err)
+	}
 	for range 2 { // the second time as after a restart
 		for what, c := range map[string]struct {
 			passes []credential.Pass
@@ -75,6 +81,9 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 			if got := may(r, c.passes...); got != c.want {
 				t.Errorf("with %s: %v", what, got)
 			}
+		}
+		if want := (map[Check]int{ByPolicy: 1, ByRecord: 4, MustPull: 4}); !maps.Equal(checks, want) {
+			t.Errorf("%v was counted, not %v", checks, want)
 		}
 		r = recordsIn(t, dir, preloaded)
 	}
