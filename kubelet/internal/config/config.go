@@ -20,7 +20,7 @@ import (
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
 	"kctl/kubelet/internal/process"
-	"kctl/kubelet/internal/pulled"
+	"kctl/kubelet/internal/pullrecords"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
@@ -64,7 +64,7 @@ type Config struct {
 	CredentialConfig string
 	CredentialBinDir string
 	// ImageAccess is the policy about who may use images that are on the node.
-	ImageAccess pulled.Policy
+	ImageAccess pullrecords.Policy
 
 	// CloudProvider is "external" if a cloud's own controller completes the node;
 	// ProviderID is the cloud's name for this machine.
@@ -207,7 +207,7 @@ func New() *Config {
 		Register: true, MaxPods: 110, MaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
-		ImageAccess:  pulled.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},
+		ImageAccess:  pullrecords.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},
 		EnableServer: true, Address: "0.0.0.0", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Debugging: true, Profiling: true, DebugFlags: true, NodeLogs: true,
 		StatsEvery: time.Minute, Holds: auth.DefaultHolds, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},

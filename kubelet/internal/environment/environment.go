@@ -42,10 +42,10 @@ type Sources struct {
 	// Services returns the services that a container in the namespace sees as
 	// variables; nil for none.
 	Services func(namespace string) []*corev1.Service
-	// WaitServices waits until Services knows them; nil if it does at once. Only
+	// WaitForServices waits until Services knows them; nil if it does at once. Only
 	// pods from the API server wait for it: the API server itself may be waiting
 	// for others.
-	WaitServices func(ctx context.Context) error
+	WaitForServices func(ctx context.Context) error
 }
 
 // Container is the container whose environment is built.
@@ -82,8 +82,8 @@ type making struct {
 // Of builds a container's environment in upstream's order: services, envFrom,
 // env.
 func (s *Sources) Of(ctx context.Context, c Container) (*Environment, error) {
-	if s.WaitServices != nil && !podmanager.IsStatic(c.Pod) {
-		if err := s.WaitServices(ctx); err != nil {
+	if s.WaitForServices != nil && !podmanager.IsStatic(c.Pod) {
+		if err := s.WaitForServices(ctx); err != nil {
 			return nil, err
 		}
 	}

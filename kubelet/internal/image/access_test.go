@@ -12,7 +12,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"kctl/kubelet/internal/credential"
-	"kctl/kubelet/internal/pulled"
+	"kctl/kubelet/internal/pullrecords"
 	"kctl/proto/core"
 )
 
@@ -28,7 +28,7 @@ func TestAPrivateImageIsNotEverybodys(t *testing.T) {
 	}
 	r.pull = private
 	var err error
-	if m.Access, err = pulled.New(t.TempDir(), pulled.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages}, nil, clock, zap.NewNop()); err != nil {
+	if m.Access, err = pullrecords.New(t.TempDir(), pullrecords.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages}, nil, clock, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	mine, other := secret("mine", `{"auths":{"r.test":{"username":"mine"}}}`), secret("other", `{"auths":{"r.test":{"username":"other"}}}`)
@@ -77,7 +77,7 @@ func (n *countingNode) Of(context.Context, *core.Pod, string) ([]credential.Pass
 func TestCredentialsAreAskedForOnceARequest(t *testing.T) {
 	m, _, _, clock := setUp(0)
 	var err error
-	if m.Access, err = pulled.New(t.TempDir(), pulled.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages}, nil, clock, zap.NewNop()); err != nil {
+	if m.Access, err = pullrecords.New(t.TempDir(), pullrecords.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages}, nil, clock, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	mine := secret("mine", `{"auths":{"r.test":{"username":"mine"}}}`)

@@ -45,13 +45,13 @@ type Node interface {
 	Of(ctx context.Context, pod *core.Pod, image string) ([]credential.Pass, error)
 }
 
-// Access records with whose credentials images were pulled (see package pulled).
+// Access records with whose credentials images were pulled (see package pullrecords).
 type Access interface {
-	// May says whether a pod with the passes may use an image that is present.
-	May(image, id string, passes func() []credential.Pass) bool
-	// Begin notes that an image is about to be pulled; end is called with the pass
+	// MayUse says whether a pod with the passes may use an image that is present.
+	MayUse(image, id string, passes func() []credential.Pass) bool
+	// RecordIntent notes that an image is about to be pulled; end is called with the pass
 	// that succeeded, nil for none, or with an empty id if the pull failed.
-	Begin(image string) (end func(id string, by *credential.Pass), err error)
+	RecordIntent(image string) (end func(id string, by *credential.Pass), err error)
 }
 
 // Options are a Manager's parameters.
@@ -162,7 +162,7 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 			return Present{}, err
 		}
 		there = &found
-		if found && m.may(r, present, passes) {
+		if found && m.mayUse(r, present, passes) {
 			pull = new(false)
 			present.Found = true
 			return present, nil
@@ -180,10 +180,10 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 	return m.pull(ctx, r, spec, passes)
 }
 
-// may tells whether the pod may use a present image. For a pod that may not, the image
+// mayUse tells whether the pod may use a present image. For a pod that may not, the image
 // counts as missing.
-func (m *Manager) may(r Request, present Present, passes passes) bool {
-	return m.Access == nil || m.Access.May(r.Image, present.Ref, func() []credential.Pass {
+func (m *Manager) mayUse(r Request, present Present, passes passes) bool {
+	return m.Access == nil || m.Access.MayUse(r.Image, present.Ref, func() []credential.Pass {
 		all, _ := passes()
 		return all
 	})

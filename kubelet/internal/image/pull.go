@@ -38,7 +38,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	end := func(string, *credential.Pass) {}
 	if m.Access != nil {
 		var err error
-		if end, err = m.Access.Begin(r.Image); err != nil {
+		if end, err = m.Access.RecordIntent(r.Image); err != nil {
 			return Present{}, m.failed(r, key, fmt.Errorf("noting that the image is pulled: %w", err))
 		}
 	}

@@ -36,7 +36,7 @@ func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 	if !k.ready.All() {
 		return
 	}
-	k.cleanups.first.Do(k.collector.Soon) // for what an earlier kubelet left
+	k.cleanups.first.Do(k.collector.CollectSoon) // for what an earlier kubelet left
 	desired := map[types.UID]bool{}
 	for _, pod := range k.pods.Pods() {
 		desired[pod.UID] = true

@@ -137,7 +137,7 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 
 // HandlePodRemoves handles pods that are gone from their source.
 func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
-	defer k.collector.Soon()
+	defer k.collector.CollectSoon()
 	for _, pod := range pods {
 		k.pods.Remove(pod)
 		if podmanager.IsMirror(pod) {

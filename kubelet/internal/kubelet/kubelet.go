@@ -17,13 +17,15 @@ import (
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/allocation"
 	"kctl/kubelet/internal/cgroup"
-	"kctl/kubelet/internal/collect"
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/exitwatch"
+	"kctl/kubelet/internal/garbagecollector"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/informer"
 	"kctl/kubelet/internal/lifecycle"
+	"kctl/kubelet/internal/logrotate"
 	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/mirror"
 	"kctl/kubelet/internal/node"
@@ -35,14 +37,12 @@ import (
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
-	"kctl/kubelet/internal/pulled"
-	"kctl/kubelet/internal/rotate"
+	"kctl/kubelet/internal/pullrecords"
 	"kctl/kubelet/internal/runtimehealth"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
-	"kctl/kubelet/internal/surroundings"
 	"kctl/kubelet/internal/syncloop"
 	"kctl/kubelet/internal/userns"
 	"kctl/kubelet/internal/volume"
@@ -84,15 +84,15 @@ type Kubelet struct {
 	usages   *usages // for the server's statistics
 
 	// What acts on pods (makeRuntime).
-	state        *runtimestate.Reader // of what the runtime has
-	runtime      *podruntime.Manager
-	cgroups      *cgroup.Manager
-	objects      *objects.Objects
-	volumes      *volume.Manager
-	userIDs      *userns.Manager
-	images       *image.Collector
-	imageAccess  *pulled.Records
-	surroundings *surroundings.Surroundings // nil without an API server
+	state       *runtimestate.Reader // of what the runtime has
+	runtime     *podruntime.Manager
+	cgroups     *cgroup.Manager
+	objects     *objects.Objects
+	volumes     *volume.Manager
+	userIDs     *userns.Manager
+	images      *image.Collector
+	imageAccess *pullrecords.Records
+	informers   *informer.Informers // nil without an API server
 
 	// What is known about pods.
 	pods        *podmanager.Manager
@@ -111,8 +111,8 @@ type Kubelet struct {
 
 	// What removes what pods leave behind (makeLoops).
 	cleanups  cleanups
-	collector *collect.Collector
-	rotator   *rotate.Rotator
+	collector *garbagecollector.Collector
+	rotator   *logrotate.Rotator
 }
 
 // New makes a kubelet. It looks at the machine and reads files. It waits for its
@@ -248,11 +248,11 @@ func (k *Kubelet) makeLoops() error {
 		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
 	})
-	k.collector = collect.New(collect.Options{
-		State: k.state, Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
+	k.collector = garbagecollector.New(garbagecollector.Options{
+		State: k.state, Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Cgroups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
 		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
-	k.rotator = rotate.New(rotate.Options{
+	k.rotator = logrotate.New(logrotate.Options{
 		Runtime: k.state, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.Logs.MaxSize.Value(),
 		MaxFiles: int(k.config.Logs.MaxFiles), Workers: int(k.config.Logs.Workers), Interval: k.config.Logs.Interval,
 		Clock: k.clock, Logger: k.logger,

@@ -11,7 +11,7 @@ import (
 
 	"kctl/kubelet/internal/credential"
 	"kctl/kubelet/internal/objects"
-	"kctl/kubelet/internal/pulled"
+	"kctl/kubelet/internal/pullrecords"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -36,12 +36,12 @@ func (k *Kubelet) makeRegistries() (*credential.Node, error) {
 
 // makeImageAccess makes the records of who may use the node's images. Simulated
 // images are for everybody.
-func (k *Kubelet) makeImageAccess(ctx context.Context) (*pulled.Records, error) {
+func (k *Kubelet) makeImageAccess(ctx context.Context) (*pullrecords.Records, error) {
 	policy := k.config.ImageAccess
 	if k.hollow != nil {
-		policy = pulled.Policy{Verify: kubeletv1beta1.NeverVerify}
+		policy = pullrecords.Policy{Verify: kubeletv1beta1.NeverVerify}
 	}
-	records, err := pulled.New(k.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return k.cri.ListImages(ctx) }, k.clock, k.logger)
+	records, err := pullrecords.New(k.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return k.cri.ListImages(ctx) }, k.clock, k.logger)
 	if err == nil {
 		records.Checked = k.metrics.ImageChecked
 	}

@@ -11,11 +11,11 @@ import (
 	"kctl/kubelet/internal/dns"
 	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/informer"
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
-	"kctl/kubelet/internal/surroundings"
 	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
 )
@@ -37,7 +37,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	if k.client != nil {
-		k.surroundings = surroundings.New(k.client, k.clock, k.logger)
+		k.informers = informer.New(k.client, k.clock, k.logger)
 	}
 	registries, err := k.makeRegistries()
 	if err != nil {
@@ -59,8 +59,8 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: k.imageAccess, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxBackOff,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
 	}
-	if k.surroundings != nil {
-		config.RuntimeHandler = k.surroundings.Handler
+	if k.informers != nil {
+		config.RuntimeHandler = k.informers.RuntimeHandler
 	}
 	k.runtime, err = podruntime.New(k.cri, k.state, config)
 	return err
@@ -105,8 +105,8 @@ func (k *Kubelet) imageVolumes() []string {
 // makeConfigs creates the Maker of CRI configurations.
 func (k *Kubelet) makeConfigs() (*runtimeconfig.Maker, error) {
 	env := &environment.Sources{Events: k.events, Objects: k.objects, NodeName: k.nodeName, HostIPs: k.ownIPs, Allocatable: k.allocatable}
-	if k.surroundings != nil {
-		env.Services, env.WaitServices = k.surroundings.Services, k.surroundings.WaitServices
+	if k.informers != nil {
+		env.Services, env.WaitForServices = k.informers.Services, k.informers.WaitForServices
 	}
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	if k.hollow == nil { // simulated containers ask nobody for names

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/node"
-	"kctl/kubelet/internal/pulled"
+	"kctl/kubelet/internal/pullrecords"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 )
@@ -147,7 +147,7 @@ func (m *Metrics) ObservePull(took time.Duration, size uint64) {
 }
 
 // ImageAsked counts a request for a container's image, by whether it was
-// present and had to be pulled. With the policy Always, presence is not
+// present and had to be pullrecords. With the policy Always, presence is not
 // checked.
 func (m *Metrics) ImageAsked(policy corev1.PullPolicy, present, pull *bool) {
 	text := func(known *bool) string {
@@ -160,7 +160,7 @@ func (m *Metrics) ImageAsked(policy corev1.PullPolicy, present, pull *bool) {
 }
 
 // ImageChecked counts a check whether a pod may use a present image.
-func (m *Metrics) ImageChecked(result pulled.Check) {
+func (m *Metrics) ImageChecked(result pullrecords.Check) {
 	m.imageChecks.WithLabelValues(string(result)).Inc()
 }
 

@@ -1,4 +1,4 @@
-package collect
+package garbagecollector
 
 import (
 	"context"
@@ -39,8 +39,8 @@ type Directories interface {
 	RemovePodDir(ctx context.Context, uid types.UID) error
 }
 
-// Groups are the pods' control groups.
-type Groups interface {
+// Cgroups are the pods' control groups.
+type Cgroups interface {
 	Pods() (map[types.UID]corev1.PodQOSClass, error)
 	Destroy(uid types.UID, class corev1.PodQOSClass) error
 }
@@ -50,7 +50,7 @@ type Options struct {
 	State       State
 	Runtime     Runtime
 	Directories Directories
-	Groups      Groups
+	Cgroups     Cgroups
 	PodLogsDir  string
 	// Known tells whether to keep what is left of a pod: its source or a worker
 	// has it. Pods that ended but are still in the API are known, for their logs.
@@ -92,8 +92,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// Soon makes Run go round without waiting for its time.
-func (c *Collector) Soon() {
+// CollectSoon makes Run go round without waiting for its time.
+func (c *Collector) CollectSoon() {
 	select {
 	case c.now <- struct{}{}:
 	default: // it is going to
@@ -110,37 +110,37 @@ func (c *Collector) Collect(ctx context.Context) error {
 	pods, err := c.State.Pods(ctx)
 	if err != nil {
 		err = fmt.Errorf("listing pods to collect: %w", err)
-		c.tell(ctx, err)
+		c.report(ctx, err)
 		return err
 	}
 	inRuntime, ended := map[types.UID]bool{}, map[types.UID]bool{}
 	var failed []error
 	for _, pod := range pods {
-		left, err := c.pod(ctx, pod)
+		left, err := c.removePod(ctx, pod)
 		if err != nil {
 			failed = append(failed, err)
 		}
 		inRuntime[pod.UID] = left || err != nil
 		ended[pod.UID] = !left
 	}
-	c.tell(ctx, errors.Join(failed...))
+	c.report(ctx, errors.Join(failed...))
 	gone := func(uid types.UID) bool { return !inRuntime[uid] && !c.Known(uid) }
 	// If something that has ended can't be removed, its logs can: nobody writes them any
 	// more.
 	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && !c.Known(uid) }
-	return errors.Join(append(failed, c.logs(silent), loglinks.RemoveAll(c.PodLogsDir), c.groups(gone), c.directories(ctx, gone))...)
+	return errors.Join(append(failed, c.removePodLogs(silent), loglinks.RemoveAll(c.PodLogsDir), c.removeCgroups(gone), c.removeDirectories(ctx, gone))...)
 }
 
-func (c *Collector) tell(ctx context.Context, err error) {
+func (c *Collector) report(ctx context.Context, err error) {
 	if err != nil && c.Failed != nil && ctx.Err() == nil {
 		c.Failed("ContainerGCFailed", err.Error())
 	}
 }
 
-// pod removes what can be removed of one pod, and tells whether anything stays.
-func (c *Collector) pod(ctx context.Context, pod *runtimestate.RunningPod) (left bool, err error) {
+// removePod removes what can be removed of one pod, and tells whether anything stays.
+func (c *Collector) removePod(ctx context.Context, pod *runtimestate.RunningPod) (left bool, err error) {
 	known := c.Known(pod.UID)
-	what := choose(pod, known)
+	what := selectGarbage(pod, known)
 	left = len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes)
 	if len(what.Containers)+len(what.Sandboxes) > 0 {
 		if err := c.Runtime.RemovePod(ctx, what); err != nil {
@@ -151,7 +151,7 @@ func (c *Collector) pod(ctx context.Context, pod *runtimestate.RunningPod) (left
 	}
 	if known {
 		for _, container := range what.Containers {
-			if err := c.containerLogs(pod, container); err != nil {
+			if err := c.removeContainerLogs(pod, container); err != nil {
 				return left, err
 			}
 		}
@@ -159,11 +159,11 @@ func (c *Collector) pod(ctx context.Context, pod *runtimestate.RunningPod) (left
 	return left, nil
 }
 
-// choose selects what can be removed of a pod. Lists are newest first. For each
+// selectGarbage selects what can be removed of a pod. Lists are newest first. For each
 // container of a known pod, the newest instance stays, whatever its state, and one dead
 // instance before it, whose end is shown as the last state; also for a container that
 // waits to be restarted, in case its pod ends.
-func choose(pod *runtimestate.RunningPod, known bool) *runtimestate.RunningPod {
+func selectGarbage(pod *runtimestate.RunningPod, known bool) *runtimestate.RunningPod {
 	what := &runtimestate.RunningPod{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace}
 	newer, used := map[string]bool{}, map[string]bool{}
 	deadKept := map[string]bool{}
@@ -191,9 +191,9 @@ func choose(pod *runtimestate.RunningPod, known bool) *runtimestate.RunningPod {
 	return what
 }
 
-// containerLogs removes the logs of one instance of a container, also those
+// removeContainerLogs removes the logs of one instance of a container, also those
 // that were rotated away.
-func (c *Collector) containerLogs(pod *runtimestate.RunningPod, container *runtimestate.RunningContainer) error {
+func (c *Collector) removeContainerLogs(pod *runtimestate.RunningPod, container *runtimestate.RunningContainer) error {
 	log := filepath.Join(podfiles.LogDirectory(c.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
 		podfiles.LogPath(container.Name, container.Attempt))
 	dir, name := filepath.Split(log)
@@ -212,8 +212,8 @@ func (c *Collector) containerLogs(pod *runtimestate.RunningPod, container *runti
 	return nil
 }
 
-// logs removes the log directories of pods that are gone.
-func (c *Collector) logs(gone func(types.UID) bool) error {
+// removePodLogs removes the log directories of pods that are gone.
+func (c *Collector) removePodLogs(gone func(types.UID) bool) error {
 	entries, err := os.ReadDir(c.PodLogsDir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -234,23 +234,23 @@ func (c *Collector) logs(gone func(types.UID) bool) error {
 	return errors.Join(failed...)
 }
 
-// groups destroys the control groups of pods that are gone.
-func (c *Collector) groups(gone func(types.UID) bool) error {
-	pods, err := c.Groups.Pods()
+// removeCgroups destroys the control groups of pods that are gone.
+func (c *Collector) removeCgroups(gone func(types.UID) bool) error {
+	pods, err := c.Cgroups.Pods()
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for uid, class := range pods {
 		if gone(uid) {
-			failed = append(failed, c.Groups.Destroy(uid, class))
+			failed = append(failed, c.Cgroups.Destroy(uid, class))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// directories removes the directories of pods that are gone.
-func (c *Collector) directories(ctx context.Context, gone func(types.UID) bool) error {
+// removeDirectories removes the directories of pods that are gone.
+func (c *Collector) removeDirectories(ctx context.Context, gone func(types.UID) bool) error {
 	pods, err := c.Directories.Pods()
 	if err != nil {
 		return err

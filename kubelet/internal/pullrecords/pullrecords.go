@@ -1,4 +1,4 @@
-package pulled
+package pullrecords
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ type Records struct {
 	begun map[string]int // pulls under way, by image
 	known map[string]known
 
-	// Checked, if not nil, is called with each answer of May. It is set before the
+	// Checked, if not nil, is called with each answer of MayUse. It is set before the
 	// first call.
 	Checked func(Check)
 }
@@ -99,18 +99,18 @@ func normal(image string) string {
 	return reference.TagNameOnly(named).String()
 }
 
-// Begin notes that an image is about to be pulled; see image.Access.
-func (r *Records) Begin(image string) (end func(id string, by *credential.Pass), err error) {
+// RecordIntent notes that an image is about to be pulled; see image.Access.
+func (r *Records) RecordIntent(image string) (end func(id string, by *credential.Pass), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.files.writeIntent(image); err != nil {
 		return nil, err
 	}
 	r.begun[image]++
-	return func(id string, by *credential.Pass) { r.end(image, id, by) }, nil
+	return func(id string, by *credential.Pass) { r.recordEnd(image, id, by) }, nil
 }
 
-func (r *Records) end(image, id string, by *credential.Pass) {
+func (r *Records) recordEnd(image, id string, by *credential.Pass) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if id != "" {
@@ -131,8 +131,8 @@ func (r *Records) end(image, id string, by *credential.Pass) {
 	}
 }
 
-// May says whether a pod with the passes may use a present image.
-func (r *Records) May(image, id string, passes func() []credential.Pass) bool {
+// MayUse says whether a pod with the passes may use a present image.
+func (r *Records) MayUse(image, id string, passes func() []credential.Pass) bool {
 	check := r.check(image, id, passes)
 	if r.Checked != nil {
 		r.Checked(check)

@@ -1,4 +1,4 @@
-package pulled
+package pullrecords
 
 import (
 	"maps"
@@ -40,7 +40,7 @@ func byAccount(namespace string) credential.Pass {
 
 func pull(t *testing.T, r *Records, by *credential.Pass) {
 	t.Helper()
-	end, err := r.Begin(image)
+	end, err := r.RecordIntent(image)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func pull(t *testing.T, r *Records, by *credential.Pass) {
 }
 
 func may(r *Records, passes ...credential.Pass) bool {
-	return r.May(image, id, func() []credential.Pass { return passes })
+	return r.MayUse(image, id, func() []credential.Pass { return passes })
 }
 
 func TestWhoMayHaveWhatWasPulled(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	if !may(r, bySecret("b", "changed since")) {
 		t.Error("the secret that was as good is forgotten")
 	}
-	if r.May("registry.example/other/name:1", id, func() []credential.Pass { return []credential.Pass{mine} }) {
+	if r.MayUse("registry.example/other/name:1", id, func() []credential.Pass { return []credential.Pass{mine} }) {
 		t.Error("the pass for one repository is good for another one's")
 	}
 	account := byAccount("a")
@@ -121,7 +121,7 @@ func TestAPullThatWasCutShort(t *testing.T) {
 	dir := t.TempDir()
 	first := recordsIn(t, dir, preloaded)
 	for _, name := range []string{image, "busybox", "gone:1"} {
-		if _, err := first.Begin(name); err != nil {
+		if _, err := first.RecordIntent(name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,13 +129,13 @@ func TestAPullThatWasCutShort(t *testing.T) {
 		t.Error("an image that is being pulled may be used")
 	}
 	r := recordsIn(t, dir, preloaded, &runtimeapi.Image{Id: id, RepoTags: []string{image}}, &runtimeapi.Image{Id: "sha256:2", RepoTags: []string{"docker.io/library/busybox:latest"}})
-	if may(r, bySecret("a", "x")) || r.May("busybox", "sha256:2", func() []credential.Pass { return nil }) {
+	if may(r, bySecret("a", "x")) || r.MayUse("busybox", "sha256:2", func() []credential.Pass { return nil }) {
 		t.Error("an image whose pull was interrupted may be used")
 	}
 	if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", "pulling")); len(entries) != 1 {
 		t.Errorf("%d pulls are noted, want that of what is not there", len(entries))
 	}
-	failed, err := r.Begin(image)
+	failed, err := r.RecordIntent(image)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package collect
+package garbagecollector
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// pod makes one from words, newest first: "box1" or "box1!" (ended) is a
+// removePod makes one from words, newest first: "box1" or "box1!" (ended) is a
 // sandbox; "a3:running@box1" is restart 3 of container a in it.
 func pod(uid, words string) *runtimestate.RunningPod {
 	p := &runtimestate.RunningPod{UID: types.UID(uid), Name: uid, Namespace: "ns"}
@@ -69,7 +69,7 @@ func TestChoose(t *testing.T) {
 		{"gone, lost", "box1! a1:unknown@box1", false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			what := choose(pod("u", c.pod), c.known)
+			what := selectGarbage(pod("u", c.pod), c.known)
 			var got []string
 			for _, c := range slices.Concat(what.Containers, what.Sandboxes) {
 				got = append(got, c.ID.ID)
@@ -119,7 +119,7 @@ func (g groups) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 
 func newCollector(w *world, logs string, ready bool) *Collector {
 	return New(Options{
-		State: w, Runtime: w, Directories: directories{w}, Groups: groups{w}, PodLogsDir: logs,
+		State: w, Runtime: w, Directories: directories{w}, Cgroups: groups{w}, PodLogsDir: logs,
 		Known:  func(uid types.UID) bool { return strings.HasPrefix(string(uid), "known") },
 		Ready:  func() bool { return ready },
 		Failed: func(reason, message string) { w.told = append(w.told, reason+": "+message) },
@@ -192,7 +192,7 @@ func TestRunGoesRoundOnTimeAndSoon(t *testing.T) {
 		if n := rounds.Load(); n != 0 {
 			t.Errorf("%d rounds before it was asked", n)
 		}
-		c.Soon()
+		c.CollectSoon()
 		synctest.Wait()
 		if rounds.Load() != 1 {
 			t.Errorf("%d rounds after Soon, want 1", rounds.Load())

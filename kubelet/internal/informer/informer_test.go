@@ -1,4 +1,4 @@
-package surroundings
+package informer
 
 import (
 	"context"
@@ -21,13 +21,13 @@ func TestSurroundings(t *testing.T) {
 	s := New(client, clock.RealClock{}, zap.NewNop())
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := s.WaitServices(ended); err == nil {
+	if err := s.WaitForServices(ended); err == nil {
 		t.Error("services that were not read are taken for read")
 	}
 	read := make(chan struct{})
 	close(read)
-	s.servicesRead = read
-	if err := s.WaitServices(t.Context()); err != nil {
+	s.servicesSynced = read
+	if err := s.WaitForServices(t.Context()); err != nil {
 		t.Error(err)
 	}
 	s.services.Replace([]*corev1.Service{
@@ -37,10 +37,10 @@ func TestSurroundings(t *testing.T) {
 		t.Errorf("services of a: %v", found)
 	}
 	s.classes.Replace([]*nodev1.RuntimeClass{{ObjectMeta: metav1.ObjectMeta{Name: "vm"}, Handler: "kata"}})
-	if handler, err := s.Handler("vm"); err != nil || handler != "kata" {
+	if handler, err := s.RuntimeHandler("vm"); err != nil || handler != "kata" {
 		t.Errorf("handler %q, %v", handler, err)
 	}
-	if _, err := s.Handler("gone"); err == nil {
+	if _, err := s.RuntimeHandler("gone"); err == nil {
 		t.Error("a class that is not there has a handler")
 	}
 }

@@ -1,4 +1,4 @@
-package rotate
+package logrotate
 
 import (
 	"compress/gzip"

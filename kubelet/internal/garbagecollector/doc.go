@@ -1,4 +1,4 @@
-// Package collect removes what pods leave behind on a node: containers and
+// Package garbagecollector removes what pods leave behind on a node: containers and
 // sandboxes that ended, their logs, and everything of pods that are no longer
 // known.
 //
@@ -9,4 +9,4 @@
 //
 // It never ends anything that runs, and does nothing before every source of
 // pods has been heard: until then no pod is unknown.
-package collect
+package garbagecollector
