@@ -109,7 +109,7 @@ func (a *Aggregator) applyChange(_ informer.Key, old, now **apiservice.APIServic
 			if remotes[gv] == nil {
 				remotes[gv] = a.newRemote(s)
 			}
-			if available := apiservice.Available(s); remotes[gv].available.Swap(available) != available && available {
+			if available := apiservice.IsAvailable(s); remotes[gv].available.Swap(available) != available && available {
 				remotes[gv].availableCount.Add(1)
 			}
 		}

@@ -135,7 +135,7 @@ func (a *Aggregator) checkService(ctx context.Context, to serviceName) *apiservi
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
 		return nil
 	}
-	port := kept.PortOf(service, to.port)
+	port := kept.ServicePort(service, to.port)
 	if port == nil {
 		return unavailable("ServicePortError", "service/%s in %q is not listening on port %d", to.name, to.namespace, to.port)
 	}
@@ -176,14 +176,14 @@ var errReplaced = errors.New("the APIService is another one now")
 
 // updateCondition writes a condition if it has changed.
 func (a *Aggregator) updateCondition(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {
-	if known, ok := a.informer.Get("", name); ok && apiservice.Is(known, c) {
+	if known, ok := a.informer.Get("", name); ok && apiservice.HasCondition(known, c) {
 		return nil
 	}
 	_, err := a.options.Store.UpdateTyped(ctx, "", name, "status", func(s *apiservice.APIService) error {
 		if !still(s) {
 			return errReplaced
 		}
-		if !apiservice.Is(s, c) {
+		if !apiservice.HasCondition(s, c) {
 			apiservice.SetCondition(s, c, a.options.Clock.Now())
 		}
 		return nil
@@ -201,11 +201,11 @@ func (a *Aggregator) markLocalAvailable(ctx context.Context) error {
 	for {
 		var retry <-chan time.Time
 		a.informer.Each(func(_ informer.Key, s *apiservice.APIService) {
-			if s.Spec.Service != nil || apiservice.Is(s, apiservice.Local()) {
+			if s.Spec.Service != nil || apiservice.HasCondition(s, apiservice.LocalCondition()) {
 				return
 			}
 			local := func(s *apiservice.APIService) bool { return s.Spec.Service == nil }
-			if err := a.updateCondition(ctx, s.Name, apiservice.Local(), local); err != nil {
+			if err := a.updateCondition(ctx, s.Name, apiservice.LocalCondition(), local); err != nil {
 				a.logger.Warn("the condition of an APIService could not be written", zap.String("apiservice", s.Name), zap.Error(err))
 				retry = a.options.Clock.After(retryPolicy.Initial)
 			}

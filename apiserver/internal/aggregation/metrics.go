@@ -38,13 +38,13 @@ func (m *metrics) observeChange(old, now **apiservice.APIService) {
 		return
 	}
 	s := *now
-	available := apiservice.Available(s)
+	available := apiservice.IsAvailable(s)
 	value := 1.0
 	if available {
 		value = 0
 	}
 	m.unavailable.WithLabelValues(s.Name).Set(value)
-	if old != nil && apiservice.Available(*old) && !available {
+	if old != nil && apiservice.IsAvailable(*old) && !available {
 		m.unavailableTotal.WithLabelValues(s.Name, reasonOf(s)).Inc()
 	}
 }

@@ -28,7 +28,7 @@ func (a *Aggregator) resolve(ctx context.Context, to serviceName) (string, error
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		return net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(to.port))), nil
 	}
-	port := kept.PortOf(service, to.port)
+	port := kept.ServicePort(service, to.port)
 	if port == nil {
 		return "", fmt.Errorf("no service port %d found for service %q", to.port, to.name)
 	}
@@ -78,7 +78,7 @@ func (a *Aggregator) endpoints(ctx context.Context, to serviceName, port string)
 		if err != nil {
 			return endpoints{}, err
 		}
-		found.addresses = append(found.addresses, kept.Ready(obj.(*discoveryv1.EndpointSlice), port)...)
+		found.addresses = append(found.addresses, kept.ReadyAddresses(obj.(*discoveryv1.EndpointSlice), port)...)
 	}
 	return found, nil
 }

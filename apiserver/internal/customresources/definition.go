@@ -54,11 +54,11 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 	e := &entry{
 		name: d.Name, revision: item.Revision, uid: d.UID, encoded: item.JSON,
 		group: d.Spec.Group, names: d.Status.AcceptedNames, scoped: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		established: customresourcedefinition.Is(d, apiextensionsv1.Established),
+		established: customresourcedefinition.IsConditionTrue(d, apiextensionsv1.Established),
 		terminating: d.DeletionTimestamp != nil,
 	}
 	e.settled = e.established && !e.terminating && sameNames(&d.Spec.Names, &d.Status.AcceptedNames) &&
-		customresourcedefinition.Is(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d)
+		customresourcedefinition.IsConditionTrue(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		one := version{name: v.Name, served: v.Served, storage: v.Storage}

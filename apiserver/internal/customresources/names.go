@@ -23,7 +23,7 @@ func updateStatus(d *definition, others []apiextensionsv1.CustomResourceDefiniti
 	d.Status.AcceptedNames = accepted
 	changed = updateApproval(d, now) || changed
 	changed = customresourcedefinition.SetCondition(d, names, now) || changed
-	if customresourcedefinition.Is(d, apiextensionsv1.Established) {
+	if customresourcedefinition.IsConditionTrue(d, apiextensionsv1.Established) {
 		return changed // for good
 	}
 	established := condition{
@@ -97,14 +97,14 @@ func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitio
 // updateApproval records whether a definition in a protected group was
 // approved.
 func updateApproval(d *definition, now time.Time) bool {
-	if !customresourcedefinition.Protected(d.Spec.Group) {
+	if !customresourcedefinition.IsProtectedGroup(d.Spec.Group) {
 		return false
 	}
 	return customresourcedefinition.SetCondition(d, approvalCondition(d), now)
 }
 
 func approvalIsCurrent(d *definition) bool {
-	if !customresourcedefinition.Protected(d.Spec.Group) {
+	if !customresourcedefinition.IsProtectedGroup(d.Spec.Group) {
 		return true
 	}
 	want := approvalCondition(d)

@@ -55,8 +55,8 @@ type addressState struct {
 
 func addressStateOf(obj core.Object) addressState {
 	ip := obj.(*networkingv1.IPAddress)
-	f := addressState{managed: service.Managed(ip), created: ip.CreationTimestamp.Time}
-	if p := ip.Spec.ParentRef; p != nil && service.IsOf(ip, p.Namespace, p.Name) {
+	f := addressState{managed: service.IsManaged(ip), created: ip.CreationTimestamp.Time}
+	if p := ip.Spec.ParentRef; p != nil && service.BelongsTo(ip, p.Namespace, p.Name) {
 		f.parent = informer.Key{Namespace: p.Namespace, Name: p.Name}
 	}
 	if addr, err := netip.ParseAddr(ip.Name); err == nil {
@@ -230,7 +230,7 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (a
 		return 0, nil
 	}
 	ip, ok, err := getTyped[*networkingv1.IPAddress](ctx, s.addressStore, key)
-	if err != nil || !ok || !service.Managed(ip) {
+	if err != nil || !ok || !service.IsManaged(ip) {
 		return 0, err
 	}
 	reason, message := "IPAddressNotAllocated", fmt.Sprintf("IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", ip.Name, ip.Spec.ParentRef)

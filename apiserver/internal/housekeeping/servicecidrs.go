@@ -69,7 +69,7 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 // service; the zero Addr for others.
 func serviceAddressOf(obj core.Object) netip.Addr {
 	ip := obj.(*networkingv1.IPAddress)
-	if !service.Managed(ip) {
+	if !service.IsManaged(ip) {
 		return netip.Addr{}
 	}
 	addr, _ := netip.ParseAddr(ip.Name)

@@ -169,7 +169,7 @@ func TestServicesAndAddressesAgree(t *testing.T) {
 			"10.0.0.1": "fine", "10.0.0.2": "missing", "10.0.0.3": "others", "10.0.0.4": "unlabelled", "10.0.0.5": "gateway",
 		} {
 			obj := addresses.Peek("", ip)
-			if obj == nil || !service.IsOf(obj.(*networkingv1.IPAddress), "shop", owner) || !service.Managed(obj.(*networkingv1.IPAddress)) {
+			if obj == nil || !service.BelongsTo(obj.(*networkingv1.IPAddress), "shop", owner) || !service.IsManaged(obj.(*networkingv1.IPAddress)) {
 				t.Errorf("%s is not %s's: %+v", ip, owner, obj)
 			}
 		}

@@ -58,11 +58,11 @@ import (
 	"kctl/proto/core"
 )
 
-// rooms are the folders whose resources the server only serves, one line each.
+// servedOnly are the folders whose resources the server only serves, one line each.
 // What the server itself reads or writes has a field in Set instead.
-var rooms = []func(o registry.Options) []registry.Served{
-	pod.TemplateResources,
-	certificatesigningrequest.Resources,
+var servedOnly = []func(o registry.Options) []registry.Served{
+	pod.ServedTemplates,
+	certificatesigningrequest.Served,
 	clustertrustbundle.Served,
 	podcertificaterequest.Served,
 	componentstatus.Served,
@@ -127,47 +127,47 @@ type Set struct {
 func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set {
 	o = o.WithReflector()
 	s := &Set{options: o}
-	s.Namespaces = keep(s, namespace.Strategy(o.Clock))
-	s.Nodes = keep(s, node.Strategy(o.Clock))
-	s.Pods = keep(s, pod.Strategy(o.Clock))
-	s.Events = keep(s, event.Strategy(o.Clock, eventTTL))
-	s.served = append(s.served, registry.Serve(event.View(s.Events))...)
-	s.ConfigMaps = keep(s, configmap.Strategy(o.Clock))
-	s.Secrets = keep(s, secret.Strategy(o.Clock))
-	s.ServiceAccounts = keep(s, serviceaccount.Strategy(o.Clock))
-	s.Leases = keep(s, lease.Strategy(o.Clock))
-	s.IPAddresses = keep(s, service.Addresses())
-	s.Endpoints = keep(s, endpoints.Endpoints(o.Clock))
-	s.EndpointSlices = keep(s, endpoints.Slices(o.Clock))
-	s.ServiceCIDRs = keep(s, networking.ServiceCIDRs(o.Clock))
-	s.IngressClasses = keep(s, networking.IngressClasses(o.Clock))
-	s.StorageClasses = keep(s, storage.Classes(o.Clock))
-	s.CSIDrivers = keep(s, storage.Drivers(o.Clock))
-	s.Claims = keep(s, volume.ClaimStrategy(o.Clock))
-	s.Volumes = keep(s, volume.Strategy(o.Clock))
-	s.FlowSchemas = keep(s, flowcontrol.Schemas(o.Clock))
-	s.PriorityLevels = keep(s, flowcontrol.Levels(o.Clock))
-	s.RuntimeClasses = keep(s, runtimeclass.Strategy(o.Clock))
-	s.PriorityClasses = keep(s, priorityclass.Strategy(o.Clock))
-	s.LimitRanges = keep(s, limitrange.Strategy())
-	s.ResourceQuotas = keep(s, resourcequota.Strategy(o.Clock))
-	s.DisruptionBudgets = keep(s, disruptionbudget.Strategy(o.Clock))
-	s.APIServices = keep(s, apiservice.Strategy(o.Clock))
-	s.Definitions = keep(s, customresourcedefinition.Strategy(o.Clock))
-	s.Roles = keep(s, rbac.Roles())
-	s.RoleBindings = keep(s, rbac.RoleBindings(o.Clock))
-	s.ClusterRoles = keep(s, rbac.ClusterRoles())
-	s.ClusterRoleBindings = keep(s, rbac.ClusterRoleBindings(o.Clock))
-	s.ValidatingWebhooks = keep(s, admissionregistration.ValidatingWebhooks(o.Clock))
-	s.MutatingWebhooks = keep(s, admissionregistration.MutatingWebhooks(o.Clock))
-	s.ValidatingPolicies = keep(s, admissionregistration.ValidatingPolicies(o.Clock))
-	s.ValidatingBindings = keep(s, admissionregistration.ValidatingBindings(o.Clock))
-	s.MutatingPolicies = keep(s, admissionregistration.MutatingPolicies(o.Clock))
-	s.MutatingBindings = keep(s, admissionregistration.MutatingBindings(o.Clock))
+	s.Namespaces = addStore(s, namespace.Strategy(o.Clock))
+	s.Nodes = addStore(s, node.Strategy(o.Clock))
+	s.Pods = addStore(s, pod.Strategy(o.Clock))
+	s.Events = addStore(s, event.Strategy(o.Clock, eventTTL))
+	s.served = append(s.served, registry.Serve(event.EventsV1(s.Events))...)
+	s.ConfigMaps = addStore(s, configmap.Strategy(o.Clock))
+	s.Secrets = addStore(s, secret.Strategy(o.Clock))
+	s.ServiceAccounts = addStore(s, serviceaccount.Strategy(o.Clock))
+	s.Leases = addStore(s, lease.Strategy(o.Clock))
+	s.IPAddresses = addStore(s, service.Addresses())
+	s.Endpoints = addStore(s, endpoints.Endpoints(o.Clock))
+	s.EndpointSlices = addStore(s, endpoints.Slices(o.Clock))
+	s.ServiceCIDRs = addStore(s, networking.ServiceCIDRs(o.Clock))
+	s.IngressClasses = addStore(s, networking.IngressClasses(o.Clock))
+	s.StorageClasses = addStore(s, storage.Classes(o.Clock))
+	s.CSIDrivers = addStore(s, storage.Drivers(o.Clock))
+	s.Claims = addStore(s, volume.ClaimStrategy(o.Clock))
+	s.Volumes = addStore(s, volume.Strategy(o.Clock))
+	s.FlowSchemas = addStore(s, flowcontrol.Schemas(o.Clock))
+	s.PriorityLevels = addStore(s, flowcontrol.Levels(o.Clock))
+	s.RuntimeClasses = addStore(s, runtimeclass.Strategy(o.Clock))
+	s.PriorityClasses = addStore(s, priorityclass.Strategy(o.Clock))
+	s.LimitRanges = addStore(s, limitrange.Strategy())
+	s.ResourceQuotas = addStore(s, resourcequota.Strategy(o.Clock))
+	s.DisruptionBudgets = addStore(s, disruptionbudget.Strategy(o.Clock))
+	s.APIServices = addStore(s, apiservice.Strategy(o.Clock))
+	s.Definitions = addStore(s, customresourcedefinition.Strategy(o.Clock))
+	s.Roles = addStore(s, rbac.Roles())
+	s.RoleBindings = addStore(s, rbac.RoleBindings(o.Clock))
+	s.ClusterRoles = addStore(s, rbac.ClusterRoles())
+	s.ClusterRoleBindings = addStore(s, rbac.ClusterRoleBindings(o.Clock))
+	s.ValidatingWebhooks = addStore(s, admissionregistration.ValidatingWebhooks(o.Clock))
+	s.MutatingWebhooks = addStore(s, admissionregistration.MutatingWebhooks(o.Clock))
+	s.ValidatingPolicies = addStore(s, admissionregistration.ValidatingPolicies(o.Clock))
+	s.ValidatingBindings = addStore(s, admissionregistration.ValidatingBindings(o.Clock))
+	s.MutatingPolicies = addStore(s, admissionregistration.MutatingPolicies(o.Clock))
+	s.MutatingBindings = addStore(s, admissionregistration.MutatingBindings(o.Clock))
 	s.Services = service.NewStore(s.IPAddresses, s.ServiceCIDRs, ranges, o)
 	s.binder = pod.NewBinder(s.Pods, o.Clock)
 	s.served = append(s.served, registry.Serve(s.Services)...)
-	for _, room := range rooms {
+	for _, room := range servedOnly {
 		s.served = append(s.served, room(o)...)
 	}
 	return s
@@ -177,8 +177,8 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 // are built with them in step with storage.
 func (s *Set) Options() registry.Options { return s.options }
 
-// keep makes a resource's store and adds it to the set.
-func keep[T core.Object](s *Set, strategy registry.Strategy[T]) *registry.Store[T] {
+// addStore makes a resource's store and adds it to the set.
+func addStore[T core.Object](s *Set, strategy registry.Strategy[T]) *registry.Store[T] {
 	store := registry.NewStore(strategy, s.options)
 	s.served = append(s.served, registry.Serve(store)...)
 	return store

@@ -39,7 +39,7 @@ func (s *Server) encryptionLoops() []housekeeping.Loop {
 func (s *Server) registryOptions() registry.Options {
 	o := registry.Options{Storage: s.backend.Storage, Prefix: s.options.EtcdPrefix, ReceivedEvents: measured.NewEvents(s.metrics), Clock: s.clock, Logger: s.logger}
 	if s.transformer != nil {
-		o.OnPrefix = s.transformer.Claim
+		o.OnPrefix = s.transformer.RegisterPrefix
 	}
 	return o
 }

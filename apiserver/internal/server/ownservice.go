@@ -29,7 +29,7 @@ func (s *Server) bootstrapService(ctx context.Context) error {
 		return err
 	}
 	ranges := networking.Bootstrap(ctx, s.resources.ServiceCIDRs, own, metav1.NewTime(s.clock.Now()))
-	if ranges != nil && !errors.Is(ranges, networking.ErrOtherRanges) {
+	if ranges != nil && !errors.Is(ranges, networking.ErrDefaultServiceCIDRDiffers) {
 		return ranges
 	}
 	return errors.Join(ranges, s.resources.Services.Bootstrap(ctx, s.port))
@@ -39,7 +39,7 @@ func (s *Server) bootstrapService(ctx context.Context) error {
 // an operator: the cluster has other ranges than the flags say. A server can
 // serve meanwhile.
 func forOperators(err error) bool {
-	return errors.Is(err, networking.ErrOtherRanges) || apierrors.IsInvalid(err)
+	return errors.Is(err, networking.ErrDefaultServiceCIDRDiffers) || apierrors.IsInvalid(err)
 }
 
 // keepOwnService makes what bootstrapService makes again whenever it is gone.
@@ -55,7 +55,7 @@ func (s *Server) keepOwnService(ctx context.Context) error {
 		case ctx.Err() == nil && err.Error() != told:
 			told = err.Error()
 			s.logger.Warn("the service of the API servers is not as this server's flags say, trying again", zap.Error(err))
-			if errors.Is(err, networking.ErrOtherRanges) {
+			if errors.Is(err, networking.ErrDefaultServiceCIDRDiffers) {
 				s.tellOtherRanges(ctx, err)
 			}
 		}
@@ -69,11 +69,11 @@ func (s *Server) keepOwnService(ctx context.Context) error {
 
 // tellOtherRanges records an event that the cluster's range is not this server's.
 func (s *Server) tellOtherRanges(ctx context.Context, cause error) {
-	ref := &core.ObjectReference{Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(), Name: networking.ServerRange}
+	ref := &core.ObjectReference{Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(), Name: networking.DefaultServiceCIDRName}
 	if known, err := s.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
 		ref.UID = known.UID
 	}
-	event := events.New(ref, corev1.EventSource{Component: networking.RangeKeeper}, corev1.EventTypeWarning,
+	event := events.New(ref, corev1.EventSource{Component: networking.DefaultServiceCIDRManager}, corev1.EventTypeWarning,
 		"KubernetesDefaultServiceCIDRInconsistent", fmt.Sprint(cause), s.clock.Now())
 	housekeeping.WriteEvent(ctx, s.resources.Events, event, s.logger)
 }

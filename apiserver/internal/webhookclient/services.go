@@ -62,7 +62,7 @@ func addressesOf(service *corev1.Service, slices []*discoveryv1.EndpointSlice, w
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		return []string{net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(wanted)))}, nil
 	}
-	found := endpoints.PortOf(service, wanted)
+	found := endpoints.ServicePort(service, wanted)
 	if found == nil {
 		return nil, fmt.Errorf("no service port %d found for service %q", wanted, service.Name)
 	}
@@ -71,7 +71,7 @@ func addressesOf(service *corev1.Service, slices []*discoveryv1.EndpointSlice, w
 	}
 	var out []string
 	for _, slice := range slices {
-		out = append(out, endpoints.Ready(slice, found.Name)...)
+		out = append(out, endpoints.ReadyAddresses(slice, found.Name)...)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no endpoints available for service %q", service.Name)

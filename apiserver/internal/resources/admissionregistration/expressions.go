@@ -16,34 +16,34 @@ import (
 // maxConditions bounds the number of match conditions; upstream's.
 const maxConditions = 64
 
-// expressions are the already stored texts: they may use what new ones may not.
-type expressions map[string]bool
+// storedExpressions are the already stored texts: they may use what new ones may not.
+type storedExpressions map[string]bool
 
-func (e expressions) add(texts ...string) {
+func (e storedExpressions) add(texts ...string) {
 	for _, text := range texts {
 		e[text] = true
 	}
 }
 
-func (e expressions) conditions(conditions []admissionregistrationv1.MatchCondition) {
+func (e storedExpressions) conditions(conditions []admissionregistrationv1.MatchCondition) {
 	for _, c := range conditions {
 		e.add(c.Expression)
 	}
 }
 
-func (e expressions) variables(variables []admissionregistrationv1.Variable) {
+func (e storedExpressions) variables(variables []admissionregistrationv1.Variable) {
 	for _, v := range variables {
 		e.add(v.Expression)
 	}
 }
 
-func (e expressions) webhooks(webhooks []webhook) {
+func (e storedExpressions) webhooks(webhooks []webhook) {
 	for i := range webhooks {
 		e.conditions(webhooks[i].MatchConditions)
 	}
 }
 
-func (e expressions) validating(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) {
+func (e storedExpressions) validating(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) {
 	e.conditions(spec.MatchConditions)
 	e.variables(spec.Variables)
 	for _, v := range spec.Validations {
@@ -54,7 +54,7 @@ func (e expressions) validating(spec *admissionregistrationv1.ValidatingAdmissio
 	}
 }
 
-func (e expressions) mutating(spec *admissionregistrationv1.MutatingAdmissionPolicySpec) {
+func (e storedExpressions) mutating(spec *admissionregistrationv1.MutatingAdmissionPolicySpec) {
 	e.conditions(spec.MatchConditions)
 	e.variables(spec.Variables)
 	for _, m := range spec.Mutations {
@@ -69,18 +69,18 @@ func (e expressions) mutating(spec *admissionregistrationv1.MutatingAdmissionPol
 
 // compilers are made for the first expression.
 type compilers struct {
-	options     condition.Options
-	known       expressions
-	fresh, kept *condition.Compiler
-	failed      error
+	options           condition.Options
+	stored            storedExpressions
+	forNew, forStored *condition.Compiler
+	failed            error
 }
 
 // of returns the compiler for a text, depending on whether it is already stored.
 func (c *compilers) of(text string) *condition.Compiler {
-	if c.known[text] {
-		return c.make(&c.kept, expression.Stored)
+	if c.stored[text] {
+		return c.make(&c.forStored, expression.Stored)
 	}
-	return c.make(&c.fresh, expression.New)
+	return c.make(&c.forNew, expression.New)
 }
 
 func (c *compilers) make(compiler **condition.Compiler, origin expression.Origin) *condition.Compiler {
@@ -99,7 +99,7 @@ func (c *compilers) check(text string, at *field.Path, returns ...*cel.Type) fie
 		return field.ErrorList{field.InternalError(at, c.failed)}
 	}
 	_, err := compiler.Compile(text, returns...)
-	return problem(err, text, at)
+	return compileError(err, text, at)
 }
 
 func (c *compilers) message(text string, at *field.Path) field.ErrorList {
@@ -108,7 +108,7 @@ func (c *compilers) message(text string, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.InternalError(at, c.failed)}
 	}
 	_, err := compiler.CompileMessage(text)
-	return problem(err, text, at)
+	return compileError(err, text, at)
 }
 
 func (c *compilers) mutation(text string, at *field.Path, returns *cel.Type) field.ErrorList {
@@ -117,25 +117,25 @@ func (c *compilers) mutation(text string, at *field.Path, returns *cel.Type) fie
 		return field.ErrorList{field.InternalError(at, c.failed)}
 	}
 	_, err := compiler.CompileMutation(text, returns)
-	return problem(err, text, at)
+	return compileError(err, text, at)
 }
 
 // declare compiles a variable, for both kinds of texts.
 func (c *compilers) declare(name, text string, at *field.Path) field.ErrorList {
 	used := c.of(text)
-	other := c.make(&c.kept, expression.Stored)
+	other := c.make(&c.forStored, expression.Stored)
 	if used == other {
-		other = c.make(&c.fresh, expression.New)
+		other = c.make(&c.forNew, expression.New)
 	}
 	if c.failed != nil {
 		return field.ErrorList{field.InternalError(at, c.failed)}
 	}
 	_, err := used.Declare(name, text)
 	_, _ = other.Declare(name, text)
-	return problem(err, text, at)
+	return compileError(err, text, at)
 }
 
-func problem(err *apiservercel.Error, text string, at *field.Path) field.ErrorList {
+func compileError(err *apiservercel.Error, text string, at *field.Path) field.ErrorList {
 	switch {
 	case err == nil:
 		return nil
@@ -145,7 +145,7 @@ func problem(err *apiservercel.Error, text string, at *field.Path) field.ErrorLi
 	return field.ErrorList{field.Invalid(at, text, err.Detail)}
 }
 
-func validateConditions(conditions []admissionregistrationv1.MatchCondition, c *compilers, at *field.Path) field.ErrorList {
+func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition, c *compilers, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(conditions) > maxConditions {
 		return append(errs, field.TooMany(at, len(conditions), maxConditions))

@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	mutable = []admissionregistrationv1.OperationType{
+	mutableOperations = []admissionregistrationv1.OperationType{
 		admissionregistrationv1.OperationAll, admissionregistrationv1.Connect, admissionregistrationv1.Create, admissionregistrationv1.Update,
 	}
 	patchTypes = []admissionregistrationv1.PatchType{admissionregistrationv1.PatchTypeApplyConfiguration, admissionregistrationv1.PatchTypeJSONPatch}
 )
 
-func validateMutatingPolicy(p *admissionregistrationv1.MutatingAdmissionPolicy, known expressions) field.ErrorList {
+func validateMutatingPolicy(p *admissionregistrationv1.MutatingAdmissionPolicy, known storedExpressions) field.ErrorList {
 	spec, at := &p.Spec, field.NewPath("spec")
 	errs := supported(spec.FailurePolicy, failurePolicies, at.Child("failurePolicy"))
 	errs = append(errs, validateParamKind(spec.ParamKind, at.Child("paramKind"))...)
@@ -25,9 +25,9 @@ func validateMutatingPolicy(p *admissionregistrationv1.MutatingAdmissionPolicy, 
 	if spec.MatchConstraints != nil {
 		errs = append(errs, validateMutable(spec.MatchConstraints.ResourceRules, at.Child("matchConstraints", "resourceRules", "operations"))...)
 	}
-	conditions := &compilers{known: known, options: condition.Options{Params: spec.ParamKind != nil}}
-	errs = append(errs, validateConditions(spec.MatchConditions, conditions, at.Child("matchConditions"))...)
-	others := &compilers{known: known, options: condition.Options{Params: spec.ParamKind != nil, Variables: true, Mutations: true}}
+	conditions := &compilers{stored: known, options: condition.Options{Params: spec.ParamKind != nil}}
+	errs = append(errs, validateMatchConditions(spec.MatchConditions, conditions, at.Child("matchConditions"))...)
+	others := &compilers{stored: known, options: condition.Options{Params: spec.ParamKind != nil, Variables: true, Mutations: true}}
 	errs = append(errs, validateVariables(spec.Variables, others, at.Child("variables"))...)
 	if len(spec.Mutations) == 0 {
 		errs = append(errs, field.Required(at.Child("mutations"), "mutations must contain at least one item"))
@@ -46,7 +46,7 @@ func validateMutable(rules []admissionregistrationv1.NamedRuleWithOperations, at
 	var errs field.ErrorList
 	for _, rule := range rules {
 		for i := range rule.Operations {
-			errs = append(errs, supported(&rule.Operations[i], mutable, at)...)
+			errs = append(errs, supported(&rule.Operations[i], mutableOperations, at)...)
 		}
 	}
 	return errs
@@ -59,21 +59,21 @@ func validateMutation(m *admissionregistrationv1.Mutation, c *compilers, at *fie
 		return append(errs, field.Required(at.Child("patchType"), ""))
 	case admissionregistrationv1.PatchTypeJSONPatch:
 		if m.JSONPatch == nil {
-			errs = append(errs, missing("jsonPatch", m.PatchType, at))
+			errs = append(errs, patchFieldRequired("jsonPatch", m.PatchType, at))
 		} else {
 			errs = append(errs, validatePatch(m.JSONPatch.Expression, m.PatchType, c, at.Child("jsonPatch", "expression"))...)
 		}
 		if m.ApplyConfiguration != nil {
-			errs = append(errs, extra("applyConfiguration", m.PatchType, at))
+			errs = append(errs, patchFieldForbidden("applyConfiguration", m.PatchType, at))
 		}
 	case admissionregistrationv1.PatchTypeApplyConfiguration:
 		if m.ApplyConfiguration == nil {
-			errs = append(errs, missing("applyConfiguration", m.PatchType, at))
+			errs = append(errs, patchFieldRequired("applyConfiguration", m.PatchType, at))
 		} else {
 			errs = append(errs, validatePatch(m.ApplyConfiguration.Expression, m.PatchType, c, at.Child("applyConfiguration", "expression"))...)
 		}
 		if m.JSONPatch != nil {
-			errs = append(errs, extra("jsonPatch", m.PatchType, at))
+			errs = append(errs, patchFieldForbidden("jsonPatch", m.PatchType, at))
 		}
 	default:
 		errs = append(errs, supported(&m.PatchType, patchTypes, at.Child("patchType"))...)
@@ -81,11 +81,11 @@ func validateMutation(m *admissionregistrationv1.Mutation, c *compilers, at *fie
 	return errs
 }
 
-func missing(name string, t admissionregistrationv1.PatchType, at *field.Path) *field.Error {
+func patchFieldRequired(name string, t admissionregistrationv1.PatchType, at *field.Path) *field.Error {
 	return field.Required(at.Child(name), fmt.Sprintf("must be specified when patchType is %s", t))
 }
 
-func extra(name string, t admissionregistrationv1.PatchType, at *field.Path) *field.Error {
+func patchFieldForbidden(name string, t admissionregistrationv1.PatchType, at *field.Path) *field.Error {
 	return field.Invalid(at.Child(name), "{"+name+"}", fmt.Sprintf("must not be specified when patchType is %s", t))
 }
 

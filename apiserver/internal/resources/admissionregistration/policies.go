@@ -32,21 +32,21 @@ var (
 	// pathStart is the beginning of a field path, usually a name. Numbers have no meaning.
 	pathStart    = regexp.MustCompile(`^((\.{1,2}[^./]|\[)|[ \pL_][^.,\[\]$@{}]*(\.{1,2}[^./]|\[|$)|[-+]?\d+(\.\d+)?([ \pL_][ \pL\pN_]*)?$)`)
 	errPathStart = errors.New("it begins with no name")
-	// reserved words are not identifiers in CEL.
-	reserved = []string{
+	// reservedWords are not identifiers in CEL.
+	reservedWords = []string{
 		"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
 		"import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
 	}
 )
 
-func validateValidatingPolicy(p *admissionregistrationv1.ValidatingAdmissionPolicy, known expressions) field.ErrorList {
+func validateValidatingPolicy(p *admissionregistrationv1.ValidatingAdmissionPolicy, known storedExpressions) field.ErrorList {
 	spec, at := &p.Spec, field.NewPath("spec")
 	errs := supported(spec.FailurePolicy, failurePolicies, at.Child("failurePolicy"))
 	errs = append(errs, validateParamKind(spec.ParamKind, at.Child("paramKind"))...)
 	errs = append(errs, validateConstraints(spec.MatchConstraints, at.Child("matchConstraints"))...)
-	conditions := &compilers{known: known, options: condition.Options{Params: spec.ParamKind != nil}}
-	errs = append(errs, validateConditions(spec.MatchConditions, conditions, at.Child("matchConditions"))...)
-	others := &compilers{known: known, options: condition.Options{Params: spec.ParamKind != nil, Variables: true}}
+	conditions := &compilers{stored: known, options: condition.Options{Params: spec.ParamKind != nil}}
+	errs = append(errs, validateMatchConditions(spec.MatchConditions, conditions, at.Child("matchConditions"))...)
+	others := &compilers{stored: known, options: condition.Options{Params: spec.ParamKind != nil, Variables: true}}
 	errs = append(errs, validateVariables(spec.Variables, others, at.Child("variables"))...)
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
 		const why = "validations or auditAnnotations must contain at least one item"
@@ -91,7 +91,7 @@ func validatePolicyStatus(s *admissionregistrationv1.ValidatingAdmissionPolicySt
 	}
 	for i, w := range s.TypeChecking.ExpressionWarnings {
 		at := at.Child("typeChecking", "expressionWarnings").Index(i)
-		errs = append(errs, check.Need(at, "warning", w.Warning)...)
+		errs = append(errs, check.Required(at, "warning", w.Warning)...)
 		ref := strings.TrimSpace(w.FieldRef)
 		if ref == "" {
 			errs = append(errs, field.Required(at.Child("fieldRef"), ""))
@@ -121,7 +121,7 @@ func validateVariables(variables []admissionregistrationv1.Variable, c *compiler
 		switch {
 		case v.Name == "":
 			errs = append(errs, field.Required(at.Child("name"), "name is not specified"))
-		case !identifier.MatchString(v.Name) || slices.Contains(reserved, v.Name):
+		case !identifier.MatchString(v.Name) || slices.Contains(reservedWords, v.Name):
 			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "must be a valid CEL identifier"))
 		}
 		if strings.TrimSpace(v.Expression) == "" {

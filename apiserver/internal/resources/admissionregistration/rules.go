@@ -34,14 +34,14 @@ func supported[T ~string](value *T, among []T, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.NotSupported(at, *value, among)}
 }
 
-func selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+func validateSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Upstream())
 }
 
 func validateRule(rule *admissionregistrationv1.RuleWithOperations, at *field.Path) field.ErrorList {
 	errs := validateOperations(rule.Operations, at.Child("operations"))
-	errs = append(errs, alone(rule.APIGroups, "API groups", at.Child("apiGroups"))...)
-	errs = append(errs, alone(rule.APIVersions, "API versions", at.Child("apiVersions"))...)
+	errs = append(errs, checkWildcardAlone(rule.APIGroups, "API groups", at.Child("apiGroups"))...)
+	errs = append(errs, checkWildcardAlone(rule.APIVersions, "API versions", at.Child("apiVersions"))...)
 	for i, version := range rule.APIVersions {
 		if version == "" {
 			errs = append(errs, field.Required(at.Child("apiVersions").Index(i), ""))
@@ -52,15 +52,15 @@ func validateRule(rule *admissionregistrationv1.RuleWithOperations, at *field.Pa
 }
 
 func validateOperations(given []admissionregistrationv1.OperationType, at *field.Path) field.ErrorList {
-	errs := alone(given, "operations", at)
+	errs := checkWildcardAlone(given, "operations", at)
 	for i := range given {
 		errs = append(errs, supported(&given[i], operations, at.Index(i))...)
 	}
 	return errs
 }
 
-// alone checks that there are values, and no others besides a wildcard.
-func alone[T ~string](values []T, what string, at *field.Path) field.ErrorList {
+// checkWildcardAlone checks that there are values, and no others besides a wildcard.
+func checkWildcardAlone[T ~string](values []T, what string, at *field.Path) field.ErrorList {
 	switch {
 	case len(values) == 0:
 		return field.ErrorList{field.Required(at, "")}
@@ -128,8 +128,8 @@ func validateNamedRules(rules []admissionregistrationv1.NamedRuleWithOperations,
 // validateMatch checks what a policy or a binding selects.
 func validateMatch(m *admissionregistrationv1.MatchResources, at *field.Path) field.ErrorList {
 	errs := supported(m.MatchPolicy, matchPolicies, at.Child("matchPolicy"))
-	errs = append(errs, selector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
-	errs = append(errs, selector(m.ObjectSelector, at.Child("objectSelector"))...)
+	errs = append(errs, validateSelector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
+	errs = append(errs, validateSelector(m.ObjectSelector, at.Child("objectSelector"))...)
 	errs = append(errs, validateNamedRules(m.ResourceRules, at.Child("resourceRules"))...)
 	return append(errs, validateNamedRules(m.ExcludeResourceRules, at.Child("excludeResourceRules"))...)
 }

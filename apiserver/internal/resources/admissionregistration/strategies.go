@@ -71,11 +71,11 @@ func ValidatingWebhooks(clock clock.PassiveClock) registry.Strategy[*admissionre
 			}
 		},
 		validate: func(o, old object) field.ErrorList {
-			known := expressions{}
+			known := storedExpressions{}
 			if old != nil {
-				known.webhooks(ofValidating(old.Webhooks))
+				known.webhooks(fromValidating(old.Webhooks))
 			}
-			return validateWebhooks(ofValidating(o.Webhooks), known)
+			return validateWebhooks(fromValidating(o.Webhooks), known)
 		},
 		columns: []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
 		cells:   func(o object) []any { return []any{int64(len(o.Webhooks))} },
@@ -93,11 +93,11 @@ func MutatingWebhooks(clock clock.PassiveClock) registry.Strategy[*admissionregi
 			}
 		},
 		validate: func(o, old object) field.ErrorList {
-			known := expressions{}
+			known := storedExpressions{}
 			if old != nil {
-				known.webhooks(ofMutating(old.Webhooks))
+				known.webhooks(fromMutating(old.Webhooks))
 			}
-			return validateWebhooks(ofMutating(o.Webhooks), known)
+			return validateWebhooks(fromMutating(o.Webhooks), known)
 		},
 		columns: []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
 		cells:   func(o object) []any { return []any{int64(len(o.Webhooks))} },
@@ -114,7 +114,7 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 			defaultMatch(o.Spec.MatchConstraints)
 		},
 		validate: func(o, old object) field.ErrorList {
-			known := expressions{}
+			known := storedExpressions{}
 			if old != nil {
 				known.validating(&old.Spec)
 			}
@@ -150,7 +150,7 @@ func MutatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionregi
 			defaultMatch(o.Spec.MatchConstraints)
 		},
 		validate: func(o, old object) field.ErrorList {
-			known := expressions{}
+			known := storedExpressions{}
 			if old != nil {
 				known.mutating(&old.Spec)
 			}

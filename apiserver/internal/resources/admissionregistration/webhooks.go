@@ -16,7 +16,7 @@ var (
 	reviewVersions = []string{"v1", "v1beta1"}
 	sideEffects    = []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun}
 	reinvocations  = []admissionregistrationv1.ReinvocationPolicyType{admissionregistrationv1.IfNeededReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy}
-	longestTimeout = int32(30)
+	maxTimeout     = int32(30)
 )
 
 // webhook are the checked fields of a webhook of either kind.
@@ -25,7 +25,7 @@ type webhook struct {
 	reinvocation *admissionregistrationv1.ReinvocationPolicyType
 }
 
-func ofValidating(webhooks []admissionregistrationv1.ValidatingWebhook) []webhook {
+func fromValidating(webhooks []admissionregistrationv1.ValidatingWebhook) []webhook {
 	out := make([]webhook, 0, len(webhooks))
 	for _, w := range webhooks {
 		out = append(out, webhook{ValidatingWebhook: w})
@@ -33,7 +33,7 @@ func ofValidating(webhooks []admissionregistrationv1.ValidatingWebhook) []webhoo
 	return out
 }
 
-func ofMutating(webhooks []admissionregistrationv1.MutatingWebhook) []webhook {
+func fromMutating(webhooks []admissionregistrationv1.MutatingWebhook) []webhook {
 	out := make([]webhook, 0, len(webhooks))
 	for _, w := range webhooks {
 		out = append(out, webhook{admissionregistrationv1.ValidatingWebhook{
@@ -45,7 +45,7 @@ func ofMutating(webhooks []admissionregistrationv1.MutatingWebhook) []webhook {
 	return out
 }
 
-func validateWebhooks(webhooks []webhook, known expressions) field.ErrorList {
+func validateWebhooks(webhooks []webhook, known storedExpressions) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
 	for i := range webhooks {
@@ -63,7 +63,7 @@ func validateWebhooks(webhooks []webhook, known expressions) field.ErrorList {
 	return errs
 }
 
-func validateWebhook(w *webhook, known expressions, at *field.Path) field.ErrorList {
+func validateWebhook(w *webhook, known storedExpressions, at *field.Path) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(at.Child("name").Upstream(), w.Name)
 	for i := range w.Rules {
 		errs = append(errs, validateRule(&w.Rules[i], at.Child("rules").Index(i))...)
@@ -74,14 +74,14 @@ func validateWebhook(w *webhook, known expressions, at *field.Path) field.ErrorL
 		errs = append(errs, field.Required(at.Child("sideEffects"), "must specify one of None, NoneOnDryRun"))
 	}
 	errs = append(errs, supported(w.SideEffects, sideEffects, at.Child("sideEffects"))...)
-	if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > longestTimeout) {
-		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *w.TimeoutSeconds, fmt.Sprintf("the timeout value must be between 1 and %d seconds", longestTimeout)))
+	if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > maxTimeout) {
+		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *w.TimeoutSeconds, fmt.Sprintf("the timeout value must be between 1 and %d seconds", maxTimeout)))
 	}
-	errs = append(errs, selector(w.NamespaceSelector, at.Child("namespaceSelector"))...)
-	errs = append(errs, selector(w.ObjectSelector, at.Child("objectSelector"))...)
+	errs = append(errs, validateSelector(w.NamespaceSelector, at.Child("namespaceSelector"))...)
+	errs = append(errs, validateSelector(w.ObjectSelector, at.Child("objectSelector"))...)
 	errs = append(errs, supported(w.reinvocation, reinvocations, at.Child("reinvocationPolicy"))...)
 	errs = append(errs, validateClient(&w.ClientConfig, at.Child("clientConfig"))...)
-	return append(errs, validateConditions(w.MatchConditions, &compilers{known: known}, at.Child("matchConditions"))...)
+	return append(errs, validateMatchConditions(w.MatchConditions, &compilers{stored: known}, at.Child("matchConditions"))...)
 }
 
 func validateVersions(versions []string, at *field.Path) field.ErrorList {

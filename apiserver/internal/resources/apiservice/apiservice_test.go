@@ -75,11 +75,11 @@ func TestSetCondition(t *testing.T) {
 	first := time.Unix(1000, 0)
 	SetCondition(s, Condition{Type: "Available", Status: "False", Reason: "A"}, first)
 	SetCondition(s, Condition{Type: "Available", Status: "False", Reason: "B"}, first.Add(time.Hour))
-	if c := s.Status.Conditions[0]; !c.LastTransitionTime.Time.Equal(first) || c.Reason != "B" || Available(s) {
+	if c := s.Status.Conditions[0]; !c.LastTransitionTime.Time.Equal(first) || c.Reason != "B" || IsAvailable(s) {
 		t.Errorf("%+v", c)
 	}
 	SetCondition(s, Condition{Type: "Available", Status: "True", Reason: "Passed"}, first.Add(time.Hour))
-	if c := s.Status.Conditions[0]; len(s.Status.Conditions) != 1 || !c.LastTransitionTime.Time.Equal(first.Add(time.Hour)) || !Available(s) {
+	if c := s.Status.Conditions[0]; len(s.Status.Conditions) != 1 || !c.LastTransitionTime.Time.Equal(first.Add(time.Hour)) || !IsAvailable(s) {
 		t.Errorf("%+v", s.Status.Conditions)
 	}
 }

@@ -48,7 +48,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 		PrepareForCreate: func(_ context.Context, s *APIService) {
 			s.Status = apiregistrationv1.APIServiceStatus{}
 			if s.Spec.Service == nil {
-				SetCondition(s, Local(), clock.Now())
+				SetCondition(s, LocalCondition(), clock.Now())
 			}
 		},
 		Validate: func(_ context.Context, s *APIService) field.ErrorList { return validate(s) },
@@ -81,23 +81,23 @@ func GroupVersion(s *APIService) schema.GroupVersion {
 	return schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}
 }
 
-// Local is the condition of the server's own APIServices.
-func Local() Condition {
+// LocalCondition is the condition of the server's own APIServices.
+func LocalCondition() Condition {
 	return Condition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue,
 		Reason: "Local", Message: "Local APIServices are always available",
 	}
 }
 
-// Is reports whether an APIService already has such a condition.
-func Is(s *APIService, c Condition) bool {
+// HasCondition reports whether an APIService already has such a condition.
+func HasCondition(s *APIService, c Condition) bool {
 	return slices.ContainsFunc(s.Status.Conditions, func(have Condition) bool {
 		return have.Type == c.Type && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
 	})
 }
 
-// Available reports whether its server is known to be available.
-func Available(s *APIService) bool {
+// IsAvailable reports whether its server is known to be available.
+func IsAvailable(s *APIService) bool {
 	return slices.ContainsFunc(s.Status.Conditions, func(c Condition) bool {
 		return c.Type == apiregistrationv1.Available && c.Status == apiregistrationv1.ConditionTrue
 	})

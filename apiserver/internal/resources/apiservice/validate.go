@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	mostGroupPriority   = 20000
-	mostVersionPriority = 1000
+	maxGroupPriority   = 20000
+	maxVersionPriority = 1000
 )
 
 func validate(s *APIService) field.ErrorList {
@@ -24,8 +24,8 @@ func validate(s *APIService) field.ErrorList {
 	}
 	spec := field.NewPath("spec")
 	errs = append(errs, validateVersion(&s.Spec, spec)...)
-	errs = append(errs, within(s.Spec.GroupPriorityMinimum, mostGroupPriority, spec.Child("groupPriorityMinimum"))...)
-	errs = append(errs, within(s.Spec.VersionPriority, mostVersionPriority, spec.Child("versionPriority"))...)
+	errs = append(errs, validatePriority(s.Spec.GroupPriorityMinimum, maxGroupPriority, spec.Child("groupPriorityMinimum"))...)
+	errs = append(errs, validatePriority(s.Spec.VersionPriority, maxVersionPriority, spec.Child("versionPriority"))...)
 	if s.Spec.Service == nil {
 		return append(errs, validateLocal(&s.Spec, spec)...)
 	}
@@ -43,7 +43,7 @@ func validateVersion(s *apiregistrationv1.APIServiceSpec, spec *field.Path) fiel
 	return append(errs, check.Messages(spec.Child("version"), s.Version, validation.IsDNS1035Label(s.Version))...)
 }
 
-func within(value, most int32, at *field.Path) field.ErrorList {
+func validatePriority(value, most int32, at *field.Path) field.ErrorList {
 	if value <= 0 || value > most {
 		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("must be positive and less than %d", most))}
 	}

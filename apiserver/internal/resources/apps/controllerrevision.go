@@ -21,7 +21,7 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 		var errs field.ErrorList
 		if len(r.Data.Raw) == 0 && r.Data.Object == nil {
 			errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
-		} else if object(r.Data) == nil {
+		} else if objectIn(r.Data) == nil {
 			errs = append(errs, field.Required(field.NewPath("data"), "data must be a valid JSON object"))
 		}
 		return append(errs, check.Nonnegative(r.Revision, field.NewPath("revision"))...)
@@ -31,7 +31,7 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, r *appsv1.ControllerRevision) field.ErrorList { return validate(r) },
 		Update: registry.UpdateStrategy[*appsv1.ControllerRevision]{Validate: func(_ context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
-			return append(validate(r), check.Same(object(r.Data), object(old.Data), field.NewPath("data"))...)
+			return append(validate(r), check.Unchanged(objectIn(r.Data), objectIn(old.Data), field.NewPath("data"))...)
 		}},
 		AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(), "Name", "Controller", "Revision=revision", "Age"), map[string]string{
@@ -43,8 +43,8 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 	}
 }
 
-// object is the object in data, or nil if there is none.
-func object(data runtime.RawExtension) map[string]any {
+// objectIn is the object in data, or nil if there is none.
+func objectIn(data runtime.RawExtension) map[string]any {
 	var out map[string]any
 	if err := json.Unmarshal(data.Raw, &out); err != nil {
 		return nil

@@ -43,7 +43,7 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 				setTemplateGeneration(d, generation)
 			},
 			Validate: func(_ context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
-				return append(validateDaemonSet(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+				return append(validateDaemonSet(&d.Spec), check.Unchanged(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 			},
 		},
 		Status: &registry.UpdateStrategy[*appsv1.DaemonSet]{
@@ -118,8 +118,8 @@ func validateDaemonSet(s *appsv1.DaemonSetSpec) field.ErrorList {
 	if s.Selector != nil {
 		errs = workload.Selector(s.Selector, "daemonset", at)
 	}
-	errs = append(errs, workload.TemplateOf(&s.Template, chosen, "DaemonSet", specPath.Child("template"))...)
-	errs = append(errs, workload.Counts(specPath, []workload.Count{{Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
+	errs = append(errs, workload.TemplateSelectedBy(&s.Template, chosen, "DaemonSet", specPath.Child("template"))...)
+	errs = append(errs, workload.NonnegativeCounts(specPath, []workload.Count{{Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
 	errs = append(errs, validateDaemonSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
 	return append(errs, check.Nonnegative(int64(*s.RevisionHistoryLimit), specPath.Child("revisionHistoryLimit"))...)
 }
@@ -129,10 +129,10 @@ func validateDaemonSetStrategy(s *appsv1.DaemonSetUpdateStrategy, at *field.Path
 	case appsv1.OnDeleteDaemonSetStrategyType:
 	case appsv1.RollingUpdateDaemonSetStrategyType:
 		r, rolling := s.RollingUpdate, at.Child("rollingUpdate")
-		errs := workload.Share(*r.MaxUnavailable, rolling.Child("maxUnavailable"))
-		errs = append(errs, workload.Share(*r.MaxSurge, rolling.Child("maxSurge"))...)
-		errs = append(errs, workload.NotMoreThanAll(*r.MaxUnavailable, rolling.Child("maxUnavailable"))...)
-		errs = append(errs, workload.NotMoreThanAll(*r.MaxSurge, rolling.Child("maxSurge"))...)
+		errs := workload.IntOrPercent(*r.MaxUnavailable, rolling.Child("maxUnavailable"))
+		errs = append(errs, workload.IntOrPercent(*r.MaxSurge, rolling.Child("maxSurge"))...)
+		errs = append(errs, workload.AtMost100Percent(*r.MaxUnavailable, rolling.Child("maxUnavailable"))...)
+		errs = append(errs, workload.AtMost100Percent(*r.MaxSurge, rolling.Child("maxSurge"))...)
 		switch surge, unavailable := !workload.IsZero(r.MaxSurge), !workload.IsZero(r.MaxUnavailable); {
 		case surge && unavailable:
 			errs = append(errs, field.Invalid(rolling.Child("maxSurge"), r.MaxSurge, "may not be set when maxUnavailable is non-zero"))
@@ -141,21 +141,21 @@ func validateDaemonSetStrategy(s *appsv1.DaemonSetUpdateStrategy, at *field.Path
 		}
 		return errs
 	default:
-		return field.ErrorList{field.NotSupported(at, check.Spelled{Value: *s},
+		return field.ErrorList{field.NotSupported(at, check.GoFieldNames{Value: *s},
 			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType})}
 	}
 	return nil
 }
 
 func validateDaemonSetStatus(s, old *appsv1.DaemonSetStatus) field.ErrorList {
-	errs := workload.Counts(statusPath, []workload.Count{
+	errs := workload.NonnegativeCounts(statusPath, []workload.Count{
 		{Field: "currentNumberScheduled", Value: s.CurrentNumberScheduled}, {Field: "numberMisscheduled", Value: s.NumberMisscheduled},
 		{Field: "desiredNumberScheduled", Value: s.DesiredNumberScheduled}, {Field: "numberReady", Value: s.NumberReady},
 	})
 	errs = append(errs, check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
-	errs = append(errs, workload.Counts(statusPath, []workload.Count{
+	errs = append(errs, workload.NonnegativeCounts(statusPath, []workload.Count{
 		{Field: "updatedNumberScheduled", Value: s.UpdatedNumberScheduled}, {Field: "numberAvailable", Value: s.NumberAvailable},
 		{Field: "numberUnavailable", Value: s.NumberUnavailable},
 	})...)
-	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
+	return append(errs, validateCollisionCount(s.CollisionCount, old.CollisionCount)...)
 }

@@ -20,14 +20,14 @@ import (
 	"kctl/proto/core"
 )
 
-// templateAt is the path of the template in the group's kinds.
-const templateAt = "spec.template"
+// templatePath is the path of the template in the group's kinds.
+const templatePath = "spec.template"
 
 // Served are the resources of the group apps.
 func Served(o registry.Options) []registry.Served {
-	deployments := registry.NewStore(workload.WithTemplate(deployment(o.Clock), templateAt, func(obj *appsv1.Deployment) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
-	replicaSets := registry.NewStore(workload.WithTemplate(replicaSet(o.Clock), templateAt, func(obj *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
-	statefulSets := registry.NewStore(workload.WithTemplate(statefulSet(o.Clock), templateAt, func(obj *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	deployments := registry.NewStore(workload.WithTemplate(deployment(o.Clock), templatePath, func(obj *appsv1.Deployment) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	replicaSets := registry.NewStore(workload.WithTemplate(replicaSet(o.Clock), templatePath, func(obj *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	statefulSets := registry.NewStore(workload.WithTemplate(statefulSet(o.Clock), templatePath, func(obj *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
 	return []registry.Served{
 		{Resource: deployments, Subresources: []registry.Subresource{workload.Scale(deployments, o.Clock, func(d *appsv1.Deployment) workload.Replicas {
 			return workload.Replicas{Desired: d.Spec.Replicas, Current: d.Status.Replicas, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
@@ -38,7 +38,7 @@ func Served(o registry.Options) []registry.Served {
 		{Resource: statefulSets, Subresources: []registry.Subresource{workload.Scale(statefulSets, o.Clock, func(s *appsv1.StatefulSet) workload.Replicas {
 			return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
 		})}},
-		{Resource: registry.NewStore(workload.WithTemplate(daemonSet(o.Clock), templateAt, func(obj *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)},
+		{Resource: registry.NewStore(workload.WithTemplate(daemonSet(o.Clock), templatePath, func(obj *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)},
 		{Resource: registry.NewStore(controllerRevision(o.Clock), o)},
 	}
 }
@@ -74,7 +74,7 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 		Warnings:     func(_ context.Context, d *appsv1.Deployment) []string { return workload.NameWarnings(d.Name) },
 		Validate:     func(_ context.Context, d *appsv1.Deployment) field.ErrorList { return validateDeployment(&d.Spec) },
 		Update: registry.UpdateStrategy[*appsv1.Deployment]{Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
-			return append(validateDeployment(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+			return append(validateDeployment(&d.Spec), check.Unchanged(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		}},
 		Status: &registry.UpdateStrategy[*appsv1.Deployment]{
 			KeepsGeneration: true,
@@ -107,7 +107,7 @@ func validateDeployment(s *appsv1.DeploymentSpec) field.ErrorList {
 	errs = append(errs, workload.Selector(s.Selector, "deployment", specPath.Child("selector"))...)
 	errs = append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", "invalid label selector", specPath.Child("template"))...)
 	errs = append(errs, validateDeploymentStrategy(&s.Strategy, specPath.Child("strategy"))...)
-	errs = append(errs, workload.Counts(specPath, []workload.Count{
+	errs = append(errs, workload.NonnegativeCounts(specPath, []workload.Count{
 		{Field: "minReadySeconds", Value: s.MinReadySeconds}, {Field: "revisionHistoryLimit", Value: *s.RevisionHistoryLimit},
 		{Field: "progressDeadlineSeconds", Value: *s.ProgressDeadlineSeconds},
 	})...)
@@ -125,14 +125,14 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) fi
 			return field.ErrorList{field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'")}
 		}
 	case appsv1.RollingUpdateDeploymentStrategyType:
-		errs := workload.Share(*s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))
-		errs = append(errs, workload.Share(*s.RollingUpdate.MaxSurge, rolling.Child("maxSurge"))...)
+		errs := workload.IntOrPercent(*s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))
+		errs = append(errs, workload.IntOrPercent(*s.RollingUpdate.MaxSurge, rolling.Child("maxSurge"))...)
 		if workload.IsZero(s.RollingUpdate.MaxUnavailable) && workload.IsZero(s.RollingUpdate.MaxSurge) {
 			errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable, "may not be 0 when `maxSurge` is 0"))
 		}
-		return append(errs, workload.NotMoreThanAll(*s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))...)
+		return append(errs, workload.AtMost100Percent(*s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))...)
 	default:
-		return field.ErrorList{field.NotSupported(at, check.Spelled{Value: *s},
+		return field.ErrorList{field.NotSupported(at, check.GoFieldNames{Value: *s},
 			[]appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
 	}
 	return nil
@@ -140,7 +140,7 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) fi
 
 func validateDeploymentStatus(s, old *appsv1.DeploymentStatus) field.ErrorList {
 	errs := check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))
-	errs = append(errs, workload.Counts(statusPath, []workload.Count{
+	errs = append(errs, workload.NonnegativeCounts(statusPath, []workload.Count{
 		{Field: "replicas", Value: s.Replicas}, {Field: "updatedReplicas", Value: s.UpdatedReplicas}, {Field: "readyReplicas", Value: s.ReadyReplicas},
 		{Field: "availableReplicas", Value: s.AvailableReplicas}, {Field: "unavailableReplicas", Value: s.UnavailableReplicas},
 		{Field: "terminatingReplicas", Value: ptr.Deref(s.TerminatingReplicas, 0)},
@@ -149,7 +149,7 @@ func validateDeploymentStatus(s, old *appsv1.DeploymentStatus) field.ErrorList {
 	errs = append(errs, notMore(s.ReadyReplicas, s.Replicas, "readyReplicas", "status.replicas")...)
 	errs = append(errs, notMore(s.AvailableReplicas, s.Replicas, "availableReplicas", "status.replicas")...)
 	errs = append(errs, notMore(s.AvailableReplicas, s.ReadyReplicas, "availableReplicas", "readyReplicas")...)
-	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
+	return append(errs, validateCollisionCount(s.CollisionCount, old.CollisionCount)...)
 }
 
 // notMore checks that one number in a status does not exceed another.
@@ -160,8 +160,8 @@ func notMore(n, bound int32, name, of string) field.ErrorList {
 	return nil
 }
 
-// collisions checks that the count of name collisions only grows.
-func collisions(now, old *int32) field.ErrorList {
+// validateCollisionCount checks that the count of name collisions only grows.
+func validateCollisionCount(now, old *int32) field.ErrorList {
 	at := statusPath.Child("collisionCount")
 	var errs field.ErrorList
 	if now != nil {

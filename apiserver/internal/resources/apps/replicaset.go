@@ -27,7 +27,7 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 		Warnings:     func(_ context.Context, s *appsv1.ReplicaSet) []string { return workload.NameWarnings(s.Name) },
 		Validate:     func(_ context.Context, s *appsv1.ReplicaSet) field.ErrorList { return validateReplicaSet(&s.Spec) },
 		Update: registry.UpdateStrategy[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, old *appsv1.ReplicaSet) field.ErrorList {
-			return append(validateReplicaSet(&s.Spec), check.Same(s.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+			return append(validateReplicaSet(&s.Spec), check.Unchanged(s.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		}},
 		Status: &registry.UpdateStrategy[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, _ *appsv1.ReplicaSet) field.ErrorList {
 			return ReplicasStatus(s.Status)
@@ -49,7 +49,7 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 }
 
 func validateReplicaSet(s *appsv1.ReplicaSetSpec) field.ErrorList {
-	errs := workload.Counts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})
+	errs := workload.NonnegativeCounts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})
 	errs = append(errs, workload.Selector(s.Selector, "deployment", specPath.Child("selector"))...)
 	return append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", "invalid label selector", specPath.Child("template"))...)
 }
@@ -57,7 +57,7 @@ func validateReplicaSet(s *appsv1.ReplicaSetSpec) field.ErrorList {
 // ReplicasStatus validates the status of replica sets, and of replication
 // controllers, which have the same.
 func ReplicasStatus(s appsv1.ReplicaSetStatus) field.ErrorList {
-	errs := workload.Counts(statusPath, []workload.Count{
+	errs := workload.NonnegativeCounts(statusPath, []workload.Count{
 		{Field: "replicas", Value: s.Replicas}, {Field: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas},
 		{Field: "readyReplicas", Value: s.ReadyReplicas}, {Field: "availableReplicas", Value: s.AvailableReplicas},
 		{Field: "terminatingReplicas", Value: ptr.Deref(s.TerminatingReplicas, 0)},

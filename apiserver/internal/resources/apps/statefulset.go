@@ -98,7 +98,7 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
 	}
 	errs = append(errs, validateStatefulSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
 	errs = append(errs, validateRetention(s.PersistentVolumeClaimRetentionPolicy, specPath.Child("persistentVolumeClaimRetentionPolicy"))...)
-	errs = append(errs, workload.Counts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
+	errs = append(errs, workload.NonnegativeCounts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
 	if s.Ordinals != nil {
 		errs = append(errs, check.Nonnegative(int64(s.Ordinals.Start), specPath.Child("ordinals", "start"))...)
 	}
@@ -106,12 +106,12 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
 	for i := range s.VolumeClaimTemplates {
 		errs = append(errs, claim.ValidateSpec(&s.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 	}
-	return append(errs, workload.Template(withClaims(s), s.Selector, "StatefulSet", "", specPath.Child("template"))...)
+	return append(errs, workload.Template(withClaimVolumes(s), s.Selector, "StatefulSet", "", specPath.Child("template"))...)
 }
 
-// withClaims is the template with the volumes that the pods will have: those of
+// withClaimVolumes is the template with the volumes that the pods will have: those of
 // the claims first, then the template's own unless a claim has the name.
-func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
+func withClaimVolumes(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	t := s.Template.DeepCopy()
 	var volumes []corev1.Volume
 	named := map[string]bool{}
@@ -154,7 +154,7 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.
 		return field.ErrorList{field.Required(at, "")}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), check.Spelled{Value: s.RollingUpdate}, "only allowed for updateStrategy 'RollingUpdate'")}
+			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), check.GoFieldNames{Value: s.RollingUpdate}, "only allowed for updateStrategy 'RollingUpdate'")}
 		}
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		if s.RollingUpdate == nil {
@@ -163,15 +163,15 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.
 		rolling := at.Child("rollingUpdate")
 		errs := check.Nonnegative(int64(*s.RollingUpdate.Partition), rolling.Child("partition"))
 		if most := s.RollingUpdate.MaxUnavailable; most != nil {
-			errs = append(errs, workload.Share(*most, rolling.Child("maxUnavailable"))...)
+			errs = append(errs, workload.IntOrPercent(*most, rolling.Child("maxUnavailable"))...)
 			if workload.IsZero(most) {
 				errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), *most, "cannot be 0"))
 			}
-			errs = append(errs, workload.NotMoreThanAll(*most, rolling.Child("maxUnavailable"))...)
+			errs = append(errs, workload.AtMost100Percent(*most, rolling.Child("maxUnavailable"))...)
 		}
 		return errs
 	default:
-		return field.ErrorList{field.Invalid(at, check.Spelled{Value: *s}, "must be 'RollingUpdate' or 'OnDelete'")}
+		return field.ErrorList{field.Invalid(at, check.GoFieldNames{Value: *s}, "must be 'RollingUpdate' or 'OnDelete'")}
 	}
 	return nil
 }
@@ -193,16 +193,16 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 // sameStatefulSet checks that an update keeps what existing pods and claims
 // were made from.
 func sameStatefulSet(now, old *appsv1.StatefulSetSpec) field.ErrorList {
-	errs := check.Same(now.Selector, old.Selector, specPath.Child("selector"))
+	errs := check.Unchanged(now.Selector, old.Selector, specPath.Child("selector"))
 	if !equality.Semantic.DeepEqual(now.VolumeClaimTemplates, old.VolumeClaimTemplates) {
-		errs = append(errs, field.Invalid(specPath.Child("volumeClaimTemplates"), check.Spelled{Value: now.VolumeClaimTemplates}, check.Immutable))
+		errs = append(errs, field.Invalid(specPath.Child("volumeClaimTemplates"), check.GoFieldNames{Value: now.VolumeClaimTemplates}, check.Immutable))
 	}
-	errs = append(errs, check.Same(now.ServiceName, old.ServiceName, specPath.Child("serviceName"))...)
-	return append(errs, check.Same(now.PodManagementPolicy, old.PodManagementPolicy, specPath.Child("podManagementPolicy"))...)
+	errs = append(errs, check.Unchanged(now.ServiceName, old.ServiceName, specPath.Child("serviceName"))...)
+	return append(errs, check.Unchanged(now.PodManagementPolicy, old.PodManagementPolicy, specPath.Child("podManagementPolicy"))...)
 }
 
 func validateStatefulSetStatus(s, old *appsv1.StatefulSetStatus) field.ErrorList {
-	errs := workload.Counts(statusPath, []workload.Count{
+	errs := workload.NonnegativeCounts(statusPath, []workload.Count{
 		{Field: "replicas", Value: s.Replicas}, {Field: "readyReplicas", Value: s.ReadyReplicas}, {Field: "currentReplicas", Value: s.CurrentReplicas},
 		{Field: "updatedReplicas", Value: s.UpdatedReplicas}, {Field: "availableReplicas", Value: s.AvailableReplicas},
 	})
@@ -212,5 +212,5 @@ func validateStatefulSetStatus(s, old *appsv1.StatefulSetStatus) field.ErrorList
 	errs = append(errs, notMore(s.UpdatedReplicas, s.Replicas, "updatedReplicas", "status.replicas")...)
 	errs = append(errs, notMore(s.AvailableReplicas, s.Replicas, "availableReplicas", "status.replicas")...)
 	errs = append(errs, notMore(s.AvailableReplicas, s.ReadyReplicas, "availableReplicas", "status.readyReplicas")...)
-	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
+	return append(errs, validateCollisionCount(s.CollisionCount, old.CollisionCount)...)
 }

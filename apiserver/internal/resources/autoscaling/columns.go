@@ -13,8 +13,8 @@ import (
 
 const (
 	unknown = "<unknown>"
-	// shown is how many metrics fit into one cell.
-	shown = 2
+	// maxShownMetrics is how many metrics fit into one cell.
+	maxShownMetrics = 2
 )
 
 func row(a *autoscalingv2.HorizontalPodAutoscaler, clock clock.PassiveClock) []any {
@@ -40,8 +40,8 @@ func targets(a *autoscalingv2.HorizontalPodAutoscaler) string {
 		}
 		out = append(out, target(&a.Spec.Metrics[i], status))
 	}
-	if len(out) > shown {
-		return fmt.Sprintf("%s + %d more...", strings.Join(out[:shown], ", "), len(out)-shown)
+	if len(out) > maxShownMetrics {
+		return fmt.Sprintf("%s + %d more...", strings.Join(out[:maxShownMetrics], ", "), len(out)-maxShownMetrics)
 	}
 	return strings.Join(out, ", ")
 }

@@ -32,8 +32,8 @@ func Served(o registry.Options) []registry.Served {
 		Defaults: func(obj core.Object) {
 			workload.DefaultTo(&obj.(*autoscalingv1.HorizontalPodAutoscaler).Spec.MinReplicas, 1)
 		},
-		Show:      show,
-		WriteBack: take,
+		Show:      convertToV1,
+		WriteBack: convertFromV1,
 	}))
 }
 
@@ -45,7 +45,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 		Singular: "horizontalpodautoscaler", ShortNames: []string{"hpa"}, Categories: []string{"all"},
 		Default: setDefaults,
 		Normalize: func(a *autoscalingv2.HorizontalPodAutoscaler) {
-			a.Status.CurrentMetrics = check.OrNull(a.Status.CurrentMetrics)
+			a.Status.CurrentMetrics = check.NilIfEmpty(a.Status.CurrentMetrics)
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
@@ -59,7 +59,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 		Status: &registry.UpdateStrategy[*autoscalingv2.HorizontalPodAutoscaler]{
 			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 				counts := []workload.Count{{Field: "currentReplicas", Value: a.Status.CurrentReplicas}, {Field: "desiredReplicas", Value: a.Status.DesiredReplicas}}
-				errs := workload.Counts(field.NewPath("status"), counts)
+				errs := workload.NonnegativeCounts(field.NewPath("status"), counts)
 				for i, c := range a.Status.Conditions {
 					errs = append(errs, check.Nonnegative(ptr.Deref(c.ObservedGeneration, 0), field.NewPath("status", "conditions").Index(i).Child("observedGeneration"))...)
 				}
@@ -89,12 +89,12 @@ func setDefaults(a *autoscalingv2.HorizontalPodAutoscaler) {
 	}
 	percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}
 	four := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15}
-	s.Behavior.ScaleUp = rules(s.Behavior.ScaleUp, ptr.To[int32](0), four, percent)
-	s.Behavior.ScaleDown = rules(s.Behavior.ScaleDown, nil, percent)
+	s.Behavior.ScaleUp = defaultScalingRules(s.Behavior.ScaleUp, ptr.To[int32](0), four, percent)
+	s.Behavior.ScaleDown = defaultScalingRules(s.Behavior.ScaleDown, nil, percent)
 }
 
-// rules sets the defaults of one direction of a behaviour.
-func rules(r *autoscalingv2.HPAScalingRules, window *int32, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
+// defaultScalingRules sets the defaults of one direction of a behaviour.
+func defaultScalingRules(r *autoscalingv2.HPAScalingRules, window *int32, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
 	if r == nil {
 		r = &autoscalingv2.HPAScalingRules{}
 	}

@@ -21,7 +21,7 @@ const (
 func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
-	if s.MinReplicas != nil && *s.MinReplicas == 0 && !wakes(s.Metrics) {
+	if s.MinReplicas != nil && *s.MinReplicas == 0 && !canScaleFromZero(s.Metrics) {
 		errs = append(errs, field.Forbidden(at.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
@@ -61,9 +61,9 @@ func validateTargetVersion(ref autoscalingv2.CrossVersionObjectReference, at *fi
 	return field.ErrorList{field.Invalid(at, ref.APIVersion, err.Error())}
 }
 
-// wakes reports whether a metric can show that pods are needed while there are
+// canScaleFromZero reports whether a metric can show that pods are needed while there are
 // none.
-func wakes(metrics []autoscalingv2.MetricSpec) bool {
+func canScaleFromZero(metrics []autoscalingv2.MetricSpec) bool {
 	return slices.ContainsFunc(metrics, func(m autoscalingv2.MetricSpec) bool {
 		return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 	})

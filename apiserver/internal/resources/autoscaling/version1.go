@@ -23,9 +23,9 @@ const (
 
 var annotations = []string{metricsAnnotation, currentAnnotation, conditionsAnnotation, behaviorAnnotation}
 
-// show converts an autoscaler to version 1: the first metric that is a CPU
+// convertToV1 converts an autoscaler to version 1: the first metric that is a CPU
 // utilization becomes the one with a field.
-func show(stored core.Object) (core.Object, error) {
+func convertToV1(stored core.Object) (core.Object, error) {
 	a := stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	out := &autoscalingv1.HorizontalPodAutoscaler{
 		ObjectMeta: *a.ObjectMeta.DeepCopy(),
@@ -54,7 +54,7 @@ func show(stored core.Object) (core.Object, error) {
 		}
 	}
 	return out, annotate(out, map[string]any{
-		metricsAnnotation: orNil(metricsTo1(metrics)), currentAnnotation: orNil(statusesTo1(a.Status.CurrentMetrics)), conditionsAnnotation: orNil(a.Status.Conditions),
+		metricsAnnotation: orNil(metricsToV1(metrics)), currentAnnotation: orNil(statusesToV1(a.Status.CurrentMetrics)), conditionsAnnotation: orNil(a.Status.Conditions),
 		behaviorAnnotation: behaviorOrNil(a.Spec.Behavior),
 	})
 }
@@ -69,8 +69,8 @@ func isCPU(m *autoscalingv2.MetricSpec) bool {
 		m.Resource.Target.AverageUtilization != nil
 }
 
-// take converts version 1 into an autoscaler.
-func take(shown, stored core.Object) error {
+// convertFromV1 converts version 1 into an autoscaler.
+func convertFromV1(shown, stored core.Object) error {
 	from, to := shown.(*autoscalingv1.HorizontalPodAutoscaler), stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	*to = autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: *from.ObjectMeta.DeepCopy(),
@@ -95,7 +95,7 @@ func take(shown, stored core.Object) error {
 			_ = json.Unmarshal([]byte(text), into)
 		}
 	}
-	to.Spec.Metrics, to.Status.CurrentMetrics = metricsOf1(metrics), statusesOf1(current)
+	to.Spec.Metrics, to.Status.CurrentMetrics = metricsFromV1(metrics), statusesFromV1(current)
 	dropAnnotations(to.Annotations)
 	if cpu := from.Status.CurrentCPUUtilizationPercentage; cpu != nil && len(current) == 0 {
 		to.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricStatus{

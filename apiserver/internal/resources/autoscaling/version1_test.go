@@ -37,7 +37,7 @@ func TestVersion1(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(wanted), stored); err != nil {
 		t.Fatal(err)
 	}
-	shown, err := show(stored)
+	shown, err := convertToV1(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestVersion1(t *testing.T) {
 		}
 	}
 	back := new(autoscalingv2.HorizontalPodAutoscaler)
-	if err := take(v1, back); err != nil {
+	if err := convertFromV1(v1, back); err != nil {
 		t.Fatal(err)
 	}
 	if len(back.Annotations) > 0 {
@@ -78,7 +78,7 @@ func TestVersion1(t *testing.T) {
 func TestStatusOfVersion1(t *testing.T) {
 	share := int32(70)
 	into := new(autoscalingv2.HorizontalPodAutoscaler)
-	if err := take(&autoscalingv1.HorizontalPodAutoscaler{Status: autoscalingv1.HorizontalPodAutoscalerStatus{CurrentCPUUtilizationPercentage: &share}}, into); err != nil {
+	if err := convertFromV1(&autoscalingv1.HorizontalPodAutoscaler{Status: autoscalingv1.HorizontalPodAutoscalerStatus{CurrentCPUUtilizationPercentage: &share}}, into); err != nil {
 		t.Fatal(err)
 	}
 	if m := into.Status.CurrentMetrics; len(m) != 1 || m[0].Resource == nil || m[0].Resource.Name != "cpu" || *m[0].Resource.Current.AverageUtilization != share {

@@ -10,41 +10,41 @@ import (
 // each kind of metric has targets with names of its own. A number that such a type
 // can't omit is written as 0 and read as none.
 
-func metricsOf1(list []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
+func metricsFromV1(list []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
 	return each(list, func(m autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 		out := autoscalingv2.MetricSpec{Type: autoscalingv2.MetricSourceType(m.Type)}
 		if o := m.Object; o != nil {
 			out.Object = &autoscalingv2.ObjectMetricSource{
 				DescribedObject: autoscalingv2.CrossVersionObjectReference(o.Target),
-				Metric:          autoscalingv2.MetricIdentifier{Name: o.MetricName, Selector: o.Selector}, Target: valued(&o.TargetValue, o.AverageValue),
+				Metric:          autoscalingv2.MetricIdentifier{Name: o.MetricName, Selector: o.Selector}, Target: valueTarget(&o.TargetValue, o.AverageValue),
 			}
 			if o.AverageValue != nil {
-				out.Object.Target.Type, out.Object.Target.Value = autoscalingv2.AverageValueMetricType, some(o.TargetValue)
+				out.Object.Target.Type, out.Object.Target.Value = autoscalingv2.AverageValueMetricType, pointerTo(o.TargetValue)
 			}
 		}
 		if p := m.Pods; p != nil {
 			out.Pods = &autoscalingv2.PodsMetricSource{
-				Metric: autoscalingv2.MetricIdentifier{Name: p.MetricName, Selector: p.Selector}, Target: valued(nil, &p.TargetAverageValue),
+				Metric: autoscalingv2.MetricIdentifier{Name: p.MetricName, Selector: p.Selector}, Target: valueTarget(nil, &p.TargetAverageValue),
 			}
 		}
 		if r := m.Resource; r != nil {
-			out.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name, Target: utilized(r.TargetAverageUtilization, r.TargetAverageValue)}
+			out.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name, Target: utilizationTarget(r.TargetAverageUtilization, r.TargetAverageValue)}
 		}
 		if r := m.ContainerResource; r != nil {
 			out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
-				Name: r.Name, Container: r.Container, Target: utilized(r.TargetAverageUtilization, r.TargetAverageValue),
+				Name: r.Name, Container: r.Container, Target: utilizationTarget(r.TargetAverageUtilization, r.TargetAverageValue),
 			}
 		}
 		if e := m.External; e != nil {
 			out.External = &autoscalingv2.ExternalMetricSource{
-				Metric: autoscalingv2.MetricIdentifier{Name: e.MetricName, Selector: e.MetricSelector}, Target: valued(e.TargetValue, e.TargetAverageValue),
+				Metric: autoscalingv2.MetricIdentifier{Name: e.MetricName, Selector: e.MetricSelector}, Target: valueTarget(e.TargetValue, e.TargetAverageValue),
 			}
 		}
 		return out
 	})
 }
 
-func metricsTo1(list []autoscalingv2.MetricSpec) []autoscalingv1.MetricSpec {
+func metricsToV1(list []autoscalingv2.MetricSpec) []autoscalingv1.MetricSpec {
 	return each(list, func(m autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 		out := autoscalingv1.MetricSpec{Type: autoscalingv1.MetricSourceType(m.Type)}
 		if o := m.Object; o != nil {
@@ -75,7 +75,7 @@ func metricsTo1(list []autoscalingv2.MetricSpec) []autoscalingv1.MetricSpec {
 	})
 }
 
-func statusesOf1(list []autoscalingv1.MetricStatus) []autoscalingv2.MetricStatus {
+func statusesFromV1(list []autoscalingv1.MetricStatus) []autoscalingv2.MetricStatus {
 	return each(list, func(m autoscalingv1.MetricStatus) autoscalingv2.MetricStatus {
 		out := autoscalingv2.MetricStatus{Type: autoscalingv2.MetricSourceType(m.Type)}
 		if o := m.Object; o != nil {
@@ -109,7 +109,7 @@ func statusesOf1(list []autoscalingv1.MetricStatus) []autoscalingv2.MetricStatus
 	})
 }
 
-func statusesTo1(list []autoscalingv2.MetricStatus) []autoscalingv1.MetricStatus {
+func statusesToV1(list []autoscalingv2.MetricStatus) []autoscalingv1.MetricStatus {
 	return each(list, func(m autoscalingv2.MetricStatus) autoscalingv1.MetricStatus {
 		out := autoscalingv1.MetricStatus{Type: autoscalingv1.MetricSourceType(m.Type)}
 		if o := m.Object; o != nil {
@@ -140,8 +140,8 @@ func statusesTo1(list []autoscalingv2.MetricStatus) []autoscalingv1.MetricStatus
 	})
 }
 
-// utilized targets a utilization of the request or, otherwise, an average amount.
-func utilized(share *int32, average *resource.Quantity) autoscalingv2.MetricTarget {
+// utilizationTarget targets a utilization of the request or, otherwise, an average amount.
+func utilizationTarget(share *int32, average *resource.Quantity) autoscalingv2.MetricTarget {
 	kind := autoscalingv2.UtilizationMetricType
 	if share == nil {
 		kind = autoscalingv2.AverageValueMetricType
@@ -149,8 +149,8 @@ func utilized(share *int32, average *resource.Quantity) autoscalingv2.MetricTarg
 	return autoscalingv2.MetricTarget{Type: kind, AverageUtilization: share, AverageValue: average}
 }
 
-// valued targets an amount or, otherwise, an average one.
-func valued(value, average *resource.Quantity) autoscalingv2.MetricTarget {
+// valueTarget targets an amount or, otherwise, an average one.
+func valueTarget(value, average *resource.Quantity) autoscalingv2.MetricTarget {
 	kind := autoscalingv2.ValueMetricType
 	if value == nil {
 		kind = autoscalingv2.AverageValueMetricType
@@ -165,7 +165,7 @@ func orZero(q *resource.Quantity) resource.Quantity {
 	return *q
 }
 
-func some(q resource.Quantity) *resource.Quantity {
+func pointerTo(q resource.Quantity) *resource.Quantity {
 	if q.IsZero() {
 		return nil
 	}

@@ -86,17 +86,17 @@ func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
 	at := specPath.Child("jobTemplate", "spec")
 	errs = append(errs, validateNumbers(&s.JobTemplate.Spec, at)...)
-	errs = append(errs, validateWork(&s.JobTemplate.Spec, at)...)
+	errs = append(errs, validateTemplate(&s.JobTemplate.Spec, at)...)
 	if selector := s.JobTemplate.Spec.Selector; selector != nil {
 		errs = append(errs, field.Invalid(at.Child("selector"), selector, "`selector` will be auto-generated"))
 	}
 	if ptr.Deref(s.JobTemplate.Spec.ManualSelector, false) {
 		errs = append(errs, field.NotSupported(at.Child("manualSelector"), true, []string{"nil", "false"}))
 	}
-	errs = append(errs, workload.Counts(specPath, []workload.Count{
+	errs = append(errs, workload.NonnegativeCounts(specPath, []workload.Count{
 		{Field: "successfulJobsHistoryLimit", Value: *s.SuccessfulJobsHistoryLimit}, {Field: "failedJobsHistoryLimit", Value: *s.FailedJobsHistoryLimit},
 	})...)
-	return append(errs, check.Need(specPath, "schedule", s.Schedule)...) // last, as with upstream
+	return append(errs, check.Required(specPath, "schedule", s.Schedule)...) // last, as with upstream
 }
 
 func validateZone(name string, at *field.Path) field.ErrorList {

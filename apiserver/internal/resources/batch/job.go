@@ -52,12 +52,12 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 			return append(workload.NameWarnings(j.Name), sizeWarnings(&j.Spec)...)
 		},
 		PrepareForCreate: func(_ context.Context, j *batchv1.Job) {
-			chooseOwnPods(j)
+			generateSelector(j)
 			dropAlpha(&j.Spec, &batchv1.JobSpec{})
 		},
-		NameRegenerated: renamed,
+		NameRegenerated: replaceTakenName,
 		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
-			errs := append(validatePodNames(j), validateChoice(j)...)
+			errs := append(validatePodNames(j), validateManualSelector(j)...)
 			return append(errs, validateJob(&j.Spec, specPath)...)
 		},
 		Update: registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
@@ -81,7 +81,7 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 		Row: func(j *batchv1.Job) []any {
 			names, images := cell.Containers(j.Spec.Template.Spec.Containers)
 			return []any{
-				j.Name, statusOf(j), completions(j), took(j, clock.Now()), cell.Age(clock.Now(), j.CreationTimestamp),
+				j.Name, statusOf(j), completions(j), durationText(j, clock.Now()), cell.Age(clock.Now(), j.CreationTimestamp),
 				names, images, metav1.FormatLabelSelector(j.Spec.Selector),
 			}
 		},
@@ -131,8 +131,8 @@ func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
 	}
 }
 
-// renamed replaces the taken name with the job's new one.
-func renamed(j *batchv1.Job, taken string) {
+// replaceTakenName replaces the taken name with the job's new one.
+func replaceTakenName(j *batchv1.Job, taken string) {
 	for _, labels := range []map[string]string{j.Labels, j.Spec.Template.Labels} {
 		for _, label := range []string{oldNameLabel, batchv1.JobNameLabel} {
 			if labels[label] == taken {
@@ -142,9 +142,9 @@ func renamed(j *batchv1.Job, taken string) {
 	}
 }
 
-// chooseOwnPods gives a job a selector for exactly its own pods, unless the
+// generateSelector gives a job a selector for exactly its own pods, unless the
 // user specifies one.
-func chooseOwnPods(j *batchv1.Job) {
+func generateSelector(j *batchv1.Job) {
 	s := &j.Spec
 	if ptr.Deref(s.ManualSelector, false) {
 		return
@@ -182,11 +182,11 @@ func sameJob(j, old *batchv1.Job) field.ErrorList {
 	now, was := &j.Spec, &old.Spec
 	var errs field.ErrorList
 	if ptr.Deref(now.CompletionMode, "") != batchv1.IndexedCompletion {
-		errs = append(errs, check.Same(now.Completions, was.Completions, specPath.Child("completions"))...)
+		errs = append(errs, check.Unchanged(now.Completions, was.Completions, specPath.Child("completions"))...)
 	} else if !equality.Semantic.DeepEqual(now.Completions, was.Completions) && !equality.Semantic.DeepEqual(now.Completions, now.Parallelism) {
 		errs = append(errs, field.Invalid(specPath.Child("completions"), now.Completions, "can only be modified in tandem with spec.parallelism"))
 	}
-	errs = append(errs, check.Same(now.Selector, was.Selector, specPath.Child("selector"))...)
+	errs = append(errs, check.Unchanged(now.Selector, was.Selector, specPath.Child("selector"))...)
 	errs = append(errs, sameTemplate(&now.Template, was.Template.DeepCopy(), ptr.Deref(was.Suspend, false) && old.Status.StartTime == nil)...)
 	for _, f := range []struct {
 		name     string
@@ -197,7 +197,7 @@ func sameJob(j, old *batchv1.Job) field.ErrorList {
 		{"successPolicy", now.SuccessPolicy, was.SuccessPolicy},
 	} {
 		if !equality.Semantic.DeepEqual(f.now, f.old) {
-			errs = append(errs, field.Invalid(specPath.Child(f.name), check.Spelled{Value: f.now}, check.Immutable))
+			errs = append(errs, field.Invalid(specPath.Child(f.name), check.GoFieldNames{Value: f.now}, check.Immutable))
 		}
 	}
 	return errs
@@ -211,7 +211,7 @@ func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
 		if equality.Semantic.DeepEqual(now, was) {
 			return nil
 		}
-		return field.ErrorList{field.Invalid(at, check.Spelled{Value: now}, check.Immutable)}
+		return field.ErrorList{field.Invalid(at, check.GoFieldNames{Value: now}, check.Immutable)}
 	}
 	was.Spec.Affinity, was.Spec.NodeSelector = now.Spec.Affinity, now.Spec.NodeSelector
 	was.Spec.Tolerations, was.Spec.SchedulingGates = now.Spec.Tolerations, now.Spec.SchedulingGates
@@ -225,7 +225,7 @@ func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
 	if equality.Semantic.DeepEqual(now.Spec, was.Spec) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at.Child("spec"), check.Spelled{Value: now.Spec}, check.Immutable)}
+	return field.ErrorList{field.Invalid(at.Child("spec"), check.GoFieldNames{Value: now.Spec}, check.Immutable)}
 }
 
 // statusOf is a job's status in a table.
@@ -261,8 +261,8 @@ func completions(j *batchv1.Job) string {
 	return fmt.Sprintf("%d/1", j.Status.Succeeded)
 }
 
-// took is how long the job ran, or has run.
-func took(j *batchv1.Job, now time.Time) string {
+// durationText is how long the job ran, or has run.
+func durationText(j *batchv1.Job, now time.Time) string {
 	if j.Status.StartTime == nil {
 		return ""
 	}

@@ -12,14 +12,14 @@ import (
 func TestRenamed(t *testing.T) {
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job-1", UID: "u"}}
 	j.Spec.Template.Labels = map[string]string{"mine": "job-1"}
-	chooseOwnPods(j)
+	generateSelector(j)
 	j.Name = "job-2"
-	renamed(j, "job-1")
+	replaceTakenName(j, "job-1")
 	labels := j.Spec.Template.Labels
 	if labels[oldNameLabel] != "job-2" || labels[batchv1.JobNameLabel] != "job-2" || labels["mine"] != "job-1" {
 		t.Errorf("labels %v", labels)
 	}
-	if errs := validateChoice(j); len(errs) > 0 {
+	if errs := validateManualSelector(j); len(errs) > 0 {
 		t.Errorf("refused: %v", errs)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// place is one of the five fields of a schedule.
-type place struct {
+// cronField is one of the five fields of a schedule.
+type cronField struct {
 	low, high int
 	names     string // of the values starting at low, three letters each
 }
 
-var places = []place{
+var cronFields = []cronField{
 	{0, 59, ""}, {0, 23, ""}, {1, 31, ""}, {1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {0, 6, "sunmontuewedthufrisat"},
 }
 
@@ -44,12 +44,12 @@ func checkSchedule(schedule string) string {
 		return ""
 	}
 	parts := strings.Fields(schedule)
-	if len(parts) != len(places) {
-		return fmt.Sprintf("expected exactly %d fields, found %d: %s", len(places), len(parts), parts)
+	if len(parts) != len(cronFields) {
+		return fmt.Sprintf("expected exactly %d fields, found %d: %s", len(cronFields), len(parts), parts)
 	}
 	for i, part := range parts {
 		for item := range strings.SplitSeq(part, ",") {
-			if problem := places[i].check(item); problem != "" {
+			if problem := cronFields[i].check(item); problem != "" {
 				return problem
 			}
 		}
@@ -59,7 +59,7 @@ func checkSchedule(schedule string) string {
 
 // check returns what is wrong with one item of a field: a value, a range or a
 // star, with an optional step.
-func (p place) check(item string) string {
+func (p cronField) check(item string) string {
 	values, step, stepped := strings.Cut(item, "/")
 	if strings.Count(item, "/") > 1 {
 		return "too many slashes: " + item
@@ -101,7 +101,7 @@ func (p place) check(item string) string {
 	return ""
 }
 
-func (p place) value(text string) (int, string) {
+func (p cronField) value(text string) (int, string) {
 	if i := strings.Index(p.names, strings.ToLower(text)); len(text) == 3 && i >= 0 && i%3 == 0 {
 		return p.low + i/3, ""
 	}

@@ -23,11 +23,11 @@ var (
 // validateStatus validates a job's status. Earlier errors may stay: a
 // controller of another release may have written them.
 func validateStatus(j, old *batchv1.Job) field.ErrorList {
-	errs := workload.Counts(statusPath, []workload.Count{
+	errs := workload.NonnegativeCounts(statusPath, []workload.Count{
 		{Field: "active", Value: j.Status.Active}, {Field: "succeeded", Value: j.Status.Succeeded}, {Field: "failed", Value: j.Status.Failed},
 		{Field: "ready", Value: ptr.Deref(j.Status.Ready, 0)}, {Field: "terminating", Value: ptr.Deref(j.Status.Terminating, 0)},
 	})
-	errs = append(errs, check.Newly(statusErrors(j), statusErrors(old))...)
+	errs = append(errs, check.NewErrors(statusErrors(j), statusErrors(old))...)
 	return append(errs, statusChange(j, old)...)
 }
 

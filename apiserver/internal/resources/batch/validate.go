@@ -19,21 +19,21 @@ import (
 
 const (
 	// maxCompletions bounds indexed jobs, maxParallelism their pods.
-	maxCompletions = 1_000_000
-	maxParallelism = 100_000
-	maxFailed      = 100_000
+	maxCompletions   = 1_000_000
+	maxParallelism   = 100_000
+	maxFailedIndexes = 100_000
 	// Jobs with more than manyCompletions completions and a back-off limit per
-	// index are limited to maxOfMany parallel pods, and failures.
-	manyCompletions = 100_000
-	maxOfMany       = 10_000
+	// index are limited to maxParallelismOfMany parallel pods, and failures.
+	manyCompletions      = 100_000
+	maxParallelismOfMany = 10_000
 	// maxRules bounds the rules of a policy, and the conditions of a rule.
 	maxRules     = 20
 	maxExitCodes = 255
 )
 
-// validateChoice checks that a job with a generated selector does not also
+// validateManualSelector checks that a job with a generated selector does not also
 // specify one.
-func validateChoice(j *batchv1.Job) field.ErrorList {
+func validateManualSelector(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	s := &j.Spec
 	if ptr.Deref(s.ManualSelector, false) || s.Selector == nil {
@@ -67,7 +67,7 @@ func validateJob(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	if chosen, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !chosen.Matches(labels.Set(s.Template.Labels)) {
 		errs = append(errs, field.Invalid(at.Child("template", "metadata", "labels"), s.Template.Labels, "`selector` does not match template `labels`"))
 	}
-	return append(errs, validateWork(s, at)...)
+	return append(errs, validateTemplate(s, at)...)
 }
 
 // validateNumbers validates a job's numbers of pods and retries.
@@ -90,7 +90,7 @@ func validateNumbers(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	if s.ManagedBy != nil {
 		errs = append(errs, validateManager(*s.ManagedBy, at.Child("managedBy"))...)
 	}
-	return append(errs, validateMode(s, at)...)
+	return append(errs, validateCompletionMode(s, at)...)
 }
 
 func validateManager(name string, at *field.Path) field.ErrorList {
@@ -101,7 +101,7 @@ func validateManager(name string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
+func validateCompletionMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	indexed := ptr.Deref(s.CompletionMode, "") == batchv1.IndexedCompletion
 	mode := ptr.Deref(s.CompletionMode, batchv1.NonIndexedCompletion)
@@ -125,7 +125,7 @@ func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, validateFailurePolicy(s, at)...)
 		policies = policies[:1]
 	}
-	errs = append(errs, validateSuccess(s, indexed, at)...)
+	errs = append(errs, validateSuccessPolicy(s, indexed, at)...)
 	if s.PodReplacementPolicy == nil { // of a cron job: its jobs get a default
 		return errs
 	}
@@ -149,21 +149,21 @@ func validateFailedIndexes(s *batchv1.JobSpec, indexed bool, at *field.Path) fie
 		if s.Completions != nil && *most > *s.Completions {
 			errs = append(errs, field.Invalid(failed, *most, "must be less than or equal to completions"))
 		}
-		if *most > maxFailed {
-			errs = append(errs, field.Invalid(failed, *most, check.LessThanOrEqual(maxFailed)))
+		if *most > maxFailedIndexes {
+			errs = append(errs, field.Invalid(failed, *most, check.LessThanOrEqual(maxFailedIndexes)))
 		}
 	}
 	if !indexed || s.BackoffLimitPerIndex == nil || ptr.Deref(s.Completions, 0) <= manyCompletions {
 		return errs
 	}
-	bound := check.LessThanOrEqual(maxOfMany) + " when completions are above 100000 and used with backoff limit per index"
-	if n := ptr.Deref(s.Parallelism, 0); n > maxOfMany {
+	bound := check.LessThanOrEqual(maxParallelismOfMany) + " when completions are above 100000 and used with backoff limit per index"
+	if n := ptr.Deref(s.Parallelism, 0); n > maxParallelismOfMany {
 		errs = append(errs, field.Invalid(at.Child("parallelism"), n, bound))
 	}
 	if s.MaxFailedIndexes == nil {
 		return append(errs, field.Required(failed, "must be specified when completions is above 100000"))
 	}
-	if *s.MaxFailedIndexes > maxOfMany {
+	if *s.MaxFailedIndexes > maxParallelismOfMany {
 		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, bound))
 	}
 	return errs
@@ -237,8 +237,8 @@ func validateExitCodes(codes *batchv1.PodFailurePolicyOnExitCodesRequirement, na
 	return errs
 }
 
-// validateWork validates the template of pods that run to completion.
-func validateWork(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
+// validateTemplate validates the template of pods that run to completion.
+func validateTemplate(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	errs := pod.ValidateTemplate(&s.Template, at.Child("template"))
 	restart, path := s.Template.Spec.RestartPolicy, at.Child("template", "spec", "restartPolicy")
 	switch {

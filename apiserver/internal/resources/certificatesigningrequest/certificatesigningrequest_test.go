@@ -68,7 +68,7 @@ func signedBy(t *testing.T, bits uint) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block(requestBlock, der)
+	return block(requestPEMType, der)
 }
 
 func block(kind string, der []byte) []byte {
@@ -80,7 +80,7 @@ func TestValidate(t *testing.T) {
 	der := signed(t)
 	forged := append([]byte(nil), der...)
 	forged[len(forged)-3] ^= 0xff
-	good := block(requestBlock, der)
+	good := block(requestPEMType, der)
 	for name, test := range map[string]struct {
 		request []byte
 		signer  string
@@ -92,8 +92,8 @@ func TestValidate(t *testing.T) {
 		"of the cluster":    {good, "kubernetes.io/kubelet-serving", "server auth", nil, ""},
 		"another block":     {block("EC PRIVATE KEY", der), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
 		"no block":          {nil, "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
-		"rubbish":           {block(requestBlock, []byte("foo")), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: asn1: structure error"},
-		"forged":            {block(requestBlock, forged), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: x509: ECDSA verification failure"},
+		"rubbish":           {block(requestPEMType, []byte("foo")), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: asn1: structure error"},
+		"forged":            {block(requestPEMType, forged), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: x509: ECDSA verification failure"},
 		"a long key":        {signedBy(t, 16384), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: crypto/rsa: verification error"},
 		"too long a key":    {signedBy(t, 16385), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: RSA keys of more than 16384 bits are not supported"},
 		"no usage, signer":  {good, "a.b/c/d", "", nil, "[spec.usages: Required value, spec.signerName: Invalid value: \"a.b/c/d\": must be a fully qualified domain and path of the form 'example.com/signer-name']"},
@@ -190,7 +190,7 @@ func TestCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	headed := pem.EncodeToMemory(&pem.Block{Type: certBlock, Headers: map[string]string{"a": "b"}, Bytes: []byte("x")})
+	headed := pem.EncodeToMemory(&pem.Block{Type: certificatePEMType, Headers: map[string]string{"a": "b"}, Bytes: []byte("x")})
 	for name, test := range map[string]struct {
 		old, new []byte
 		want     string
@@ -200,7 +200,7 @@ func TestCertificates(t *testing.T) {
 		"none":         {nil, []byte("foo"), `status.certificate: Invalid value: "<certificate data>": must contain at least one CERTIFICATE PEM block`},
 		"a key":        {nil, pair.Key, `status.certificate: Invalid value: "<certificate data>": only CERTIFICATE PEM blocks are allowed, found "PRIVATE KEY"`},
 		"headers":      {nil, headed, `status.certificate: Invalid value: "<certificate data>": no PEM block headers are permitted`},
-		"rubbish":      {nil, block(certBlock, []byte("foo")), `status.certificate: Invalid value: "<certificate data>": x509: malformed certificate`},
+		"rubbish":      {nil, block(certificatePEMType, []byte("foo")), `status.certificate: Invalid value: "<certificate data>": x509: malformed certificate`},
 		"taken away":   {pair.Cert, nil, "status.certificate: Forbidden: updates may not modify existing certificate content"},
 		"another one":  {pair.Cert, append([]byte("\n"), pair.Cert...), "status.certificate: Forbidden: updates may not modify existing certificate content"},
 		"the same one": {pair.Cert, pair.Cert, ""},

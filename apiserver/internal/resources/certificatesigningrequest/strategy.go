@@ -21,8 +21,8 @@ import (
 // Approval is the subresource through which a request is approved or denied.
 const Approval = "approval"
 
-// Resources are the requests for certificates.
-func Resources(o registry.Options) []registry.Served {
+// Served are the requests for certificates.
+func Served(o registry.Options) []registry.Served {
 	return registry.Serve(registry.NewStore(Strategy(o.Clock), o))
 }
 
@@ -94,7 +94,7 @@ func keepDecisions(r, old *certificatesv1.CertificateSigningRequest) {
 		if !isDecision(c.Type) {
 			continue
 		}
-		if before := find(old, c.Type); before != nil {
+		if before := findCondition(old, c.Type); before != nil {
 			*c = *before
 		}
 	}
@@ -104,8 +104,8 @@ func isDecision(t certificatesv1.RequestConditionType) bool {
 	return t == certificatesv1.CertificateApproved || t == certificatesv1.CertificateDenied
 }
 
-// find returns the request's condition of a type, or nil.
-func find(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+// findCondition returns the request's condition of a type, or nil.
+func findCondition(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range r.Status.Conditions {
 		if r.Status.Conditions[i].Type == t {
 			return &r.Status.Conditions[i]
@@ -125,7 +125,7 @@ func setTimes(r, old *certificatesv1.CertificateSigningRequest, now metav1.Time)
 			continue
 		}
 		c.LastTransitionTime = now
-		if before := find(old, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+		if before := findCondition(old, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = before.LastTransitionTime
 		}
 	}
@@ -153,19 +153,19 @@ func row(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {
 	if seconds := r.Spec.ExpirationSeconds; seconds != nil {
 		asked = duration.HumanDuration(time.Duration(*seconds) * time.Second)
 	}
-	return []any{r.Name, cell.Age(now, r.CreationTimestamp), r.Spec.SignerName, r.Spec.Username, asked, condition(r)}
+	return []any{r.Name, cell.Age(now, r.CreationTimestamp), r.Spec.SignerName, r.Spec.Username, asked, conditionText(r)}
 }
 
-// condition is the request's state, in a word or two.
-func condition(r *certificatesv1.CertificateSigningRequest) string {
+// conditionText is the request's state, in a word or two.
+func conditionText(r *certificatesv1.CertificateSigningRequest) string {
 	text := "Pending"
 	switch {
-	case find(r, certificatesv1.CertificateDenied) != nil:
+	case findCondition(r, certificatesv1.CertificateDenied) != nil:
 		text = "Denied"
-	case find(r, certificatesv1.CertificateApproved) != nil:
+	case findCondition(r, certificatesv1.CertificateApproved) != nil:
 		text = "Approved"
 	}
-	if find(r, certificatesv1.CertificateFailed) != nil {
+	if findCondition(r, certificatesv1.CertificateFailed) != nil {
 		text += ",Failed"
 	}
 	if len(r.Status.Certificate) > 0 {

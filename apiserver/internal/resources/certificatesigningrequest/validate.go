@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	legacySigner    = "kubernetes.io/legacy-unknown"
-	shortestSeconds = 600
-	requestBlock    = "CERTIFICATE REQUEST"
-	// mostBits is twice the largest RSA key that Go's TLS accepts. The cost of
+	legacySigner         = "kubernetes.io/legacy-unknown"
+	minExpirationSeconds = 600
+	requestPEMType       = "CERTIFICATE REQUEST"
+	// maxRSABits is twice the largest RSA key that Go's TLS accepts. The cost of
 	// checking a signature grows with its square: a megabyte of key takes hours.
-	mostBits  = 16384
-	certBlock = "CERTIFICATE"
-	maxDomain = 253
+	maxRSABits         = 16384
+	certificatePEMType = "CERTIFICATE"
+	maxDomain          = 253
 )
 
 var usages = sets.New(
@@ -64,7 +64,7 @@ func validate(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	if r.Spec.SignerName == legacySigner {
 		errs = append(errs, field.Invalid(path.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
 	}
-	if seconds := r.Spec.ExpirationSeconds; seconds != nil && *seconds < shortestSeconds {
+	if seconds := r.Spec.ExpirationSeconds; seconds != nil && *seconds < minExpirationSeconds {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *seconds, "may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	return errs
@@ -73,15 +73,15 @@ func validate(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 // Parse parses the PKCS #10 request, and checks that its creator has the key.
 func Parse(r *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(r.Spec.Request)
-	if block == nil || block.Type != requestBlock {
-		return nil, fmt.Errorf("PEM block type must be %s", requestBlock)
+	if block == nil || block.Type != requestPEMType {
+		return nil, fmt.Errorf("PEM block type must be %s", requestPEMType)
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	if key, ok := parsed.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > mostBits {
-		return nil, fmt.Errorf("RSA keys of more than %d bits are not supported", mostBits)
+	if key, ok := parsed.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+		return nil, fmt.Errorf("RSA keys of more than %d bits are not supported", maxRSABits)
 	}
 	return parsed, parsed.CheckSignature()
 }
@@ -166,11 +166,11 @@ func checkCertificates(data []byte) error {
 		block, rest := pem.Decode(data)
 		switch {
 		case block == nil && count == 0:
-			return fmt.Errorf("must contain at least one %s PEM block", certBlock)
+			return fmt.Errorf("must contain at least one %s PEM block", certificatePEMType)
 		case block == nil:
 			return nil
-		case block.Type != certBlock:
-			return fmt.Errorf("only %s PEM blocks are allowed, found %q", certBlock, block.Type)
+		case block.Type != certificatePEMType:
+			return fmt.Errorf("only %s PEM blocks are allowed, found %q", certificatePEMType, block.Type)
 		case len(block.Headers) > 0:
 			return fmt.Errorf("no PEM block headers are permitted")
 		}
@@ -181,8 +181,8 @@ func checkCertificates(data []byte) error {
 	}
 }
 
-// lasting are the conditions that can't be removed.
-var lasting = []certificatesv1.RequestConditionType{
+// permanentConditions are the conditions that can't be removed.
+var permanentConditions = []certificatesv1.RequestConditionType{
 	certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed,
 }
 
@@ -201,13 +201,13 @@ func validateConditions(r, old *certificatesv1.CertificateSigningRequest, decide
 		seen[c.Type] = true
 		errs = append(errs, validateConditionStatus(c, at.Child("status"))...)
 	}
-	for _, t := range lasting {
-		if find(old, t) != nil && !seen[t] {
+	for _, t := range permanentConditions {
+		if findCondition(old, t) != nil && !seen[t] {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not remove a condition of type %q", t)))
 		}
 	}
-	for _, t := range lasting {
-		if !decides && isDecision(t) && seen[t] && find(old, t) == nil {
+	for _, t := range permanentConditions {
+		if !decides && isDecision(t) && seen[t] && findCondition(old, t) == nil {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", t)))
 		}
 	}
@@ -221,7 +221,7 @@ func validateConditions(r, old *certificatesv1.CertificateSigningRequest, decide
 // validateConditionStatus checks that lasting conditions are true.
 func validateConditionStatus(c certificatesv1.CertificateSigningRequestCondition, path *field.Path) field.ErrorList {
 	allowed := sets.New(corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown)
-	if slices.Contains(lasting, c.Type) {
+	if slices.Contains(permanentConditions, c.Type) {
 		allowed = sets.New(corev1.ConditionTrue)
 	}
 	switch {

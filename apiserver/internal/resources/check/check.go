@@ -38,7 +38,7 @@ func Label(value string, path *field.Path) field.ErrorList {
 
 // LabelProblems are the reasons why value is not a DNS-1123 label.
 func LabelProblems(value string) []string {
-	if plainLabel(value) {
+	if isDNSLabel(value) {
 		return nil
 	}
 	return validation.IsDNS1123Label(value)
@@ -46,7 +46,7 @@ func LabelProblems(value string) []string {
 
 // Subdomain checks that value is a DNS-1123 subdomain.
 func Subdomain(value string, path *field.Path) field.ErrorList {
-	if plainSubdomain(value) {
+	if isDNSSubdomain(value) {
 		return nil
 	}
 	return Messages(path, value, validation.IsDNS1123Subdomain(value))
@@ -54,7 +54,7 @@ func Subdomain(value string, path *field.Path) field.ErrorList {
 
 // QualifiedName checks that value is a label key.
 func QualifiedName(value string, path *field.Path) field.ErrorList {
-	if plainKey(value) {
+	if isLabelKey(value) {
 		return nil
 	}
 	return Messages(path, value, validation.IsQualifiedName(value))
@@ -68,9 +68,9 @@ func Nonnegative(value int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// Newly are the errors that were not there before: errors already stored don't
+// NewErrors are the errors that were not there before: errors already stored don't
 // prevent other changes.
-func Newly(now, before field.ErrorList) field.ErrorList {
+func NewErrors(now, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, e := range before {
 		known[e.Field+e.Detail] = true
@@ -78,8 +78,8 @@ func Newly(now, before field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(now, func(e *field.Error) bool { return known[e.Field+e.Detail] })
 }
 
-// Same checks that a field has not changed.
-func Same(now, old any, path *field.Path) field.ErrorList {
+// Unchanged checks that a field has not changed.
+func Unchanged(now, old any, path *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, old) {
 		return nil
 	}
@@ -105,7 +105,7 @@ func Supported[T ~string](value T, at *field.Path, values ...T) field.ErrorList 
 // NameIsSubdomain is the form of most objects' names. A prefix (generateName)
 // may end in a dash.
 func NameIsSubdomain(name string, prefix bool) []string {
-	if plainSubdomain(name) {
+	if isDNSSubdomain(name) {
 		return nil
 	}
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
@@ -142,8 +142,8 @@ func DriverName(name string, at *field.Path) field.ErrorList {
 	return append(errs, Messages(at, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }
 
-// Need checks that fields, given as name and value, are set.
-func Need(at *field.Path, namesAndValues ...string) field.ErrorList {
+// Required checks that fields, given as name and value, are set.
+func Required(at *field.Path, namesAndValues ...string) field.ErrorList {
 	var errs field.ErrorList
 	for i := 0; i+1 < len(namesAndValues); i += 2 {
 		if namesAndValues[i+1] == "" {
@@ -163,9 +163,9 @@ func NoBacksteps(name string, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// NotNull replaces null with empty values: protobuf, in which upstream stores
+// EmptyForNull replaces null with empty values: protobuf, in which upstream stores
 // objects, has only these.
-func NotNull(values map[string][]byte) {
+func EmptyForNull(values map[string][]byte) {
 	for key, value := range values {
 		if value == nil {
 			values[key] = []byte{}
@@ -173,9 +173,9 @@ func NotNull(values map[string][]byte) {
 	}
 }
 
-// OrNull is nil for an empty list, which is then written as null, however the
+// NilIfEmpty is nil for an empty list, which is then written as null, however the
 // client wrote it: protobuf, in which upstream stores objects, has no empty lists.
-func OrNull[T any](list []T) []T {
+func NilIfEmpty[T any](list []T) []T {
 	if len(list) == 0 {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 // Upstream words the errors of declarative validation (tags +k8s:…) differently
 // from those of handwritten functions. Here are the checks that differ.
 
-// Fixed is Same for a field that is declared immutable.
-func Fixed(now, old any, at *field.Path) field.ErrorList {
+// DeclaredImmutable is Unchanged for a field that is declared immutable.
+func DeclaredImmutable(now, old any, at *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, old) {
 		return nil
 	}
@@ -26,7 +26,7 @@ func Fixed(now, old any, at *field.Path) field.ErrorList {
 
 // ShortName is Label for a field declared as k8s-short-name.
 func ShortName(name string, at *field.Path) field.ErrorList {
-	if plainLabel(name) {
+	if isDNSLabel(name) {
 		return nil
 	}
 	return Messages(at, name, content.IsDNS1123Label(name))
@@ -50,9 +50,9 @@ func Declared[T any](value T, at *field.Path, by func(context.Context, operation
 	return by(context.Background(), operation.Operation{}, at.Upstream(), &value, nil)
 }
 
-// Most checks the declared maximum length of a list. The items of a longer one are not
+// MaxItems checks the declared maximum length of a list. The items of a longer one are not
 // validated.
-func Most[T any](list []T, most int, at *field.Path) field.ErrorList {
+func MaxItems[T any](list []T, most int, at *field.Path) field.ErrorList {
 	return validate.MaxItems(context.Background(), operation.Operation{}, at.Upstream(), list, nil, most)
 }
 

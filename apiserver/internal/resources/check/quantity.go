@@ -36,9 +36,9 @@ func IsExtended(name corev1.ResourceName) bool {
 // IsOvercommit reports whether requests of name may be below its limits.
 func IsOvercommit(name corev1.ResourceName) bool { return IsNative(name) && !IsHugePage(name) }
 
-// RoundUp rounds amounts up to a thousandth, as upstream does in all that holds
+// RoundUpQuantities rounds amounts up to a thousandth, as upstream does in all that holds
 // such lists.
-func RoundUp(lists ...corev1.ResourceList) {
+func RoundUpQuantities(lists ...corev1.ResourceList) {
 	for _, list := range lists {
 		for name, amount := range list {
 			if !amount.RoundUp(-3) {
@@ -55,7 +55,7 @@ func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 	if q.Cmp(resource.Quantity{}) < 0 {
 		errs = append(errs, field.Invalid(path, q.String(), NotNegative))
 	}
-	if (IsExtended(name) || counted.Has(name)) && q.MilliValue()%1000 != 0 {
+	if (IsExtended(name) || countableResources.Has(name)) && q.MilliValue()%1000 != 0 {
 		errs = append(errs, field.Invalid(path, q, notInteger))
 	}
 	return errs
@@ -66,7 +66,7 @@ func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorLi
 	errs := resourceName(name, path)
 	switch {
 	case !strings.Contains(string(name), "/"):
-		if !ofContainers[name] && !IsHugePage(name) {
+		if !containerResources[name] && !IsHugePage(name) {
 			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
 		}
 	case !IsNative(name) && !IsExtended(name):
@@ -75,18 +75,18 @@ func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// ofContainers are the names without a domain that containers can request, besides
+// containerResources are the names without a domain that containers can request, besides
 // huge pages.
-var ofContainers = map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true, corev1.ResourceEphemeralStorage: true}
+var containerResources = map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true, corev1.ResourceEphemeralStorage: true}
 
-// Fractional reports whether the amount of name is a fractional number of bytes.
-func Fractional(amounts corev1.ResourceList, name corev1.ResourceName) bool {
+// HasFractionalBytes reports whether the amount of name is a fractional number of bytes.
+func HasFractionalBytes(amounts corev1.ResourceList, name corev1.ResourceName) bool {
 	amount, ok := amounts[name]
 	return ok && amount.MilliValue()%1000 != 0
 }
 
-// FractionWarning is the warning for Fractional amounts.
-func FractionWarning(at string, amounts corev1.ResourceList, name corev1.ResourceName) string {
+// FractionalBytesWarning is the warning for HasFractionalBytes.
+func FractionalBytesWarning(at string, amounts corev1.ResourceList, name corev1.ResourceName) string {
 	amount := amounts[name]
 	return fmt.Sprintf("%s[%s]: fractional byte value %q is invalid, must be an integer", at, name, amount.String())
 }
@@ -98,9 +98,20 @@ func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, at string) []string {
 		name    string
 		amounts corev1.ResourceList
 	}{{"requests", s.Resources.Requests}, {"limits", s.Resources.Limits}} {
-		if Fractional(of.amounts, corev1.ResourceStorage) {
-			out = append(out, FractionWarning(at+".resources."+of.name, of.amounts, corev1.ResourceStorage))
+		if HasFractionalBytes(of.amounts, corev1.ResourceStorage) {
+			out = append(out, FractionalBytesWarning(at+".resources."+of.name, of.amounts, corev1.ResourceStorage))
 		}
 	}
 	return out
+}
+
+// ResourceRequests checks the resources that a container, or its pod, requests.
+func ResourceRequests(list corev1.ResourceList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, amount := range list {
+		path := at.Key(string(name))
+		errs = append(errs, containerResource(name, path)...)
+		errs = append(errs, Quantity(name, amount, path)...)
+	}
+	return errs
 }

@@ -20,8 +20,8 @@ var quotaResources = sets.New(
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
 )
 
-// counted are the names of countable resources.
-var counted = sets.New(
+// countableResources are the names of countable resources.
+var countableResources = sets.New(
 	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
 	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,

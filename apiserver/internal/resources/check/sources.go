@@ -76,7 +76,7 @@ func Quobyte(s *corev1.QuobyteVolumeSource, at *field.Path) field.ErrorList {
 			}
 		}
 	}
-	return append(errs, Need(at, "volume", s.Volume)...)
+	return append(errs, Required(at, "volume", s.Volume)...)
 }
 
 // The forms of Azure disks' addresses.
@@ -87,7 +87,7 @@ const (
 
 // AzureDisk checks that a disk's address fits its kind.
 func AzureDisk(s *corev1.AzureDiskVolumeSource, at *field.Path) field.ErrorList {
-	errs := Need(at, "diskName", s.DiskName, "diskURI", s.DataDiskURI)
+	errs := Required(at, "diskName", s.DiskName, "diskURI", s.DataDiskURI)
 	if s.CachingMode != nil {
 		errs = append(errs, Supported(*s.CachingMode, at.Child("cachingMode"),
 			corev1.AzureDataDiskCachingNone, corev1.AzureDataDiskCachingReadOnly, corev1.AzureDataDiskCachingReadWrite)...)
@@ -120,7 +120,7 @@ type ISCSI struct {
 
 // Check checks the disk's identification.
 func (s ISCSI) Check(at *field.Path) field.ErrorList {
-	errs := Need(at, "targetPortal", s.Portal, "iqn", s.Name)
+	errs := Required(at, "targetPortal", s.Portal, "iqn", s.Name)
 	if s.Name != "" {
 		errs = append(errs, s.name(s.Name, at.Child("iqn"))...)
 	}
@@ -147,7 +147,7 @@ func (s ISCSI) name(name string, at *field.Path) field.ErrorList {
 
 // StorageOS checks the names of a volume.
 func StorageOS(volume, namespace string, at *field.Path) field.ErrorList {
-	errs := Need(at, "volumeName", volume)
+	errs := Required(at, "volumeName", volume)
 	if volume != "" {
 		errs = append(errs, Label(volume, at.Child("volumeName"))...)
 	}
@@ -159,7 +159,7 @@ func StorageOS(volume, namespace string, at *field.Path) field.ErrorList {
 
 // FlexVolume refuses options that only kubelets may set.
 func FlexVolume(driver string, options map[string]string, at *field.Path) field.ErrorList {
-	errs := Need(at, "driver", driver)
+	errs := Required(at, "driver", driver)
 	for key := range options {
 		domain, _, _ := strings.Cut(key, "/")
 		if domain = "." + domain; strings.HasSuffix(domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io") {

@@ -23,7 +23,7 @@ func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorLis
 	for i, t := range tolerations {
 		path := at.Index(i)
 		switch {
-		case t.Key != "" && !plainKey(t.Key):
+		case t.Key != "" && !isLabelKey(t.Key):
 			errs = append(errs, metav1validation.ValidateLabelName(t.Key, path.Child("key").Upstream())...)
 		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
 			errs = append(errs, field.Invalid(path.Child("operator"), t.Operator,
@@ -53,17 +53,6 @@ func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorLis
 		if t.Effect != "" && !TaintEffects.Has(t.Effect) {
 			errs = append(errs, field.NotSupported(path.Child("effect"), t.Effect, effectsInOrder))
 		}
-	}
-	return errs
-}
-
-// Amounts checks the resources that a container, or its pod, requests.
-func Amounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for name, amount := range list {
-		path := at.Key(string(name))
-		errs = append(errs, containerResource(name, path)...)
-		errs = append(errs, Quantity(name, amount, path)...)
 	}
 	return errs
 }

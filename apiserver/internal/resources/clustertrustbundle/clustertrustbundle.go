@@ -45,7 +45,7 @@ func strategy() registry.Strategy[*certificatesv1.ClusterTrustBundle] {
 		},
 		Update: registry.UpdateStrategy[*certificatesv1.ClusterTrustBundle]{
 			Validate: func(_ context.Context, b, old *certificatesv1.ClusterTrustBundle) field.ErrorList {
-				return append(validate(b), check.Same(b.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
+				return append(validate(b), check.Unchanged(b.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 			},
 		},
 		Fields: func(b *certificatesv1.ClusterTrustBundle) fields.Set {
@@ -62,9 +62,9 @@ func validate(b *certificatesv1.ClusterTrustBundle) field.ErrorList {
 	signer, meta := b.Spec.SignerName, field.NewPath("metadata")
 	var errs field.ErrorList
 	if b.GenerateName != "" {
-		errs = append(errs, check.Messages(meta.Child("generateName"), b.GenerateName, nameOf(signer, b.GenerateName, true))...)
+		errs = append(errs, check.Messages(meta.Child("generateName"), b.GenerateName, checkNameOf(signer, b.GenerateName, true))...)
 	}
-	errs = append(errs, check.Messages(meta.Child("name"), b.Name, nameOf(signer, b.Name, false))...)
+	errs = append(errs, check.Messages(meta.Child("name"), b.Name, checkNameOf(signer, b.Name, false))...)
 	if signer != "" {
 		errs = append(errs, certificatesigningrequest.ValidateSigner(signer, field.NewPath("spec", "signerName"))...)
 	}
@@ -78,12 +78,12 @@ func CheckName(name string) []string {
 	if end := strings.LastIndex(name, ":"); end >= 0 {
 		signer = strings.ReplaceAll(name[:end], ":", "/")
 	}
-	return nameOf(signer, name, false)
+	return checkNameOf(signer, name, false)
 }
 
-// nameOf checks a name: a signer's bundles have its name as a prefix, others have no
+// checkNameOf checks a name: a signer's bundles have its name as a prefix, others have no
 // colon.
-func nameOf(signer, name string, prefix bool) []string {
+func checkNameOf(signer, name string, prefix bool) []string {
 	if signer == "" {
 		if strings.Contains(name, ":") {
 			return []string{`ClusterTrustBundle without signer name must not have ":" in its name`}
@@ -133,14 +133,14 @@ func validateAnchors(bundle string, at *field.Path) field.ErrorList {
 	if len(anchors) == 0 {
 		wrong("at least one trust anchor must be provided")
 	}
-	for _, same := range repeated(anchors) {
+	for _, same := range duplicateAnchors(anchors) {
 		wrong("duplicate trust anchor (indices %v)", same)
 	}
 	return errs
 }
 
-// repeated lists the positions of repeated anchors.
-func repeated(anchors [][]byte) [][]int {
+// duplicateAnchors lists the positions of repeated anchors.
+func duplicateAnchors(anchors [][]byte) [][]int {
 	var out [][]int
 	for i, anchor := range anchors {
 		equal := func(other []byte) bool { return bytes.Equal(other, anchor) }

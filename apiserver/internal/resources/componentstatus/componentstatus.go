@@ -76,19 +76,19 @@ func (s *statuses) Get(ctx context.Context, _, name, _ string) (registry.Encoded
 	if name != etcd {
 		return registry.Encoded{}, apierrors.NewNotFound(schema.GroupResource{Resource: resource.Name}, name)
 	}
-	return s.look(ctx)
+	return s.checkEtcd(ctx)
 }
 
 func (s *statuses) List(ctx context.Context, _ string, o registry.ListOptions) (registry.List, error) {
-	if chosen, err := selected(o); err != nil || !chosen {
+	if chosen, err := selectsEtcd(o); err != nil || !chosen {
 		return registry.List{}, err
 	}
-	e, err := s.look(ctx)
+	e, err := s.checkEtcd(ctx)
 	return registry.List{Items: []registry.Encoded{e}}, err
 }
 
-// selected reports whether the selectors match etcd, which has a name and no labels.
-func selected(o registry.ListOptions) (bool, error) {
+// selectsEtcd reports whether the selectors match etcd, which has a name and no labels.
+func selectsEtcd(o registry.ListOptions) (bool, error) {
 	known := fields.Set{"metadata.name": etcd, "metadata.namespace": ""}
 	if o.Fields != nil {
 		for _, r := range o.Fields.Requirements() {
@@ -100,8 +100,8 @@ func selected(o registry.ListOptions) (bool, error) {
 	return (o.Fields == nil || o.Fields.Matches(known)) && (o.Labels == nil || o.Labels.Matches(labels.Set{})), nil
 }
 
-// look checks etcd by a read.
-func (s *statuses) look(ctx context.Context) (registry.Encoded, error) {
+// checkEtcd checks etcd by a read.
+func (s *statuses) checkEtcd(ctx context.Context) (registry.Encoded, error) {
 	condition := corev1.ComponentCondition{Type: corev1.ComponentHealthy, Status: corev1.ConditionTrue, Message: "ok"}
 	if _, err := s.storage.Revision(ctx); err != nil {
 		condition.Status, condition.Message = corev1.ConditionFalse, err.Error()

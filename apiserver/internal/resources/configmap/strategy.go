@@ -22,7 +22,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ConfigMap] {
 		Resource: core.ConfigMaps, Singular: "configmap", ShortNames: []string{"cm"},
 		StoragePrefix:            "configmaps",
 		New:                      func() *core.ConfigMap { return new(core.ConfigMap) },
-		Default:                  func(cm *core.ConfigMap) { check.NotNull(cm.BinaryData) },
+		Default:                  func(cm *core.ConfigMap) { check.EmptyForNull(cm.BinaryData) },
 		ValidateName:             check.NameIsSubdomain,
 		Validate:                 func(_ context.Context, cm *core.ConfigMap) field.ErrorList { return validate(cm) },
 		Update:                   registry.UpdateStrategy[*core.ConfigMap]{Validate: validateUpdate},

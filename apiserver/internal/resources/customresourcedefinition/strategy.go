@@ -40,18 +40,18 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 		Default:                   Default,
 		PrepareForCreate: func(_ context.Context, d *Definition) {
 			d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-			store(d)
+			addStoredVersion(d)
 		},
 		Validate: func(ctx context.Context, d *Definition) field.ErrorList { return validate(ctx, d, nil) },
-		Warnings: func(_ context.Context, d *Definition) []string { return warnOfFormats(d, nil) },
+		Warnings: func(_ context.Context, d *Definition) []string { return formatWarnings(d, nil) },
 		Update: registry.UpdateStrategy[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) {
 				d.Status = old.Status
 				d.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
-				store(d)
+				addStoredVersion(d)
 			},
 			Validate: func(ctx context.Context, d, old *Definition) field.ErrorList { return validate(ctx, d, old) },
-			Warnings: func(_ context.Context, d, old *Definition) []string { return warnOfFormats(d, old) },
+			Warnings: func(_ context.Context, d, old *Definition) []string { return formatWarnings(d, old) },
 		},
 		Status: &registry.UpdateStrategy[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) {
@@ -62,7 +62,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 		AllowUnconditionalUpdate: false,
 		BeginDelete: func(d *Definition) {
 			if d.DeletionTimestamp == nil {
-				begin(d, clock.Now())
+				beginDelete(d, clock.Now())
 			}
 		},
 		Columns: columns,
@@ -70,17 +70,17 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	}
 }
 
-// store records that objects of the storage version may be stored from now on.
+// addStoredVersion records that objects of the storage version may be stored from now on.
 // Among several, which is refused, the first one counts.
-func store(d *Definition) {
+func addStoredVersion(d *Definition) {
 	i := slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage })
 	if i >= 0 && !slices.Contains(d.Status.StoredVersions, d.Spec.Versions[i].Name) {
 		d.Status.StoredVersions = append(d.Status.StoredVersions, d.Spec.Versions[i].Name)
 	}
 }
 
-// begin prepares the deletion of a definition: its instances go first.
-func begin(d *Definition, now time.Time) {
+// beginDelete prepares the deletion of a definition: its instances go first.
+func beginDelete(d *Definition, now time.Time) {
 	if !slices.Contains(d.Finalizers, Finalizer) {
 		d.Finalizers = append(d.Finalizers, Finalizer)
 	}
@@ -110,8 +110,8 @@ func SetCondition(d *Definition, c apiextensionsv1.CustomResourceDefinitionCondi
 	return true
 }
 
-// Is reports whether a condition is true.
-func Is(d *Definition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+// IsConditionTrue reports whether a condition is true.
+func IsConditionTrue(d *Definition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
 	})
@@ -120,7 +120,7 @@ func Is(d *Definition, kind apiextensionsv1.CustomResourceDefinitionConditionTyp
 // Default fills in what the user left out.
 func Default(d *Definition) {
 	if len(d.Status.StoredVersions) == 0 {
-		store(d)
+		addStoredVersion(d)
 	}
 	names := &d.Spec.Names
 	if names.Singular == "" {
@@ -161,6 +161,6 @@ func row(d *Definition) []any {
 	}
 	return []any{
 		d.Name, string(d.Spec.Scope), strings.Join(versions, ","), d.CreationTimestamp.UTC().Format(time.RFC3339),
-		d.Spec.Group, d.Spec.Names.Kind, strings.Join(d.Spec.Names.ShortNames, ","), Is(d, apiextensionsv1.Established),
+		d.Spec.Group, d.Spec.Names.Kind, strings.Join(d.Spec.Names.ShortNames, ","), IsConditionTrue(d, apiextensionsv1.Established),
 	}
 }

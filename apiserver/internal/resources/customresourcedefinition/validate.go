@@ -27,13 +27,13 @@ func validate(ctx context.Context, d, old *Definition) field.ErrorList {
 	errs = append(errs, validateContents(ctx, d, old, spec)...)
 	errs = append(errs, validateConversion(d.Spec.Conversion, d.Spec.PreserveUnknownFields, spec.Child("conversion"))...)
 	errs = append(errs, validateStored(d)...)
-	errs = append(errs, approval(d, old)...)
+	errs = append(errs, validateApproval(d, old)...)
 	if d.Spec.PreserveUnknownFields && (old == nil || !old.Spec.PreserveUnknownFields) {
 		errs = append(errs, field.Invalid(spec.Child("preserveUnknownFields"), true,
 			"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
 	}
 	if old != nil {
-		errs = append(errs, unchanged(d, old, spec)...)
+		errs = append(errs, validateImmutable(d, old, spec)...)
 	}
 	return errs
 }
@@ -53,15 +53,15 @@ func validateGroup(d *Definition, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Protected reports whether a group belongs to the community, so that its
+// IsProtectedGroup reports whether a group belongs to the community, so that its
 // definitions need approval.
-func Protected(group string) bool {
+func IsProtectedGroup(group string) bool {
 	return group == "k8s.io" || group == "kubernetes.io" || strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
 
-// approval checks the annotation that definitions in protected groups need.
-func approval(d, old *Definition) field.ErrorList {
-	if !Protected(d.Spec.Group) {
+// validateApproval checks the annotation that definitions in protected groups need.
+func validateApproval(d, old *Definition) field.ErrorList {
+	if !IsProtectedGroup(d.Spec.Group) {
 		return nil
 	}
 	const why = ", see https://github.com/kubernetes/enhancements/pull/1111"
@@ -168,14 +168,14 @@ func validateStored(d *Definition) (errs field.ErrorList) {
 	return errs
 }
 
-// unchanged refuses changes of the resource's identity.
-func unchanged(d, old *Definition, path *field.Path) (errs field.ErrorList) {
+// validateImmutable refuses changes of the resource's identity.
+func validateImmutable(d, old *Definition, path *field.Path) (errs field.ErrorList) {
 	same := func(path *field.Path, now, before any) {
 		if !reflect.DeepEqual(now, before) {
 			errs = append(errs, field.Invalid(path, now, "field is immutable"))
 		}
 	}
-	if Is(old, apiextensionsv1.Established) {
+	if IsConditionTrue(old, apiextensionsv1.Established) {
 		same(path.Child("scope"), d.Spec.Scope, old.Spec.Scope)
 		same(path.Child("names", "kind"), d.Spec.Names.Kind, old.Spec.Names.Kind)
 	}

@@ -29,7 +29,7 @@ func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 		if v.Storage {
 			storage++
 		}
-		errs = append(errs, validateHead(v, path.Index(i))...)
+		errs = append(errs, validateNameAndDeprecation(v, path.Index(i))...)
 	}
 	if len(names) != len(d.Spec.Versions) {
 		errs = append(errs, field.Invalid(path, d.Spec.Versions, "must contain unique version names"))
@@ -48,13 +48,13 @@ func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 // validateContents validates the schemas, columns and subresources of all versions.
 func validateContents(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
 	path := spec.Child("versions")
-	together := alike(d.Spec.Versions)
+	together := commonToVersions(d.Spec.Versions)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		if old != nil && unchangedVersion(v, old) {
 			continue // stored before the rule existed
 		}
-		at := places{schema: path.Index(i).Child("schema", "openAPIV3Schema"), rest: path.Index(i)}
+		at := versionPaths{schema: path.Index(i).Child("schema", "openAPIV3Schema"), rest: path.Index(i)}
 		if together.schema {
 			at.schema = spec.Child("validation", "openAPIV3Schema")
 		}
@@ -73,12 +73,12 @@ func validateContents(ctx context.Context, d, old *Definition, spec *field.Path)
 	return errs
 }
 
-// places are the paths of a version's parts in errors. If all versions have the
+// versionPaths are the paths of a version's parts in errors. If all versions have the
 // same, upstream uses the path from before there were versions.
-type places struct{ schema, subresources, columns, selectable, rest *field.Path }
+type versionPaths struct{ schema, subresources, columns, selectable, rest *field.Path }
 
-// alike is what all versions have in common.
-func alike(versions []version) (same struct{ schema, subresources, columns, selectable bool }) {
+// commonToVersions is what all versions have in common.
+func commonToVersions(versions []version) (same struct{ schema, subresources, columns, selectable bool }) {
 	same.schema, same.subresources, same.columns, same.selectable = true, true, true, true
 	for i := range versions {
 		a, b := &versions[0], &versions[i]
@@ -96,8 +96,8 @@ func unchangedVersion(v *version, old *Definition) bool {
 	})
 }
 
-// validateHead validates the name and the deprecation of a version.
-func validateHead(v *version, path *field.Path) (errs field.ErrorList) {
+// validateNameAndDeprecation validates the name and the deprecation of a version.
+func validateNameAndDeprecation(v *version, path *field.Path) (errs field.ErrorList) {
 	for _, problem := range validation.IsDNS1035Label(v.Name) {
 		errs = append(errs, field.Invalid(path.Child("name"), v.Name, problem))
 	}
@@ -122,7 +122,7 @@ func validateHead(v *version, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-func validateVersion(ctx context.Context, v *version, path *field.Path, at places, first bool) (errs field.ErrorList) {
+func validateVersion(ctx context.Context, v *version, path *field.Path, at versionPaths, first bool) (errs field.ErrorList) {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return field.ErrorList{field.Required(path.Child("schema", "openAPIV3Schema"), "")}
 	}
@@ -225,7 +225,7 @@ func validateSelectable(v *version, path *field.Path) (errs field.ErrorList) {
 		case seen[f.JSONPath]:
 			errs = append(errs, field.Duplicate(at, f.JSONPath))
 		default:
-			if problem := selectable(v.Schema.OpenAPIV3Schema, steps); problem != "" {
+			if problem := unselectableReason(v.Schema.OpenAPIV3Schema, steps); problem != "" {
 				errs = append(errs, field.Invalid(at, f.JSONPath, problem))
 			} else {
 				good++
@@ -255,9 +255,9 @@ func fieldSteps(path string) (steps []string, problem string) {
 	return strings.Split(rest, "."), ""
 }
 
-// selectable returns why the field that the steps lead to can't be selectable; "" if it
+// unselectableReason returns why the field that the steps lead to can't be selectable; "" if it
 // can.
-func selectable(s *apiextensionsv1.JSONSchemaProps, steps []string) (problem string) {
+func unselectableReason(s *apiextensionsv1.JSONSchemaProps, steps []string) (problem string) {
 	const nowhere = "is an invalid path: does not refer to a valid field"
 	if steps[0] == "metadata" {
 		return nowhere

@@ -9,8 +9,8 @@ import (
 	"kctl/apiserver/internal/structural"
 )
 
-// warnOfFormats warns about new formats that are not checked.
-func warnOfFormats(d, old *Definition) (out []string) {
+// formatWarnings warns about new formats that are not checked.
+func formatWarnings(d, old *Definition) (out []string) {
 	known := formatsOf(old)
 	for _, format := range formatsOf(d) {
 		if !slices.Contains(known, format) {

@@ -26,7 +26,7 @@ func Served(o registry.Options) []registry.Served {
 		registry.NewStore(classes(), o),
 		registry.NewStore(claims(o.Clock), o),
 		registry.NewStore(templates(), o),
-		registry.NewStore(slicesOf(o.Clock), o),
+		registry.NewStore(resourceSlices(o.Clock), o),
 		registry.NewStore(taintRules(o.Clock), o),
 	)
 }
@@ -73,16 +73,16 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 				}
 			}
 		},
-		Normalize:    func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.OrNull(c.Spec.Devices.Requests) },
+		Normalize:    func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.NilIfEmpty(c.Spec.Devices.Requests) },
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(ctx context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
 			return validateClaim(ctx, &c.Spec, specPath)
 		},
-		PrepareForCreate: func(_ context.Context, c *resourcev1.ResourceClaim) { dropFromClaim(&c.Spec, nil) },
+		PrepareForCreate: func(_ context.Context, c *resourcev1.ResourceClaim) { dropDisabledClaimFields(&c.Spec, nil) },
 		Update: registry.UpdateStrategy[*resourcev1.ResourceClaim]{
-			Prepare: func(_ context.Context, c, old *resourcev1.ResourceClaim) { dropFromClaim(&c.Spec, &old.Spec) },
+			Prepare: func(_ context.Context, c, old *resourcev1.ResourceClaim) { dropDisabledClaimFields(&c.Spec, &old.Spec) },
 			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
-				return check.Fixed(c.Spec, old.Spec, specPath)
+				return check.DeclaredImmutable(c.Spec, old.Spec, specPath)
 			},
 		},
 		Status: &registry.UpdateStrategy[*resourcev1.ResourceClaim]{
@@ -150,9 +150,9 @@ func defaultTolerations(all []resourcev1.DeviceToleration) {
 	}
 }
 
-// dropFromClaim drops what belongs to an alpha feature that is off, where none of it was
+// dropDisabledClaimFields drops what belongs to an alpha feature that is off, where none of it was
 // there before.
-func dropFromClaim(s, old *resourcev1.ResourceClaimSpec) {
+func dropDisabledClaimFields(s, old *resourcev1.ResourceClaimSpec) {
 	derives := func(r resourcev1.DeviceRequest) bool {
 		return r.Exactly != nil && len(r.Exactly.DerivedAttributes) > 0 || slices.ContainsFunc(r.FirstAvailable, func(sub resourcev1.DeviceSubRequest) bool {
 			return len(sub.DerivedAttributes) > 0
@@ -178,16 +178,18 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 		ReturnDeletedObject: true,
 		Default:             func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
 		Normalize: func(t *resourcev1.ResourceClaimTemplate) {
-			t.Spec.Spec.Devices.Requests = check.OrNull(t.Spec.Spec.Devices.Requests)
+			t.Spec.Spec.Devices.Requests = check.NilIfEmpty(t.Spec.Spec.Devices.Requests)
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(ctx context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(ctx, &t.Spec.Spec, at)...)
 		},
-		PrepareForCreate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) { dropFromClaim(&t.Spec.Spec, nil) },
+		PrepareForCreate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) {
+			dropDisabledClaimFields(&t.Spec.Spec, nil)
+		},
 		Update: registry.UpdateStrategy[*resourcev1.ResourceClaimTemplate]{
 			Prepare: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) {
-				dropFromClaim(&t.Spec.Spec, &old.Spec.Spec)
+				dropDisabledClaimFields(&t.Spec.Spec, &old.Spec.Spec)
 			},
 			Validate: func(ctx context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
 				errs := check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata"))
@@ -195,33 +197,33 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 				if equality.Semantic.DeepEqual(t.Spec, old.Spec) {
 					return errs
 				}
-				return append(errs, field.Invalid(specPath, check.Spelled{Value: t.Spec}, check.Immutable))
+				return append(errs, field.Invalid(specPath, check.GoFieldNames{Value: t.Spec}, check.Immutable))
 			},
 		},
 		AllowUnconditionalUpdate: true,
 	}
 }
 
-func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSlice] {
+func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSlice] {
 	return registry.Strategy[*resourcev1.ResourceSlice]{
 		Resource: resource("resourceslices", "ResourceSlice", false), Singular: "resourceslice",
 		ReturnDeletedObject: true,
 		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate:    func(_ context.Context, s *resourcev1.ResourceSlice) { dropFromSlice(s, nil) },
+		PrepareForCreate:    func(_ context.Context, s *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, nil) },
 		Validate: func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList {
 			return validateSlice(&s.Spec, nil)
 		},
-		Update: registry.UpdateStrategy[*resourcev1.ResourceSlice]{Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropFromSlice(s, old) }, Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
+		Update: registry.UpdateStrategy[*resourcev1.ResourceSlice]{Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, old) }, Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
 			errs := validateSlice(&s.Spec, &old.Spec)
-			errs = append(errs, check.Same(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)
-			errs = append(errs, check.Same(s.Spec.Pool.Name, old.Spec.Pool.Name, specPath.Child("pool", "name"))...)
-			return append(errs, check.Same(s.Spec.NodeName, old.Spec.NodeName, specPath.Child("nodeName"))...)
+			errs = append(errs, check.Unchanged(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)
+			errs = append(errs, check.Unchanged(s.Spec.Pool.Name, old.Spec.Pool.Name, specPath.Child("pool", "name"))...)
+			return append(errs, check.Unchanged(s.Spec.NodeName, old.Spec.NodeName, specPath.Child("nodeName"))...)
 		}},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Default: func(s *resourcev1.ResourceSlice) {
 			for i := range s.Spec.Devices {
 				for k := range s.Spec.Devices[i].Taints {
-					since(&s.Spec.Devices[i].Taints[k], clock)
+					setTimeAdded(&s.Spec.Devices[i].Taints[k], clock)
 				}
 			}
 		},
@@ -249,8 +251,8 @@ func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSl
 	}
 }
 
-// since notes when a taint came.
-func since(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
+// setTimeAdded notes when a taint came.
+func setTimeAdded(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
 	if t.TimeAdded == nil {
 		t.TimeAdded = ptr.To(metav1.NewTime(clock.Now()).Rfc3339Copy())
 	}
@@ -270,7 +272,7 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 				return errs
 			},
 		},
-		Default:      func(r *resourcev1.DeviceTaintRule) { since(&r.Spec.Taint, clock) },
+		Default:      func(r *resourcev1.DeviceTaintRule) { setTimeAdded(&r.Spec.Taint, clock) },
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList {
 			return validateTaintRule(&r.Spec)
@@ -280,7 +282,7 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 				now, was := &r.Spec.Taint, &old.Spec.Taint
 				if now.Effect != was.Effect && now.TimeAdded.Equal(was.TimeAdded) { // it is since when this effect is there
 					now.TimeAdded = nil
-					since(now, clock)
+					setTimeAdded(now, clock)
 				}
 			},
 			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {

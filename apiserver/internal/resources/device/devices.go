@@ -22,8 +22,8 @@ func validateDevice(d, old *resourcev1.Device, ownNodes bool, at *field.Path) fi
 	if old == nil || !equality.Semantic.DeepEqual(old.Capacity, d.Capacity) {
 		path := at.Child("capacity")
 		for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
-			errs = append(errs, qualifiedName(string(name), path)...)
-			errs = append(errs, validatePolicy(d.Capacity[name], ptr.Deref(d.AllowMultipleAllocations, false), path.Key(shortened(string(name))).Child("requestPolicy"))...)
+			errs = append(errs, validateQualifiedName(string(name), path)...)
+			errs = append(errs, validatePolicy(d.Capacity[name], ptr.Deref(d.AllowMultipleAllocations, false), path.Key(truncateKey(string(name))).Child("requestPolicy"))...)
 		}
 	}
 	if old == nil || !equality.Semantic.DeepEqual(old.Taints, d.Taints) {
@@ -42,7 +42,7 @@ func validateDevice(d, old *resourcev1.Device, ownNodes bool, at *field.Path) fi
 }
 
 func validateConsumptions(all []resourcev1.DeviceCounterConsumption, at *field.Path) field.ErrorList {
-	if long := check.Most(all, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, at); len(long) > 0 {
+	if long := check.MaxItems(all, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, at); len(long) > 0 {
 		return long
 	}
 	errs := check.Unique(all, at, func(item *resourcev1.DeviceCounterConsumption) string { return item.CounterSet })
@@ -82,8 +82,8 @@ func validateAttributes(d *resourcev1.Device, at *field.Path) field.ErrorList {
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 		a := d.Attributes[name]
 		values += max(1, len(a.BoolValues)+len(a.IntValues)+len(a.StringValues)+len(a.VersionValues))
-		errs = append(errs, qualifiedName(string(name), path)...)
-		errs = append(errs, validateAttribute(a, path.Key(shortened(string(name))))...)
+		errs = append(errs, validateQualifiedName(string(name), path)...)
+		errs = append(errs, validateAttribute(a, path.Key(truncateKey(string(name))))...)
 	}
 	if most := resourcev1.ResourceSliceMaxAttributeValuesPerDevice; values > most {
 		errs = append(errs, field.Invalid(at, values, fmt.Sprintf("the total number of attribute values must not exceed %d", most)))
@@ -122,21 +122,21 @@ func validateAttribute(a resourcev1.DeviceAttribute, at *field.Path) field.Error
 		errs = append(errs, field.Invalid(at, "{"+strings.Join(set, ", ")+"}", "must specify exactly one of: "+kinds))
 	}
 	if a.StringValue != nil {
-		errs = append(errs, attributeText(*a.StringValue, at.Child("string"))...)
+		errs = append(errs, validateAttributeText(*a.StringValue, at.Child("string"))...)
 	}
 	if a.VersionValue != nil {
-		errs = append(errs, attributeVersion(*a.VersionValue, at.Child("version"))...)
+		errs = append(errs, validateAttributeVersion(*a.VersionValue, at.Child("version"))...)
 	}
 	for i, text := range a.StringValues {
-		errs = append(errs, attributeText(text, at.Child("strings").Index(i))...)
+		errs = append(errs, validateAttributeText(text, at.Child("strings").Index(i))...)
 	}
 	for i, text := range a.VersionValues {
-		errs = append(errs, attributeVersion(text, at.Child("versions").Index(i))...)
+		errs = append(errs, validateAttributeVersion(text, at.Child("versions").Index(i))...)
 	}
 	return errs
 }
 
-func attributeText(text string, at *field.Path) field.ErrorList {
+func validateAttributeText(text string, at *field.Path) field.ErrorList {
 	if len(text) > resourcev1.DeviceAttributeMaxValueLength {
 		return field.ErrorList{field.TooLong(at, text, resourcev1.DeviceAttributeMaxValueLength)}
 	}
@@ -150,8 +150,8 @@ var versions = func() *regexp.Regexp {
 	return regexp.MustCompile(`^` + number + `(\.` + number + `){2}(-` + part + `(\.` + part + `)*)?(\+` + word + `(\.` + word + `)*)?$`)
 }()
 
-func attributeVersion(text string, at *field.Path) field.ErrorList {
-	errs := attributeText(text, at)
+func validateAttributeVersion(text string, at *field.Path) field.ErrorList {
+	errs := validateAttributeText(text, at)
 	if !versions.MatchString(text) {
 		errs = append(errs, field.Invalid(at, text, "must be a string compatible with semver.org spec 2.0.0"))
 	}

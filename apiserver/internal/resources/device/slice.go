@@ -14,8 +14,8 @@ import (
 	"kctl/apiserver/internal/resources/pod"
 )
 
-// dropFromSlice drops fields of disabled alpha features, unless they were set before.
-func dropFromSlice(s, old *resourcev1.ResourceSlice) {
+// dropDisabledSliceFields drops fields of disabled alpha features, unless they were set before.
+func dropDisabledSliceFields(s, old *resourcev1.ResourceSlice) {
 	if old == nil {
 		old = &resourcev1.ResourceSlice{}
 	}
@@ -41,7 +41,7 @@ func dropFromSlice(s, old *resourcev1.ResourceSlice) {
 			d.ConsumesCounters[i].CompatibilityGroups = nil
 		}
 	})
-	drop(listed, func(d *resourcev1.Device) {
+	drop(hasListAttribute, func(d *resourcev1.Device) {
 		for name, a := range d.Attributes {
 			a.BoolValues, a.IntValues, a.StringValues, a.VersionValues = nil, nil, nil, nil
 			d.Attributes[name] = a
@@ -49,8 +49,8 @@ func dropFromSlice(s, old *resourcev1.ResourceSlice) {
 	})
 }
 
-// listed: an attribute of the device has several values.
-func listed(d *resourcev1.Device) bool {
+// hasListAttribute: an attribute of the device has several values.
+func hasListAttribute(d *resourcev1.Device) bool {
 	for _, a := range d.Attributes {
 		if a.BoolValues != nil || a.IntValues != nil || a.StringValues != nil || a.VersionValues != nil {
 			return true
@@ -70,7 +70,7 @@ func validateSlice(s, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 	if s.Pool.Generation < 0 {
 		errs = append(errs, field.Invalid(pool.Child("generation"), s.Pool.Generation, "must be greater than or equal to zero"))
 	}
-	errs = append(errs, validatePlace(s)...)
+	errs = append(errs, validateNodeSelection(s)...)
 	if s.SharedCounters != nil && s.Devices != nil {
 		errs = append(errs, field.Invalid(specPath, "", "only one of `sharedCounters` or `devices` is allowed"))
 	}
@@ -81,7 +81,7 @@ func validateSlice(s, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 func validateDevices(s, old *resourcev1.ResourceSliceSpec, at *field.Path) field.ErrorList {
 	most := resourcev1.ResourceSliceMaxDevices
 	if slices.ContainsFunc(s.Devices, func(d resourcev1.Device) bool {
-		return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 || listed(&d)
+		return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 || hasListAttribute(&d)
 	}) {
 		most = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
 	}
@@ -107,13 +107,13 @@ func validateDevices(s, old *resourcev1.ResourceSliceSpec, at *field.Path) field
 	return errs
 }
 
-// validatePlace checks that a slice specifies in exactly one way which nodes
+// validateNodeSelection checks that a slice specifies in exactly one way which nodes
 // can use its devices.
-func validatePlace(s *resourcev1.ResourceSliceSpec) field.ErrorList {
+func validateNodeSelection(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 	const oneOf = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 	errs, set := validateNodes(s.NodeName, s.NodeSelector, s.AllNodes, "must be either unset or set to a non-empty string", specPath)
 	if terms := specPath.Child("nodeSelector", "nodeSelectorTerms"); s.NodeSelector != nil && len(s.NodeSelector.NodeSelectorTerms) != 1 {
-		errs = append(errs, field.Invalid(terms, check.Spelled{Value: s.NodeSelector.NodeSelectorTerms}, "must have exactly one node selector term"))
+		errs = append(errs, field.Invalid(terms, check.GoFieldNames{Value: s.NodeSelector.NodeSelectorTerms}, "must have exactly one node selector term"))
 	}
 	if each := s.PerDeviceNodeSelection; each != nil && *each {
 		set = append(set, "`perDeviceNodeSelection`")
@@ -158,7 +158,7 @@ func validateNodes(name *string, selector *corev1.NodeSelector, all *bool, namel
 }
 
 func validateCounterSets(all []resourcev1.CounterSet, at *field.Path) field.ErrorList {
-	if long := check.Most(all, resourcev1.ResourceSliceMaxCounterSets, at); len(long) > 0 {
+	if long := check.MaxItems(all, resourcev1.ResourceSliceMaxCounterSets, at); len(long) > 0 {
 		return long
 	}
 	errs := check.Unique(all, at, func(item *resourcev1.CounterSet) string { return item.Name })

@@ -46,7 +46,7 @@ func prepareClaimStatus(_ context.Context, c, old *resourcev1.ResourceClaim) {
 		}
 	}
 	gone := allocatedBy(old.Status.Allocation).Difference(allocatedBy(c.Status.Allocation))
-	c.Status.Devices = check.OrNull(slices.DeleteFunc(c.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
+	c.Status.Devices = check.NilIfEmpty(slices.DeleteFunc(c.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
 		return gone.Has(statusOf(&d))
 	}))
 }
@@ -74,11 +74,11 @@ func validateClaimStatus(c, old *resourcev1.ResourceClaim) field.ErrorList {
 
 func validateReservations(c, old *resourcev1.ResourceClaim, at *field.Path) field.ErrorList {
 	users := c.Status.ReservedFor
-	errs := check.Most(users, resourcev1.ResourceClaimReservedForMaxSize, at)
+	errs := check.MaxItems(users, resourcev1.ResourceClaimReservedForMaxSize, at)
 	if len(errs) == 0 {
 		errs = check.Unique(users, at, func(item *resourcev1.ResourceClaimConsumerReference) types.UID { return item.UID })
 		for i, user := range users {
-			errs = append(errs, check.Need(at.Index(i), "resource", user.Resource, "name", user.Name, "uid", string(user.UID))...)
+			errs = append(errs, check.Required(at.Index(i), "resource", user.Resource, "name", user.Name, "uid", string(user.UID))...)
 		}
 	}
 	isNew := func(user resourcev1.ResourceClaimConsumerReference) bool {
@@ -130,7 +130,7 @@ func validateNetworkData(d *resourcev1.NetworkDeviceData, at *field.Path) field.
 		errs = append(errs, validate.MaxBytes(context.Background(), operation.Operation{}, at.Child(of.name).Upstream(), &of.value, nil, of.most)...)
 	}
 	ips := at.Child("ips")
-	if long := check.Most(d.IPs, resourcev1.NetworkDeviceDataMaxIPs, ips); len(long) > 0 {
+	if long := check.MaxItems(d.IPs, resourcev1.NetworkDeviceDataMaxIPs, ips); len(long) > 0 {
 		return append(errs, long...)
 	}
 	for i, ip := range d.IPs {
@@ -141,20 +141,20 @@ func validateNetworkData(d *resourcev1.NetworkDeviceData, at *field.Path) field.
 
 func validateAllocation(a *resourcev1.AllocationResult, requests sets.Set[string], at *field.Path) field.ErrorList {
 	results, config := at.Child("devices", "results"), at.Child("devices", "config")
-	errs := check.Most(a.Devices.Results, resourcev1.AllocationResultsMaxSize, results)
+	errs := check.MaxItems(a.Devices.Results, resourcev1.AllocationResultsMaxSize, results)
 	if len(errs) == 0 {
 		for i := range a.Devices.Results {
 			errs = append(errs, validateResult(&a.Devices.Results[i], requests, results.Index(i))...)
 		}
 	}
 	// Those of the classes, and those of the claim.
-	if long := check.Most(a.Devices.Config, 2*resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
+	if long := check.MaxItems(a.Devices.Config, 2*resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
 		errs = append(errs, long...)
 	} else {
 		for i, c := range a.Devices.Config {
 			at := config.Index(i)
 			errs = append(errs, check.OneOf(c.Source, at.Child("source"), resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass)...)
-			errs = append(errs, known(c.Requests, requests, at.Child("requests"))...)
+			errs = append(errs, validateRequestReferences(c.Requests, requests, at.Child("requests"))...)
 			errs = append(errs, validateConfiguration(c.DeviceConfiguration, at)...)
 		}
 	}
@@ -165,7 +165,7 @@ func validateAllocation(a *resourcev1.AllocationResult, requests sets.Set[string
 }
 
 func validateResult(r *resourcev1.DeviceRequestAllocationResult, requests sets.Set[string], at *field.Path) field.ErrorList {
-	errs := knownOne(r.Request, requests, at.Child("request"))
+	errs := validateRequestReference(r.Request, requests, at.Child("request"))
 	errs = append(errs, check.NamedDriver(r.Driver, at.Child("driver"))...)
 	if r.Pool == "" {
 		errs = append(errs, field.Required(at.Child("pool"), ""))
@@ -174,8 +174,8 @@ func validateResult(r *resourcev1.DeviceRequestAllocationResult, requests sets.S
 	}
 	errs = append(errs, check.Label(r.Device, at.Child("device"))...)
 	errs = append(errs, validateBinding(r.BindingConditions, r.BindingFailureConditions, at)...)
-	errs = append(errs, declaredTolerations(r.Tolerations, at.Child("tolerations"))...)
-	errs = append(errs, tolerationValues(r.Tolerations, at.Child("tolerations"))...)
+	errs = append(errs, validateDeclaredTolerations(r.Tolerations, at.Child("tolerations"))...)
+	errs = append(errs, validateTolerationValues(r.Tolerations, at.Child("tolerations"))...)
 	if r.ShareID != nil {
 		errs = append(errs, check.Declared(*r.ShareID, at.Child("shareID"), validate.UUID)...)
 	}
@@ -192,7 +192,7 @@ func validateBinding(ready, failed []string, at *field.Path) field.ErrorList {
 		at    *field.Path
 		most  int
 	}{{ready, readyPath, resourcev1.BindingConditionsMaxSize}, {failed, failedPath, resourcev1.BindingFailureConditionsMaxSize}} {
-		if long := check.Most(of.names, of.most, of.at); len(long) > 0 {
+		if long := check.MaxItems(of.names, of.most, of.at); len(long) > 0 {
 			errs = append(errs, long...)
 		} else {
 			for i, name := range of.names {

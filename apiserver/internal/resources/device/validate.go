@@ -17,7 +17,7 @@ func validateClaim(ctx context.Context, s *resourcev1.ResourceClaimSpec, at *fie
 	errs := validateRequests(ctx, s.Devices.Requests, devices.Child("requests"))
 	names := requestNames(s)
 	constraints := devices.Child("constraints")
-	if long := check.Most(s.Devices.Constraints, resourcev1.DeviceConstraintsMaxSize, constraints); len(long) > 0 {
+	if long := check.MaxItems(s.Devices.Constraints, resourcev1.DeviceConstraintsMaxSize, constraints); len(long) > 0 {
 		errs = append(errs, long...)
 	} else {
 		for i, c := range s.Devices.Constraints {
@@ -25,18 +25,18 @@ func validateClaim(ctx context.Context, s *resourcev1.ResourceClaimSpec, at *fie
 		}
 	}
 	config := devices.Child("config")
-	if long := check.Most(s.Devices.Config, resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
+	if long := check.MaxItems(s.Devices.Config, resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
 		return append(errs, long...)
 	}
 	for i, c := range s.Devices.Config {
-		errs = append(errs, known(c.Requests, names, config.Index(i).Child("requests"))...)
+		errs = append(errs, validateRequestReferences(c.Requests, names, config.Index(i).Child("requests"))...)
 		errs = append(errs, validateConfiguration(c.DeviceConfiguration, config.Index(i))...)
 	}
 	return errs
 }
 
 func validateRequests(ctx context.Context, requests []resourcev1.DeviceRequest, at *field.Path) field.ErrorList {
-	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
+	if long := check.MaxItems(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
 		return long
 	}
 	errs := check.Unique(requests, at, func(item *resourcev1.DeviceRequest) string { return item.Name })
@@ -51,7 +51,7 @@ func validateRequests(ctx context.Context, requests []resourcev1.DeviceRequest, 
 			errs = append(errs, field.Required(path, "exactly one of `exactly` or `firstAvailable` is required"))
 		}
 		if e := r.Exactly; e != nil {
-			wish := wish{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations}
+			wish := deviceRequest{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations}
 			errs = append(errs, wish.declared(path.Child("exactly"))...)
 			if one {
 				errs = append(errs, validateClassName(e.DeviceClassName, path.Child("exactly", "deviceClassName"))...)
@@ -66,7 +66,7 @@ func validateRequests(ctx context.Context, requests []resourcev1.DeviceRequest, 
 // validateAlternatives validates a request's alternatives, of which the first available one
 // is used. If a request also has an exact one, only declared constraints are checked.
 func validateAlternatives(ctx context.Context, all []resourcev1.DeviceSubRequest, alone bool, at *field.Path) field.ErrorList {
-	if long := check.Most(all, resourcev1.FirstAvailableDeviceRequestMaxSize, at); len(long) > 0 {
+	if long := check.MaxItems(all, resourcev1.FirstAvailableDeviceRequestMaxSize, at); len(long) > 0 {
 		return long
 	}
 	errs := check.Unique(all, at, func(item *resourcev1.DeviceSubRequest) string { return item.Name })
@@ -77,7 +77,7 @@ func validateAlternatives(ctx context.Context, all []resourcev1.DeviceSubRequest
 		} else {
 			errs = append(errs, check.Declared(r.DeviceClassName, path.Child("deviceClassName"), validate.LongName)...)
 		}
-		wish := wish{r.DeviceClassName, r.Selectors, r.AllocationMode, r.Count, r.Tolerations}
+		wish := deviceRequest{r.DeviceClassName, r.Selectors, r.AllocationMode, r.Count, r.Tolerations}
 		errs = append(errs, wish.declared(path)...)
 		if alone {
 			errs = append(errs, check.Label(r.Name, path.Child("name"))...)
@@ -87,8 +87,8 @@ func validateAlternatives(ctx context.Context, all []resourcev1.DeviceSubRequest
 	return errs
 }
 
-// wish is common to both kinds of requests.
-type wish struct {
+// deviceRequest is common to both kinds of requests.
+type deviceRequest struct {
 	class       string
 	selectors   []resourcev1.DeviceSelector
 	mode        resourcev1.DeviceAllocationMode
@@ -96,13 +96,13 @@ type wish struct {
 	tolerations []resourcev1.DeviceToleration
 }
 
-func (w wish) declared(at *field.Path) field.ErrorList {
-	errs := check.Most(w.selectors, resourcev1.DeviceSelectorsMaxSize, at.Child("selectors"))
+func (w deviceRequest) declared(at *field.Path) field.ErrorList {
+	errs := check.MaxItems(w.selectors, resourcev1.DeviceSelectorsMaxSize, at.Child("selectors"))
 	errs = append(errs, check.Supported(w.mode, at.Child("allocationMode"), resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount)...)
-	return append(errs, declaredTolerations(w.tolerations, at.Child("tolerations"))...)
+	return append(errs, validateDeclaredTolerations(w.tolerations, at.Child("tolerations"))...)
 }
 
-func (w wish) validate(ctx context.Context, at *field.Path) field.ErrorList {
+func (w deviceRequest) validate(ctx context.Context, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(w.selectors) <= resourcev1.DeviceSelectorsMaxSize {
 		errs = validateSelectors(ctx, w.selectors, at.Child("selectors"))
@@ -114,7 +114,7 @@ func (w wish) validate(ctx context.Context, at *field.Path) field.ErrorList {
 	case w.mode == resourcev1.DeviceAllocationModeExactCount && w.count <= 0:
 		errs = append(errs, field.Invalid(count, w.count, "must be greater than zero"))
 	}
-	return append(errs, tolerationValues(w.tolerations, at.Child("tolerations"))...)
+	return append(errs, validateTolerationValues(w.tolerations, at.Child("tolerations"))...)
 }
 
 func validateClassName(name string, at *field.Path) field.ErrorList {
@@ -125,7 +125,7 @@ func validateClassName(name string, at *field.Path) field.ErrorList {
 }
 
 func validateConstraint(c resourcev1.DeviceConstraint, names sets.Set[string], at *field.Path) field.ErrorList {
-	errs := known(c.Requests, names, at.Child("requests"))
+	errs := validateRequestReferences(c.Requests, names, at.Child("requests"))
 	if c.MatchAttribute == nil && c.DistinctAttribute == nil {
 		return append(errs, field.Required(at, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
 	}
@@ -150,19 +150,19 @@ func requestNames(s *resourcev1.ResourceClaimSpec) sets.Set[string] {
 	return names
 }
 
-// known checks that references are to requests of the claim.
-func known(requests []string, names sets.Set[string], at *field.Path) field.ErrorList {
-	if long := check.Most(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
+// validateRequestReferences checks that references are to requests of the claim.
+func validateRequestReferences(requests []string, names sets.Set[string], at *field.Path) field.ErrorList {
+	if long := check.MaxItems(requests, resourcev1.DeviceRequestsMaxSize, at); len(long) > 0 {
 		return long
 	}
 	errs := check.Unique(requests, at, check.Itself)
 	for i, name := range requests {
-		errs = append(errs, knownOne(name, names, at.Index(i))...)
+		errs = append(errs, validateRequestReference(name, names, at.Index(i))...)
 	}
 	return errs
 }
 
-func knownOne(name string, names sets.Set[string], at *field.Path) field.ErrorList {
+func validateRequestReference(name string, names sets.Set[string], at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	parts := strings.Split(name, "/")
 	if len(parts) <= 2 {
@@ -200,11 +200,11 @@ func validateSelectors(ctx context.Context, selectors []resourcev1.DeviceSelecto
 
 func validateClass(ctx context.Context, s *resourcev1.DeviceClassSpec) field.ErrorList {
 	selectors, config := specPath.Child("selectors"), specPath.Child("config")
-	errs := check.Most(s.Selectors, resourcev1.DeviceSelectorsMaxSize, selectors)
+	errs := check.MaxItems(s.Selectors, resourcev1.DeviceSelectorsMaxSize, selectors)
 	if len(errs) == 0 {
 		errs = validateSelectors(ctx, s.Selectors, selectors)
 	}
-	if long := check.Most(s.Config, resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
+	if long := check.MaxItems(s.Config, resourcev1.DeviceConfigMaxSize, config); len(long) > 0 {
 		errs = append(errs, long...)
 	} else {
 		for i, c := range s.Config {

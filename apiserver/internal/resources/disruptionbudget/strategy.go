@@ -48,12 +48,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptio
 			cell.AgeColumn(),
 		},
 		Row: func(b *policyv1.PodDisruptionBudget) []any {
-			return []any{b.Name, amount(b.Spec.MinAvailable), amount(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), cell.Age(clock.Now(), b.CreationTimestamp)}
+			return []any{b.Name, intOrPercentText(b.Spec.MinAvailable), intOrPercentText(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), cell.Age(clock.Now(), b.CreationTimestamp)}
 		},
 	}
 }
 
-func amount(a *intstr.IntOrString) string {
+func intOrPercentText(a *intstr.IntOrString) string {
 	if a == nil {
 		return "N/A"
 	}
@@ -64,10 +64,10 @@ func validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
 	var errs field.ErrorList
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
-		errs = append(errs, field.Invalid(at, check.Spelled{Value: *spec}, "minAvailable and maxUnavailable cannot be both set"))
+		errs = append(errs, field.Invalid(at, check.GoFieldNames{Value: *spec}, "minAvailable and maxUnavailable cannot be both set"))
 	}
-	errs = append(errs, validateAmount(spec.MinAvailable, at.Child("minAvailable"))...)
-	errs = append(errs, validateAmount(spec.MaxUnavailable, at.Child("maxUnavailable"))...)
+	errs = append(errs, validateIntOrPercent(spec.MinAvailable, at.Child("minAvailable"))...)
+	errs = append(errs, validateIntOrPercent(spec.MaxUnavailable, at.Child("maxUnavailable"))...)
 	errs = append(errs, metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector").Upstream())...)
 	if p := spec.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.AlwaysAllow && *p != policyv1.IfHealthyBudget {
 		errs = append(errs, field.NotSupported(at.Child("unhealthyPodEvictionPolicy"), *p, []policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
@@ -75,8 +75,8 @@ func validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	return errs
 }
 
-// validateAmount checks a number of pods or a percentage of them.
-func validateAmount(a *intstr.IntOrString, at *field.Path) field.ErrorList {
+// validateIntOrPercent checks a number of pods or a percentage of them.
+func validateIntOrPercent(a *intstr.IntOrString, at *field.Path) field.ErrorList {
 	switch {
 	case a == nil:
 		return nil

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// PortOf is the port of a service that has the number; nil for none.
-func PortOf(service *corev1.Service, number int32) *corev1.ServicePort {
+// ServicePort is the port of a service that has the number; nil for none.
+func ServicePort(service *corev1.Service, number int32) *corev1.ServicePort {
 	for i := range service.Spec.Ports {
 		if service.Spec.Ports[i].Port == number {
 			return &service.Spec.Ports[i]
@@ -19,9 +19,9 @@ func PortOf(service *corev1.Service, number int32) *corev1.ServicePort {
 	return nil
 }
 
-// Ready are the addresses ("host:port") of a slice's endpoints that accept
+// ReadyAddresses are the addresses ("host:port") of a slice's endpoints that accept
 // connections at the named port. Slices of host names are left out.
-func Ready(slice *discoveryv1.EndpointSlice, port string) []string {
+func ReadyAddresses(slice *discoveryv1.EndpointSlice, port string) []string {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return nil
 	}

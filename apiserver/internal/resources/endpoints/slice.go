@@ -40,7 +40,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		New:     func() *discoveryv1.EndpointSlice { return new(discoveryv1.EndpointSlice) },
 		Default: defaultSlice,
 		Normalize: func(e *discoveryv1.EndpointSlice) {
-			e.Endpoints, e.Ports = check.OrNull(e.Endpoints), check.OrNull(e.Ports)
+			e.Endpoints, e.Ports = check.NilIfEmpty(e.Endpoints), check.NilIfEmpty(e.Ports)
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e, nil) },
@@ -52,7 +52,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		},
 		Update: registry.UpdateStrategy[*discoveryv1.EndpointSlice]{
 			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
-				return append(check.Fixed(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e, old)...)
+				return append(check.DeclaredImmutable(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e, old)...)
 			},
 		},
 		HasGeneration: true,
@@ -78,15 +78,15 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 				addresses = append(addresses, endpoint.Addresses...)
 			}
 			return []any{
-				e.Name, string(e.AddressType), or(cell.Joined(ports, shown)), or(cell.Joined(addresses, shown)),
+				e.Name, string(e.AddressType), orUnset(cell.Joined(ports, shown)), orUnset(cell.Joined(addresses, shown)),
 				cell.Age(clock.Now(), e.CreationTimestamp),
 			}
 		},
 	}
 }
 
-// or is upstream's word for a slice without any.
-func or(s string) string {
+// orUnset is upstream's word for a slice without any.
+func orUnset(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "<unset>"
 	}
@@ -202,7 +202,7 @@ func validateAddress(text string, family discoveryv1.AddressType, at *field.Path
 	case family == discoveryv1.AddressTypeIPv6 && !ip.Is6():
 		errs = append(errs, field.Invalid(at, text, "must be an IPv6 address"))
 	}
-	return append(errs, check.Reachable(text, at.Index(i))...)
+	return append(errs, check.NonSpecialIP(text, at.Index(i))...)
 }
 
 // validateHints validates the zones or nodes for which an endpoint is preferred.

@@ -102,7 +102,7 @@ func validateAddresses(addresses []corev1.EndpointAddress, at *field.Path) field
 	var errs field.ErrorList
 	for i, address := range addresses {
 		path := at.Index(i)
-		reachable := check.Reachable(address.IP, path.Child("ip"))
+		reachable := check.NonSpecialIP(address.IP, path.Child("ip"))
 		if netutils.ParseIPSloppy(address.IP) == nil {
 			errs = append(errs, reachable...)
 			reachable = field.ErrorList{field.Invalid(path.Child("ip"), address.IP, "must be a valid IP address")} // once more, as in upstream

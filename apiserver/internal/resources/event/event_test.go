@@ -58,12 +58,12 @@ func TestValidateChange(t *testing.T) {
 		"{reportingController: ''}":                  `[reportingController: Required value, reportingController: Invalid value: "": name part must be non-empty, `,
 		"{eventTime: '2030-01-01T00:00:00.000002Z'}": "eventTime: Invalid value: ",
 	} {
-		e := show(fromYAML(t, old))
+		e := fromCore(fromYAML(t, old))
 		if err := yaml.Unmarshal([]byte(change), e); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := validateChange(e, fromYAML(t, old)).ToAggregate(); err != nil {
+		if err := validateUpdate(e, fromYAML(t, old)).ToAggregate(); err != nil {
 			got = err.Error()
 		}
 		if want == "" && got != "" || !strings.HasPrefix(got, want) {

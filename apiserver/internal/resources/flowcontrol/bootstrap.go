@@ -21,11 +21,11 @@ const (
 	catchAllName = "catch-all"
 )
 
-// updates is the annotation for whether the server maintains an object's spec.
+// autoUpdateAnnotation is the annotation for whether the server maintains an object's spec.
 // Users who want to change one set it to false.
-const updates = "apf.kubernetes.io/autoupdate-spec"
+const autoUpdateAnnotation = "apf.kubernetes.io/autoupdate-spec"
 
-func limited(shares, lendable int32, queues, hand int32) flowcontrolv1.PriorityLevelConfigurationSpec {
+func limitedLevel(shares, lendable int32, queues, hand int32) flowcontrolv1.PriorityLevelConfigurationSpec {
 	response := flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject}
 	if queues > 0 {
 		response = flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{
@@ -39,23 +39,23 @@ func limited(shares, lendable int32, queues, hand int32) flowcontrolv1.PriorityL
 	}
 }
 
-// levels are those of every cluster (Kubernetes docs, "API Priority and
+// builtinLevels are those of every cluster (Kubernetes docs, "API Priority and
 // Fairness", "Defaults").
-var levels = map[string]flowcontrolv1.PriorityLevelConfigurationSpec{
+var builtinLevels = map[string]flowcontrolv1.PriorityLevelConfigurationSpec{
 	exemptName: {Type: flowcontrolv1.PriorityLevelEnablementExempt, Exempt: &flowcontrolv1.ExemptPriorityLevelConfiguration{
 		NominalConcurrencyShares: ptr.To[int32](0), LendablePercent: ptr.To[int32](0),
 	}},
-	catchAllName:      limited(5, 0, 0, 0),
-	"system":          limited(30, 33, 64, 6),
-	"node-high":       limited(40, 25, 64, 6),
-	"leader-election": limited(10, 0, 16, 4),
-	"workload-high":   limited(40, 50, 128, 6),
-	"workload-low":    limited(100, 90, 128, 6),
-	"global-default":  limited(20, 50, 128, 6),
+	catchAllName:      limitedLevel(5, 0, 0, 0),
+	"system":          limitedLevel(30, 33, 64, 6),
+	"node-high":       limitedLevel(40, 25, 64, 6),
+	"leader-election": limitedLevel(10, 0, 16, 4),
+	"workload-high":   limitedLevel(40, 50, 128, 6),
+	"workload-low":    limitedLevel(100, 90, 128, 6),
+	"global-default":  limitedLevel(20, 50, 128, 6),
 }
 
-// schema is one flow schema of every cluster.
-type schema struct {
+// builtinSchema is one flow schema of every cluster.
+type builtinSchema struct {
 	name, level string
 	precedence  int32
 	method      flowcontrolv1.FlowDistinguisherMethodType
@@ -65,18 +65,18 @@ type schema struct {
 }
 
 var (
-	all        = []string{"*"}
-	everything = []flowcontrolv1.ResourcePolicyRule{{Verbs: all, APIGroups: all, Resources: all, ClusterScope: true, Namespaces: all}}
-	everyPath  = []flowcontrolv1.NonResourcePolicyRule{{Verbs: all, NonResourceURLs: all}}
-	everybody  = groups("system:unauthenticated", "system:authenticated")
-	byUser     = flowcontrolv1.FlowDistinguisherMethodByUserType
-	byPlace    = flowcontrolv1.FlowDistinguisherMethodByNamespaceType
-	systems    = flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{
+	all         = []string{"*"}
+	everything  = []flowcontrolv1.ResourcePolicyRule{{Verbs: all, APIGroups: all, Resources: all, ClusterScope: true, Namespaces: all}}
+	everyPath   = []flowcontrolv1.NonResourcePolicyRule{{Verbs: all, NonResourceURLs: all}}
+	everybody   = groups("system:unauthenticated", "system:authenticated")
+	byUser      = flowcontrolv1.FlowDistinguisherMethodByUserType
+	byNamespace = flowcontrolv1.FlowDistinguisherMethodByNamespaceType
+	systems     = flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{
 		Namespace: metav1.NamespaceSystem, Name: "*",
 	}}
 )
 
-var schemas = []schema{
+var builtinSchemas = []builtinSchema{
 	{exemptName, exemptName, 1, "", groups("system:masters"), everything, everyPath},
 	{"probes", exemptName, 2, "", everybody, nil, []flowcontrolv1.NonResourcePolicyRule{
 		{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/readyz", "/livez"}},
@@ -88,9 +88,9 @@ var schemas = []schema{
 		rule(all, "", true, "nodes", "nodes/status"), rule(all, core.Leases.Group, false, core.Leases.Name),
 	}, nil},
 	{"system-nodes", "system", 500, byUser, groups("system:nodes"), everything, everyPath},
-	{"kube-controller-manager", "workload-high", 800, byPlace, users("system:kube-controller-manager"), everything, everyPath},
-	{"kube-scheduler", "workload-high", 800, byPlace, users("system:kube-scheduler"), everything, everyPath},
-	{"kube-system-service-accounts", "workload-high", 900, byPlace, []flowcontrolv1.Subject{systems}, everything, everyPath},
+	{"kube-controller-manager", "workload-high", 800, byNamespace, users("system:kube-controller-manager"), everything, everyPath},
+	{"kube-scheduler", "workload-high", 800, byNamespace, users("system:kube-scheduler"), everything, everyPath},
+	{"kube-system-service-accounts", "workload-high", 900, byNamespace, []flowcontrolv1.Subject{systems}, everything, everyPath},
 	{"service-accounts", "workload-low", 9000, byUser, groups("system:serviceaccounts"), everything, everyPath},
 	{"global-default", "global-default", 9900, byUser, everybody, everything, everyPath},
 	{catchAllName, catchAllName, maxPrecedence, byUser, everybody, everything, everyPath},
@@ -116,7 +116,7 @@ func users(names ...string) []flowcontrolv1.Subject {
 	return out
 }
 
-func (s *schema) spec() flowcontrolv1.FlowSchemaSpec {
+func (s *builtinSchema) spec() flowcontrolv1.FlowSchemaSpec {
 	spec := flowcontrolv1.FlowSchemaSpec{
 		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: s.level}, MatchingPrecedence: s.precedence,
 		Rules: []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: s.subjects, ResourceRules: s.resources, NonResourceRules: s.paths}},
@@ -131,8 +131,8 @@ const fixed = "spec of '%s' must equal the fixed value"
 
 // validateMandatorySchema checks that the two mandatory schemas don't change.
 func validateMandatorySchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
-	for i := range schemas {
-		if own := &schemas[i]; own.name == s.Name && (s.Name == exemptName || s.Name == catchAllName) && !equality.Semantic.DeepEqual(own.spec(), s.Spec) {
+	for i := range builtinSchemas {
+		if own := &builtinSchemas[i]; own.name == s.Name && (s.Name == exemptName || s.Name == catchAllName) && !equality.Semantic.DeepEqual(own.spec(), s.Spec) {
 			return field.ErrorList{field.Invalid(specPath, s.Spec, fmt.Sprintf(fixed, s.Name))}
 		}
 	}
@@ -147,7 +147,7 @@ func validateMandatoryLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.E
 	if l.Name != exemptName && l.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt {
 		return field.ErrorList{field.Invalid(specPath.Child("type"), l.Spec.Type, "must be 'Exempt' if and only if `name` is 'exempt'")}
 	}
-	if l.Name == catchAllName && !equality.Semantic.DeepEqual(l.Spec, levels[catchAllName]) {
+	if l.Name == catchAllName && !equality.Semantic.DeepEqual(l.Spec, builtinLevels[catchAllName]) {
 		return field.ErrorList{field.Invalid(specPath, l.Spec, fmt.Sprintf(fixed, l.Name))}
 	}
 	return nil
@@ -156,8 +156,8 @@ func validateMandatoryLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.E
 // BuiltinSchemas are the schemas of every cluster, as they are created.
 func BuiltinSchemas() []*flowcontrolv1.FlowSchema {
 	var out []*flowcontrolv1.FlowSchema
-	for i := range schemas {
-		out = append(out, &flowcontrolv1.FlowSchema{ObjectMeta: ofEveryCluster(schemas[i].name), Spec: schemas[i].spec()})
+	for i := range builtinSchemas {
+		out = append(out, &flowcontrolv1.FlowSchema{ObjectMeta: builtinMetadata(builtinSchemas[i].name), Spec: builtinSchemas[i].spec()})
 	}
 	return out
 }
@@ -165,13 +165,13 @@ func BuiltinSchemas() []*flowcontrolv1.FlowSchema {
 // BuiltinLevels are the levels of every cluster, as they are created.
 func BuiltinLevels() []*flowcontrolv1.PriorityLevelConfiguration {
 	var out []*flowcontrolv1.PriorityLevelConfiguration
-	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		spec := levels[name]
-		out = append(out, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: ofEveryCluster(name), Spec: *spec.DeepCopy()})
+	for _, name := range slices.Sorted(maps.Keys(builtinLevels)) {
+		spec := builtinLevels[name]
+		out = append(out, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: builtinMetadata(name), Spec: *spec.DeepCopy()})
 	}
 	return out
 }
 
-func ofEveryCluster(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{updates: "true"}}
+func builtinMetadata(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{autoUpdateAnnotation: "true"}}
 }

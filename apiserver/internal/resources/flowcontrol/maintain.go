@@ -22,7 +22,7 @@ func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.F
 	// Levels first, so that no schema dangles.
 	err := maintain(ctx, levelStore, BuiltinLevels(),
 		func(stored, want *flowcontrolv1.PriorityLevelConfiguration) bool {
-			if want.Name == exemptName && !ours(stored) {
+			if want.Name == exemptName && !isAutoUpdated(stored) {
 				return true // users may set its shares, and validation protects the rest
 			}
 			return equality.Semantic.DeepEqual(stored.Spec, want.Spec)
@@ -42,10 +42,10 @@ func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.F
 	return nil
 }
 
-// ours reports whether the server maintains the object's spec: the annotation
+// isAutoUpdated reports whether the server maintains the object's spec: the annotation
 // says so or, without it, the spec has never been changed.
-func ours(obj core.Object) bool {
-	switch obj.GetAnnotations()[updates] {
+func isAutoUpdated(obj core.Object) bool {
+	switch obj.GetAnnotations()[autoUpdateAnnotation] {
 	case "true":
 		return true
 	case "false":
@@ -72,42 +72,44 @@ func maintain[T core.Object](ctx context.Context, store *registry.Store[T], buil
 		switch {
 		case !there:
 			_, err = store.CreateTyped(ctx, want)
-		case !ours(is) && !mandatory(name), marked(is) == ours(is) && same(is, want):
+		case !isAutoUpdated(is) && !isMandatory(name), hasAutoUpdateAnnotation(is) == isAutoUpdated(is) && same(is, want):
 			continue
 		default:
-			_, err = store.UpdateTyped(ctx, "", name, "", func(obj T) error { return correct(obj, want, set) })
+			_, err = store.UpdateTyped(ctx, "", name, "", func(obj T) error { return setSpec(obj, want, set) })
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return sweep(ctx, store, stored)
+	return deleteObsolete(ctx, store, stored)
 }
 
-func mandatory(name string) bool { return name == exemptName || name == catchAllName }
+func isMandatory(name string) bool { return name == exemptName || name == catchAllName }
 
-// marked reports whether the annotation says that the server maintains the object.
-func marked(obj core.Object) bool { return obj.GetAnnotations()[updates] == "true" }
+// hasAutoUpdateAnnotation reports whether the annotation says that the server maintains the object.
+func hasAutoUpdateAnnotation(obj core.Object) bool {
+	return obj.GetAnnotations()[autoUpdateAnnotation] == "true"
+}
 
-// correct makes obj as it should be, and sets the annotation.
-func correct[T core.Object](obj, want T, set func(stored, want T)) error {
-	if ours(obj) {
+// setSpec makes obj as it should be, and sets the annotation.
+func setSpec[T core.Object](obj, want T, set func(stored, want T)) error {
+	if isAutoUpdated(obj) {
 		annotations := obj.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[updates] = "true"
+		annotations[autoUpdateAnnotation] = "true"
 		obj.SetAnnotations(annotations)
 	}
 	set(obj, want)
 	return nil
 }
 
-// sweep deletes objects that are marked as maintained by the server but unknown
+// deleteObsolete deletes objects that are marked as maintained by the server but unknown
 // to it: an earlier release created them.
-func sweep[T core.Object](ctx context.Context, store *registry.Store[T], rest map[string]T) error {
+func deleteObsolete[T core.Object](ctx context.Context, store *registry.Store[T], rest map[string]T) error {
 	for name, obj := range rest {
-		if !marked(obj) {
+		if !hasAutoUpdateAnnotation(obj) {
 			continue
 		}
 		uid, version := obj.GetUID(), obj.GetResourceVersion()
@@ -119,9 +121,9 @@ func sweep[T core.Object](ctx context.Context, store *registry.Store[T], rest ma
 	return nil
 }
 
-// Dangling is the condition for whether a schema's level is missing, and
+// DanglingCondition is the condition for whether a schema's level is missing, and
 // whether that changes the schema's status.
-func Dangling(s *flowcontrolv1.FlowSchema, missing bool, now metav1.Time) (want flowcontrolv1.FlowSchemaCondition, news bool) {
+func DanglingCondition(s *flowcontrolv1.FlowSchema, missing bool, now metav1.Time) (want flowcontrolv1.FlowSchemaCondition, news bool) {
 	level := s.Spec.PriorityLevelConfiguration.Name
 	want = flowcontrolv1.FlowSchemaCondition{
 		Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, LastTransitionTime: now, Reason: "Found",

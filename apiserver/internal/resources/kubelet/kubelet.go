@@ -46,9 +46,9 @@ type Options struct {
 
 // Client connects to kubelets.
 type Client struct {
-	checked, unchecked *transport // the same without verifying certificates
-	guarded            []*transport
-	types              []corev1.NodeAddressType
+	verifying, nonVerifying *transport // the same without verifying certificates
+	guarded                 []*transport
+	types                   []corev1.NodeAddressType
 }
 
 // New returns a Client. A client certificate that is renewed on disk is used at once.
@@ -61,13 +61,13 @@ func New(o Options) (*Client, error) {
 	if len(c.types) == 0 {
 		c.types = defaultAddressTypes
 	}
-	c.unchecked = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, pair, o.Timeout)
-	if c.checked = c.unchecked; o.CAFile != "" {
+	c.nonVerifying = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, pair, o.Timeout)
+	if c.verifying = c.nonVerifying; o.CAFile != "" {
 		roots, err := pki.Pool("kubelet certificate authority", o.CAFile)
 		if err != nil {
 			return nil, err
 		}
-		c.checked = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, pair, o.Timeout)
+		c.verifying = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, pair, o.Timeout)
 	}
 	return c, nil
 }
@@ -76,14 +76,14 @@ func New(o Options) (*Client, error) {
 // checks the address that is really connected to: a name may resolve differently than
 // before. It must not be called while the client is in use.
 func (c *Client) Transport(allowed func(net.IP) error) http.RoundTripper {
-	t := c.checked.guarded(allowed)
+	t := c.verifying.withDialControl(allowed)
 	c.guarded = append(c.guarded, t)
 	return t
 }
 
 // Close drops idle connections.
 func (c *Client) Close() {
-	for _, t := range append([]*transport{c.checked, c.unchecked}, c.guarded...) {
+	for _, t := range append([]*transport{c.verifying, c.nonVerifying}, c.guarded...) {
 		t.close()
 	}
 }
@@ -127,9 +127,9 @@ func (c *Client) Get(ctx context.Context, to *url.URL, unchecked bool) (*http.Re
 	if err != nil {
 		return nil, fmt.Errorf("asking the kubelet: %w", err)
 	}
-	by := c.checked
+	by := c.verifying
 	if unchecked {
-		by = c.unchecked
+		by = c.nonVerifying
 	}
 	answer, err := by.RoundTrip(r)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 	}
 	var failed error
 	proxy := &httputil.ReverseProxy{
-		Transport:     c.checked,
+		Transport:     c.verifying,
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = to, to.Host
@@ -157,12 +157,12 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 			p.Out.Header.Del("Cookie")
 			tracing.Inject(r.Context(), p.Out.Header)
 		},
-		ModifyResponse: func(answer *http.Response) error { return Upgraded(r, answer) },
+		ModifyResponse: func(answer *http.Response) error { return CheckUpgraded(r, answer) },
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
 	upgrade.Serve(proxy, w, r)
 	if failed != nil && !errors.Is(failed, context.Canceled) {
-		return unreached(failed)
+		return unreachable(failed)
 	}
 	return nil
 }

@@ -20,9 +20,9 @@ import (
 type transport struct {
 	pair *pki.Reloader // nil for none
 
-	mu   sync.Mutex
-	with *tls.Certificate // the certificate of present connections
-	now  *http.Transport
+	mu          sync.Mutex
+	certificate *tls.Certificate // the certificate of present connections
+	inUse       *http.Transport
 }
 
 // newTransport returns a transport that verifies kubelets' certificates as
@@ -32,7 +32,7 @@ func newTransport(config *tls.Config, pair *pki.Reloader, timeout time.Duration)
 	if pair != nil {
 		config.GetClientCertificate = pair.GetClientCertificate
 	}
-	return &transport{pair: pair, now: &http.Transport{
+	return &transport{pair: pair, inUse: &http.Transport{
 		TLSClientConfig:     config,
 		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
 		TLSHandshakeTimeout: timeout,
@@ -52,30 +52,30 @@ func (t *transport) current() *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pair == nil {
-		return t.now
+		return t.inUse
 	}
 	with, err := t.pair.GetClientCertificate(nil)
-	if err == nil && with != t.with {
-		if t.with != nil {
-			t.now.CloseIdleConnections()
-			t.now = t.now.Clone()
+	if err == nil && with != t.certificate {
+		if t.certificate != nil {
+			t.inUse.CloseIdleConnections()
+			t.inUse = t.inUse.Clone()
 		}
-		t.with = with
+		t.certificate = with
 	}
-	return t.now
+	return t.inUse
 }
 
-// guarded is a transport like t that only connects to what allowed permits.
-func (t *transport) guarded(allowed func(net.IP) error) *transport {
+// withDialControl is a transport like t that only connects to what allowed permits.
+func (t *transport) withDialControl(allowed func(net.IP) error) *transport {
 	now := t.current().Clone()
-	dialer := net.Dialer{Timeout: now.TLSHandshakeTimeout, Control: Guard(allowed)}
+	dialer := net.Dialer{Timeout: now.TLSHandshakeTimeout, Control: DialControl(allowed)}
 	now.DialContext = dialer.DialContext
-	return &transport{pair: t.pair, now: now}
+	return &transport{pair: t.pair, inUse: now}
 }
 
-// Guard is a net.Dialer's Control that checks the address being connected to
+// DialControl is a net.Dialer's Control that checks the address being connected to
 // with allowed.
-func Guard(allowed func(net.IP) error) func(network, address string, connection syscall.RawConn) error {
+func DialControl(allowed func(net.IP) error) func(network, address string, connection syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -88,7 +88,7 @@ func Guard(allowed func(net.IP) error) func(network, address string, connection 
 func (t *transport) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.now.CloseIdleConnections()
+	t.inUse.CloseIdleConnections()
 }
 
 // pairOf is the client certificate for kubelets; nil for none.

@@ -23,7 +23,7 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 		return err
 	}
 	if refused != nil {
-		return passOn(w, r, refused)
+		return forwardRefusal(w, r, refused)
 	}
 	defer backend.Close()
 	ctx, w := upgrade.Linger(r.Context(), w)

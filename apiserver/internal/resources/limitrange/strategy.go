@@ -24,7 +24,7 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 		Resource: Resource, Singular: "limitrange", ShortNames: []string{"limits"},
 		New:          func() *corev1.LimitRange { return new(corev1.LimitRange) },
 		Default:      setDefaults,
-		Normalize:    func(l *corev1.LimitRange) { l.Spec.Limits = check.OrNull(l.Spec.Limits) },
+		Normalize:    func(l *corev1.LimitRange) { l.Spec.Limits = check.NilIfEmpty(l.Spec.Limits) },
 		ValidateName: check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, l *corev1.LimitRange) {
 			if l.Name == "" { // this is the only kind that need not have a name
@@ -49,7 +49,7 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 func setDefaults(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
-		check.RoundUp(item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio)
+		check.RoundUpQuantities(item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio)
 		if item.Type != corev1.LimitTypeContainer {
 			continue
 		}

@@ -26,11 +26,11 @@ import (
 var ServiceCIDRResource = resource("servicecidrs", "ServiceCIDR", false)
 
 const (
-	// ServerRange is the name of the range from the server's flags.
-	ServerRange = "kubernetes"
-	// RangeKeeper is the field manager with which the server marks its range as
+	// DefaultServiceCIDRName is the name of the range from the server's flags.
+	DefaultServiceCIDRName = "kubernetes"
+	// DefaultServiceCIDRManager is the field manager with which the server marks its range as
 	// ready; upstream's.
-	RangeKeeper = "kubernetes-service-cidr-controller"
+	DefaultServiceCIDRManager = "kubernetes-service-cidr-controller"
 )
 
 // ServiceCIDRs is the strategy of the ranges of services' addresses.
@@ -59,7 +59,7 @@ func validateRanges(ranges []string) field.ErrorList {
 		return field.ErrorList{field.Required(at, "at least one CIDR required")}
 	}
 	if len(ranges) > 2 {
-		return field.ErrorList{field.Invalid(at, check.Spelled{Value: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}, "may only hold up to 2 values")}
+		return field.ErrorList{field.Invalid(at, check.GoFieldNames{Value: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}, "may only hold up to 2 values")}
 	}
 	var errs field.ErrorList
 	for i, text := range ranges {
@@ -83,18 +83,18 @@ func sameRanges(now, old []string) field.ErrorList {
 	case len(now) == len(old):
 		var errs field.ErrorList
 		for i := range now {
-			errs = append(errs, check.Same(now[i], old[i], at.Index(i))...)
+			errs = append(errs, check.Unchanged(now[i], old[i], at.Index(i))...)
 		}
 		return errs
 	case len(old) == 1 && len(now) == 2:
-		return append(check.Same(now[0], old[0], at.Index(0)), validateRanges(now)...)
+		return append(check.Unchanged(now[0], old[0], at.Index(0)), validateRanges(now)...)
 	}
 	return field.ErrorList{field.Invalid(at, now, check.Immutable)}
 }
 
-// ErrOtherRanges is returned if the cluster's default ranges are not those of the
+// ErrDefaultServiceCIDRDiffers is returned if the cluster's default ranges are not those of the
 // server's flags; addresses are still assigned from the cluster's.
-var ErrOtherRanges = errors.New("the default ServiceCIDR does not match the server's flags")
+var ErrDefaultServiceCIDRDiffers = errors.New("the default ServiceCIDR does not match the server's flags")
 
 // Bootstrap stores the ranges of the server's flags, if there are none. To a
 // cluster with one family, it adds the second.
@@ -103,10 +103,10 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 	for _, r := range own {
 		cidrs = append(cidrs, r.Masked().String())
 	}
-	known, err := ranges.GetTyped(ctx, "", ServerRange, "")
+	known, err := ranges.GetTyped(ctx, "", DefaultServiceCIDRName, "")
 	if apierrors.IsNotFound(err) {
 		known, err = ranges.CreateTyped(ctx, &networkingv1.ServiceCIDR{
-			ObjectMeta: metav1.ObjectMeta{Name: ServerRange}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs},
+			ObjectMeta: metav1.ObjectMeta{Name: DefaultServiceCIDRName}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs},
 		})
 	}
 	switch {
@@ -117,15 +117,15 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 	case known.DeletionTimestamp != nil: // created again when it is gone
 		return nil
 	case len(known.Spec.CIDRs) < len(cidrs) && slices.Equal(known.Spec.CIDRs, cidrs[:len(known.Spec.CIDRs)]):
-		_, err = ranges.UpdateTyped(ctx, "", ServerRange, "", func(c *networkingv1.ServiceCIDR) error {
+		_, err = ranges.UpdateTyped(ctx, "", DefaultServiceCIDRName, "", func(c *networkingv1.ServiceCIDR) error {
 			c.Spec.CIDRs = cidrs
 			return nil
 		})
 	case !slices.Equal(known.Spec.CIDRs, cidrs):
-		return fmt.Errorf("%w: %v and %v", ErrOtherRanges, known.Spec.CIDRs, cidrs)
+		return fmt.Errorf("%w: %v and %v", ErrDefaultServiceCIDRDiffers, known.Spec.CIDRs, cidrs)
 	}
-	if err == nil && unknown(known) {
-		err = ranges.ApplyTyped(ctx, ServerRange, RangeKeeper, map[string]any{"conditions": []any{map[string]any{
+	if err == nil && isReadinessUnknown(known) {
+		err = ranges.ApplyTyped(ctx, DefaultServiceCIDRName, DefaultServiceCIDRManager, map[string]any{"conditions": []any{map[string]any{
 			"type": networkingv1.ServiceCIDRConditionReady, "status": string(metav1.ConditionTrue),
 			"lastTransitionTime": now.UTC().Format(time.RFC3339), "message": "Kubernetes default Service CIDR is ready",
 		}}})
@@ -136,8 +136,8 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 	return nil
 }
 
-// unknown reports whether the range's readiness is still undetermined.
-func unknown(c *networkingv1.ServiceCIDR) bool {
+// isReadinessUnknown reports whether the range's readiness is still undetermined.
+func isReadinessUnknown(c *networkingv1.ServiceCIDR) bool {
 	ready := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	return ready == nil || ready.Status == metav1.ConditionUnknown
 }

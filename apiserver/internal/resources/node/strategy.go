@@ -59,7 +59,7 @@ func setDefaults(n *core.Node) {
 	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}
-	check.RoundUp(n.Status.Capacity, n.Status.Allocatable)
+	check.RoundUpQuantities(n.Status.Capacity, n.Status.Allocatable)
 	switch {
 	case n.Spec.PodCIDR != "" && (len(n.Spec.PodCIDRs) == 0 || n.Spec.PodCIDRs[0] != n.Spec.PodCIDR):
 		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR}

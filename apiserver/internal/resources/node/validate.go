@@ -19,13 +19,13 @@ import (
 
 func validate(n *core.Node, before []string) field.ErrorList {
 	errs := validateTaints(n.Spec.Taints, field.NewPath("metadata", "taints"))
-	errs = append(errs, validateAmounts(n)...)
+	errs = append(errs, validateStatusQuantities(n)...)
 	return append(errs, validatePodCIDRs(&n.Spec, before)...)
 }
 
-func validateAmounts(n *core.Node) field.ErrorList {
-	errs := amounts(n.Status.Capacity, field.NewPath("status", "capacity"))
-	return append(errs, amounts(n.Status.Allocatable, field.NewPath("status", "allocatable"))...)
+func validateStatusQuantities(n *core.Node) field.ErrorList {
+	errs := validateQuantities(n.Status.Capacity, field.NewPath("status", "capacity"))
+	return append(errs, validateQuantities(n.Status.Allocatable, field.NewPath("status", "allocatable"))...)
 }
 
 // validateCreate validates a whole new node; for existing ones, validateStatus
@@ -59,7 +59,7 @@ func validateDeclared(status, old *corev1.NodeStatus) field.ErrorList {
 
 var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*$`)
 
-func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
+func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for name, amount := range list {
 		errs = append(errs, check.Quantity(name, amount, path.Child(string(name)))...)
@@ -139,7 +139,7 @@ func validateUpdate(_ context.Context, n, old *core.Node) field.ErrorList {
 }
 
 func validateStatus(_ context.Context, n, old *core.Node) field.ErrorList {
-	errs := append(validateAmounts(n), validateDeclared(&n.Status, &old.Status)...)
+	errs := append(validateStatusQuantities(n), validateDeclared(&n.Status, &old.Status)...)
 	seen := sets.New[corev1.NodeAddress]()
 	for i, address := range n.Status.Addresses {
 		if seen.Has(address) {

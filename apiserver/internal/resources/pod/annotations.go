@@ -17,9 +17,9 @@ import (
 // The annotations by which pods named their profiles before there were fields.
 // Those of containers end with the container's name.
 const (
-	seccompOfPod       = "seccomp.security.alpha.kubernetes.io/pod"
-	seccompOfContainer = "container.seccomp.security.alpha.kubernetes.io/"
-	apparmor           = "container.apparmor.security.beta.kubernetes.io/"
+	seccompPodAnnotation    = "seccomp.security.alpha.kubernetes.io/pod"
+	seccompContainerPrefix  = "container.seccomp.security.alpha.kubernetes.io/"
+	appArmorContainerPrefix = "container.apparmor.security.beta.kubernetes.io/"
 )
 
 // localhost is the type of profiles on the node.
@@ -60,11 +60,11 @@ func allContainers(spec *corev1.PodSpec, at *field.Path) iter.Seq2[*corev1.Conta
 // fillAppArmor sets containers' profiles from annotations (KEP-24), and warns users
 // that there are fields for it, even if the pod is then refused.
 func fillAppArmor(ctx context.Context, pod *core.Pod) {
-	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || !hasPrefix(pod.Annotations, apparmor) {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || !hasPrefix(pod.Annotations, appArmorContainerPrefix) {
 		return
 	}
 	for c := range allContainers(&pod.Spec, nil) {
-		value, named := pod.Annotations[apparmor+c.Name]
+		value, named := pod.Annotations[appArmorContainerPrefix+c.Name]
 		if !named || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 			continue
 		}
@@ -72,7 +72,7 @@ func fillAppArmor(ctx context.Context, pod *core.Pod) {
 		if of := pod.Spec.SecurityContext; ok && of != nil && sameAppArmor(of.AppArmorProfile, p) {
 			continue
 		}
-		request.Warn(ctx, annotationWarning(podMeta, apparmor+c.Name, outdatedAppArmor))
+		request.Warn(ctx, annotationWarning(podMeta, appArmorContainerPrefix+c.Name, outdatedAppArmor))
 		if !ok || p.kind == localhost && (p.localhost == "" || len(validateAppArmor(p.field(), nil)) > 0) {
 			continue
 		}
@@ -111,7 +111,7 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 	var errs field.ErrorList
 	ofContainers := false
 	for key, value := range annotations {
-		ofContainers = ofContainers || strings.HasPrefix(key, seccompOfContainer) || strings.HasPrefix(key, apparmor)
+		ofContainers = ofContainers || strings.HasPrefix(key, seccompContainerPrefix) || strings.HasPrefix(key, appArmorContainerPrefix)
 		switch {
 		case key == core.ConfigMirrorAnnotation && spec.NodeName == "":
 			errs = append(errs, field.Invalid(at.Key(key), value, "must set spec.nodeName if mirror pod annotation is set"))
@@ -120,14 +120,14 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 			if _, err := strconv.ParseInt(value, 10, 32); err != nil || value[0] == '+' || value[0] == '0' && value != "0" {
 				errs = append(errs, field.Invalid(at.Key(key), value, "must be a 32bit integer"))
 			}
-		case key == seccompOfPod:
+		case key == seccompPodAnnotation:
 			errs = append(errs, validateSeccompAnnotation(value, at.Child(key))...)
 			if sc := spec.SecurityContext; sc != nil {
 				errs = append(errs, matchSeccomp(sc.SeccompProfile, value, specAt.Child("securityContext"))...)
 			}
-		case strings.HasPrefix(key, seccompOfContainer):
+		case strings.HasPrefix(key, seccompContainerPrefix):
 			errs = append(errs, validateSeccompAnnotation(value, at.Child(key))...)
-		case strings.HasPrefix(key, apparmor):
+		case strings.HasPrefix(key, appArmorContainerPrefix):
 			errs = append(errs, validateAppArmorAnnotation(key, value, spec, at.Key(key))...)
 		}
 	}
@@ -139,10 +139,10 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 		if sc == nil {
 			continue
 		}
-		if value, ok := annotations[seccompOfContainer+c.Name]; ok {
+		if value, ok := annotations[seccompContainerPrefix+c.Name]; ok {
 			errs = append(errs, matchSeccomp(sc.SeccompProfile, value, path)...)
 		}
-		if value, ok := annotations[apparmor+c.Name]; ok && sc.AppArmorProfile != nil {
+		if value, ok := annotations[appArmorContainerPrefix+c.Name]; ok && sc.AppArmorProfile != nil {
 			errs = append(errs, matchProfile(string(sc.AppArmorProfile.Type), sc.AppArmorProfile.LocalhostProfile, value, "apparmor", path.Child("appArmorProfile"))...)
 		}
 	}
@@ -159,7 +159,7 @@ func validateSeccompAnnotation(value string, at *field.Path) field.ErrorList {
 
 func validateAppArmorAnnotation(key, value string, spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	name, found := strings.TrimPrefix(key, apparmor), false
+	name, found := strings.TrimPrefix(key, appArmorContainerPrefix), false
 	for c := range allContainers(spec, nil) {
 		found = found || c.Name == name
 	}

@@ -83,7 +83,7 @@ func validateBinding(binding *core.Binding) field.ErrorList {
 		errs = append(errs, field.NotSupported(target.Child("kind"), kind, []string{"Node", "<empty>"}))
 	}
 	if binding.Target.Name == "" {
-		return append(errs, check.Need(target, "name", "")...)
+		return append(errs, check.Required(target, "name", "")...)
 	}
 	return append(errs, check.Messages(target.Child("name"), binding.Target.Name, check.NameIsSubdomain(binding.Target.Name, false))...)
 }
@@ -106,16 +106,16 @@ func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {
 	}
 	pod.Spec.NodeName = binding.Target.Name
 	pod.Status.NominatedNodeName = ""
-	pod.Annotations = with(pod.Annotations, binding.Annotations)
-	pod.Labels = with(pod.Labels, binding.Labels)
+	pod.Annotations = withEntries(pod.Annotations, binding.Annotations)
+	pod.Labels = withEntries(pod.Labels, binding.Labels)
 	setCondition(&pod.Status, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
 	}, metav1.NewTime(b.clock.Now()))
 	return nil
 }
 
-// with adds entries to a map that may be nil.
-func with(to, more map[string]string) map[string]string {
+// withEntries adds entries to a map that may be nil.
+func withEntries(to, more map[string]string) map[string]string {
 	if to == nil {
 		return maps.Clone(more)
 	}

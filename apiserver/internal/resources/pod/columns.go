@@ -34,7 +34,7 @@ func row(pod *core.Pod, now time.Time) []any {
 	s := summarize(pod)
 	return []any{
 		pod.Name, fmt.Sprintf("%d/%d", s.ready, s.total), s.reason, s.restarts.text(now), cell.Age(now, pod.CreationTimestamp),
-		cell.OrNone(pod.Status.PodIP), cell.OrNone(pod.Spec.NodeName), cell.OrNone(pod.Status.NominatedNodeName), gates(pod),
+		cell.OrNone(pod.Status.PodIP), cell.OrNone(pod.Spec.NodeName), cell.OrNone(pod.Status.NominatedNodeName), gatesText(pod),
 	}
 }
 
@@ -171,7 +171,7 @@ func conditionTrue(status *core.PodStatus, kind corev1.PodConditionType) bool {
 	return false
 }
 
-func gates(pod *core.Pod) string {
+func gatesText(pod *core.Pod) string {
 	if len(pod.Spec.ReadinessGates) == 0 {
 		return cell.None
 	}

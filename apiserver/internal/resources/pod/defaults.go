@@ -30,7 +30,7 @@ func setDefaults(pod *core.Pod) {
 		requestsFromLimits(&spec.Containers[i].Resources)
 	}
 	if r := spec.Resources; r != nil {
-		check.RoundUp(r.Limits, r.Requests)
+		check.RoundUpQuantities(r.Limits, r.Requests)
 	}
 }
 
@@ -60,7 +60,7 @@ func defaultSpec(spec *core.PodSpec) {
 	for i := range spec.EphemeralContainers {
 		defaultContainer((*core.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	check.RoundUp(spec.Overhead)
+	check.RoundUpQuantities(spec.Overhead)
 }
 
 // portsOnHost gives a pod in the host network its ports on the host.
@@ -101,7 +101,7 @@ func defaultContainer(c *core.Container) {
 			}
 		}
 	}
-	check.RoundUp(c.Resources.Limits, c.Resources.Requests)
+	check.RoundUpQuantities(c.Resources.Limits, c.Resources.Requests)
 }
 
 // pullPolicy is Always for images whose tag is latest or missing. An image with

@@ -31,7 +31,7 @@ func defaultVolume(v *corev1.Volume) {
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 		claim := &v.Ephemeral.VolumeClaimTemplate.Spec
 		defaultPointer(&claim.VolumeMode, corev1.PersistentVolumeFilesystem)
-		check.RoundUp(claim.Resources.Limits, claim.Resources.Requests)
+		check.RoundUpQuantities(claim.Resources.Limits, claim.Resources.Requests)
 	case v.ISCSI != nil:
 		defaultTo(&v.ISCSI.ISCSIInterface, "default")
 	case v.RBD != nil:

@@ -71,7 +71,7 @@ func deleteOptions(within *metav1.DeleteOptions, o *metav1.CreateOptions) (*meta
 
 func (e *evictions) evict(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) (*metav1.Status, error) {
 	pods, now := e.pods, metav1.NewTime(e.clock.Now())
-	if err := e.askBudget(ctx, namespace, name, options); err != nil {
+	if err := e.chargeBudget(ctx, namespace, name, options); err != nil {
 		return nil, err
 	}
 	mark := func(current core.Object) (core.Object, error) {
@@ -102,9 +102,9 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 	}, nil
 }
 
-// askBudget charges the pod's disruption budget, if the pod is the intended
+// chargeBudget charges the pod's disruption budget, if the pod is the intended
 // one.
-func (e *evictions) askBudget(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
+func (e *evictions) chargeBudget(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
 	encoded, err := e.pods.Get(ctx, namespace, name, "")
 	if err != nil {
 		return err

@@ -167,7 +167,7 @@ func TestAddresses(t *testing.T) {
 		"they differ": {core.PodStatus{PodIP: "2.2.2.2", PodIPs: ip("1.1.1.1", "::1")}, core.PodStatus{PodIP: "2.2.2.2", PodIPs: ip("2.2.2.2")}},
 	} {
 		got := c.status
-		sameAddresses(&got)
+		syncPodIPs(&got)
 		if asJSON(t, got) != asJSON(t, c.want) {
 			t.Errorf("%s: %s, want %s", name, asJSON(t, got), asJSON(t, c.want))
 		}

@@ -13,8 +13,8 @@ var qosResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemo
 // equal requests, BestEffort if none has any, and otherwise Burstable. If there
 // are pod-level resources, only those count.
 func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
-	if r := spec.Resources; r != nil && (asks(r.Requests) || asks(r.Limits)) {
-		if guaranteed(r) {
+	if r := spec.Resources; r != nil && (requestsAny(r.Requests) || requestsAny(r.Limits)) {
+		if isGuaranteed(r) {
 			return corev1.PodQOSGuaranteed
 		}
 		return corev1.PodQOSBurstable
@@ -23,8 +23,8 @@ func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
 	for _, group := range [][]core.Container{spec.InitContainers, spec.Containers} {
 		for i := range group {
 			r := &group[i].Resources
-			any = any || asks(r.Requests) || asks(r.Limits)
-			all = all && guaranteed(r)
+			any = any || requestsAny(r.Requests) || requestsAny(r.Limits)
+			all = all && isGuaranteed(r)
 		}
 	}
 	switch {
@@ -36,7 +36,7 @@ func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-func asks(list corev1.ResourceList) bool {
+func requestsAny(list corev1.ResourceList) bool {
 	for _, name := range qosResources {
 		if amount, ok := list[name]; ok && amount.Sign() > 0 {
 			return true
@@ -45,7 +45,7 @@ func asks(list corev1.ResourceList) bool {
 	return false
 }
 
-func guaranteed(r *corev1.ResourceRequirements) bool {
+func isGuaranteed(r *corev1.ResourceRequirements) bool {
 	zero := resource.Quantity{}
 	for _, name := range qosResources {
 		limit, request := r.Limits[name], r.Requests[name]

@@ -58,8 +58,8 @@ func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 		return append(errs, others...)
 	}
 	errs = append(errs, removedFromPod(&pod.Spec, &old.Spec, at.Child("resources"))...)
-	errs = append(errs, removed(pod.Spec.Containers, old.Spec.Containers, at.Child("containers"))...)
-	errs = append(errs, removed(pod.Spec.InitContainers, old.Spec.InitContainers, at.Child("initContainers"))...)
+	errs = append(errs, removedResources(pod.Spec.Containers, old.Spec.Containers, at.Child("containers"))...)
+	errs = append(errs, removedResources(pod.Spec.InitContainers, old.Spec.InitContainers, at.Child("initContainers"))...)
 	return append(errs, onlyCPUAndMemory(&pod.Spec, &old.Spec, at)...)
 }
 
@@ -77,7 +77,7 @@ func otherContainers(now, was []core.Container, at *field.Path, name string) fie
 	return errs
 }
 
-func removed(now, was []core.Container, at *field.Path) field.ErrorList {
+func removedResources(now, was []core.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range now {
 		errs = append(errs, removedFrom(&now[i].Resources, &was[i].Resources, at.Index(i).Child("resources"), "resource")...)

@@ -56,12 +56,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 
 func setAllDefaults(pod *core.Pod) {
 	setDefaults(pod)
-	sameAddresses(&pod.Status)
+	syncPodIPs(&pod.Status)
 }
 
-// sameAddresses keeps podIP and the first of podIPs consistent; the older one
+// syncPodIPs keeps podIP and the first of podIPs consistent; the older one
 // wins if they differ.
-func sameAddresses(status *core.PodStatus) {
+func syncPodIPs(status *core.PodStatus) {
 	switch {
 	case status.PodIP != "" && (len(status.PodIPs) == 0 || status.PodIPs[0].IP != status.PodIP):
 		status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
@@ -211,7 +211,7 @@ func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 	if grace < 0 {
 		grace = 1
 	}
-	if pod.DeletionTimestamp == nil && (pod.Spec.NodeName == "" || ended(pod)) {
+	if pod.DeletionTimestamp == nil && (pod.Spec.NodeName == "" || hasEnded(pod)) {
 		grace = 0
 	}
 	return grace, grace > 0
@@ -220,9 +220,9 @@ func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 // endedByKubelet reports whether a kubelet may still have to end containers of
 // the pod. A kubelet that deletes a terminated pod has reported its final phase
 // before, so no second transaction is needed.
-func endedByKubelet(pod *core.Pod) bool { return pod.Spec.NodeName != "" && !ended(pod) }
+func endedByKubelet(pod *core.Pod) bool { return pod.Spec.NodeName != "" && !hasEnded(pod) }
 
-func ended(pod *core.Pod) bool {
+func hasEnded(pod *core.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 

@@ -68,7 +68,7 @@ func (s *Streams) intoContainer(what string) connect {
 // containerStreams returns the kubelet's path and query for the requested
 // streams, and which these are.
 func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, asked url.Values) (*url.URL, kubelet.Streams, error) {
-	pod, container, err := s.chosen(ctx, namespace, name, asked.Get("container"))
+	pod, container, err := s.podAndContainer(ctx, namespace, name, asked.Get("container"))
 	if err != nil {
 		return nil, kubelet.Streams{}, err
 	}
@@ -105,7 +105,7 @@ func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *htt
 			}
 		}
 	}
-	pod, err := s.assigned(ctx, namespace, name)
+	pod, err := s.assignedPod(ctx, namespace, name)
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (s *Streams) pod(ctx context.Context, namespace, name string) (*core.Pod, e
 	return obj.(*core.Pod), nil
 }
 
-// chosen is the pod, which has a node, and its requested container.
-func (s *Streams) chosen(ctx context.Context, namespace, name, asked string) (*core.Pod, string, error) {
+// podAndContainer is the pod, which has a node, and its requested container.
+func (s *Streams) podAndContainer(ctx context.Context, namespace, name, asked string) (*core.Pod, string, error) {
 	pod, err := s.pod(ctx, namespace, name)
 	if err != nil {
 		return nil, "", err
@@ -145,7 +145,7 @@ func (s *Streams) chosen(ctx context.Context, namespace, name, asked string) (*c
 	return pod, container, err
 }
 
-func (s *Streams) assigned(ctx context.Context, namespace, name string) (*core.Pod, error) {
+func (s *Streams) assignedPod(ctx context.Context, namespace, name string) (*core.Pod, error) {
 	pod, err := s.pod(ctx, namespace, name)
 	if err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// TemplateResources are the pod templates, which are only stored.
-func TemplateResources(o registry.Options) []registry.Served {
+// ServedTemplates are the pod templates, which are only stored.
+func ServedTemplates(o registry.Options) []registry.Served {
 	return registry.Serve(registry.NewStore(templates(), o))
 }
 

@@ -27,7 +27,7 @@ func TestValidateUpdate(t *testing.T) {
 	gated := func(p *core.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }
 	annotated := func(profile string) *core.Pod {
 		p := minimal()
-		p.Annotations = map[string]string{apparmor + "main": profile}
+		p.Annotations = map[string]string{appArmorContainerPrefix + "main": profile}
 		return p
 	}
 	for name, c := range map[string]struct {
@@ -48,8 +48,8 @@ func TestValidateUpdate(t *testing.T) {
 		}),
 			"spec.containers: Forbidden: pod updates may not add or remove containers"},
 		"env": {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}} }),
-			"spec: Forbidden: " + mayChange + "\nchanged: spec.containers[0].env"},
-		"node":            {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeName = "n" }), "spec: Forbidden: " + mayChange + "\nchanged: spec.nodeName"},
+			"spec: Forbidden: " + mutableFieldsMessage + "\nchanged: spec.containers[0].env"},
+		"node":            {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeName = "n" }), "spec: Forbidden: " + mutableFieldsMessage + "\nchanged: spec.nodeName"},
 		"gate removed":    {minimal(gated), minimal(), ""},
 		"gate added":      {minimal(), minimal(gated), "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'"},
 		"gated, narrower": {minimal(gated), minimal(gated, func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), ""},
@@ -64,9 +64,9 @@ func TestValidateUpdate(t *testing.T) {
 		"grace negative to 1": {minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(-3) }),
 			minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(1) }), ""},
 		"confined":      {annotated("runtime/default"), annotated("runtime/default"), ""},
-		"let out":       {minimal(), annotated("unconfined"), "metadata.annotations[" + apparmor + "main]: Forbidden: may not add AppArmor annotations"},
-		"let out later": {annotated("runtime/default"), annotated("unconfined"), "metadata.annotations[" + apparmor + "main]: Forbidden: may not remove or update AppArmor annotations"},
-		"unconfined":    {annotated("runtime/default"), minimal(), "metadata.annotations[" + apparmor + "main]: Forbidden: may not remove or update AppArmor annotations"},
+		"let out":       {minimal(), annotated("unconfined"), "metadata.annotations[" + appArmorContainerPrefix + "main]: Forbidden: may not add AppArmor annotations"},
+		"let out later": {annotated("runtime/default"), annotated("unconfined"), "metadata.annotations[" + appArmorContainerPrefix + "main]: Forbidden: may not remove or update AppArmor annotations"},
+		"unconfined":    {annotated("runtime/default"), minimal(), "metadata.annotations[" + appArmorContainerPrefix + "main]: Forbidden: may not remove or update AppArmor annotations"},
 		"mirror annotation": {minimal(), minimal(func(p *core.Pod) {
 			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
 			p.Spec.NodeName = "n"

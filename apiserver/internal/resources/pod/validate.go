@@ -34,7 +34,7 @@ func validatePod(pod *core.Pod, spec *field.Path) field.ErrorList {
 		containers []core.Container
 	}{{"containers", pod.Spec.Containers}, {"initContainers", pod.Spec.InitContainers}} {
 		for i := range group.containers {
-			errs = append(errs, trimmed(group.containers[i].Image, spec.Child(group.name).Index(i).Child("image"))...)
+			errs = append(errs, validateTrimmed(group.containers[i].Image, spec.Child(group.name).Index(i).Child("image"))...)
 		}
 	}
 	if len(pod.Spec.EphemeralContainers) > 0 {
@@ -79,15 +79,15 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if spec.PreemptionPolicy != nil {
 		errs = append(errs, oneOf(*spec.PreemptionPolicy, at.Child("preemptionPolicy"), preemptionPolicies)...)
 	}
-	errs = append(errs, check.Amounts(spec.Overhead, at.Child("overhead", "limits"))...) // upstream's path
+	errs = append(errs, check.ResourceRequests(spec.Overhead, at.Child("overhead", "limits"))...) // upstream's path
 	if spec.OS != nil && spec.OS.Name == "" {
 		errs = append(errs, field.Required(at.Child("os", "name"), ""))
 	} else if spec.OS != nil {
 		errs = append(errs, supported(spec.OS.Name, at.Child("os"), operatingSystems)...)
 	}
-	errs = append(errs, validateOfSystem(spec, at)...)
+	errs = append(errs, validateForOS(spec, at)...)
 	errs = append(errs, validateHostProcess(spec, at)...)
-	return append(errs, refuseAlpha(spec, at)...)
+	return append(errs, forbidAlphaFields(spec, at)...)
 }
 
 var (
@@ -119,9 +119,9 @@ func validateNames(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, uniqueLabel(claim.Name, path.Child("name"), claims)...)
 		switch {
 		case claim.ResourceClaimName == nil && claim.ResourceClaimTemplateName == nil:
-			errs = append(errs, field.Invalid(path, check.Spelled{Value: claim}, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+			errs = append(errs, field.Invalid(path, check.GoFieldNames{Value: claim}, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
 		case claim.ResourceClaimName != nil && claim.ResourceClaimTemplateName != nil:
-			errs = append(errs, field.Invalid(path, check.Spelled{Value: claim}, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
+			errs = append(errs, field.Invalid(path, check.GoFieldNames{Value: claim}, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
 		}
 		if claim.ResourceClaimName != nil {
 			errs = append(errs, check.Subdomain(*claim.ResourceClaimName, path.Child("resourceClaimName"))...)
@@ -150,9 +150,9 @@ func validateGates(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// refuseAlpha returns errors for fields of alpha features: upstream drops them
+// forbidAlphaFields returns errors for fields of alpha features: upstream drops them
 // silently, here the user is told.
-func refuseAlpha(spec *core.PodSpec, at *field.Path) field.ErrorList {
+func forbidAlphaFields(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	const text = "belongs to an alpha feature that this server does not have"
 	if len(spec.EvictionResponders) > 0 {

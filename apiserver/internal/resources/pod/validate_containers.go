@@ -197,7 +197,7 @@ func hostPortConflicts(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func trimmed(image string, at *field.Path) field.ErrorList {
+func validateTrimmed(image string, at *field.Path) field.ErrorList {
 	if len(strings.TrimSpace(image)) != len(image) {
 		return field.ErrorList{field.Invalid(at, image, "must not have leading or trailing whitespace")}
 	}

@@ -45,7 +45,7 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 	if len(status.RequestMappings) == 0 {
 		errs = append(errs, field.Required(mappings, "at least one request mapping is required"))
 	}
-	containers, seen := byName(spec.Containers, spec.InitContainers), map[corev1.ContainerExtendedResourceRequest]bool{}
+	containers, seen := containersByName(spec.Containers, spec.InitContainers), map[corev1.ContainerExtendedResourceRequest]bool{}
 	for i, m := range status.RequestMappings {
 		at := mappings.Index(i)
 		if c := containers[m.ContainerName]; c == nil {
@@ -69,8 +69,8 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 	return append(errs, check.Subdomain(status.ResourceClaimName, at.Child("resourceClaimName"))...)
 }
 
-// byName are the containers by their names, which are unique in a pod that is stored.
-func byName(groups ...[]corev1.Container) map[string]*corev1.Container {
+// containersByName are the containers by their names, which are unique in a pod that is stored.
+func containersByName(groups ...[]corev1.Container) map[string]*corev1.Container {
 	containers := map[string]*corev1.Container{}
 	for _, group := range groups {
 		for i := range group {
@@ -84,7 +84,7 @@ func byName(groups ...[]corev1.Container) map[string]*corev1.Container {
 // kubelet (KEP-4680).
 func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, pod *core.PodStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	named := byName(containers)
+	named := containersByName(containers)
 	for i, status := range statuses {
 		for j, allocated := range status.AllocatedResourcesStatus {
 			at := at.Index(i).Child("allocatedResourcesStatus").Index(j)

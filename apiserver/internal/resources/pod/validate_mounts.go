@@ -99,7 +99,7 @@ func (s *containerScope) devices(c *core.Container, at *field.Path) field.ErrorL
 	paths, names := sets.New[string](), sets.New[string]()
 	for i, device := range c.VolumeDevices {
 		path := at.Index(i)
-		errs = append(errs, check.Need(path, "name", device.Name, "devicePath", device.DevicePath)...)
+		errs = append(errs, check.Required(path, "name", device.Name, "devicePath", device.DevicePath)...)
 		if names.Has(device.Name) {
 			errs = append(errs, field.Invalid(path.Child("name"), device.Name, "must be unique"))
 		}

@@ -25,9 +25,9 @@ var (
 	domainName  = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`)
 )
 
-// validateOfSystem checks that a pod that specifies its operating system sets no
+// validateForOS checks that a pod that specifies its operating system sets no
 // fields of the other one (KEP-2802).
-func validateOfSystem(spec *core.PodSpec, at *field.Path) field.ErrorList {
+func validateForOS(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	switch {
 	case spec.OS == nil:
 		return nil
@@ -53,18 +53,18 @@ func validateLinux(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// asked is a field, and whether a pod sets it.
-type asked struct {
+// settableField is a field, and whether a pod sets it.
+type settableField struct {
 	name string
 	set  bool
 }
 
 func validateWindows(spec *core.PodSpec, at *field.Path) field.ErrorList {
-	errs := notOfWindows(at, []asked{
+	errs := forbidOnWindows(at, []settableField{
 		{"hostUsers", spec.HostUsers != nil}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC}, {"shareProcessNamespace", spec.ShareProcessNamespace != nil},
 	})
 	if sc := spec.SecurityContext; sc != nil {
-		errs = append(errs, notOfWindows(at.Child("securityContext"), []asked{
+		errs = append(errs, forbidOnWindows(at.Child("securityContext"), []settableField{
 			{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil}, {"seccompProfile", sc.SeccompProfile != nil},
 			{"fsGroup", sc.FSGroup != nil}, {"fsGroupChangePolicy", sc.FSGroupChangePolicy != nil}, {"sysctls", len(sc.Sysctls) > 0},
 			{"runAsUser", sc.RunAsUser != nil}, {"runAsGroup", sc.RunAsGroup != nil}, {"supplementalGroups", sc.SupplementalGroups != nil},
@@ -76,7 +76,7 @@ func validateWindows(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		if sc == nil {
 			continue
 		}
-		errs = append(errs, notOfWindows(path.Child("securityContext"), []asked{
+		errs = append(errs, forbidOnWindows(path.Child("securityContext"), []settableField{
 			{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil}, {"seccompProfile", sc.SeccompProfile != nil},
 			{"capabilities", sc.Capabilities != nil}, {"readOnlyRootFilesystem", sc.ReadOnlyRootFilesystem != nil}, {"privileged", sc.Privileged != nil},
 			{"allowPrivilegeEscalation", sc.AllowPrivilegeEscalation != nil}, {"procMount", sc.ProcMount != nil},
@@ -86,7 +86,7 @@ func validateWindows(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func notOfWindows(at *field.Path, fields []asked) field.ErrorList {
+func forbidOnWindows(at *field.Path, fields []settableField) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range fields {
 		if f.set {

@@ -40,14 +40,14 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 	if s.Secret != nil {
 		kinds++
 		path := at.Child("secret")
-		errs = append(errs, check.Need(path, "name", s.Secret.Name)...)
+		errs = append(errs, check.Required(path, "name", s.Secret.Name)...)
 		errs = append(errs, validateFiles(nil, s.Secret.Items, path)...)
 		files = withItems(files, s.Secret.Items, "Secret", s.Secret.Name)
 	}
 	if s.ConfigMap != nil {
 		kinds++
 		path := at.Child("configMap")
-		errs = append(errs, check.Need(path, "name", s.ConfigMap.Name)...)
+		errs = append(errs, check.Required(path, "name", s.ConfigMap.Name)...)
 		errs = append(errs, validateFiles(nil, s.ConfigMap.Items, path)...)
 		files = withItems(files, s.ConfigMap.Items, "ConfigMap", s.ConfigMap.Name)
 	}
@@ -64,7 +64,7 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 		kinds++
 		path := at.Child("clusterTrustBundle")
 		errs = append(errs, validateBundle(bundle, path)...)
-		errs = append(errs, check.Need(path, "path", bundle.Path)...)
+		errs = append(errs, check.Required(path, "path", bundle.Path)...)
 		errs = append(errs, fileName(bundle.Path, path.Child("path"))...)
 		files = append(files, file{path: bundle.Path})
 	}
@@ -114,7 +114,7 @@ func validateBundle(b *corev1.ClusterTrustBundleProjection, at *field.Path) fiel
 	var errs field.ErrorList
 	switch name, signer := at.Child("name"), at.Child("signerName"); {
 	case b.Name != nil && b.SignerName != nil:
-		errs = append(errs, field.Invalid(at, check.Spelled{Value: *b}, "only one of name and signerName may be used"))
+		errs = append(errs, field.Invalid(at, check.GoFieldNames{Value: *b}, "only one of name and signerName may be used"))
 	case b.Name != nil:
 		if *b.Name == "" {
 			errs = append(errs, field.Required(name, "must be a valid object name"))

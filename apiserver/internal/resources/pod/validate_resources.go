@@ -21,8 +21,8 @@ var (
 
 func validateRequirements(r *corev1.ResourceRequirements, claims []corev1.PodResourceClaim, at *field.Path) field.ErrorList {
 	limits, requests := at.Child("limits"), at.Child("requests")
-	errs := check.Amounts(r.Limits, limits)
-	errs = append(errs, check.Amounts(r.Requests, requests)...)
+	errs := check.ResourceRequests(r.Limits, limits)
+	errs = append(errs, check.ResourceRequests(r.Requests, requests)...)
 	errs = append(errs, withinLimits(r, limits, requests)...)
 	errs = append(errs, hugePagesNeedMore(r, at)...)
 

@@ -11,7 +11,7 @@ import (
 	"kctl/proto/core"
 )
 
-func needAny(at *field.Path, name string, values []string) field.ErrorList {
+func requireAny(at *field.Path, name string, values []string) field.ErrorList {
 	if len(values) == 0 {
 		return field.ErrorList{field.Required(at.Child(name), "")}
 	}

@@ -22,7 +22,7 @@ func validateReport(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	errs := validateAnnotationUpdate(pod, old)
 	now, was := &pod.Status, &old.Status
 	if now.QOSClass != was.QOSClass && was.QOSClass != "" {
-		errs = append(errs, check.Same(now.QOSClass, was.QOSClass, at.Child("qosClass"))...)
+		errs = append(errs, check.Unchanged(now.QOSClass, was.QOSClass, at.Child("qosClass"))...)
 	}
 	if name := now.NominatedNodeName; name != "" && name != was.NominatedNodeName {
 		errs = append(errs, check.Messages(at.Child("nominatedNodeName"), name, check.NameIsSubdomain(name, false))...)

@@ -16,7 +16,7 @@ import (
 	"kctl/proto/core"
 )
 
-const mayChange = "pod updates may not change fields other than `spec.containers[*].image`," +
+const mutableFieldsMessage = "pod updates may not change fields other than `spec.containers[*].image`," +
 	"`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`," +
 	"`spec.tolerations` (only additions to existing tolerations)," +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
@@ -25,7 +25,7 @@ const mayChange = "pod updates may not change fields other than `spec.containers
 // act on the others only at the start.
 func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	at := specPath
-	errs := newFaults(pod, old, at)
+	errs := newErrors(pod, old, at)
 	errs = append(errs, validateAnnotationUpdate(pod, old)...)
 	for _, group := range []struct {
 		name     string
@@ -44,19 +44,19 @@ func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	errs = append(errs, onlyAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations, at.Child("tolerations"))...)
 	errs = append(errs, onlyRemovedGates(pod, old, at)...)
 
-	rest := withFreeFields(pod, old)
+	rest := withMutableFieldsReset(pod, old)
 	if len(old.Spec.SchedulingGates) > 0 {
-		errs = append(errs, freeGated(&rest, &old.Spec, at)...)
+		errs = append(errs, allowGatedChanges(&rest, &old.Spec, at)...)
 	}
 	if !equality.Semantic.DeepEqual(rest, old.Spec) {
-		errs = append(errs, field.Forbidden(at, mayChange+"\nchanged: "+strings.Join(differences("spec", old.Spec, rest), ", ")))
+		errs = append(errs, field.Forbidden(at, mutableFieldsMessage+"\nchanged: "+strings.Join(differences("spec", old.Spec, rest), ", ")))
 	}
 	return errs
 }
 
-// newFaults are errors of the new spec that the old one lacks, so that pods
+// newErrors are errors of the new spec that the old one lacks, so that pods
 // stored under laxer validation can still be changed.
-func newFaults(pod, old *core.Pod, at *field.Path) field.ErrorList {
+func newErrors(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		return nil
 	}
@@ -71,8 +71,8 @@ func newFaults(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	return slices.DeleteFunc(faults, func(err *field.Error) bool { return known[err.Error()] })
 }
 
-// withFreeFields is the new spec with its mutable fields reset to the old ones.
-func withFreeFields(pod, old *core.Pod) core.PodSpec {
+// withMutableFieldsReset is the new spec with its mutable fields reset to the old ones.
+func withMutableFieldsReset(pod, old *core.Pod) core.PodSpec {
 	rest := *pod.Spec.DeepCopy()
 	for i := range rest.Containers {
 		rest.Containers[i].Image = old.Spec.Containers[i].Image
@@ -151,7 +151,7 @@ func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(old.Annotations)), maps.Keys(pod.Annotations))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		if strings.HasPrefix(key, apparmor) {
+		if strings.HasPrefix(key, appArmorContainerPrefix) {
 			fixed(key, "AppArmor annotations")
 		}
 	}

@@ -78,35 +78,35 @@ var sourceChecks = []sourceCheck{
 	{"emptyDir", func(s *corev1.VolumeSource) bool { return s.EmptyDir != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
 	{"hostPath", func(s *corev1.VolumeSource) bool { return s.HostPath != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
 	{"gitRepo", func(s *corev1.VolumeSource) bool { return s.GitRepo != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return append(check.Need(at, "repository", s.GitRepo.Repository), descendingPath(s.GitRepo.Directory, at.Child("directory"))...)
+		return append(check.Required(at, "repository", s.GitRepo.Repository), descendingPath(s.GitRepo.Directory, at.Child("directory"))...)
 	}},
 	{"persistentDisk", func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return append(check.Need(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
+		return append(check.Required(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
 	}},
 	{"awsElasticBlockStore", func(s *corev1.VolumeSource) bool { return s.AWSElasticBlockStore != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return append(check.Need(at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, at)...)
+		return append(check.Required(at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, at)...)
 	}},
 	{"secret", func(s *corev1.VolumeSource) bool { return s.Secret != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := check.Need(at, "secretName", s.Secret.SecretName)
+		errs := check.Required(at, "secretName", s.Secret.SecretName)
 		return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
 	}},
 	{"nfs", func(s *corev1.VolumeSource) bool { return s.NFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
 	{"iscsi", func(s *corev1.VolumeSource) bool { return s.ISCSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateISCSI(s.ISCSI, at) }},
 	{"glusterfs", func(s *corev1.VolumeSource) bool { return s.Glusterfs != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		return check.Required(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
 	}},
 	{"flocker", func(s *corev1.VolumeSource) bool { return s.Flocker != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return check.Flocker(s.Flocker, at) }},
 	{"persistentVolumeClaim", func(s *corev1.VolumeSource) bool { return s.PersistentVolumeClaim != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "claimName", s.PersistentVolumeClaim.ClaimName)
+		return check.Required(at, "claimName", s.PersistentVolumeClaim.ClaimName)
 	}},
 	{"rbd", func(s *corev1.VolumeSource) bool { return s.RBD != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return append(needAny(at, "monitors", s.RBD.CephMonitors), check.Need(at, "image", s.RBD.RBDImage)...)
+		return append(requireAny(at, "monitors", s.RBD.CephMonitors), check.Required(at, "image", s.RBD.RBDImage)...)
 	}},
 	{"cinder", func(s *corev1.VolumeSource) bool { return s.Cinder != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "volumeID", s.Cinder.VolumeID)
+		return check.Required(at, "volumeID", s.Cinder.VolumeID)
 	}},
 	{"cephfs", func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return needAny(at, "monitors", s.CephFS.Monitors)
+		return requireAny(at, "monitors", s.CephFS.Monitors)
 	}},
 	{"quobyte", func(s *corev1.VolumeSource) bool { return s.Quobyte != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Quobyte(s.Quobyte, at)
@@ -120,20 +120,20 @@ var sourceChecks = []sourceCheck{
 		return check.FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, at)
 	}},
 	{"configMap", func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := check.Need(at, "name", s.ConfigMap.Name)
+		errs := check.Required(at, "name", s.ConfigMap.Name)
 		return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
 	}},
 	{"azureFile", func(s *corev1.VolumeSource) bool { return s.AzureFile != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+		return check.Required(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
 	}},
 	{"vsphereVolume", func(s *corev1.VolumeSource) bool { return s.VsphereVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "volumePath", s.VsphereVolume.VolumePath)
+		return check.Required(at, "volumePath", s.VsphereVolume.VolumePath)
 	}},
 	{"photonPersistentDisk", func(s *corev1.VolumeSource) bool { return s.PhotonPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "pdID", s.PhotonPersistentDisk.PdID)
+		return check.Required(at, "pdID", s.PhotonPersistentDisk.PdID)
 	}},
 	{"portworxVolume", func(s *corev1.VolumeSource) bool { return s.PortworxVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "volumeID", s.PortworxVolume.VolumeID)
+		return check.Required(at, "volumeID", s.PortworxVolume.VolumeID)
 	}},
 	{"azureDisk", func(s *corev1.VolumeSource) bool { return s.AzureDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.AzureDisk(s.AzureDisk, at)
@@ -141,7 +141,7 @@ var sourceChecks = []sourceCheck{
 	{"storageos", func(s *corev1.VolumeSource) bool { return s.StorageOS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.StorageOS(s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, at)
 		if ref := s.StorageOS.SecretRef; ref != nil {
-			errs = append(errs, check.Need(at.Child("secretRef"), "name", ref.Name)...)
+			errs = append(errs, check.Required(at.Child("secretRef"), "name", ref.Name)...)
 		}
 		return errs
 	}},
@@ -149,12 +149,12 @@ var sourceChecks = []sourceCheck{
 		return validateProjected(s.Projected, at)
 	}},
 	{"scaleIO", func(s *corev1.VolumeSource) bool { return s.ScaleIO != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
+		return check.Required(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	}},
 	{"csi", func(s *corev1.VolumeSource) bool { return s.CSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.DriverName(s.CSI.Driver, at.Child("driver"))
 		if ref := s.CSI.NodePublishSecretRef; ref != nil {
-			errs = append(errs, check.Need(at.Child("nodePublishSecretRef"), "name", ref.Name)...)
+			errs = append(errs, check.Required(at.Child("nodePublishSecretRef"), "name", ref.Name)...)
 		}
 		return errs
 	}},
@@ -162,7 +162,7 @@ var sourceChecks = []sourceCheck{
 		return validateClaimTemplate(s.Ephemeral.VolumeClaimTemplate, at.Child("volumeClaimTemplate"))
 	}},
 	{"image", func(s *corev1.VolumeSource) bool { return s.Image != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := check.Need(at, "reference", s.Image.Reference)
+		errs := check.Required(at, "reference", s.Image.Reference)
 		return append(errs, oneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies)...)
 	}},
 }
@@ -186,7 +186,7 @@ func validateHostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.Erro
 }
 
 func validateNFS(n *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
-	errs := check.Need(at, "server", n.Server, "path", n.Path)
+	errs := check.Required(at, "server", n.Server, "path", n.Path)
 	if !path.IsAbs(n.Path) {
 		errs = append(errs, field.Invalid(at.Child("path"), n.Path, "must be an absolute path"))
 	}
@@ -205,7 +205,7 @@ func validateFiles(defaultMode *int32, items []corev1.KeyToPath, at *field.Path)
 	errs := fileMode(defaultMode, at.Child("defaultMode"))
 	for i, item := range items {
 		path := at.Child("items").Index(i)
-		errs = append(errs, check.Need(path, "key", item.Key, "path", item.Path)...)
+		errs = append(errs, check.Required(path, "key", item.Key, "path", item.Path)...)
 		errs = append(errs, fileName(item.Path, path.Child("path"))...)
 		errs = append(errs, fileMode(item.Mode, path.Child("mode"))...)
 	}

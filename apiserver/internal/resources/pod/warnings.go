@@ -39,17 +39,17 @@ func TemplateWarnings(t, old *corev1.PodTemplateSpec, at string) []string {
 // specWarnings are in upstream's order; where it has none, ordered by name. For a
 // pod, defaulting has already warned about AppArmor annotations.
 func specWarnings(m *metav1.ObjectMeta, s *corev1.PodSpec, metaAt, at string) []string {
-	out := append(placeWarnings(s, at), annotationWarnings(m.Annotations, metaAt)...)
+	out := append(schedulingWarnings(s, at), annotationWarnings(m.Annotations, metaAt)...)
 	for i := range s.Volumes {
 		out = append(out, volumeWarnings(&s.Volumes[i], at, i)...)
 	}
 	for i := range s.Volumes {
 		out = append(out, overlapWarnings(&s.Volumes[i])...)
 	}
-	out = append(out, twiceWarnings(s, at)...)
+	out = append(out, duplicateWarnings(s, at)...)
 	out = append(out, fractionWarnings(at+".overhead", s.Overhead)...)
 	out = append(out, seccompOfPodWarnings(m.Annotations, s, metaAt)...)
-	spots := containersAt(s, at)
+	spots := containerPositions(s, at)
 	for _, here := range spots {
 		out = append(out, profileWarnings(m.Annotations, s, here.container, metaAt)...)
 		out = append(out, containerWarnings(here)...)
@@ -64,8 +64,8 @@ func specWarnings(m *metav1.ObjectMeta, s *corev1.PodSpec, metaAt, at string) []
 	return append(out, addressWarnings(s, at)...)
 }
 
-// twiceWarnings warns about duplicates, and about empty entries.
-func twiceWarnings(s *corev1.PodSpec, at string) []string {
+// duplicateWarnings warns about duplicates, and about empty entries.
+func duplicateWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
 	ips, names := map[string]bool{}, map[string]bool{}
 	for i, alias := range s.HostAliases {

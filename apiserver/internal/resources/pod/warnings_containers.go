@@ -10,27 +10,27 @@ import (
 	"kctl/proto/core"
 )
 
-// spot is the position of a container.
-type spot struct {
+// containerPosition is the position of a container.
+type containerPosition struct {
 	container   *core.Container
 	spec, group string
 	index       int
 }
 
-func (s spot) String() string { return fmt.Sprintf("%s.%s[%d]", s.spec, s.group, s.index) }
+func (s containerPosition) String() string { return fmt.Sprintf("%s.%s[%d]", s.spec, s.group, s.index) }
 
-// containersAt are all containers of a pod, including ephemeral ones.
-func containersAt(s *corev1.PodSpec, at string) []spot {
-	spots := make([]spot, 0, len(s.InitContainers)+len(s.Containers)+len(s.EphemeralContainers))
+// containerPositions are all containers of a pod, including ephemeral ones.
+func containerPositions(s *corev1.PodSpec, at string) []containerPosition {
+	spots := make([]containerPosition, 0, len(s.InitContainers)+len(s.Containers)+len(s.EphemeralContainers))
 	for i := range s.InitContainers {
-		spots = append(spots, spot{&s.InitContainers[i], at, "initContainers", i})
+		spots = append(spots, containerPosition{&s.InitContainers[i], at, "initContainers", i})
 	}
 	for i := range s.Containers {
-		spots = append(spots, spot{&s.Containers[i], at, "containers", i})
+		spots = append(spots, containerPosition{&s.Containers[i], at, "containers", i})
 	}
 	for i := range s.EphemeralContainers {
 		c := core.Container(s.EphemeralContainers[i].EphemeralContainerCommon)
-		spots = append(spots, spot{&c, at, "ephemeralContainers", i})
+		spots = append(spots, containerPosition{&c, at, "ephemeralContainers", i})
 	}
 	return spots
 }
@@ -39,22 +39,22 @@ func containersAt(s *corev1.PodSpec, at string) []spot {
 func fractionWarnings(at string, amounts corev1.ResourceList) []string {
 	var out []string
 	for _, name := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		if check.Fractional(amounts, name) {
-			out = append(out, check.FractionWarning(at, amounts, name))
+		if check.HasFractionalBytes(amounts, name) {
+			out = append(out, check.FractionalBytesWarning(at, amounts, name))
 		}
 	}
 	return out
 }
 
-func containerWarnings(at spot) []string {
+func containerWarnings(at containerPosition) []string {
 	var out []string
 	c := at.container
 	for _, name := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		if check.Fractional(c.Resources.Limits, name) {
-			out = append(out, check.FractionWarning(at.String()+".resources.limits", c.Resources.Limits, name))
+		if check.HasFractionalBytes(c.Resources.Limits, name) {
+			out = append(out, check.FractionalBytesWarning(at.String()+".resources.limits", c.Resources.Limits, name))
 		}
-		if check.Fractional(c.Resources.Requests, name) {
-			out = append(out, check.FractionWarning(at.String()+".resources.requests", c.Resources.Requests, name))
+		if check.HasFractionalBytes(c.Resources.Requests, name) {
+			out = append(out, check.FractionalBytesWarning(at.String()+".resources.requests", c.Resources.Requests, name))
 		}
 	}
 	if len(c.Env) < 2 {
@@ -78,32 +78,32 @@ type portKey struct {
 	protocol corev1.Protocol
 }
 
-// portSpot is the position of a port.
-type portSpot struct {
-	container spot
+// portPosition is the position of a port.
+type portPosition struct {
+	container containerPosition
 	index     int
 }
 
-func (s portSpot) port() *corev1.ContainerPort { return &s.container.container.Ports[s.index] }
+func (s portPosition) port() *corev1.ContainerPort { return &s.container.container.Ports[s.index] }
 
-func (s portSpot) String() string { return fmt.Sprintf("%s.ports[%d]", s.container, s.index) }
+func (s portPosition) String() string { return fmt.Sprintf("%s.ports[%d]", s.container, s.index) }
 
 // portWarnings warns about conflicting ports, and then about shared names. Each port
 // is compared with all earlier ones; at most maxOverlaps warnings are given.
-func portWarnings(spots []spot) []string {
+func portWarnings(spots []containerPosition) []string {
 	var out []string
-	seen, named := map[portKey][]portSpot{}, map[string]portSpot{}
+	seen, named := map[portKey][]portPosition{}, map[string]portPosition{}
 	var names []string
 	for _, container := range spots {
 		for i := range container.container.Ports {
-			now := portSpot{container, i}
+			now := portPosition{container, i}
 			port := now.port()
 			if port.HostIP != "" && port.HostPort == 0 {
 				out = append(out, fmt.Sprintf("%s: hostIP set without hostPort: %+v", now, *port))
 			}
 			key := portKey{port.ContainerPort, port.Protocol}
 			for _, before := range seen[key][:min(len(seen[key]), maxCompared)] {
-				if how := clash(port, before.port()); how != "" && len(out) < maxOverlaps {
+				if how := portConflict(port, before.port()); how != "" && len(out) < maxOverlaps {
 					out = append(out, fmt.Sprintf("%s: %s port definition with %s", now, how, before))
 				}
 			}
@@ -121,9 +121,9 @@ func portWarnings(spots []spot) []string {
 	return append(out, names...)
 }
 
-// clash says how two ports with the same number and protocol conflict, "" if they
+// portConflict says how two ports with the same number and protocol conflict, "" if they
 // don't.
-func clash(a, b *corev1.ContainerPort) string {
+func portConflict(a, b *corev1.ContainerPort) string {
 	switch {
 	case a.HostIP == b.HostIP && a.HostPort == b.HostPort:
 		return "duplicate"

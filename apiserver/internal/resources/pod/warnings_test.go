@@ -92,7 +92,7 @@ func TestTemplateWarnings(t *testing.T) {
 	if got := TemplateWarnings(&pod, nil, "spec.template"); len(got) != 1 || !strings.HasPrefix(got[0], "spec.template.spec.nodeSelector[") {
 		t.Errorf("a new template is warned of by %v", got)
 	}
-	pod.Spec.NodeSelector, pod.Annotations = nil, map[string]string{apparmor + "c": "unconfined", apparmor + "d": "unconfined"}
+	pod.Spec.NodeSelector, pod.Annotations = nil, map[string]string{appArmorContainerPrefix + "c": "unconfined", appArmorContainerPrefix + "d": "unconfined"}
 	pod.Spec.Containers = []core.Container{{Name: "c"}}
 	if got := TemplateWarnings(&pod, nil, "spec.template"); len(got) != 1 || got[0] != `spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the "appArmorProfile" field instead` {
 		t.Errorf("a template with a profile in an annotation is warned of by %v", got)

@@ -22,7 +22,7 @@ func volumeWarnings(v *corev1.Volume, at string, index int) []string {
 		{"cephfs", v.CephFS != nil}, {"rbd", v.RBD != nil},
 	} {
 		if kind.used {
-			out = append(out, fmt.Sprintf("%s.volumes[%d].%s: %s", at, index, kind.name, check.OutdatedVolumes[kind.name]))
+			out = append(out, fmt.Sprintf("%s.volumes[%d].%s: %s", at, index, kind.name, check.VolumeWarnings[kind.name]))
 		}
 	}
 	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {

@@ -23,7 +23,7 @@ var Resource = core.Resource{
 	Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true,
 }
 
-const usualSeconds = 24 * 60 * 60
+const defaultExpirationSeconds = 24 * 60 * 60
 
 // Served are the requests.
 func Served(o registry.Options) []registry.Served {
@@ -34,7 +34,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.PodCer
 	return registry.WithStatus(registry.Strategy[*certificatesv1.PodCertificateRequest]{
 		Resource: Resource, Singular: "podcertificaterequest",
 		Default: func(r *certificatesv1.PodCertificateRequest) {
-			workload.DefaultTo(&r.Spec.MaxExpirationSeconds, usualSeconds)
+			workload.DefaultTo(&r.Spec.MaxExpirationSeconds, defaultExpirationSeconds)
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, r *certificatesv1.PodCertificateRequest) field.ErrorList {
@@ -42,7 +42,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.PodCer
 		},
 		Update: registry.UpdateStrategy[*certificatesv1.PodCertificateRequest]{
 			Validate: func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
-				return check.Same(r.Spec, old.Spec, specPath)
+				return check.Unchanged(r.Spec, old.Spec, specPath)
 			},
 		},
 		Status: &registry.UpdateStrategy[*certificatesv1.PodCertificateRequest]{

@@ -44,7 +44,7 @@ func elliptical(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 func asked(request []byte, change func(*certificatesv1.PodCertificateRequestSpec)) *certificatesv1.PodCertificateRequest {
 	r := &certificatesv1.PodCertificateRequest{Spec: certificatesv1.PodCertificateRequestSpec{
 		SignerName: "a.b/c", PodName: "p", PodUID: "u", ServiceAccountName: "s", ServiceAccountUID: "u", NodeName: "n", NodeUID: "u",
-		MaxExpirationSeconds: ptr.To[int32](usualSeconds), StubPKCS10Request: request,
+		MaxExpirationSeconds: ptr.To[int32](defaultExpirationSeconds), StubPKCS10Request: request,
 	}}
 	if change != nil {
 		change(&r.Spec)

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	shortestSeconds = 60 * 60
-	longestSeconds  = 91 * usualSeconds
-	maxUID          = 128
-	maxRequest      = 10 << 10
-	// ownSigners is the prefix of Kubernetes' own signers, which sign for a day at most.
-	ownSigners = "kubernetes.io/"
+	minExpirationSeconds = 60 * 60
+	maxExpirationSeconds = 91 * defaultExpirationSeconds
+	maxUID               = 128
+	maxRequest           = 10 << 10
+	// kubernetesSignerPrefix is the prefix of Kubernetes' own signers, which sign for a day at most.
+	kubernetesSignerPrefix = "kubernetes.io/"
 )
 
 var specPath = field.NewPath("spec")
@@ -41,12 +41,12 @@ func validateSpec(s *certificatesv1.PodCertificateRequestSpec) field.ErrorList {
 		errs = append(errs, check.Messages(specPath.Child(of.what+"Name"), of.name, check.NameIsSubdomain(of.name, false))...)
 		errs = append(errs, validateUID(of.uid, specPath.Child(of.what+"UID"))...)
 	}
-	longest := int32(longestSeconds)
-	if strings.HasPrefix(s.SignerName, ownSigners) {
-		longest = usualSeconds
+	longest := int32(maxExpirationSeconds)
+	if strings.HasPrefix(s.SignerName, kubernetesSignerPrefix) {
+		longest = defaultExpirationSeconds
 	}
-	if seconds := ptr.Deref(s.MaxExpirationSeconds, 0); seconds < shortestSeconds || seconds > longest {
-		errs = append(errs, field.Invalid(specPath.Child("maxExpirationSeconds"), seconds, fmt.Sprintf("must be in the range [%d, %d]", shortestSeconds, longest)))
+	if seconds := ptr.Deref(s.MaxExpirationSeconds, 0); seconds < minExpirationSeconds || seconds > longest {
+		errs = append(errs, field.Invalid(specPath.Child("maxExpirationSeconds"), seconds, fmt.Sprintf("must be in the range [%d, %d]", minExpirationSeconds, longest)))
 	}
 	return append(errs, validateRequest(s.StubPKCS10Request)...)
 }

@@ -29,8 +29,8 @@ const (
 var (
 	statusPath = field.NewPath("status")
 	chainPath  = statusPath.Child("certificateChain")
-	// outcomes are the conditions, of which a request gets exactly one.
-	outcomes = []string{
+	// outcomeConditions are the conditions, of which a request gets exactly one.
+	outcomeConditions = []string{
 		certificatesv1.PodCertificateRequestConditionTypeIssued, certificatesv1.PodCertificateRequestConditionTypeDenied,
 		certificatesv1.PodCertificateRequestConditionTypeFailed,
 	}
@@ -38,7 +38,7 @@ var (
 
 // outcome is the condition with the outcome of a request, or nil.
 func outcome(s *certificatesv1.PodCertificateRequestStatus) *metav1.Condition {
-	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return slices.Contains(outcomes, c.Type) })
+	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return slices.Contains(outcomeConditions, c.Type) })
 	if i < 0 {
 		return nil
 	}
@@ -80,8 +80,8 @@ func validateConditions(conditions []metav1.Condition) field.ErrorList {
 	found := false
 	for i, c := range conditions {
 		at := statusPath.Child("conditions", fmt.Sprintf("[%d]", i)) // with a superfluous dot, as in upstream
-		if !slices.Contains(outcomes, c.Type) {
-			errs = append(errs, field.NotSupported(at.Child("type"), c.Type, outcomes))
+		if !slices.Contains(outcomeConditions, c.Type) {
+			errs = append(errs, field.NotSupported(at.Child("type"), c.Type, outcomeConditions))
 			continue
 		}
 		if found {
@@ -100,7 +100,7 @@ func validateIssued(r *certificatesv1.PodCertificateRequest, now time.Time) fiel
 		return field.ErrorList{field.Invalid(chainPath, value, words)}
 	}
 	chain := r.Status.CertificateChain
-	leaf, rest, words := next([]byte(chain), "leaf")
+	leaf, rest, words := nextCertificate([]byte(chain), "leaf")
 	switch {
 	case words != "":
 		return wrong(chain, words)
@@ -113,24 +113,24 @@ func validateIssued(r *certificatesv1.PodCertificateRequest, now time.Time) fiel
 	if errs := validateTimes(&r.Status, leaf, now); len(errs) > 0 {
 		return errs
 	}
-	longest := ptr.Deref(r.Spec.MaxExpirationSeconds, usualSeconds)
+	longest := ptr.Deref(r.Spec.MaxExpirationSeconds, defaultExpirationSeconds)
 	switch lifetime := leaf.NotAfter.Sub(leaf.NotBefore); {
-	case lifetime < shortestSeconds*time.Second:
+	case lifetime < minExpirationSeconds*time.Second:
 		return wrong(lifetime, "leaf certificate lifetime must be >= 1 hour")
 	case lifetime > time.Duration(longest)*time.Second:
 		return wrong(lifetime, fmt.Sprintf("leaf certificate lifetime must be <= spec.maxExpirationSeconds (%d)", longest))
 	}
 	for another := leaf; another != nil; {
-		if another, rest, words = next(rest, "intermediate"); words != "" {
+		if another, rest, words = nextCertificate(rest, "intermediate"); words != "" {
 			return wrong(chain, words)
 		}
 	}
 	return nil
 }
 
-// next takes a certificate from a chain, nil after the last, or returns what is
+// nextCertificate takes a certificate from a chain, nil after the last, or returns what is
 // wrong with it.
-func next(chain []byte, which string) (certificate *x509.Certificate, rest []byte, wrong string) {
+func nextCertificate(chain []byte, which string) (certificate *x509.Certificate, rest []byte, wrong string) {
 	block, rest := pem.Decode(chain)
 	switch {
 	case block == nil:

@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// highest is the highest value of users' classes; higher ones are reserved for
+	// highestUserDefinable is the highest value of users' classes; higher ones are reserved for
 	// the system.
-	highest        = int32(1000000000)
-	reservedPrefix = "system-"
+	highestUserDefinable = int32(1000000000)
+	reservedPrefix       = "system-"
 )
 
-// system are the classes of every cluster.
-var system = []schedulingv1.PriorityClass{
+// systemClasses are the classes of every cluster.
+var systemClasses = []schedulingv1.PriorityClass{
 	{
-		ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}, Value: 2*highest + 1000,
+		ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}, Value: 2*highestUserDefinable + 1000,
 		Description:      "Used for system critical pods that must not be moved from their current node.",
 		PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
 	},
 	{
-		ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2 * highest,
+		ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2 * highestUserDefinable,
 		Description:      "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
 		PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
 	},
@@ -74,12 +74,12 @@ func validate(c *schedulingv1.PriorityClass) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case strings.HasPrefix(c.Name, reservedPrefix):
-		if problem := notTheSystems(c); problem != "" {
+		if problem := differsFromSystemClass(c); problem != "" {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
 				"priority class names with '"+reservedPrefix+"' prefix are reserved for system use only. error: "+problem))
 		}
-	case c.Value > highest:
-		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highest)))
+	case c.Value > highestUserDefinable:
+		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUserDefinable)))
 	}
 	policies := sets.New(corev1.PreemptLowerPriority, corev1.PreemptNever)
 	switch policy := ptr.Deref(c.PreemptionPolicy, ""); {
@@ -91,11 +91,11 @@ func validate(c *schedulingv1.PriorityClass) field.ErrorList {
 	return errs
 }
 
-// notTheSystems says how a class differs from the system's class of its name,
+// differsFromSystemClass says how a class differs from the system's class of its name,
 // or "" if it does not.
-func notTheSystems(c *schedulingv1.PriorityClass) string {
-	for i := range system {
-		own := &system[i]
+func differsFromSystemClass(c *schedulingv1.PriorityClass) string {
+	for i := range systemClasses {
+		own := &systemClasses[i]
 		switch {
 		case own.Name != c.Name:
 		case own.Value != c.Value:
@@ -114,14 +114,14 @@ func validateUpdate(_ context.Context, c, old *schedulingv1.PriorityClass) field
 	if c.Value != old.Value {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 	}
-	return append(errs, check.Same(c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
+	return append(errs, check.Unchanged(c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
 }
 
 // Bootstrap creates missing system classes.
 func Bootstrap(ctx context.Context, classes *registry.Store[*schedulingv1.PriorityClass]) error {
-	for i := range system {
-		if _, err := classes.CreateTyped(ctx, system[i].DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("bootstrap priority class %s: %w", system[i].Name, err)
+	for i := range systemClasses {
+		if _, err := classes.CreateTyped(ctx, systemClasses[i].DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("bootstrap priority class %s: %w", systemClasses[i].Name, err)
 		}
 	}
 	return nil

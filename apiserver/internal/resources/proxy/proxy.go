@@ -32,16 +32,16 @@ type Sources struct {
 // Proxies serve the three subresources.
 type Proxies struct {
 	Sources
-	transport  *http.Transport
-	kubelets   http.RoundTripper
-	permission func(net.IP) error
+	transport *http.Transport
+	kubelets  http.RoundTripper
+	checkIP   func(net.IP) error
 }
 
 // New returns the proxies to what is found in sources.
 func New(sources Sources) *Proxies {
-	p := &Proxies{Sources: sources, permission: proxyable}
-	permission := func(ip net.IP) error { return p.permission(ip) }
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: kubelet.Guard(permission)} // a name may resolve differently now
+	p := &Proxies{Sources: sources, checkIP: checkProxyableIP}
+	permission := func(ip net.IP) error { return p.checkIP(ip) }
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: kubelet.DialControl(permission)} // a name may resolve differently now
 	p.kubelets = sources.Kubelets.Transport(permission)
 	p.transport = &http.Transport{
 		DialContext:         dialer.DialContext,
@@ -81,7 +81,7 @@ func (p *Proxies) subresource(kind string, find finder) registry.Subresource {
 
 func (p *Proxies) serve(find finder) connect {
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
-		prefix, rest, err := split(r.URL, namespace != "")
+		prefix, rest, err := splitPath(r.URL, namespace != "")
 		if err != nil {
 			return err
 		}
@@ -102,14 +102,14 @@ func (p *Proxies) serve(find finder) connect {
 		if rest == "" {
 			rest = "/"
 		}
-		return pass(w, r.WithContext(ctx), to, prefix, rest)
+		return forward(w, r.WithContext(ctx), to, prefix, rest)
 	}
 }
 
-// split splits a request's path, as it was sent, after ".../proxy". The first
+// splitPath splits a request's path, as it was sent, after ".../proxy". The first
 // part has to be the same escaped and unescaped, because authorization was
 // decided by the unescaped one.
-func split(u *url.URL, namespaced bool) (prefix, rest string, err error) {
+func splitPath(u *url.URL, namespaced bool) (prefix, rest string, err error) {
 	parts := 6 // /api/v1/nodes/NAME/proxy
 	if namespaced {
 		parts = 8 // /api/v1/namespaces/NAMESPACE/pods/NAME/proxy
@@ -127,9 +127,9 @@ func split(u *url.URL, namespaced bool) (prefix, rest string, err error) {
 	return prefix, rest, nil
 }
 
-// pass forwards the request, including upgrades, and the answer back. An error
+// forward forwards the request, including upgrades, and the answer back. An error
 // means that nothing has been written.
-func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest string) error {
+func forward(w http.ResponseWriter, r *http.Request, to *target, prefix, rest string) error {
 	path, err := url.PathUnescape(rest)
 	if err != nil {
 		return apierrors.NewBadRequest("the path can't be unescaped")
@@ -142,17 +142,17 @@ func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest strin
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = &url.URL{Scheme: to.scheme, Host: to.host, Path: path, RawPath: rest, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = p.In.Host
-			headers(p, prefix+rest)
+			setForwardedHeaders(p, prefix+rest)
 			if to.kubelet { // it authenticates the server by its certificate
 				p.Out.Host = to.host
 				p.Out.Header.Del("Cookie")
 			}
 		},
 		ModifyResponse: func(answer *http.Response) error {
-			if err := kubelet.Upgraded(r, answer); err != nil {
+			if err := kubelet.CheckUpgraded(r, answer); err != nil {
 				return err
 			}
-			return links.response(answer)
+			return links.rewriteResponse(answer)
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
@@ -166,8 +166,8 @@ func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest strin
 	return nil
 }
 
-// headers tells the target its external address, and nothing about the user.
-func headers(p *httputil.ProxyRequest, seen string) {
+// setForwardedHeaders tells the target its external address, and nothing about the user.
+func setForwardedHeaders(p *httputil.ProxyRequest, seen string) {
 	p.Out.Header.Del("Authorization")
 	for name := range p.Out.Header {
 		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {

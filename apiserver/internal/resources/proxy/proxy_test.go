@@ -79,7 +79,7 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (server *httptes
 		Kubelets: kubelets,
 	})
 	if !strict {
-		p.permission = func(net.IP) error { return nil }
+		p.checkIP = func(net.IP) error { return nil }
 	}
 	return front(t, p), plain, secure
 }
@@ -185,7 +185,7 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	for text, ok := range map[string]bool{"169.254.169.254": false, "::1": false, "fe80::1": false, "0.0.0.0": false, "::ffff:127.0.0.1": false, "": false, "10.0.0.1": true, "fd00::1": true} {
-		if err := proxyable(net.ParseIP(text)); (err == nil) != ok {
+		if err := checkProxyableIP(net.ParseIP(text)); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -208,12 +208,12 @@ func TestNameThatChanges(t *testing.T) {
 	}}})})
 	for _, path := range []string{"/api/v1/nodes/n1/proxy/", fmt.Sprintf("/api/v1/nodes/https:n1:%d/proxy/", port(t, backend)), fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/", port(t, backend)+1)} {
 		asked := false
-		p.permission = func(ip net.IP) error {
+		p.checkIP = func(ip net.IP) error {
 			if !asked {
 				asked = true
 				return nil
 			}
-			return proxyable(ip)
+			return checkProxyableIP(ip)
 		}
 		if answer, text := ask(t, front(t, p), "GET", path, nil); answer.StatusCode != 503 || !strings.Contains(text, "address not allowed") {
 			t.Errorf("%s: %s %s", path, answer.Status, text)

@@ -20,8 +20,8 @@ type rewriter struct {
 	requested, target string // the hosts that refer to the target
 }
 
-// linking are the HTML attributes that hold a URL.
-var linking = map[string]bool{
+// urlAttributes are the HTML attributes that hold a URL.
+var urlAttributes = map[string]bool{
 	"action": true, "background": true, "cite": true, "classid": true, "codebase": true, "data": true, "formaction": true, "href": true,
 	"icon": true, "longdesc": true, "manifest": true, "poster": true, "profile": true, "src": true, "usemap": true,
 }
@@ -35,10 +35,10 @@ func RemoveCORS(answer http.Header) {
 	}
 }
 
-func (rw rewriter) response(answer *http.Response) error {
+func (rw rewriter) rewriteResponse(answer *http.Response) error {
 	RemoveCORS(answer.Header)
 	if location := answer.Header.Get("Location"); location != "" {
-		answer.Header.Set("Location", rw.link(location))
+		answer.Header.Set("Location", rw.rewriteLink(location))
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
@@ -66,8 +66,8 @@ func (rw rewriter) response(answer *http.Response) error {
 	return nil
 }
 
-// link is the address of a target's link through the proxy.
-func (rw rewriter) link(text string) string {
+// rewriteLink is the address of a target's link through the proxy.
+func (rw rewriter) rewriteLink(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || !strings.HasPrefix(u.Path, "/") || u.Host != "" && u.Host != rw.target && u.Host != rw.requested {
 		return text
@@ -135,10 +135,10 @@ func (r *rewritten) next() error {
 		token := r.page.Token()
 		changed := false
 		for i, attribute := range token.Attr {
-			if !linking[attribute.Key] {
+			if !urlAttributes[attribute.Key] {
 				continue
 			}
-			if link := r.link(attribute.Val); link != attribute.Val {
+			if link := r.rewriteLink(attribute.Val); link != attribute.Val {
 				token.Attr[i].Val, changed = link, true
 			}
 		}

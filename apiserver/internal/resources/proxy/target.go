@@ -33,17 +33,17 @@ type finder func(ctx context.Context, namespace, name string) (*target, error)
 
 var errAddress = errors.New("address not allowed")
 
-// proxyable reports whether an address means the same here as where it was
+// checkProxyableIP reports whether an address means the same here as where it was
 // taken from.
-func proxyable(ip net.IP) error {
+func checkProxyableIP(ip net.IP) error {
 	if ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsInterfaceLocalMulticast() || ip.IsUnspecified() {
 		return errAddress
 	}
 	return nil
 }
 
-// allow refuses hosts with other addresses.
-func (p *Proxies) allow(ctx context.Context, host string) error {
+// checkHost refuses hosts with other addresses.
+func (p *Proxies) checkHost(ctx context.Context, host string) error {
 	ips := []net.IP{net.ParseIP(host)}
 	if ips[0] == nil && host != "" {
 		found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
@@ -56,15 +56,15 @@ func (p *Proxies) allow(ctx context.Context, host string) error {
 		}
 	}
 	for _, ip := range ips {
-		if err := p.permission(ip); err != nil {
+		if err := p.checkIP(ip); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
 	return nil
 }
 
-func (p *Proxies) at(ctx context.Context, scheme, host, port string) (*target, error) {
-	if err := p.allow(ctx, host); err != nil {
+func (p *Proxies) targetAt(ctx context.Context, scheme, host, port string) (*target, error) {
+	if err := p.checkHost(ctx, host); err != nil {
 		return nil, err
 	}
 	if scheme == "" {
@@ -91,7 +91,7 @@ func (p *Proxies) pod(ctx context.Context, namespace, id string) (*target, error
 	if port == "" {
 		port = firstPort(pod)
 	}
-	return p.at(ctx, scheme, pod.Status.PodIP, port)
+	return p.targetAt(ctx, scheme, pod.Status.PodIP, port)
 }
 
 // firstPort is the first that a container of the pod names.
@@ -118,9 +118,9 @@ func (p *Proxies) node(ctx context.Context, _, id string) (*target, error) {
 		return nil, err
 	}
 	if port != "" && port != u.Port() {
-		return p.at(ctx, scheme, u.Hostname(), port)
+		return p.targetAt(ctx, scheme, u.Hostname(), port)
 	}
-	if err := p.allow(ctx, u.Hostname()); err != nil {
+	if err := p.checkHost(ctx, u.Hostname()); err != nil {
 		return nil, err
 	}
 	return &target{scheme: u.Scheme, host: u.Host, transport: p.kubelets, kubelet: true}, nil
@@ -140,7 +140,7 @@ func (p *Proxies) service(ctx context.Context, namespace, id string) (*target, e
 	if err != nil {
 		return nil, err
 	}
-	return p.at(ctx, scheme, host, port)
+	return p.targetAt(ctx, scheme, host, port)
 }
 
 func (p *Proxies) portName(ctx context.Context, namespace, name string, number int32) (string, error) {
@@ -148,7 +148,7 @@ func (p *Proxies) portName(ctx context.Context, namespace, name string, number i
 	if err != nil {
 		return "", err
 	}
-	if port := endpoints.PortOf(service, number); port != nil {
+	if port := endpoints.ServicePort(service, number); port != nil {
 		return port.Name, nil
 	}
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, name))
@@ -168,7 +168,7 @@ func (p *Proxies) endpoint(ctx context.Context, namespace, service, portName str
 		if err != nil {
 			return "", "", err
 		}
-		ready = append(ready, endpoints.Ready(decoded.(*discoveryv1.EndpointSlice), portName)...)
+		ready = append(ready, endpoints.ReadyAddresses(decoded.(*discoveryv1.EndpointSlice), portName)...)
 	}
 	if len(ready) == 0 {
 		return "", "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", service))

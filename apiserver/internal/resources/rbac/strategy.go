@@ -18,7 +18,7 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 	return registry.Strategy[*rbacv1.Role]{
 		Resource: core.Roles, Singular: "role", StoragePrefix: "roles",
 		New:          func() *rbacv1.Role { return new(rbacv1.Role) },
-		Normalize:    func(r *rbacv1.Role) { r.Rules = check.OrNull(r.Rules) },
+		Normalize:    func(r *rbacv1.Role) { r.Rules = check.NilIfEmpty(r.Rules) },
 		ValidateName: check.NameIsSegment,
 		Validate: func(_ context.Context, r *rbacv1.Role) field.ErrorList {
 			return validateRules(r.Rules, true, field.NewPath("rules"))
@@ -38,7 +38,7 @@ func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 	return registry.Strategy[*rbacv1.ClusterRole]{
 		Resource: core.ClusterRoles, Singular: "clusterrole", StoragePrefix: "clusterroles",
 		New:          func() *rbacv1.ClusterRole { return new(rbacv1.ClusterRole) },
-		Normalize:    func(r *rbacv1.ClusterRole) { r.Rules = check.OrNull(r.Rules) },
+		Normalize:    func(r *rbacv1.ClusterRole) { r.Rules = check.NilIfEmpty(r.Rules) },
 		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r) },
 		Update: registry.UpdateStrategy[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {

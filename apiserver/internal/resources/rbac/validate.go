@@ -84,9 +84,9 @@ func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) fiel
 func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, kinds ...string) field.ErrorList {
 	errs := append(validateRoleRef(ref, kinds...), validateSubjects(subjects, namespaced)...)
 	for i := range subjects {
-		errs = append(errs, check.Need(field.NewPath("subjects").Index(i), "name", subjects[i].Name)...)
+		errs = append(errs, check.Required(field.NewPath("subjects").Index(i), "name", subjects[i].Name)...)
 	}
-	return append(errs, check.Need(field.NewPath("roleRef"), "name", ref.Name)...)
+	return append(errs, check.Required(field.NewPath("roleRef"), "name", ref.Name)...)
 }
 
 func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {

@@ -103,14 +103,14 @@ func setDefaults(c *corev1.ReplicationController) {
 
 func validate(s *corev1.ReplicationControllerSpec) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := workload.Counts(at, []workload.Count{{Field: "minReadySeconds", Value: s.MinReadySeconds}})
+	errs := workload.NonnegativeCounts(at, []workload.Count{{Field: "minReadySeconds", Value: s.MinReadySeconds}})
 	if len(s.Selector) == 0 {
 		errs = append(errs, field.Required(at.Child("selector"), ""))
 	}
 	if s.Template == nil {
 		errs = append(errs, field.Required(at.Child("template"), ""))
 	} else {
-		errs = append(errs, workload.TemplateOf(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController", at.Child("template"))...)
+		errs = append(errs, workload.TemplateSelectedBy(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController", at.Child("template"))...)
 	}
 	return append(errs, check.Nonnegative(int64(*s.Replicas), at.Child("replicas"))...) // last, as with upstream
 }

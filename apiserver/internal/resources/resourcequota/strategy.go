@@ -26,7 +26,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota]
 		Resource: Resource, Singular: "resourcequota", ShortNames: []string{"quota"},
 		ReturnDeletedObject: true,
 		New:                 func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
-		Default:             func(q *corev1.ResourceQuota) { check.RoundUp(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
+		Default:             func(q *corev1.ResourceQuota) { check.RoundUpQuantities(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
 		ValidateName:        check.NameIsSubdomain,
 		PrepareForCreate:    func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
 		Validate:            validate,

@@ -18,21 +18,21 @@ var (
 		corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
 		corev1.ResourceQuotaScopeVolumeAttributesClass,
 	)
-	// opposites are scopes that exclude each other.
-	opposites = [][2]corev1.ResourceQuotaScope{
+	// exclusiveScopes are scopes that exclude each other.
+	exclusiveScopes = [][2]corev1.ResourceQuotaScope{
 		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
 		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
 	}
-	ofPods = sets.New(
+	podResources = sets.New(
 		corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory,
 		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory,
 	)
-	ofClaims = sets.New(corev1.ResourcePersistentVolumeClaims, corev1.ResourceRequestsStorage)
+	claimResources = sets.New(corev1.ResourcePersistentVolumeClaims, corev1.ResourceRequestsStorage)
 )
 
 func validate(_ context.Context, q *corev1.ResourceQuota) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := validateAmounts(q.Spec.Hard, at.Child("hard"))
+	errs := validateQuantities(q.Spec.Hard, at.Child("hard"))
 	errs = append(errs, validateScopes(&q.Spec, at.Child("scopes"))...)
 	return append(errs, validateSelector(&q.Spec, at.Child("scopeSelector", "matchExpressions"))...)
 }
@@ -47,10 +47,10 @@ func validateUpdate(ctx context.Context, q, old *corev1.ResourceQuota) field.Err
 
 func validateStatus(_ context.Context, q, _ *corev1.ResourceQuota) field.ErrorList {
 	at := field.NewPath("status")
-	return append(validateAmounts(q.Status.Hard, at.Child("hard")), validateAmounts(q.Status.Used, at.Child("used"))...)
+	return append(validateQuantities(q.Status.Hard, at.Child("hard")), validateQuantities(q.Status.Used, at.Child("used"))...)
 }
 
-func validateAmounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
+func validateQuantities(list corev1.ResourceList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		path := at.Key(string(name))
@@ -60,14 +60,14 @@ func validateAmounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// fits reports whether a scope applies to all the resources.
-func fits(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
-	allowed := ofPods
+// appliesTo reports whether a scope applies to all the resources.
+func appliesTo(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
+	allowed := podResources
 	switch scope {
 	case corev1.ResourceQuotaScopeBestEffort:
 		allowed = sets.New(corev1.ResourcePods)
 	case corev1.ResourceQuotaScopeVolumeAttributesClass:
-		allowed = ofClaims
+		allowed = claimResources
 	}
 	for name := range hard {
 		if check.IsStandardForQuota(name) && !allowed.Has(name) {
@@ -77,8 +77,8 @@ func fits(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
 	return true
 }
 
-func conflicting(have sets.Set[corev1.ResourceQuotaScope]) bool {
-	return slices.ContainsFunc(opposites, func(pair [2]corev1.ResourceQuotaScope) bool { return have.HasAll(pair[:]...) })
+func hasExclusiveScopes(have sets.Set[corev1.ResourceQuotaScope]) bool {
+	return slices.ContainsFunc(exclusiveScopes, func(pair [2]corev1.ResourceQuotaScope) bool { return have.HasAll(pair[:]...) })
 }
 
 func validateScopes(spec *corev1.ResourceQuotaSpec, at *field.Path) field.ErrorList {
@@ -87,11 +87,11 @@ func validateScopes(spec *corev1.ResourceQuotaSpec, at *field.Path) field.ErrorL
 		switch {
 		case !scopes.Has(scope):
 			errs = append(errs, field.Invalid(at, spec.Scopes, "unsupported scope"))
-		case !fits(scope, spec.Hard):
+		case !appliesTo(scope, spec.Hard):
 			errs = append(errs, field.Invalid(at, spec.Scopes, "unsupported scope applied to resource"))
 		}
 	}
-	if conflicting(sets.New(spec.Scopes...)) {
+	if hasExclusiveScopes(sets.New(spec.Scopes...)) {
 		errs = append(errs, field.Invalid(at, spec.Scopes, "conflicting scopes"))
 	}
 	return errs
@@ -108,7 +108,7 @@ func validateSelector(spec *corev1.ResourceQuotaSpec, at *field.Path) field.Erro
 		switch {
 		case !scopes.Has(r.ScopeName):
 			errs = append(errs, field.Invalid(at.Child("scopeName"), r.ScopeName, "unsupported scope"))
-		case !fits(r.ScopeName, spec.Hard):
+		case !appliesTo(r.ScopeName, spec.Hard):
 			errs = append(errs, field.Invalid(at, spec.ScopeSelector, "unsupported scope applied to resource"))
 		}
 		switch r.ScopeName {
@@ -121,7 +121,7 @@ func validateSelector(spec *corev1.ResourceQuotaSpec, at *field.Path) field.Erro
 		}
 		errs = append(errs, validateRequirement(r, at)...)
 	}
-	if conflicting(have) {
+	if hasExclusiveScopes(have) {
 		errs = append(errs, field.Invalid(at, spec.ScopeSelector, "conflicting scopes"))
 	}
 	return errs

@@ -31,7 +31,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 		Update: registry.UpdateStrategy[*nodev1.RuntimeClass]{
 			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
 			Validate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
-				return append(check.Fixed(c.Handler, old.Handler, field.NewPath("handler")), validate(c, check.Label)...)
+				return append(check.DeclaredImmutable(c.Handler, old.Handler, field.NewPath("handler")), validate(c, check.Label)...)
 			},
 		},
 		AllowCreateOnUpdate: true,
@@ -51,7 +51,7 @@ func warnings(c *nodev1.RuntimeClass) []string {
 	}
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(c.Scheduling.NodeSelector)) {
-		if text := check.OutdatedLabel(key); text != "" {
+		if text := check.NodeLabelWarning(key); text != "" {
 			out = append(out, "scheduling.nodeSelector: "+text)
 		}
 	}
@@ -62,7 +62,7 @@ func warnings(c *nodev1.RuntimeClass) []string {
 func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	if c.Overhead != nil {
-		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "limits"))...)
+		errs = append(errs, check.ResourceRequests(c.Overhead.PodFixed, field.NewPath("overhead", "limits"))...)
 	}
 	if s := c.Scheduling; s != nil {
 		at := field.NewPath("scheduling")
@@ -73,7 +73,7 @@ func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.Err
 			what := t
 			what.TolerationSeconds = nil
 			if seen[what] {
-				errs = append(errs, field.Duplicate(at.Child("tolerations").Index(i), check.Spelled{Value: t}))
+				errs = append(errs, field.Duplicate(at.Child("tolerations").Index(i), check.GoFieldNames{Value: t}))
 			}
 			seen[what] = true
 		}
@@ -82,5 +82,5 @@ func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.Err
 	if c.Handler != "" {
 		return append(errs, isName(c.Handler, field.NewPath("handler"))...)
 	}
-	return append(errs, check.Need(nil, "handler", c.Handler)...)
+	return append(errs, check.Required(nil, "handler", c.Handler)...)
 }

@@ -53,7 +53,7 @@ func setDefaults(s *core.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
 	}
-	check.NotNull(s.Data)
+	check.EmptyForNull(s.Data)
 	if len(s.StringData) == 0 {
 		s.StringData = nil
 		return
@@ -142,7 +142,7 @@ func jsonKey(s *core.Secret, key string, data *field.Path) field.ErrorList {
 }
 
 func validateUpdate(_ context.Context, s, old *core.Secret) field.ErrorList {
-	errs := check.Same(s.Type, old.Type, field.NewPath("type"))
+	errs := check.Unchanged(s.Type, old.Type, field.NewPath("type"))
 	if old.Immutable != nil && *old.Immutable {
 		const immutable = "field is immutable when `immutable` is set"
 		if s.Immutable == nil || !*s.Immutable {

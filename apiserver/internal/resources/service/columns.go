@@ -36,13 +36,13 @@ func row(s *corev1.Service, now time.Time) []any {
 		ports = append(ports, text)
 	}
 	return []any{
-		s.Name, string(s.Spec.Type), cell.OrNone(s.Spec.ClusterIP), reachedAt(s), cell.OrNone(strings.Join(ports, ",")),
+		s.Name, string(s.Spec.Type), cell.OrNone(s.Spec.ClusterIP), externalAddresses(s), cell.OrNone(strings.Join(ports, ",")),
 		cell.Age(now, s.CreationTimestamp), labels.FormatLabels(s.Spec.Selector),
 	}
 }
 
-// reachedAt are the service's external addresses.
-func reachedAt(s *corev1.Service) string {
+// externalAddresses are the service's external addresses.
+func externalAddresses(s *corev1.Service) string {
 	var at []string
 	switch s.Spec.Type {
 	case corev1.ServiceTypeExternalName:

@@ -41,7 +41,7 @@ func otherFamily(f corev1.IPFamily) corev1.IPFamily {
 // addressesOf are the addresses of a service; None is none.
 func addressesOf(s *corev1.Service) []string {
 	switch {
-	case !hasAddress(s) || s.Spec.ClusterIP == "":
+	case !needsClusterIP(s) || s.Spec.ClusterIP == "":
 		return nil
 	case len(s.Spec.ClusterIPs) == 0: // stored by a client that knew one address only
 		return []string{s.Spec.ClusterIP}
@@ -142,7 +142,7 @@ func keepFamilies(s, old *corev1.ServiceSpec) {
 	case s.ClusterIP != "" && s.ClusterIP != old.ClusterIP && same: // by a client that knows one address only
 		s.ClusterIPs = nil
 	}
-	sameAddresses(s)
+	syncClusterIPs(s)
 	if s.IPFamilies == nil {
 		s.IPFamilies = old.IPFamilies
 	}

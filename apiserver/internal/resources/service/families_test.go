@@ -118,7 +118,7 @@ func made(t *testing.T, spec string) *corev1.Service {
 	}
 	s.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	setDefaults(s)
-	sameAddresses(&s.Spec)
+	syncClusterIPs(&s.Spec)
 	return s
 }
 

@@ -14,8 +14,8 @@ import (
 
 // How an address or a port was assigned: as requested, or chosen by the server.
 const (
-	named = "static"
-	given = "dynamic"
+	static  = "static"
+	dynamic = "dynamic"
 )
 
 // metrics are upstream's metrics of allocations.
@@ -47,9 +47,9 @@ func count(done, failed *prometheus.CounterVec, err error, labels ...string) {
 // scopeOf is how a value is assigned.
 func scopeOf(isNamed bool) string {
 	if isNamed {
-		return named
+		return static
 	}
-	return given
+	return dynamic
 }
 
 var (
@@ -84,7 +84,7 @@ func (s *Store) Collect(out chan<- prometheus.Metric) {
 	}
 	if ports := s.ports.allocated.Load(); ports >= 0 {
 		gauge(allocatedPorts, float64(ports))
-		gauge(availablePorts, float64(int64(s.ports.span.Size)-ports))
+		gauge(availablePorts, float64(int64(s.ports.ports.Size)-ports))
 	}
 	for r, n := range s.addresses.allocated() {
 		gauge(allocatedIPs, float64(n), r.String())
@@ -93,7 +93,7 @@ func (s *Store) Collect(out chan<- prometheus.Metric) {
 }
 
 // allocated is how many addresses of each range are in use.
-func (a *addresses) allocated() map[netip.Prefix]uint64 {
+func (a *ipAllocator) allocated() map[netip.Prefix]uint64 {
 	all, _, err := a.ranges.ListTyped(context.Background(), "", registry.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil // not read yet
@@ -105,7 +105,7 @@ func (a *addresses) allocated() map[netip.Prefix]uint64 {
 		}
 	}
 	ranges := slices.Collect(maps.Keys(out))
-	for name := range a.held.Names() {
+	for name := range a.ipAddresses.Names() {
 		addr, err := netip.ParseAddr(name)
 		if err != nil {
 			continue

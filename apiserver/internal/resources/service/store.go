@@ -32,8 +32,8 @@ type Ranges struct {
 // is stored, and releases them when it is gone. It is a prometheus.Collector.
 type Store struct {
 	*registry.Store[*corev1.Service]
-	addresses *addresses
-	ports     *nodePorts
+	addresses *ipAllocator
+	ports     *nodePortAllocator
 	metrics   *metrics
 	logger    *zap.Logger
 }
@@ -46,11 +46,11 @@ func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Sto
 		prefix = "/registry"
 	}
 	m := newMetrics()
-	ports := &nodePorts{storage: o.Storage, key: prefix + "/ranges/servicenodeports", span: ranges.NodePorts, metrics: m}
+	ports := &nodePortAllocator{storage: o.Storage, key: prefix + "/ranges/servicenodeports", ports: ranges.NodePorts, metrics: m}
 	ports.allocated.Store(-1)
 	return &Store{
 		Store:     registry.NewStore(Strategy(o.Clock), o),
-		addresses: &addresses{own: ranges.Addresses, ranges: cidrs, held: held, metrics: m},
+		addresses: &ipAllocator{own: ranges.Addresses, ranges: cidrs, ipAddresses: held, metrics: m},
 		ports:     ports,
 		metrics:   m,
 		logger:    o.Logger,
@@ -60,7 +60,7 @@ func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Sto
 // Create implements registry.Resource.
 func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
 	a := &allocation{store: s, dry: len(o.DryRun) > 0}
-	e, err := s.Store.Create(ctx, obj, a.within(admit), o)
+	e, err := s.Store.Create(ctx, obj, a.withAllocation(admit), o)
 	a.end(ctx, err)
 	return e, err
 }
@@ -68,7 +68,7 @@ func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admi
 // Update implements registry.Resource.
 func (s *Store) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	a := &allocation{store: s, dry: len(o.DryRun) > 0}
-	e, created, err := s.Store.Update(ctx, target, change, a.within(admit), o)
+	e, created, err := s.Store.Update(ctx, target, change, a.withAllocation(admit), o)
 	a.end(ctx, err)
 	return e, created, err
 }
@@ -109,8 +109,8 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 		}
 	}
 	done := map[int32]bool{0: true}
-	for _, port := range held(old) {
-		if !done[port] && (now == nil || !slices.Contains(held(now), port)) {
+	for _, port := range nodePortsInUse(old) {
+		if !done[port] && (now == nil || !slices.Contains(nodePortsInUse(now), port)) {
 			errs = append(errs, s.ports.release(ctx, port))
 		}
 		done[port] = true
@@ -120,8 +120,8 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 	}
 }
 
-// held are a service's node ports; 0 means none.
-func held(s *corev1.Service) []int32 {
+// nodePortsInUse are a service's node ports; 0 means none.
+func nodePortsInUse(s *corev1.Service) []int32 {
 	ports := []int32{s.Spec.HealthCheckNodePort}
 	for _, port := range s.Spec.Ports {
 		ports = append(ports, port.NodePort)
@@ -138,22 +138,22 @@ type allocation struct {
 	now, old *corev1.Service
 }
 
-// within allocates before validating admission, which sees the service as it is
+// withAllocation allocates before validating admission, which sees the service as it is
 // about to be stored. If admission refuses, the allocation is released.
-func (a *allocation) within(admit registry.Admission) registry.Admission {
+func (a *allocation) withAllocation(admit registry.Admission) registry.Admission {
 	agree := admit.Validate
 	admit.Validate = func(ctx context.Context, obj, old core.Object) error {
-		a.takeBack(ctx) // an earlier attempt lost a race
+		a.rollBack(ctx) // an earlier attempt lost a race
 		a.now, a.old = obj.(*corev1.Service), nil
 		if before, ok := old.(*corev1.Service); ok {
 			a.old = before
 		}
-		err := a.take(ctx)
+		err := a.allocate(ctx)
 		if err == nil && agree != nil {
 			err = agree(ctx, obj, old)
 		}
 		if err != nil { // also with a status that leaves `end` uncertain
-			a.takeBack(ctx)
+			a.rollBack(ctx)
 		}
 		return err
 	}
@@ -171,32 +171,32 @@ func (a *allocation) end(ctx context.Context, err error) {
 	case err == nil && a.old != nil:
 		a.store.release(ctx, a.old, a.now)
 	case errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError:
-		a.takeBack(ctx)
+		a.rollBack(ctx)
 	}
 }
 
-func (a *allocation) takeBack(ctx context.Context) {
+func (a *allocation) rollBack(ctx context.Context) {
 	for _, undo := range a.undo {
 		undo(ctx)
 	}
 	a.undo = nil
 }
 
-// take allocates what the service lacks.
-func (a *allocation) take(ctx context.Context) error {
+// allocate allocates what the service lacks.
+func (a *allocation) allocate(ctx context.Context) error {
 	s := a.now
 	errs := setFamilies(&s.Spec, a.store.addresses.families())
 	if len(errs) == 0 {
 		var err error
-		if errs, err = a.takeAddresses(ctx, s); err != nil {
+		if errs, err = a.allocateClusterIPs(ctx, s); err != nil {
 			return err
 		}
 	}
 	if len(errs) == 0 {
-		errs = a.takePorts(ctx, s)
+		errs = a.allocateNodePorts(ctx, s)
 	}
 	if len(errs) == 0 {
-		errs = a.takeHealthPort(ctx, s)
+		errs = a.allocateHealthCheckNodePort(ctx, s)
 	}
 	if len(errs) > 0 {
 		return registry.Invalid(core.Services.GVK().GroupKind(), s.Name, errs)
@@ -204,9 +204,9 @@ func (a *allocation) take(ctx context.Context) error {
 	return nil
 }
 
-// takeAddresses allocates an address in each of the service's families.
-func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) (field.ErrorList, error) {
-	if !hasAddress(s) {
+// allocateClusterIPs allocates an address in each of the service's families.
+func (a *allocation) allocateClusterIPs(ctx context.Context, s *corev1.Service) (field.ErrorList, error) {
+	if !needsClusterIP(s) {
 		return nil, nil
 	}
 	wished := slices.Clone(s.Spec.ClusterIPs)
@@ -219,7 +219,7 @@ func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) (fiel
 		if wanted != "" && a.old != nil && slices.Contains(addressesOf(a.old), wanted) {
 			continue
 		}
-		ip, err := a.store.addresses.take(ctx, s, family, wanted, a.dry)
+		ip, err := a.store.addresses.allocate(ctx, s, family, wanted, a.dry)
 		switch {
 		case errors.Is(err, errFull):
 			return nil, apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", s.Name, err))
@@ -233,7 +233,7 @@ func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) (fiel
 		if wanted == "" {
 			ips = append(ips, ip)
 		}
-		a.taken(func(ctx context.Context) error {
+		a.onRollback(func(ctx context.Context) error {
 			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", wished
 			if len(wished) > 0 {
 				s.Spec.ClusterIP = wished[0]
@@ -245,8 +245,8 @@ func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) (fiel
 	return nil, nil
 }
 
-func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.ErrorList {
-	if !outside(s) {
+func (a *allocation) allocateNodePorts(ctx context.Context, s *corev1.Service) field.ErrorList {
+	if !isReachableThroughNodes(s) {
 		return nil
 	}
 	held := map[int32]bool{}
@@ -257,16 +257,16 @@ func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.Err
 	}
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
-		if held[port.NodePort] || port.NodePort == 0 && !getsNodePorts(s) {
+		if held[port.NodePort] || port.NodePort == 0 && !defaultsNodePorts(s) {
 			continue
 		}
 		wanted := port.NodePort
-		given, err := a.store.ports.take(ctx, wanted, a.dry)
+		given, err := a.store.ports.allocate(ctx, wanted, a.dry)
 		if err != nil {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), wanted, err.Error())}
 		}
 		port.NodePort, held[given] = given, true
-		a.taken(func(ctx context.Context) error {
+		a.onRollback(func(ctx context.Context) error {
 			port.NodePort = wanted
 			return a.store.ports.release(ctx, given)
 		})
@@ -274,26 +274,26 @@ func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.Err
 	return nil
 }
 
-// takeHealthPort allocates the port for a load balancer's health checks of nodes.
-func (a *allocation) takeHealthPort(ctx context.Context, s *corev1.Service) field.ErrorList {
+// allocateHealthCheckNodePort allocates the port for a load balancer's health checks of nodes.
+func (a *allocation) allocateHealthCheckNodePort(ctx context.Context, s *corev1.Service) field.ErrorList {
 	wanted := s.Spec.HealthCheckNodePort
-	if !wantsHealthPort(&s.Spec) || a.old != nil && wanted != 0 && wanted == a.old.Spec.HealthCheckNodePort {
+	if !needsHealthCheckNodePort(&s.Spec) || a.old != nil && wanted != 0 && wanted == a.old.Spec.HealthCheckNodePort {
 		return nil
 	}
-	given, err := a.store.ports.take(ctx, wanted, a.dry)
+	given, err := a.store.ports.allocate(ctx, wanted, a.dry)
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "healthCheckNodePort"), wanted, err.Error())}
 	}
 	s.Spec.HealthCheckNodePort = given
-	a.taken(func(ctx context.Context) error {
+	a.onRollback(func(ctx context.Context) error {
 		s.Spec.HealthCheckNodePort = wanted
 		return a.store.ports.release(ctx, given)
 	})
 	return nil
 }
 
-// taken records how to undo an allocation. A dry run allocates nothing.
-func (a *allocation) taken(undo func(ctx context.Context) error) {
+// onRollback records how to undo an allocation. A dry run allocates nothing.
+func (a *allocation) onRollback(undo func(ctx context.Context) error) {
 	if a.dry {
 		return
 	}

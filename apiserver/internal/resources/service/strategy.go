@@ -36,7 +36,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		Status: &registry.UpdateStrategy[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 			Validate: func(_ context.Context, s, old *corev1.Service) field.ErrorList {
-				return validateBalanced(s, old, field.NewPath("status", "loadBalancer", "ingress"))
+				return validateLoadBalancerStatus(s, old, field.NewPath("status", "loadBalancer", "ingress"))
 			},
 		},
 		AllowCreateOnUpdate:      true,
@@ -72,7 +72,7 @@ func setDefaults(s *corev1.Service) {
 			port.TargetPort = intstr.FromInt32(port.Port)
 		}
 	}
-	if accessible(s) && spec.ExternalTrafficPolicy == "" {
+	if isExternallyAccessible(s) && spec.ExternalTrafficPolicy == "" {
 		spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 	}
 	if spec.InternalTrafficPolicy == nil && spec.Type != corev1.ServiceTypeExternalName {
@@ -91,29 +91,29 @@ func setDefaults(s *corev1.Service) {
 	}
 }
 
-// outside reports whether the service can be reached from outside the cluster, through
+// isReachableThroughNodes reports whether the service can be reached from outside the cluster, through
 // nodes.
-func outside(s *corev1.Service) bool {
+func isReachableThroughNodes(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
-// accessible reports whether it can be reached from outside, including by external IPs.
-func accessible(s *corev1.Service) bool {
-	return outside(s) || s.Spec.Type == corev1.ServiceTypeClusterIP && len(s.Spec.ExternalIPs) > 0
+// isExternallyAccessible reports whether it can be reached from outside, including by external IPs.
+func isExternallyAccessible(s *corev1.Service) bool {
+	return isReachableThroughNodes(s) || s.Spec.Type == corev1.ServiceTypeClusterIP && len(s.Spec.ExternalIPs) > 0
 }
 
-// getsNodePorts reports whether node ports are allocated by default.
-func getsNodePorts(s *corev1.Service) bool {
-	return outside(s) && (s.Spec.Type == corev1.ServiceTypeNodePort || ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true))
+// defaultsNodePorts reports whether node ports are allocated by default.
+func defaultsNodePorts(s *corev1.Service) bool {
+	return isReachableThroughNodes(s) && (s.Spec.Type == corev1.ServiceTypeNodePort || ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true))
 }
 
-// hasAddress reports whether the service has, or is to get, a cluster IP.
-func hasAddress(s *corev1.Service) bool {
+// needsClusterIP reports whether the service has, or is to get, a cluster IP.
+func needsClusterIP(s *corev1.Service) bool {
 	return s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-// sameAddresses takes over the value from a client that knows one address only.
-func sameAddresses(spec *corev1.ServiceSpec) {
+// syncClusterIPs takes over the value from a client that knows one address only.
+func syncClusterIPs(spec *corev1.ServiceSpec) {
 	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
@@ -123,7 +123,7 @@ func sameAddresses(spec *corev1.ServiceSpec) {
 // send them.
 func prepareForCreate(_ context.Context, s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
-	sameAddresses(&s.Spec)
+	syncClusterIPs(&s.Spec)
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		s.Spec.InternalTrafficPolicy = nil
 	}
@@ -136,27 +136,27 @@ func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
-	dropBalancing(&s.Spec, &old.Spec)
+	dropLoadBalancerFields(&s.Spec, &old.Spec)
 	dropNodePorts(s, old)
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		if old.Spec.Type != corev1.ServiceTypeExternalName {
 			dropFamilies(&s.Spec, &old.Spec)
 		}
 		s.Spec.InternalTrafficPolicy = nil
-		sameAddresses(&s.Spec)
+		syncClusterIPs(&s.Spec)
 		return
 	}
 	if old.Spec.Type != corev1.ServiceTypeExternalName {
 		keepFamilies(&s.Spec, &old.Spec)
 	}
-	sameAddresses(&s.Spec)
+	syncClusterIPs(&s.Spec)
 	keepNodePorts(s, old)
 }
 
-// dropBalancing drops fields of the service's earlier type that the update has
+// dropLoadBalancerFields drops fields of the service's earlier type that the update has
 // not changed.
-func dropBalancing(s, old *corev1.ServiceSpec) {
-	switch before, after := wantsHealthPort(old), wantsHealthPort(s); {
+func dropLoadBalancerFields(s, old *corev1.ServiceSpec) {
+	switch before, after := needsHealthCheckNodePort(old), needsHealthCheckNodePort(s); {
 	case before && !after && s.HealthCheckNodePort == old.HealthCheckNodePort:
 		s.HealthCheckNodePort = 0
 	case before && after && s.HealthCheckNodePort == 0:
@@ -178,19 +178,19 @@ func dropBalancing(s, old *corev1.ServiceSpec) {
 func dropNodePorts(s, old *corev1.Service) {
 	had := nodePortsOf(old)
 	asked := func(port corev1.ServicePort) bool { return port.NodePort != 0 && !had.Has(port.NodePort) }
-	if outside(old) && !outside(s) && !slices.ContainsFunc(s.Spec.Ports, asked) {
+	if isReachableThroughNodes(old) && !isReachableThroughNodes(s) && !slices.ContainsFunc(s.Spec.Ports, asked) {
 		for i := range s.Spec.Ports {
 			s.Spec.Ports[i].NodePort = 0
 		}
 	}
-	if accessible(old) && !accessible(s) && s.Spec.ExternalTrafficPolicy == old.Spec.ExternalTrafficPolicy {
+	if isExternallyAccessible(old) && !isExternallyAccessible(s) && s.Spec.ExternalTrafficPolicy == old.Spec.ExternalTrafficPolicy {
 		s.Spec.ExternalTrafficPolicy = ""
 	}
 }
 
 // keepNodePorts keeps the node ports of ports, by name, that the update omits.
 func keepNodePorts(s, old *corev1.Service) {
-	if !getsNodePorts(s) || !getsNodePorts(old) {
+	if !defaultsNodePorts(s) || !defaultsNodePorts(old) {
 		return
 	}
 	before, taken := make(map[string]int32, len(old.Spec.Ports)), nodePortsOf(s)

@@ -34,7 +34,7 @@ func validate(s *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.AnnotationTopologyMode), mode,
 			"must match annotations["+corev1.DeprecatedAnnotationTopologyAwareHints+"] when both are specified"))
 	}
-	if len(spec.Ports) == 0 && hasAddress(s) {
+	if len(spec.Ports) == 0 && needsClusterIP(s) {
 		errs = append(errs, field.Required(at.Child("ports"), ""))
 	}
 	errs = append(errs, validateOfType(s, at)...)
@@ -46,13 +46,13 @@ func validate(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateAffinity(spec, at)...)
 	errs = append(errs, validateFamilies(spec, at)...)
 	for i, ip := range spec.ExternalIPs {
-		errs = append(errs, check.Reachable(ip, at.Child("externalIPs").Index(i))...)
+		errs = append(errs, check.NonSpecialIP(ip, at.Child("externalIPs").Index(i))...)
 	}
 	if !types.Has(spec.Type) {
 		errs = append(errs, field.NotSupported(at.Child("type"), spec.Type, sets.List(types)))
 	}
 	errs = append(errs, validatePorts(spec, at.Child("ports"))...)
-	errs = append(errs, validateBalancer(s, at)...)
+	errs = append(errs, validateLoadBalancer(s, at)...)
 	return append(errs, validateTraffic(s, at)...)
 }
 
@@ -60,7 +60,7 @@ func validate(s *corev1.Service) field.ErrorList {
 func validateOfType(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
 	if spec.Type != corev1.ServiceTypeExternalName {
-		if spec.ClusterIP == corev1.ClusterIPNone && outside(s) {
+		if spec.ClusterIP == corev1.ClusterIPNone && isReachableThroughNodes(s) {
 			return field.ErrorList{field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", spec.Type))}
 		}
 		return nil
@@ -155,13 +155,13 @@ func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 	if balanced := corev1.ServiceTypeLoadBalancer; now.Type == balanced && before.Type == balanced && !ptr.Equal(now.LoadBalancerClass, before.LoadBalancerClass) {
 		errs = append(errs, field.Invalid(at.Child("loadBalancerClass"), now.LoadBalancerClass, "may not change once set"))
 	}
-	if before.HealthCheckNodePort != 0 && wantsHealthPort(now) && wantsHealthPort(before) && now.HealthCheckNodePort != before.HealthCheckNodePort {
+	if before.HealthCheckNodePort != 0 && needsHealthCheckNodePort(now) && needsHealthCheckNodePort(before) && now.HealthCheckNodePort != before.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
 	}
-	return append(errs, check.Newly(validate(s), validate(old))...)
+	return append(errs, check.NewErrors(validate(s), validate(old))...)
 }
 
-// wantsHealthPort reports whether a load balancer checks the health of nodes.
-func wantsHealthPort(spec *corev1.ServiceSpec) bool {
+// needsHealthCheckNodePort reports whether a load balancer checks the health of nodes.
+func needsHealthCheckNodePort(spec *corev1.ServiceSpec) bool {
 	return spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

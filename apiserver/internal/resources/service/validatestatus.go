@@ -11,9 +11,9 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// validateBalanced validates a load balancer's addresses. at is their path in
+// validateLoadBalancerStatus validates a load balancer's addresses. at is their path in
 // the service's status.
-func validateBalanced(s, old *corev1.Service, at *field.Path) field.ErrorList {
+func validateLoadBalancerStatus(s, old *corev1.Service, at *field.Path) field.ErrorList {
 	places := s.Status.LoadBalancer.Ingress
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		if len(places) > 0 {
@@ -31,7 +31,7 @@ func validateBalanced(s, old *corev1.Service, at *field.Path) field.ErrorList {
 		if place.IP != "" {
 			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip").Upstream(), place.IP, true, had)...)
 		}
-		errs = append(errs, validateMode(place, at.Child("ipMode"))...)
+		errs = append(errs, validateIPMode(place, at.Child("ipMode"))...)
 		if place.Hostname == "" {
 			continue
 		}
@@ -43,7 +43,7 @@ func validateBalanced(s, old *corev1.Service, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateMode(place *corev1.LoadBalancerIngress, at *field.Path) field.ErrorList {
+func validateIPMode(place *corev1.LoadBalancerIngress, at *field.Path) field.ErrorList {
 	known := []corev1.LoadBalancerIPMode{corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP}
 	switch mode := place.IPMode; {
 	case mode == nil && place.IP != "":

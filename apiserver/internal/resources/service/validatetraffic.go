@@ -12,22 +12,22 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
+const onlyLoadBalancerMessage = "may only be used when `type` is 'LoadBalancer'"
 
-// validateBalancer validates the fields of load balancer services.
-func validateBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
+// validateLoadBalancer validates the fields of load balancer services.
+func validateLoadBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
 	errs := validateSources(s, at)
 	balanced := spec.Type == corev1.ServiceTypeLoadBalancer
 	if spec.AllocateLoadBalancerNodePorts != nil && !balanced {
-		errs = append(errs, field.Forbidden(at.Child("allocateLoadBalancerNodePorts"), onlyBalanced))
+		errs = append(errs, field.Forbidden(at.Child("allocateLoadBalancerNodePorts"), onlyLoadBalancerMessage))
 	}
 	switch class := at.Child("loadBalancerClass"); {
 	case spec.LoadBalancerClass == nil:
 	case balanced:
 		errs = append(errs, check.QualifiedName(*spec.LoadBalancerClass, class)...)
 	default:
-		errs = append(errs, field.Forbidden(class, onlyBalanced))
+		errs = append(errs, field.Forbidden(class, onlyLoadBalancerMessage))
 	}
 	return errs
 }
@@ -51,7 +51,7 @@ func validateSources(s *corev1.Service, spec *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
-		errs = append(errs, field.Forbidden(at, onlyBalanced))
+		errs = append(errs, field.Forbidden(at, onlyLoadBalancerMessage))
 	}
 	for i, one := range ranges {
 		// Spaces around one have always been accepted.
@@ -95,7 +95,7 @@ func validateTraffic(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
 	var errs field.ErrorList
 	switch policy, path := spec.ExternalTrafficPolicy, at.Child("externalTrafficPolicy"); {
-	case !accessible(s):
+	case !isExternallyAccessible(s):
 		if policy != "" {
 			errs = append(errs, field.Invalid(path, policy, "may only be set for externally-accessible services"))
 		}
@@ -106,7 +106,7 @@ func validateTraffic(s *corev1.Service, at *field.Path) field.ErrorList {
 	}
 	switch health := at.Child("healthCheckNodePort"); {
 	case spec.HealthCheckNodePort == 0:
-	case !wantsHealthPort(spec):
+	case !needsHealthCheckNodePort(spec):
 		errs = append(errs, field.Invalid(health, spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	default:
 		errs = append(errs, check.Messages(health, spec.HealthCheckNodePort, validation.IsValidPortNum(int(spec.HealthCheckNodePort)))...)

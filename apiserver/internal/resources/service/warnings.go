@@ -15,7 +15,7 @@ func warnings(s *corev1.Service) []string {
 	if _, old := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; old {
 		out = append(out, "annotation "+corev1.DeprecatedAnnotationTopologyAwareHints+" is deprecated, please use "+corev1.AnnotationTopologyMode+" instead")
 	}
-	if hasAddress(s) {
+	if needsClusterIP(s) {
 		for i, ip := range spec.ClusterIPs {
 			out = append(out, validation.GetWarningsForIP(at.Child("clusterIPs").Index(i).Upstream(), ip)...)
 		}

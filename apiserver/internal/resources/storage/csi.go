@@ -24,7 +24,7 @@ import (
 // Drivers is the strategy of CSI drivers.
 func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
-		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: warnOfTokens,
+		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: driverWarnings,
 		ReturnDeletedObject: true,
 		Default: func(d *storagev1.CSIDriver) {
 			s := &d.Spec
@@ -43,8 +43,8 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 		},
 		Update: registry.UpdateStrategy[*storagev1.CSIDriver]{Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
 			errs := validateDriver(&d.Spec)
-			errs = append(errs, check.Same(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
-			return append(errs, check.Same(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, specPath.Child("volumeLifecycleModes"))...)
+			errs = append(errs, check.Unchanged(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
+			return append(errs, check.Unchanged(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, specPath.Child("volumeLifecycleModes"))...)
 		}, Prepare: func(_ context.Context, d, old *storagev1.CSIDriver) {
 			if !equality.Semantic.DeepEqual(d.Spec, old.Spec) { // new ones have none, as in upstream
 				d.Generation = old.Generation + 1
@@ -53,7 +53,7 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 			if equality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
 				return nil
 			}
-			return warnOfTokens(ctx, d)
+			return driverWarnings(ctx, d)
 		}},
 		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(), "Name", "AttachRequired:boolean=attachRequired",
 			"PodInfoOnMount:boolean=podInfoOnMount", "StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests",
@@ -121,21 +121,21 @@ const (
 
 var lifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}
 
-func warnOfTokens(_ context.Context, d *storagev1.CSIDriver) []string {
+func driverWarnings(_ context.Context, d *storagev1.CSIDriver) []string {
 	if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil {
 		return nil
 	}
 	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 }
 
-func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
+func csiNodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 	return registry.WithStatus(registry.Strategy[*storagev1.CSINode]{
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
 		ReturnDeletedObject: true,
 		Normalize: func(n *storagev1.CSINode) {
-			n.Spec.Drivers = check.OrNull(n.Spec.Drivers)
+			n.Spec.Drivers = check.NilIfEmpty(n.Spec.Drivers)
 			for i := range n.Spec.Drivers {
-				n.Spec.Drivers[i].TopologyKeys = check.OrNull(n.Spec.Drivers[i].TopologyKeys)
+				n.Spec.Drivers[i].TopologyKeys = check.NilIfEmpty(n.Spec.Drivers[i].TopologyKeys)
 			}
 		},
 		ValidateName: check.NameIsSubdomain,
@@ -168,7 +168,7 @@ func sameDrivers(now, old []storagev1.CSINodeDriver) field.ErrorList {
 			}
 			is.Allocatable, was.Allocatable = nil, nil
 			if !equality.Semantic.DeepEqual(is, was) {
-				errs = append(errs, field.Invalid(specPath.Child("drivers"), check.Spelled{Value: is}, check.Immutable))
+				errs = append(errs, field.Invalid(specPath.Child("drivers"), check.GoFieldNames{Value: is}, check.Immutable))
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 	return errs
 }
 
-func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
+func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
 	columns := cell.Describe(cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), "Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age"), map[string]string{
 		"PV":       storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"],
 		"Attached": storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"],
@@ -226,10 +226,10 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 		},
 		Update: registry.UpdateStrategy[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
 			errs := append(check.DriverName(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
-			return append(errs, check.Fixed(a.Spec, old.Spec, specPath)...)
+			return append(errs, check.DeclaredImmutable(a.Spec, old.Spec, specPath)...)
 		}},
 		Status: &registry.UpdateStrategy[*storagev1.VolumeAttachment]{KeepsMetadata: true, Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
-			return validateAttached(&a.Status)
+			return validateAttachmentStatus(&a.Status)
 		}},
 		Columns: columns,
 		Row: func(a *storagev1.VolumeAttachment) []any {
@@ -263,7 +263,7 @@ func validateAttachment(s *storagev1.VolumeAttachmentSpec) field.ErrorList {
 
 const maxMessage = 1024
 
-func validateAttached(s *storagev1.VolumeAttachmentStatus) field.ErrorList {
+func validateAttachmentStatus(s *storagev1.VolumeAttachmentStatus) field.ErrorList {
 	status := field.NewPath("status")
 	var errs field.ErrorList
 	size := 0

@@ -25,9 +25,9 @@ import (
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(
 		registry.NewStore(attributesClasses(o.Clock), o),
-		registry.NewStore(nodes(o.Clock), o),
-		registry.NewStore(capacities(), o),
-		registry.NewStore(attachments(o.Clock), o),
+		registry.NewStore(csiNodes(o.Clock), o),
+		registry.NewStore(csiStorageCapacities(), o),
+		registry.NewStore(volumeAttachments(o.Clock), o),
 	)
 }
 
@@ -78,7 +78,7 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 				{"parameters", c.Parameters, old.Parameters}, {"provisioner", c.Provisioner, old.Provisioner},
 				{"reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy}, {"volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode},
 			} {
-				errs = append(errs, check.Fixed(fixed.now, fixed.was, field.NewPath(fixed.name))...)
+				errs = append(errs, check.DeclaredImmutable(fixed.now, fixed.was, field.NewPath(fixed.name))...)
 			}
 			return errs
 		}},
@@ -226,7 +226,7 @@ func validateAttributes(c *storagev1.VolumeAttributesClass) field.ErrorList {
 	return append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
 }
 
-func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
+func csiStorageCapacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 	r := resource("csistoragecapacities", "CSIStorageCapacity")
 	r.Namespaced = true
 	validate := func(c *storagev1.CSIStorageCapacity) field.ErrorList {
@@ -248,8 +248,8 @@ func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 		Update: registry.UpdateStrategy[*storagev1.CSIStorageCapacity]{Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
 			return capacityWarnings(c)
 		}, Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
-			errs := append(validate(c), check.Same(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
-			return append(errs, check.Same(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
+			errs := append(validate(c), check.Unchanged(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
+			return append(errs, check.Unchanged(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 		}},
 		Columns: cell.NameAndTime(),
 		Row:     func(c *storagev1.CSIStorageCapacity) []any { return cell.NameAndTimeRow(&c.ObjectMeta) },

@@ -16,7 +16,7 @@ func topologyWarnings(terms []corev1.TopologySelectorTerm) []string {
 	var out []string
 	for i, term := range terms {
 		for j, e := range term.MatchLabelExpressions {
-			if text := check.OutdatedLabel(e.Key); text != "" {
+			if text := check.NodeLabelWarning(e.Key); text != "" {
 				out = append(out, fmt.Sprintf("allowedTopologies[%d].matchLabelExpressions[%d].key: %s", i, j, text))
 			}
 		}
@@ -30,12 +30,12 @@ func capacityWarnings(c *storagev1.CSIStorageCapacity) []string {
 	}
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(c.NodeTopology.MatchLabels)) {
-		if text := check.OutdatedLabel(key); text != "" {
+		if text := check.NodeLabelWarning(key); text != "" {
 			out = append(out, fmt.Sprintf("nodeTopology.matchLabels.%s: %s", key, text))
 		}
 	}
 	for i, e := range c.NodeTopology.MatchExpressions {
-		if text := check.OutdatedLabel(e.Key); text != "" {
+		if text := check.NodeLabelWarning(e.Key); text != "" {
 			out = append(out, fmt.Sprintf("nodeTopology.matchExpressions[%d].key: %s is %s", i, e.Key, text))
 		}
 	}

@@ -42,7 +42,7 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 			return validate(m.Spec.Resource, spec.Child("resource"))
 		},
 		Update: registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
-			return append(validate(m.Spec.Resource, spec.Child("resource")), check.Same(m.Spec, old.Spec, spec)...)
+			return append(validate(m.Spec.Resource, spec.Child("resource")), check.Unchanged(m.Spec, old.Spec, spec)...)
 		}},
 		Status: &registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{
 			KeepsMetadata: true,
@@ -97,7 +97,7 @@ func validateStatus(now, old *migrationv1.StorageVersionMigrationStatus, at *fie
 	}
 	errs = append(errs, metav1validation.ValidateConditions(now.Conditions, conditions.Upstream())...)
 	if old.ResourceVersion != "" {
-		errs = append(errs, check.Same(now.ResourceVersion, old.ResourceVersion, version)...)
+		errs = append(errs, check.Unchanged(now.ResourceVersion, old.ResourceVersion, version)...)
 	}
 	ended := func(s *migrationv1.StorageVersionMigrationStatus, how migrationv1.MigrationConditionType) bool {
 		return meta.IsStatusConditionTrue(s.Conditions, string(how))

@@ -26,7 +26,7 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 		ValidateName:        check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase = corev1.ClaimPending
-			alignSources(&c.Spec)
+			syncDataSources(&c.Spec)
 		},
 		Warnings: warnings,
 		Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList {
@@ -89,7 +89,7 @@ func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	if c.Spec.VolumeMode == nil {
 		c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
 	}
-	check.RoundUp(c.Spec.Resources.Limits, c.Spec.Resources.Requests, c.Status.Capacity, c.Status.AllocatedResources)
+	check.RoundUpQuantities(c.Spec.Resources.Limits, c.Spec.Resources.Requests, c.Status.Capacity, c.Status.AllocatedResources)
 }
 
 // ClassOf is the storage class of a claim, or "".
@@ -112,10 +112,10 @@ func classWarnings(annotations map[string]string) []string {
 
 const snapshotGroup = "snapshot.storage.k8s.io"
 
-// alignSources sets dataSource and dataSourceRef to the same source, and drops
+// syncDataSources sets dataSource and dataSourceRef to the same source, and drops
 // what is not supported: sources other than claims and snapshots in the older
 // field, and sources in other namespaces (an alpha feature).
-func alignSources(s *corev1.PersistentVolumeClaimSpec) {
+func syncDataSources(s *corev1.PersistentVolumeClaimSpec) {
 	dropUnpromised(s)
 	if ref := s.DataSourceRef; ref != nil && ptr.Deref(ref.Namespace, "") != "" {
 		s.DataSourceRef = nil
@@ -155,7 +155,7 @@ func validateClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.ErrorList 
 	var errs field.ErrorList
 	status := field.NewPath("status")
 	for name, amount := range s.Capacity {
-		errs = append(errs, quantity(amount, status.Child("capacity").Key(string(name)))...)
+		errs = append(errs, validateQuantity(amount, status.Child("capacity").Key(string(name)))...)
 	}
 	storageOnly := func(name corev1.ResourceName, at *field.Path) bool {
 		wrong := check.QualifiedName(string(name), at)
@@ -174,7 +174,7 @@ func validateClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.ErrorList 
 	at = status.Child("allocatedResources")
 	for name, amount := range s.AllocatedResources {
 		if storageOnly(name, at) {
-			errs = append(errs, quantity(amount, at.Key(string(name)))...)
+			errs = append(errs, validateQuantity(amount, at.Key(string(name)))...)
 		}
 	}
 	return errs

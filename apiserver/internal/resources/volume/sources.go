@@ -11,7 +11,7 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-func needAny(at *field.Path, name string, values []string) field.ErrorList {
+func requireAny(at *field.Path, name string, values []string) field.ErrorList {
 	if len(values) == 0 {
 		return field.ErrorList{field.Required(at.Child(name), "")}
 	}
@@ -30,15 +30,15 @@ type source struct {
 var sourceChecks = map[string]func(s source) field.ErrorList{
 	"GCEPersistentDisk": func(s source) field.ErrorList {
 		at := specPath.Child("persistentDisk") // so upstream calls it
-		return append(check.Need(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
+		return append(check.Required(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
 	},
 	"AWSElasticBlockStore": func(s source) field.ErrorList {
-		return append(check.Need(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, s.at)...)
+		return append(check.Required(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, s.at)...)
 	},
 	"HostPath": checkHostPath,
 	"Local":    checkLocal,
 	"NFS": func(s source) field.ErrorList {
-		errs := check.Need(s.at, "server", s.NFS.Server, "path", s.NFS.Path)
+		errs := check.Required(s.at, "server", s.NFS.Server, "path", s.NFS.Path)
 		if !path.IsAbs(s.NFS.Path) {
 			errs = append(errs, field.Invalid(s.at.Child("path"), s.NFS.Path, "must be an absolute path"))
 		}
@@ -47,16 +47,16 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	"ISCSI": checkISCSI,
 	"CSI":   checkCSI,
 	"Glusterfs": func(s source) field.ErrorList {
-		return check.Need(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		return check.Required(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
 	},
 	"RBD": func(s source) field.ErrorList {
-		return append(needAny(s.at, "monitors", s.RBD.CephMonitors), check.Need(s.at, "image", s.RBD.RBDImage)...)
+		return append(requireAny(s.at, "monitors", s.RBD.CephMonitors), check.Required(s.at, "image", s.RBD.RBDImage)...)
 	},
-	"CephFS": func(s source) field.ErrorList { return needAny(s.at, "monitors", s.CephFS.Monitors) },
+	"CephFS": func(s source) field.ErrorList { return requireAny(s.at, "monitors", s.CephFS.Monitors) },
 	"Cinder": func(s source) field.ErrorList {
-		errs := check.Need(s.at, "volumeID", s.Cinder.VolumeID)
+		errs := check.Required(s.at, "volumeID", s.Cinder.VolumeID)
 		if ref := s.Cinder.SecretRef; ref != nil {
-			errs = append(errs, check.Need(s.at.Child("secretRef"), "name", ref.Name, "namespace", ref.Namespace)...)
+			errs = append(errs, check.Required(s.at.Child("secretRef"), "name", ref.Name, "namespace", ref.Namespace)...)
 		}
 		return errs
 	},
@@ -66,26 +66,26 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	"FC":      func(s source) field.ErrorList { return check.FibreChannel(s.FC, s.at) },
 	"Flocker": func(s source) field.ErrorList { return check.Flocker(s.Flocker, s.at) },
 	"AzureFile": func(s source) field.ErrorList {
-		errs := check.Need(s.at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+		errs := check.Required(s.at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
 		if namespace := s.AzureFile.SecretNamespace; namespace != nil {
-			errs = append(errs, check.Need(s.at, "secretNamespace", *namespace)...)
+			errs = append(errs, check.Required(s.at, "secretNamespace", *namespace)...)
 		}
 		return errs
 	},
 	"AzureDisk":            func(s source) field.ErrorList { return check.AzureDisk(s.AzureDisk, s.at) },
 	"Quobyte":              func(s source) field.ErrorList { return check.Quobyte(s.Quobyte, s.at) },
-	"VsphereVolume":        func(s source) field.ErrorList { return check.Need(s.at, "volumePath", s.VsphereVolume.VolumePath) },
-	"PhotonPersistentDisk": func(s source) field.ErrorList { return check.Need(s.at, "pdID", s.PhotonPersistentDisk.PdID) },
-	"PortworxVolume":       func(s source) field.ErrorList { return check.Need(s.at, "volumeID", s.PortworxVolume.VolumeID) },
+	"VsphereVolume":        func(s source) field.ErrorList { return check.Required(s.at, "volumePath", s.VsphereVolume.VolumePath) },
+	"PhotonPersistentDisk": func(s source) field.ErrorList { return check.Required(s.at, "pdID", s.PhotonPersistentDisk.PdID) },
+	"PortworxVolume":       func(s source) field.ErrorList { return check.Required(s.at, "volumeID", s.PortworxVolume.VolumeID) },
 	"StorageOS": func(s source) field.ErrorList {
 		errs := check.StorageOS(s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, s.at)
 		if ref := s.StorageOS.SecretRef; ref != nil {
-			errs = append(errs, check.Need(s.at.Child("secretRef"), "name", ref.Name, "namespace", ref.Namespace)...)
+			errs = append(errs, check.Required(s.at.Child("secretRef"), "name", ref.Name, "namespace", ref.Namespace)...)
 		}
 		return errs
 	},
 	"ScaleIO": func(s source) field.ErrorList {
-		return check.Need(s.at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
+		return check.Required(s.at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	},
 }
 
@@ -131,7 +131,7 @@ var hostPathTypes = []corev1.HostPathType{
 
 func checkHostPath(s source) field.ErrorList {
 	h := s.HostPath
-	errs := check.Need(s.at, "path", h.Path)
+	errs := check.Required(s.at, "path", h.Path)
 	errs = append(errs, check.NoBacksteps(h.Path, s.at.Child("path"))...)
 	if h.Type != nil {
 		errs = append(errs, check.Supported(*h.Type, s.at.Child("type"), hostPathTypes...)...)
@@ -143,7 +143,7 @@ func checkHostPath(s source) field.ErrorList {
 }
 
 func checkLocal(s source) field.ErrorList {
-	errs := check.Need(s.at, "path", s.Local.Path)
+	errs := check.Required(s.at, "path", s.Local.Path)
 	errs = append(errs, check.NoBacksteps(s.Local.Path, s.at.Child("path"))...)
 	if s.NodeAffinity == nil {
 		errs = append(errs, field.Required(s.spec.Child("nodeAffinity"), "Local volume requires node affinity"))
@@ -162,7 +162,7 @@ func checkISCSI(s source) field.ErrorList {
 func checkCSI(s source) field.ErrorList {
 	c := s.CSI
 	errs := check.DriverName(c.Driver, s.at.Child("driver"))
-	errs = append(errs, check.Need(s.at, "volumeHandle", c.VolumeHandle)...)
+	errs = append(errs, check.Required(s.at, "volumeHandle", c.VolumeHandle)...)
 	for _, of := range []struct {
 		name string
 		ref  *corev1.SecretReference
@@ -174,7 +174,7 @@ func checkCSI(s source) field.ErrorList {
 			continue
 		}
 		at := s.at.Child(of.name)
-		errs = append(errs, check.Need(at, "name", of.ref.Name, "namespace", of.ref.Namespace)...)
+		errs = append(errs, check.Required(at, "name", of.ref.Name, "namespace", of.ref.Namespace)...)
 		if of.ref.Name != "" {
 			errs = append(errs, subdomain(of.ref.Name, at.Child("name"))...)
 		}

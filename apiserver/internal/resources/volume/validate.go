@@ -14,8 +14,8 @@ import (
 	"kctl/apiserver/internal/resources/pod"
 )
 
-// quantity refuses negative amounts.
-func quantity(q resource.Quantity, at *field.Path) field.ErrorList {
+// validateQuantity refuses negative amounts.
+func validateQuantity(q resource.Quantity, at *field.Path) field.ErrorList {
 	if q.Sign() < 0 {
 		return field.ErrorList{field.Invalid(at, q.Value(), "must be a valid resource quantity")}
 	}
@@ -37,7 +37,7 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Capacity)) {
 		at := capacity.Key(string(name))
-		errs = append(errs, quantity(s.Capacity[name], at)...)
+		errs = append(errs, validateQuantity(s.Capacity[name], at)...)
 		errs = append(errs, claim.Positive(s.Capacity[name], at)...)
 	}
 	errs = append(errs, check.Supported(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
@@ -116,7 +116,7 @@ func sameVolume(now, old *corev1.PersistentVolumeSpec) field.ErrorList {
 	if !equality.Semantic.DeepEqual(now.PersistentVolumeSource, withSecretsOf(now, old)) {
 		errs = append(errs, field.Forbidden(specPath.Child("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation"))
 	}
-	errs = append(errs, check.Same(now.VolumeMode, old.VolumeMode, field.NewPath("volumeMode"))...)
+	errs = append(errs, check.Unchanged(now.VolumeMode, old.VolumeMode, field.NewPath("volumeMode"))...)
 	if old.NodeAffinity != nil && !equality.Semantic.DeepEqual(now.NodeAffinity, old.NodeAffinity) {
 		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), now.NodeAffinity, "field is immutable, except for updating from beta label to GA"))
 	}
@@ -168,5 +168,5 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	if asked.Cmp(before) < 0 && asked.Cmp(has) <= 0 {
 		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
 	}
-	return append(errs, check.Same(now.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	return append(errs, check.Unchanged(now.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 }

@@ -87,7 +87,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 }
 
 func defaultVolume(v *corev1.PersistentVolume) {
-	check.RoundUp(v.Spec.Capacity)
+	check.RoundUpQuantities(v.Spec.Capacity)
 	if v.Status.Phase == "" {
 		v.Status.Phase = corev1.VolumePending
 	}

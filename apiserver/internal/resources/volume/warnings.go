@@ -26,7 +26,7 @@ func volumeWarnings(v *corev1.PersistentVolume) []string {
 		{"cephfs", s.CephFS != nil}, {"rbd", s.RBD != nil},
 	} {
 		if kind.used {
-			out = append(out, "spec."+kind.name+": "+check.OutdatedVolumes[kind.name])
+			out = append(out, "spec."+kind.name+": "+check.VolumeWarnings[kind.name])
 		}
 	}
 	return out

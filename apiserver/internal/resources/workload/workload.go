@@ -36,7 +36,7 @@ func Template(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, owner, 
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), selector, unreadable)}
 	}
-	return TemplateOf(t, chosen, owner, at)
+	return TemplateSelectedBy(t, chosen, owner, at)
 }
 
 // NameWarnings warns about a name that is valid for pods but not for their host
@@ -50,8 +50,8 @@ func NameWarnings(name string) []string {
 		"which can result in surprising behavior; a DNS label is recommended: %v", texts)}
 }
 
-// TemplateOf is Template for kinds whose selector is not a LabelSelector.
-func TemplateOf(t *corev1.PodTemplateSpec, chosen labels.Selector, owner string, at *field.Path) field.ErrorList {
+// TemplateSelectedBy is Template for kinds whose selector is not a LabelSelector.
+func TemplateSelectedBy(t *corev1.PodTemplateSpec, chosen labels.Selector, owner string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !chosen.Empty() && !chosen.Matches(labels.Set(t.Labels)) {
 		errs = append(errs, field.Invalid(at.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
@@ -66,8 +66,8 @@ func TemplateOf(t *corev1.PodTemplateSpec, chosen labels.Selector, owner string,
 	return errs
 }
 
-// Share checks a number of pods, or a percentage of them.
-func Share(value intstr.IntOrString, at *field.Path) field.ErrorList {
+// IntOrPercent checks a number of pods, or a percentage of them.
+func IntOrPercent(value intstr.IntOrString, at *field.Path) field.ErrorList {
 	switch value.Type {
 	case intstr.String:
 		return check.Messages(at, value, validation.IsValidPercent(value.StrVal))
@@ -77,8 +77,8 @@ func Share(value intstr.IntOrString, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, value, "must be an integer or percentage (e.g '5%%')")}
 }
 
-// NotMoreThanAll checks that a percentage is at most 100.
-func NotMoreThanAll(value intstr.IntOrString, at *field.Path) field.ErrorList {
+// AtMost100Percent checks that a percentage is at most 100.
+func AtMost100Percent(value intstr.IntOrString, at *field.Path) field.ErrorList {
 	if percent(value) > 100 {
 		return field.ErrorList{field.Invalid(at, value, "must not be greater than 100%")}
 	}
@@ -102,8 +102,8 @@ func percent(value intstr.IntOrString) int {
 	return n
 }
 
-// Counts checks that no number is negative. Errors name its field.
-func Counts(at *field.Path, counts []Count) field.ErrorList {
+// NonnegativeCounts checks that no number is negative. Errors name its field.
+func NonnegativeCounts(at *field.Path, counts []Count) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range counts {
 		errs = append(errs, check.Nonnegative(int64(c.Value), at.Child(c.Field))...)

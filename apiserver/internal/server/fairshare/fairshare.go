@@ -126,7 +126,7 @@ const danglingManager = "api-priority-and-fairness-config-consumer-v1"
 
 // noteDangling writes into a flow schema whether its level is missing.
 func (f *Share) noteDangling(ctx context.Context, schema *flowcontrolv1.FlowSchema, missing bool) error {
-	condition, news := flowcontrol.Dangling(schema, missing, metav1.NewTime(f.o.Clock.Now()))
+	condition, news := flowcontrol.DanglingCondition(schema, missing, metav1.NewTime(f.o.Clock.Now()))
 	if !news {
 		return nil
 	}

@@ -51,7 +51,7 @@ func TestMovingToAnotherRange(t *testing.T) {
 		t.Helper()
 		c.Until(what, func(ctx context.Context) bool {
 			var r networkingv1.ServiceCIDR
-			return ranges.Get(ctx, networking.ServerRange, &r) == nil && r.Spec.CIDRs[0] == cidr && len(r.Finalizers) > 0 &&
+			return ranges.Get(ctx, networking.DefaultServiceCIDRName, &r) == nil && r.Spec.CIDRs[0] == cidr && len(r.Finalizers) > 0 &&
 				meta.IsStatusConditionPresentAndEqual(r.Status.Conditions, networkingv1.ServiceCIDRConditionReady, ready)
 		})
 	}
@@ -59,11 +59,11 @@ func TestMovingToAnotherRange(t *testing.T) {
 	c.Until("the event about the flags", func(ctx context.Context) bool {
 		var all corev1.EventList
 		return c.Root().Resource(core.Events, "default").List(ctx, &all) == nil && slices.ContainsFunc(all.Items, func(e corev1.Event) bool {
-			return e.Reason == "KubernetesDefaultServiceCIDRInconsistent" && e.InvolvedObject.Name == networking.ServerRange
+			return e.Reason == "KubernetesDefaultServiceCIDRInconsistent" && e.InvolvedObject.Name == networking.DefaultServiceCIDRName
 		})
 	})
 	c.addRange("new", "10.1.0.0/24")
-	c.Must(ranges.Delete(t.Context(), networking.ServerRange, nil, nil))
+	c.Must(ranges.Delete(t.Context(), networking.DefaultServiceCIDRName, nil, nil))
 	is("services have addresses of it", "10.0.0.0/24", metav1.ConditionFalse)
 	if ip, err := c.service("late"); err != nil || ip[:5] != "10.1." {
 		t.Fatalf("a new service has %q: %v", ip, err)

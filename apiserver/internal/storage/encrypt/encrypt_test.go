@@ -36,10 +36,10 @@ func transformer(t testing.TB, resources string) (*Transformer, error) {
 	write(t, file, resources)
 	made, err := New(t.Context(), file, clock.RealClock{}, NewMetrics(prometheus.NewRegistry()), zap.NewNop())
 	if err == nil {
-		t.Cleanup(func() { made.present.Load().end() })
-		made.Claim("/registry/secrets/", "", "secrets")
-		made.Claim("/registry/deployments/", "apps", "deployments")
-		made.Claim("/registry/services/specs/", "", "services")
+		t.Cleanup(func() { made.current.Load().end() })
+		made.RegisterPrefix("/registry/secrets/", "", "secrets")
+		made.RegisterPrefix("/registry/deployments/", "apps", "deployments")
+		made.RegisterPrefix("/registry/services/specs/", "", "services")
 	}
 	return made, err
 }
@@ -116,7 +116,7 @@ func TestUnclaimed(t *testing.T) {
 	const custom = "/registry/x.io/widgets/default/w"
 	rules := providers("identity: {}") + "- resources: [widgets.x.io]\n  providers:\n  - " + keysOf("secretbox", "a", key32) + "\n"
 	before := mustTransformer(t, rules)
-	before.Claim("/registry/x.io/widgets/", "x.io", "widgets")
+	before.RegisterPrefix("/registry/x.io/widgets/", "x.io", "widgets")
 	sealed, err := before.Seal(t.Context(), custom, []byte("text"))
 	if err != nil || !bytes.HasPrefix(sealed, []byte(sealedPrefix)) {
 		t.Fatalf("%q, %v", sealed, err)
@@ -128,12 +128,12 @@ func TestUnclaimed(t *testing.T) {
 	if n := testutil.ToFloat64(started.metrics.failures.WithLabelValues("from_storage")); n != 0 {
 		t.Errorf("counted as %v failures", n)
 	}
-	started.Claim("/registry/x.io/widgets/", "x.io", "widgets")
+	started.RegisterPrefix("/registry/x.io/widgets/", "x.io", "widgets")
 	if plain, _, err := started.Open(t.Context(), custom, sealed); err != nil || string(plain) != "text" {
 		t.Errorf("once it is claimed: %q, %v", plain, err)
 	}
 	lost := mustTransformer(t, strings.Replace(rules, key32, other, 1))
-	lost.Claim("/registry/x.io/widgets/", "x.io", "widgets")
+	lost.RegisterPrefix("/registry/x.io/widgets/", "x.io", "widgets")
 	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || testutil.ToFloat64(lost.metrics.failures.WithLabelValues("from_storage")) != 1 {
 		t.Errorf("with a key that is lost: %v", err)
 	}
@@ -250,7 +250,7 @@ func TestKMS(t *testing.T) {
 	s := startKMS(t)
 	config := providers(kmsOf(s, "mine"))
 	tr := mustTransformer(t, config)
-	k := tr.present.Load().kms[0]
+	k := tr.current.Load().kms[0]
 	values := map[string][]byte{}
 	seal := func(at string) {
 		t.Helper()

@@ -27,12 +27,12 @@ const (
 	infoSize = 32
 )
 
-// derived seals each value with a key of its own, derived from the seed and a
+// derivedKeySealer seals each value with a key of its own, derived from the seed and a
 // random number that is stored before the text: HKDF-SHA256 (expand only), then
 // AES-GCM.
-type derived []byte
+type derivedKeySealer []byte
 
-func (d derived) with(info []byte) (gcm, error) {
+func (d derivedKeySealer) cipherFor(info []byte) (gcm, error) {
 	key, err := hkdf.Expand(sha256.New, d, string(info), 32)
 	if err != nil {
 		return gcm{}, err
@@ -44,10 +44,10 @@ func (d derived) with(info []byte) (gcm, error) {
 	return newGCM(block)
 }
 
-func (d derived) seal(ctx context.Context, place, plain []byte) ([]byte, error) {
+func (d derivedKeySealer) seal(ctx context.Context, place, plain []byte) ([]byte, error) {
 	info := make([]byte, infoSize)
 	_, _ = rand.Read(info) // never fails
-	g, err := d.with(info)
+	g, err := d.cipherFor(info)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +55,11 @@ func (d derived) seal(ctx context.Context, place, plain []byte) ([]byte, error) 
 	return append(info, sealed...), err
 }
 
-func (d derived) open(ctx context.Context, place, sealed []byte) ([]byte, bool, error) {
+func (d derivedKeySealer) open(ctx context.Context, place, sealed []byte) ([]byte, bool, error) {
 	if len(sealed) < infoSize {
-		return nil, false, errBroken
+		return nil, false, errNotOpened
 	}
-	g, err := d.with(sealed[:infoSize])
+	g, err := d.cipherFor(sealed[:infoSize])
 	if err != nil {
 		return nil, false, err
 	}
@@ -71,7 +71,7 @@ func (s *seed) sealerOf(secret []byte) (sealer, error) {
 		if len(secret) != seedSize {
 			return nil, fmt.Errorf("the service opened a seed of %d bytes, it has %d", len(secret), seedSize)
 		}
-		return derived(secret), nil
+		return derivedKeySealer(secret), nil
 	}
 	block, err := aes.NewCipher(secret)
 	if err != nil {

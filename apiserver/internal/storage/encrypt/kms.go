@@ -28,9 +28,9 @@ const (
 	statusInterval = time.Minute
 	retryInterval  = 10 * time.Second
 	seedLifetime   = 3 * time.Minute
-	// askAgain is the least time between questions to a service that is away, so
+	// minQueryInterval is the least time between questions to a service that is away, so
 	// that waiting callers do not each ask it in turn.
-	askAgain = time.Second
+	minQueryInterval = time.Second
 	// cachedSeeds is how many opened seeds are remembered.
 	cachedSeeds = 1000
 
@@ -59,7 +59,7 @@ type kms struct {
 	failed     error     // why the last status call failed
 	failedAt   time.Time
 
-	opened *lru.Cache // seeds by their stored form
+	openedSeeds *lru.Cache // seeds by their stored form
 }
 
 // seed is one seed, and its stored form.
@@ -71,9 +71,9 @@ type seed struct {
 	sealer      sealer
 }
 
-// dialed is an endpoint in gRPC's notation. A path that begins with an @ is not a file
+// grpcTarget is an endpoint in gRPC's notation. A path that begins with an @ is not a file
 // but an abstract socket (Linux).
-func dialed(endpoint string) string {
+func grpcTarget(endpoint string) string {
 	if name, ok := strings.CutPrefix(endpoint, "unix:///@"); ok {
 		return "unix-abstract:" + name
 	}
@@ -81,7 +81,7 @@ func dialed(endpoint string) string {
 }
 
 func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, logger *zap.Logger) (*kms, error) {
-	connection, err := grpc.NewClient(dialed(c.Endpoint),
+	connection, err := grpc.NewClient(grpcTarget(c.Endpoint),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxKMSMessage)))
 	if err != nil {
@@ -89,7 +89,7 @@ func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, logger *z
 	}
 	k := &kms{
 		name: c.Name, timeout: c.timeout(), client: kmsv2.NewKeyManagementServiceClient(connection),
-		clock: clock, logger: logger.With(zap.String("kms", c.Name)), opened: lru.New(cachedSeeds),
+		clock: clock, logger: logger.With(zap.String("kms", c.Name)), openedSeeds: lru.New(cachedSeeds),
 		failed: errors.New("not asked yet"),
 	}
 	go func() {
@@ -119,14 +119,14 @@ func (k *kms) run(ctx context.Context) {
 func (k *kms) refresh(ctx context.Context) error {
 	k.refreshing.Lock()
 	defer k.refreshing.Unlock()
-	err := k.ask(ctx)
+	err := k.queryStatus(ctx)
 	k.mu.Lock()
 	k.failed, k.failedAt = err, k.clock.Now()
 	k.mu.Unlock()
 	return err
 }
 
-func (k *kms) ask(ctx context.Context) error {
+func (k *kms) queryStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	status, err := k.client.Status(ctx, &kmsv2.StatusRequest{})
@@ -163,7 +163,7 @@ func (k *kms) newSeed(ctx context.Context) (*seed, error) {
 	}
 	s := &seed{
 		keyID: answer.KeyId, sealed: answer.Ciphertext, annotations: answer.Annotations,
-		source: sourceSeed, sealer: derived(secret),
+		source: sourceSeed, sealer: derivedKeySealer(secret),
 	}
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)
@@ -197,44 +197,44 @@ func (k *kms) check(context.Context) error {
 	return k.failed
 }
 
-// sealing returns the seed to seal with. A caller that comes before the first
+// currentSeed returns the seed to seal with. A caller that comes before the first
 // answer asks the service itself.
-func (k *kms) sealing(ctx context.Context) (*seed, error) {
-	if s, err := k.usable(); s != nil || err != nil {
+func (k *kms) currentSeed(ctx context.Context) (*seed, error) {
+	if s, err := k.cachedSeed(); s != nil || err != nil {
 		return s, err
 	}
 	k.refreshing.Lock()
 	defer k.refreshing.Unlock()
-	if s, err := k.usable(); s != nil || err != nil {
+	if s, err := k.cachedSeed(); s != nil || err != nil {
 		return s, err // another caller has asked meanwhile
 	}
-	err := k.ask(context.WithoutCancel(ctx)) // others wait for this answer, too
+	err := k.queryStatus(context.WithoutCancel(ctx)) // others wait for this answer, too
 	k.mu.Lock()
 	k.failed, k.failedAt = err, k.clock.Now()
 	k.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	return k.usable()
+	return k.cachedSeed()
 }
 
-// usable returns the seed to seal with, or why there is none; neither if it is
+// cachedSeed returns the seed to seal with, or why there is none; neither if it is
 // time to ask.
-func (k *kms) usable() (*seed, error) {
+func (k *kms) cachedSeed() (*seed, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	now := k.clock.Now()
 	switch {
 	case k.current != nil && now.Before(k.until):
 		return k.current, nil
-	case k.failed != nil && now.Before(k.failedAt.Add(askAgain)):
+	case k.failed != nil && now.Before(k.failedAt.Add(minQueryInterval)):
 		return nil, k.failed
 	}
 	return nil, nil
 }
 
 func (k *kms) seal(ctx context.Context, place, plain []byte) ([]byte, error) {
-	s, err := k.sealing(ctx)
+	s, err := k.currentSeed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (k *kms) unseal(ctx context.Context, s, current *seed) error {
 		return nil
 	}
 	id := s.digest()
-	if found, ok := k.opened.Get(id); ok {
+	if found, ok := k.openedSeeds.Get(id); ok {
 		s.sealer = found.(sealer)
 		return nil
 	}
@@ -282,7 +282,7 @@ func (k *kms) unseal(ctx context.Context, s, current *seed) error {
 	if s.sealer, err = s.sealerOf(answer.Plaintext); err != nil {
 		return err
 	}
-	k.opened.Add(id, s.sealer)
+	k.openedSeeds.Add(id, s.sealer)
 	return nil
 }
 

@@ -16,9 +16,9 @@ import (
 const (
 	// reloadInterval is how often the file is looked at; upstream's.
 	reloadInterval = time.Minute
-	// overlap is how long the KMS connections of a replaced configuration stay:
+	// kmsCloseDelay is how long the KMS connections of a replaced configuration stay:
 	// calls may be waiting for them.
-	overlap = 10 * time.Second
+	kmsCloseDelay = 10 * time.Second
 )
 
 type metrics struct {
@@ -48,7 +48,7 @@ func NewMetrics(registry prometheus.Registerer) *metrics {
 
 // Run watches the configuration's file, if it is to be reloaded, until ctx ends.
 func (t *Transformer) Run(ctx context.Context, reload bool) error {
-	defer func() { t.present.Load().end() }()
+	defer func() { t.current.Load().end() }()
 	if !reload {
 		<-ctx.Done()
 		return ctx.Err()
@@ -84,7 +84,7 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	old := t.present.Load()
+	old := t.current.Load()
 	if bytes.Equal(old.text, text) {
 		return false, nil
 	}
@@ -98,9 +98,9 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 			return false, fmt.Errorf("kms %s: %w", k.name, err)
 		}
 	}
-	t.present.Store(next)
+	t.current.Store(next)
 	configfile.SetInfo(t.metrics.info, text)
-	timer := t.clock.NewTimer(overlap)
+	timer := t.clock.NewTimer(kmsCloseDelay)
 	go func() {
 		defer timer.Stop()
 		select {
@@ -115,7 +115,7 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 // Check returns an error for the KMS that don't answer.
 func (t *Transformer) Check(ctx context.Context) error {
 	var errs []error
-	for _, k := range t.present.Load().kms {
+	for _, k := range t.current.Load().kms {
 		if err := k.check(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("kms %s: %w", k.name, err))
 		}

@@ -19,20 +19,20 @@ import (
 // everything that happened since then; others wait for a turn, but not for long. A
 // slow reader must not keep the others from theirs.
 const (
-	maxHistories = 4
-	historyWait  = 2 * time.Second
-	historyTime  = time.Minute
+	maxPastReads    = 4
+	pastReadWait    = 2 * time.Second
+	pastReadTimeout = time.Minute
 )
 
 // Changes implements storage.Reader. It watches all keys: one of them was written
 // at until, and once that arrives nothing before it is missing, so that etcd need
 // not be asked to confirm that a quiet prefix has no more changes.
 func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[storage.Change, error], error) {
-	ctx, cancel := context.WithTimeout(ctx, historyTime)
-	end, err := s.takeTurn(ctx)
+	ctx, cancel := context.WithTimeout(ctx, pastReadTimeout)
+	end, err := s.acquirePastRead(ctx)
 	if err != nil {
 		cancel()
-		return nil, failed("changes", prefix, err)
+		return nil, wrapError("changes", prefix, err)
 	}
 	context.AfterFunc(ctx, end) // also if the sequence is never iterated
 	w, err := s.open(ctx, prefix)
@@ -49,10 +49,10 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 	return func(yield func(storage.Change, error) bool) {
 		defer end() // before the iteration goes on
 		defer cancel()
-		for w.hand(answer, until, yield) {
+		for w.yieldChanges(answer, until, yield) {
 			if answer, err = w.receive(); err != nil {
 				if ctx.Err() != nil {
-					err = failed("changes", prefix, fmt.Errorf("%w: %w", storage.ErrUnavailable, ctx.Err()))
+					err = wrapError("changes", prefix, fmt.Errorf("%w: %w", storage.ErrUnavailable, ctx.Err()))
 				}
 				yield(storage.Change{}, err)
 				return
@@ -61,15 +61,15 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 	}, nil
 }
 
-// takeTurn waits for a turn, which ends when end is called for the first time.
-func (s *Store) takeTurn(ctx context.Context) (end func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, historyWait)
+// acquirePastRead waits for a turn, which ends when end is called for the first time.
+func (s *Store) acquirePastRead(ctx context.Context) (end func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, pastReadWait)
 	defer cancel()
 	select {
-	case s.histories <- struct{}{}:
-		return sync.OnceFunc(func() { <-s.histories }), nil
+	case s.pastReads <- struct{}{}:
+		return sync.OnceFunc(func() { <-s.pastReads }), nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %d others read changes of the past", storage.ErrUnavailable, maxHistories)
+		return nil, fmt.Errorf("%w: %d others read changes of the past", storage.ErrUnavailable, maxPastReads)
 	}
 }
 
@@ -80,7 +80,7 @@ func (s *Store) takeTurn(ctx context.Context) (end func(), err error) {
 func (s *Store) firstChanges(w *watch, after int64, cancel context.CancelFunc) (*pb.WatchResponse, error) {
 	defer time.AfterFunc(requestTimeout, cancel).Stop()
 	if _, err := s.client.Get(w.ctx, "\x00kctl", clientv3.WithKeysOnly(), clientv3.WithRev(after)); err != nil {
-		return nil, failed("changes", w.prefix, err)
+		return nil, wrapError("changes", w.prefix, err)
 	}
 	if err := w.begin(after); err != nil {
 		return nil, err
@@ -92,10 +92,10 @@ func (s *Store) firstChanges(w *watch, after int64, cancel context.CancelFunc) (
 	}
 }
 
-// hand passes the changes under the prefix to yield; it returns false after the
+// yieldChanges passes the changes under the prefix to yield; it returns false after the
 // last one, or if no more are wanted. An answer may be a fragment, since it can be
 // large.
-func (w *watch) hand(answer *pb.WatchResponse, until int64, yield func(storage.Change, error) bool) bool {
+func (w *watch) yieldChanges(answer *pb.WatchResponse, until int64, yield func(storage.Change, error) bool) bool {
 	last := int64(0)
 	for _, e := range answer.Events {
 		if last = e.Kv.ModRevision; last > until {
@@ -121,7 +121,7 @@ func (w *watch) change(e *mvccpb.Event) (change storage.Change, err error) {
 		return change, err
 	}
 	if e.PrevKv == nil {
-		return change, failed("changes", string(e.Kv.Key), storage.ErrCompacted)
+		return change, wrapError("changes", string(e.Kv.Key), storage.ErrCompacted)
 	}
 	switch before := w.object(e.PrevKv); {
 	case before.Unreadable == nil:

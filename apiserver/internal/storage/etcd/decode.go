@@ -28,18 +28,20 @@ type Transformer interface {
 	Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error)
 }
 
-// asStored is a Transformer that changes nothing.
-type asStored struct{}
+// identityTransformer is a Transformer that changes nothing.
+type identityTransformer struct{}
 
-func (asStored) Seal(_ context.Context, _ string, plain []byte) ([]byte, error) { return plain, nil }
+func (identityTransformer) Seal(_ context.Context, _ string, plain []byte) ([]byte, error) {
+	return plain, nil
+}
 
-func (asStored) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, error) {
+func (identityTransformer) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, error) {
 	return stored, false, nil
 }
 
 // decode turns a stored key into an object: JSON with its resourceVersion set.
 func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Object, error) {
-	value, stale, err := asJSON(ctx, t, kv)
+	value, stale, err := decodeValue(ctx, t, kv)
 	if err != nil {
 		return storage.Object{}, err
 	}
@@ -50,12 +52,12 @@ func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Ob
 	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision, Stale: stale}, nil
 }
 
-// asJSON returns a stored value as JSON.
-func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
+// decodeValue returns a stored value as JSON.
+func decodeValue(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
 	value, stale, err = t.Open(ctx, string(kv.Key), kv.Value)
 	if err == nil && bytes.HasPrefix(value, envelope) {
 		var former bool
-		value, former, err = fromProtobuf(value)
+		value, former, err = protobufToJSON(value)
 		stale = stale || former
 	}
 	if err != nil {
@@ -66,12 +68,12 @@ func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []by
 
 // unreadable is the object for a stored key whose value can't be read.
 func unreadable(op string, kv *mvccpb.KeyValue, err error) storage.Object {
-	return storage.Object{Key: string(kv.Key), Revision: kv.ModRevision, Unreadable: failed(op, string(kv.Key), err)}
+	return storage.Object{Key: string(kv.Key), Revision: kv.ModRevision, Unreadable: wrapError(op, string(kv.Key), err)}
 }
 
-// fromProtobuf turns a value that upstream stored into the JSON of the same
+// protobufToJSON turns a value that upstream stored into the JSON of the same
 // object; former reports that it was stored in an older API version.
-func fromProtobuf(value []byte) (_ []byte, former bool, err error) {
+func protobufToJSON(value []byte) (_ []byte, former bool, err error) {
 	object, gvk, err := protobufSerializer.Decode(value, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
 		var was schema.GroupVersionKind
@@ -96,7 +98,7 @@ func fromProtobuf(value []byte) (_ []byte, former bool, err error) {
 func written(op, key string, value []byte, revision int64) (storage.Object, error) {
 	stored, err := raw.AppendNewResourceVersion(make([]byte, 0, len(value)+raw.VersionLength), value, revision)
 	if err != nil {
-		return storage.Object{}, failed(op, key, err)
+		return storage.Object{}, wrapError(op, key, err)
 	}
 	return storage.Object{Key: key, Value: stored, Revision: revision}, nil
 }

@@ -18,8 +18,8 @@ import (
 // publishes raft's status of one server only.
 var electing sync.Mutex
 
-// electionPace is how often raft is asked whether it has applied what it stored.
-const electionPace = time.Millisecond
+// electionPollInterval is how often raft is asked whether it has applied what it stored.
+const electionPollInterval = time.Millisecond
 
 // elect makes the only member elect itself once it has applied what it stored, with
 // the message by which a leader hands over (raft's TimeoutNow): otherwise it would
@@ -33,7 +33,7 @@ func (e *Embedded) elect(ctx context.Context) {
 			// If this fails, the ticks do it.
 			_ = e.server.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self})
 		}
-		_ = backoff.Sleep(ctx, clock.RealClock{}, electionPace)
+		_ = backoff.Sleep(ctx, clock.RealClock{}, electionPollInterval)
 	}
 }
 

@@ -21,10 +21,10 @@ func (s *Store) Get(ctx context.Context, key string) (storage.Object, error) {
 	defer cancel()
 	answer, err := s.client.Get(ctx, key)
 	if err != nil {
-		return storage.Object{}, failed("get", key, err)
+		return storage.Object{}, wrapError("get", key, err)
 	}
 	if len(answer.Kvs) == 0 {
-		return storage.Object{}, failed("get", key, storage.ErrNotFound)
+		return storage.Object{}, wrapError("get", key, storage.ErrNotFound)
 	}
 	object, err := decode(ctx, s.transformer, answer.Kvs[0])
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 			continue
 		}
 		if err != nil {
-			return nil, 0, 0, failed("list", prefix, err)
+			return nil, 0, 0, wrapError("list", prefix, err)
 		}
 		if at == 0 {
 			at = answer.Header.Revision
@@ -84,7 +84,7 @@ func (s *Store) page(ctx context.Context, start, end string, limit, revision int
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	revision, err := s.revisions.current(ctx)
 	if err != nil {
-		return 0, failed("revision of", "the store", err)
+		return 0, wrapError("revision of", "the store", err)
 	}
 	return revision, nil
 }

@@ -47,7 +47,7 @@ type Store struct {
 	leases      *leases
 	revisions   *revisions
 	progress    *progressSupport
-	histories   chan struct{} // holds a slot for each reader
+	pastReads   chan struct{} // holds a slot for each reader
 }
 
 var _ storage.Interface = (*Store)(nil)
@@ -63,13 +63,13 @@ func NewStore(o Options) *Store {
 			client: o.Client,
 			known:  o.CurrentRevision != nil,
 		},
-		histories: make(chan struct{}, maxHistories),
+		pastReads: make(chan struct{}, maxPastReads),
 	}
 	if s.direct == nil {
 		s.direct = &Direct{KV: clientv3.RetryKVClient(o.Client), Watches: pb.NewWatchClient(o.Client.ActiveConnection())}
 	}
 	if s.transformer == nil {
-		s.transformer = asStored{}
+		s.transformer = identityTransformer{}
 	}
 	current := s.askRevision
 	if o.CurrentRevision != nil {
@@ -89,14 +89,14 @@ func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.D
 	defer cancel()
 	put, err := s.put(ctx, key, value, ttl)
 	if err != nil {
-		return storage.Object{}, failed("create", key, err)
+		return storage.Object{}, wrapError("create", key, err)
 	}
 	answer, err := s.guarded(ctx, key, 0, put)
 	if err != nil {
-		return storage.Object{}, failed("create", key, err)
+		return storage.Object{}, wrapError("create", key, err)
 	}
 	if !answer.Succeeded {
-		return storage.Object{}, failed("create", key, storage.ErrExists)
+		return storage.Object{}, wrapError("create", key, storage.ErrExists)
 	}
 	return written("create", key, value, answer.Header.Revision)
 }
@@ -107,14 +107,14 @@ func (s *Store) Update(ctx context.Context, key string, revision int64, value []
 	defer cancel()
 	put, err := s.put(ctx, key, value, ttl)
 	if err != nil {
-		return storage.Object{}, failed("update", key, err)
+		return storage.Object{}, wrapError("update", key, err)
 	}
 	answer, err := s.guarded(ctx, key, revision, put, read(key))
 	if err != nil {
-		return storage.Object{}, failed("update", key, err)
+		return storage.Object{}, wrapError("update", key, err)
 	}
 	if !answer.Succeeded {
-		return s.refused(ctx, "update", key, answer)
+		return s.explainRefusal(ctx, "update", key, answer)
 	}
 	return written("update", key, value, answer.Header.Revision)
 }
@@ -126,10 +126,10 @@ func (s *Store) Delete(ctx context.Context, key string, revision int64) (storage
 	remove := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}}
 	answer, err := s.guarded(ctx, key, revision, remove, read(key))
 	if err != nil {
-		return storage.Object{}, failed("delete", key, err)
+		return storage.Object{}, wrapError("delete", key, err)
 	}
 	if !answer.Succeeded {
-		return s.refused(ctx, "delete", key, answer)
+		return s.explainRefusal(ctx, "delete", key, answer)
 	}
 	return storage.Object{Key: key, Revision: answer.Header.Revision}, nil
 }
@@ -165,26 +165,26 @@ func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.
 // anySize leaves the limit on message sizes to etcd.
 var anySize = []grpc.CallOption{grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32)}
 
-// refused returns the error for what a guarded transaction found instead.
-func (s *Store) refused(ctx context.Context, op, key string, answer *pb.TxnResponse) (storage.Object, error) {
+// explainRefusal returns the error for what a guarded transaction found instead.
+func (s *Store) explainRefusal(ctx context.Context, op, key string, answer *pb.TxnResponse) (storage.Object, error) {
 	found := answer.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
-		return storage.Object{}, failed(op, key, storage.ErrNotFound)
+		return storage.Object{}, wrapError(op, key, storage.ErrNotFound)
 	}
 	object, err := decode(ctx, s.transformer, found[0])
 	if err != nil {
-		return storage.Object{}, failed(op, key, err)
+		return storage.Object{}, wrapError(op, key, err)
 	}
-	return object, failed(op, key, storage.ErrConflict)
+	return object, wrapError(op, key, storage.ErrConflict)
 }
 
-// failed adds to an error the request and the key, and its kind.
-func failed(op, key string, err error) error {
-	return &storage.KeyError{Op: op, Key: key, Err: kind(err)}
+// wrapError adds to an error the request and the key, and its kind.
+func wrapError(op, key string, err error) error {
+	return &storage.KeyError{Op: op, Key: key, Err: classify(err)}
 }
 
-// kind wraps etcd's errors in the kinds of package storage.
-func kind(err error) error {
+// classify wraps etcd's errors in the kinds of package storage.
+func classify(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
 		return fmt.Errorf("%w: %w", storage.ErrCompacted, err)

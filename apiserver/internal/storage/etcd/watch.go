@@ -44,7 +44,7 @@ type watch struct {
 func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (storage.Watch, error) {
 	trusted, err := s.progress.trusted(ctx)
 	if err != nil {
-		return nil, failed("watch", prefix, err)
+		return nil, wrapError("watch", prefix, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w, err := s.open(ctx, prefix)
@@ -69,7 +69,7 @@ func (s *Store) open(ctx context.Context, prefix string) (*watch, error) {
 	ctx = clientv3.WithRequireLeader(ctx)
 	stream, err := s.direct.Watches.Watch(ctx, append(anySize, grpc.WaitForReady(true))...)
 	if err != nil {
-		return nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
+		return nil, wrapError("watch", prefix, clientv3.ContextError(ctx, err))
 	}
 	return &watch{
 		stream:      stream,
@@ -91,7 +91,7 @@ func (w *watch) begin(revision int64) error {
 		create.ProgressNotify = true
 	}
 	if err := w.request(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
-		return failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
+		return wrapError("watch", w.prefix, clientv3.ContextError(w.ctx, err))
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (w *watch) receive() (*pb.WatchResponse, error) {
 		err = refusal(answer)
 	}
 	if err != nil {
-		return nil, failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
+		return nil, wrapError("watch", w.prefix, clientv3.ContextError(w.ctx, err))
 	}
 	return answer, nil
 }
@@ -221,7 +221,7 @@ func (w *watch) event(e *mvccpb.Event) storage.Event {
 }
 
 func (w *watch) object(kv *mvccpb.KeyValue) storage.Object {
-	value, _, err := asJSON(w.ctx, w.transformer, kv)
+	value, _, err := decodeValue(w.ctx, w.transformer, kv)
 	if err != nil {
 		return unreadable("watch", kv, err)
 	}

@@ -19,12 +19,12 @@ func TestABackendThatTakesNothingIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := &carrier{connection: ours}
+	over := &netConn{connection: ours}
 	connection, err := spdy.NewClientConnection(over)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &backend{connection, over}
+	b := &spdyConnection{connection, over}
 	stream, err := b.open(t.Context(), http.Header{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// Reachable refuses invalid addresses, and those that mean something else on
+// NonSpecialIP refuses invalid addresses, and those that mean something else on
 // each machine.
-func Reachable(ip string, at *field.Path) field.ErrorList {
+func NonSpecialIP(ip string, at *field.Path) field.ErrorList {
 	if errs := validation.IsValidIPForLegacyField(at.Upstream(), ip, true, nil); len(errs) > 0 {
 		return errs
 	}

@@ -17,8 +17,8 @@ var newLabels = map[string]struct{ since, use string }{
 	"failure-domain.kubernetes.io/region": {"v1.17", corev1.LabelTopologyRegion},
 }
 
-// OutdatedLabel is the warning for a deprecated node label, or "".
-func OutdatedLabel(key string) string {
+// NodeLabelWarning is the warning for a deprecated node label, or "".
+func NodeLabelWarning(key string) string {
 	newer, old := newLabels[key]
 	if !old {
 		return ""
@@ -26,8 +26,8 @@ func OutdatedLabel(key string) string {
 	return fmt.Sprintf("deprecated since %s; use %q instead", newer.since, newer.use)
 }
 
-// OutdatedVolumes are the warnings for removed kinds of volumes, by field name.
-var OutdatedVolumes = map[string]string{
+// VolumeWarnings are the warnings for removed kinds of volumes, by field name.
+var VolumeWarnings = map[string]string{
 	"photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
 	"gitRepo":              "deprecated in v1.11, and disabled by default in v1.33+",
 	"scaleIO":              "deprecated in v1.16, non-functional in v1.22+",

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 )
 
-// errBroken is all that is said about a value that does not open: details would
+// errNotOpened is all that is said about a value that does not open: details would
 // only help an attacker.
-var errBroken = errors.New("the value was not sealed with this key, or was changed since")
+var errNotOpened = errors.New("the value was not sealed with this key, or was changed since")
 
 // sealer seals and opens values; place is the key under which they are stored.
 // Sealers that can, bind a value to it, so that it opens nowhere else.
@@ -29,7 +29,7 @@ func newLocal(kind string, secret string) (sealer, error) {
 		return nil, errors.New("a secret is not base64")
 	}
 	if kind == "secretbox" {
-		return box(key), nil
+		return secretboxSealer(key), nil
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -57,11 +57,11 @@ func (g gcm) seal(_ context.Context, place, plain []byte) ([]byte, error) {
 
 func (g gcm) open(_ context.Context, place, sealed []byte) ([]byte, bool, error) {
 	if len(sealed) < g.NonceSize() {
-		return nil, false, errBroken
+		return nil, false, errNotOpened
 	}
 	plain, err := g.Open(nil, sealed[:g.NonceSize()], sealed[g.NonceSize():], place)
 	if err != nil {
-		return nil, false, errBroken
+		return nil, false, errNotOpened
 	}
 	return plain, false, nil
 }
@@ -84,35 +84,35 @@ func (c cbc) seal(_ context.Context, _, plain []byte) ([]byte, error) {
 
 func (c cbc) open(_ context.Context, _, sealed []byte) ([]byte, bool, error) {
 	if len(sealed) < 2*aes.BlockSize || len(sealed)%aes.BlockSize != 0 {
-		return nil, false, errBroken
+		return nil, false, errNotOpened
 	}
 	text := make([]byte, len(sealed)-aes.BlockSize)
 	cipher.NewCBCDecrypter(c.block, sealed[:aes.BlockSize]).CryptBlocks(text, sealed[aes.BlockSize:])
 	padding := int(text[len(text)-1])
 	if padding < 1 || padding > aes.BlockSize || !bytes.Equal(text[len(text)-padding:], bytes.Repeat([]byte{byte(padding)}, padding)) {
-		return nil, false, errBroken
+		return nil, false, errNotOpened
 	}
 	return text[:len(text)-padding], false, nil
 }
 
-// box is XSalsa20 and Poly1305 with a random nonce before the text.
-type box []byte
+// secretboxSealer is XSalsa20 and Poly1305 with a random nonce before the text.
+type secretboxSealer []byte
 
-const boxNonce = 24
+const secretboxNonceSize = 24
 
-func (b box) seal(_ context.Context, _, plain []byte) ([]byte, error) {
-	var nonce [boxNonce]byte
+func (b secretboxSealer) seal(_ context.Context, _, plain []byte) ([]byte, error) {
+	var nonce [secretboxNonceSize]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	return secretbox.Seal(nonce[:], plain, &nonce, (*[32]byte)(b)), nil
 }
 
-func (b box) open(_ context.Context, _, sealed []byte) ([]byte, bool, error) {
-	if len(sealed) < boxNonce {
-		return nil, false, errBroken
+func (b secretboxSealer) open(_ context.Context, _, sealed []byte) ([]byte, bool, error) {
+	if len(sealed) < secretboxNonceSize {
+		return nil, false, errNotOpened
 	}
-	plain, ok := secretbox.Open(nil, sealed[boxNonce:], (*[boxNonce]byte)(sealed[:boxNonce]), (*[32]byte)(b))
+	plain, ok := secretbox.Open(nil, sealed[secretboxNonceSize:], (*[secretboxNonceSize]byte)(sealed[:secretboxNonceSize]), (*[32]byte)(b))
 	if !ok {
-		return nil, false, errBroken
+		return nil, false, errNotOpened
 	}
 	return plain, false, nil
 }

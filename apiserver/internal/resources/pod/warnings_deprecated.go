@@ -41,8 +41,8 @@ func annotationWarning(at, key, says string) string {
 
 // seccompOfPodWarnings warns about the annotation if the field is not set.
 func seccompOfPodWarnings(annotations map[string]string, s *corev1.PodSpec, at string) []string {
-	if _, has := annotations[seccompOfPod]; has && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
-		return []string{annotationWarning(at, seccompOfPod, outdatedSeccomp)}
+	if _, has := annotations[seccompPodAnnotation]; has && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
+		return []string{annotationWarning(at, seccompPodAnnotation, outdatedSeccomp)}
 	}
 	return nil
 }
@@ -54,36 +54,36 @@ func profileWarnings(annotations map[string]string, s *corev1.PodSpec, c *corev1
 	}
 	var out []string
 	sc := c.SecurityContext
-	if _, has := annotations[seccompOfContainer+c.Name]; has && (sc == nil || sc.SeccompProfile == nil) {
-		out = append(out, annotationWarning(at, seccompOfContainer+c.Name, outdatedSeccomp))
+	if _, has := annotations[seccompContainerPrefix+c.Name]; has && (sc == nil || sc.SeccompProfile == nil) {
+		out = append(out, annotationWarning(at, seccompContainerPrefix+c.Name, outdatedSeccomp))
 	}
 	if at == podMeta {
 		return out
 	}
-	value, has := annotations[apparmor+c.Name]
+	value, has := annotations[appArmorContainerPrefix+c.Name]
 	if !has || sc != nil && sc.AppArmorProfile != nil {
 		return out
 	}
 	if p, ok := profileOf(value); ok && s.SecurityContext != nil && sameAppArmor(s.SecurityContext.AppArmorProfile, p) {
 		return out
 	}
-	return append(out, annotationWarning(at, apparmor+c.Name, outdatedAppArmor))
+	return append(out, annotationWarning(at, appArmorContainerPrefix+c.Name, outdatedAppArmor))
 }
 
 // keyWarnings warns about a deprecated node label.
 func keyWarnings(key, at string) []string {
-	if text := check.OutdatedLabel(key); text != "" {
+	if text := check.NodeLabelWarning(key); text != "" {
 		return []string{fmt.Sprintf("%s: %s is %s", at, key, text)}
 	}
 	return nil
 }
 
-// placeWarnings warns about outdated scheduling constraints, and those that select no
+// schedulingWarnings warns about outdated scheduling constraints, and those that select no
 // pods.
-func placeWarnings(s *corev1.PodSpec, at string) []string {
+func schedulingWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
 	for key := range s.NodeSelector {
-		if text := check.OutdatedLabel(key); text != "" {
+		if text := check.NodeLabelWarning(key); text != "" {
 			out = append(out, fmt.Sprintf("%s.nodeSelector[%s]: %s", at, key, text))
 		}
 	}

@@ -11,14 +11,14 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// validateSuccess validates the policy by which a job may succeed early.
-func validateSuccess(s *batchv1.JobSpec, indexed bool, at *field.Path) field.ErrorList {
+// validateSuccessPolicy validates the policy by which a job may succeed early.
+func validateSuccessPolicy(s *batchv1.JobSpec, indexed bool, at *field.Path) field.ErrorList {
 	policy := s.SuccessPolicy
 	if policy == nil {
 		return nil
 	}
 	if !indexed {
-		return field.ErrorList{field.Invalid(at.Child("successPolicy"), check.Spelled{Value: policy}, "requires indexed completion mode")}
+		return field.ErrorList{field.Invalid(at.Child("successPolicy"), check.GoFieldNames{Value: policy}, "requires indexed completion mode")}
 	}
 	rules := at.Child("successPolicy", "rules")
 	if len(policy.Rules) == 0 {

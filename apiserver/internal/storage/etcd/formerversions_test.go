@@ -140,7 +140,7 @@ func TestFormerVersionsAreRead(t *testing.T) {
 		if err := protobuf.NewSerializer(former, former).Encode(object, &stored); err != nil {
 			t.Fatal(err)
 		}
-		value, stale, err := fromProtobuf(stored.Bytes())
+		value, stale, err := protobufToJSON(stored.Bytes())
 		if err != nil || !stale {
 			t.Errorf("%T: %v, stale %t", object, err, stale)
 			continue

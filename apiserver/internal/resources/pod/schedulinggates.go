@@ -11,10 +11,10 @@ import (
 	"kctl/proto/core"
 )
 
-// freeGated allows a gated pod's scheduling constraints to be narrowed, as no
+// allowGatedChanges allows a gated pod's scheduling constraints to be narrowed, as no
 // scheduler has seen it. It resets them in rest to the old ones, and returns an error,
 // in upstream's words, if they are wider.
-func freeGated(rest, old *core.PodSpec, at *field.Path) (errs field.ErrorList) {
+func allowGatedChanges(rest, old *core.PodSpec, at *field.Path) (errs field.ErrorList) {
 	for _, key := range slices.Sorted(maps.Keys(old.NodeSelector)) {
 		if value, ok := rest.NodeSelector[key]; !ok || value != old.NodeSelector[key] {
 			errs = append(errs, field.Invalid(at.Child("nodeSelector"), rest.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
@@ -63,13 +63,13 @@ func onlyNarrower(now, was *corev1.NodeAffinity, at *field.Path) (errs field.Err
 	for i, term := range before {
 		none := len(term.MatchExpressions)+len(term.MatchFields) == 0 // which no node meets
 		asks := len(after[i].MatchExpressions)+len(after[i].MatchFields) > 0
-		if none && asks || !begins(after[i].MatchExpressions, term.MatchExpressions) || !begins(after[i].MatchFields, term.MatchFields) {
+		if none && asks || !isPrefixOf(after[i].MatchExpressions, term.MatchExpressions) || !isPrefixOf(after[i].MatchFields, term.MatchFields) {
 			errs = append(errs, field.Invalid(at.Index(i), after[i], "only additions are allowed (no mutations or deletions)"))
 		}
 	}
 	return errs
 }
 
-func begins(now, was []corev1.NodeSelectorRequirement) bool {
+func isPrefixOf(now, was []corev1.NodeSelectorRequirement) bool {
 	return len(now) >= len(was) && equality.Semantic.DeepEqual(now[:len(was)], was) || len(was) == 0
 }

@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Spelled is a value as upstream's messages show it: there, validation sees
+// GoFieldNames is a value as upstream's messages show it: there, validation sees
 // types without JSON names, so messages show Go's field names, and empty values
 // as null. Only metadata and selectors are shown as users write them.
-type Spelled struct{ Value any }
+type GoFieldNames struct{ Value any }
 
 // MarshalJSON implements json.Marshaler.
-func (s Spelled) MarshalJSON() ([]byte, error) {
+func (s GoFieldNames) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	err := spell(&b, reflect.ValueOf(s.Value))
 	return b.Bytes(), err

@@ -26,10 +26,10 @@ type Transformer struct {
 	logger  *zap.Logger
 	metrics *metrics
 
-	present atomic.Pointer[generation]
+	current atomic.Pointer[generation]
 
-	mu     sync.RWMutex
-	places map[string]groupResource // by prefix of keys
+	mu       sync.RWMutex
+	prefixes map[string]groupResource // by prefix of keys
 }
 
 type groupResource struct{ group, resource string }
@@ -57,7 +57,7 @@ type provider struct {
 // New reads the configuration in file. Claim then tells it which keys belong to
 // which resource.
 func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metrics, logger *zap.Logger) (*Transformer, error) {
-	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, places: map[string]groupResource{}}
+	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, prefixes: map[string]groupResource{}}
 	config, text, err := load(file)
 	if err != nil {
 		return nil, err
@@ -66,16 +66,16 @@ func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metr
 	if err != nil {
 		return nil, err
 	}
-	t.present.Store(first)
+	t.current.Store(first)
 	configfile.SetInfo(metrics.info, first.text)
 	return t, nil
 }
 
-// Claim declares that the keys that begin with prefix belong to a resource.
-func (t *Transformer) Claim(prefix, group, resource string) {
+// RegisterPrefix declares that the keys that begin with prefix belong to a resource.
+func (t *Transformer) RegisterPrefix(prefix, group, resource string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places[prefix] = groupResource{group, resource}
+	t.prefixes[prefix] = groupResource{group, resource}
 }
 
 func (t *Transformer) generation(ctx context.Context, config *configuration, text []byte) (*generation, error) {
@@ -129,8 +129,8 @@ func (t *Transformer) providers(ctx context.Context, g *generation, p providerCo
 // providersOf returns the providers for the resource that a key belongs to, and
 // whether a claim names one.
 func (t *Transformer) providersOf(key string) (providers []provider, claimed bool) {
-	place, claimed := t.place(key)
-	for _, r := range t.present.Load().rules {
+	place, claimed := t.resourceOf(key)
+	for _, r := range t.current.Load().rules {
 		for _, name := range r.names {
 			if matches(name, place.group, place.resource) {
 				return r.providers, claimed
@@ -140,12 +140,12 @@ func (t *Transformer) providersOf(key string) (providers []provider, claimed boo
 	return nil, claimed
 }
 
-// place finds the resource that a key belongs to, by the longest claimed prefix.
-func (t *Transformer) place(key string) (found groupResource, claimed bool) {
+// resourceOf finds the resource that a key belongs to, by the longest claimed prefix.
+func (t *Transformer) resourceOf(key string) (found groupResource, claimed bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for end := len(key); end > 0; end = strings.LastIndexByte(key[:end-1], '/') + 1 {
-		if found, ok := t.places[key[:end]]; ok {
+		if found, ok := t.prefixes[key[:end]]; ok {
 			return found, true
 		}
 	}

@@ -26,7 +26,7 @@ func (c *Client) upgradeTo(ctx context.Context, to *url.URL, protocol string) (c
 	ask.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
 	ask.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
 	ask.Header.Set(httpstream.HeaderProtocolVersion, protocol)
-	answer, err := c.checked.RoundTrip(ask)
+	answer, err := c.verifying.RoundTrip(ask)
 	if err != nil {
 		return nil, nil, nil, dialError(err)
 	}
@@ -41,26 +41,26 @@ func (c *Client) upgradeTo(ctx context.Context, to *url.URL, protocol string) (c
 	return connection, answer.Header, nil, nil
 }
 
-// backend is a SPDY connection to a kubelet.
-type backend struct {
+// spdyConnection is a SPDY connection to a kubelet.
+type spdyConnection struct {
 	httpstream.Connection
-	carrier *carrier
+	conn *netConn
 }
 
-// goodbye bounds how long writing the end of streams may take: behind data that
+// closeTimeout bounds how long writing the end of streams may take: behind data that
 // a container does not read, it never gets through.
-const goodbye = time.Second
+const closeTimeout = time.Second
 
 // Close ends the streams and the connection. SPDY's own shutdown would keep it
 // open while the kubelet has not answered some streams.
-func (b *backend) Close() error {
-	late := time.AfterFunc(goodbye, func() { _ = b.carrier.Close() })
+func (b *spdyConnection) Close() error {
+	late := time.AfterFunc(closeTimeout, func() { _ = b.conn.Close() })
 	defer late.Stop()
-	return errors.Join(b.Connection.Close(), b.carrier.Close())
+	return errors.Join(b.Connection.Close(), b.conn.Close())
 }
 
 // open opens a stream; it stops waiting when ctx ends.
-func (b *backend) open(ctx context.Context, header http.Header) (httpstream.Stream, error) {
+func (b *spdyConnection) open(ctx context.Context, header http.Header) (httpstream.Stream, error) {
 	var stream httpstream.Stream
 	var err error
 	opened := make(chan struct{})
@@ -78,12 +78,12 @@ func (b *backend) open(ctx context.Context, header http.Header) (httpstream.Stre
 
 // dialSPDY opens a SPDY connection to the kubelet. refused is its answer if it
 // does not upgrade.
-func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (connected *backend, refused *http.Response, err error) {
+func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (connected *spdyConnection, refused *http.Response, err error) {
 	connection, header, refused, err := c.upgradeTo(ctx, to, protocol)
 	if err != nil || refused != nil {
 		return nil, refused, err
 	}
-	carrier := &carrier{connection: connection}
+	carrier := &netConn{connection: connection}
 	if got := header.Get(httpstream.HeaderUpgrade); !strings.EqualFold(got, spdy.HeaderSpdy31) {
 		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet upgraded to %.40q, %s is needed", got, spdy.HeaderSpdy31)), carrier.Close())
 	}
@@ -94,21 +94,21 @@ func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (co
 	if err != nil {
 		return nil, nil, errors.Join(dialError(err), carrier.Close())
 	}
-	return &backend{streams, carrier}, nil, nil
+	return &spdyConnection{streams, carrier}, nil, nil
 }
 
-// carrier adapts an upgraded connection to the net.Conn that SPDY expects, which
+// netConn adapts an upgraded connection to the net.Conn that SPDY expects, which
 // only reads, writes and closes it. It may be closed more than once.
-type carrier struct {
+type netConn struct {
 	net.Conn   // none: never called
 	connection io.ReadWriteCloser
 	closing    sync.Once
 }
 
-func (c *carrier) Read(p []byte) (int, error)  { return c.connection.Read(p) }
-func (c *carrier) Write(p []byte) (int, error) { return c.connection.Write(p) }
+func (c *netConn) Read(p []byte) (int, error)  { return c.connection.Read(p) }
+func (c *netConn) Write(p []byte) (int, error) { return c.connection.Write(p) }
 
-func (c *carrier) Close() (err error) {
+func (c *netConn) Close() (err error) {
 	c.closing.Do(func() { err = c.connection.Close() })
 	return err
 }

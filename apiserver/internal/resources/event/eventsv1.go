@@ -14,20 +14,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// View shows the events of the core group as events of events.k8s.io, which
+// EventsV1 shows the events of the core group as events of events.k8s.io, which
 // are the same objects under newer names.
-func View(events *registry.Store[*core.Event]) registry.Resource {
+func EventsV1(events *registry.Store[*core.Event]) registry.Resource {
 	info := events.Info()
 	info.Resource = core.Resource{Group: eventsv1.GroupName, Version: "v1", Name: "events", Kind: "Event", Namespaced: true}
 	info.Columns = nil
 	return registry.NewObjectView(registry.View{
 		Stored: events, Shown: info,
-		NewKind:   func() core.Object { return new(eventsv1.Event) },
-		Show:      func(stored core.Object) (core.Object, error) { return show(stored.(*core.Event)), nil },
-		WriteBack: func(shown, stored core.Object) error { take(shown.(*eventsv1.Event), stored.(*core.Event)); return nil },
-		Validate:  func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
+		NewKind: func() core.Object { return new(eventsv1.Event) },
+		Show:    func(stored core.Object) (core.Object, error) { return fromCore(stored.(*core.Event)), nil },
+		WriteBack: func(shown, stored core.Object) error {
+			toCore(shown.(*eventsv1.Event), stored.(*core.Event))
+			return nil
+		},
+		Validate: func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
 		ValidateUpdate: func(shown, stored core.Object) field.ErrorList {
-			return validateChange(shown.(*eventsv1.Event), stored.(*core.Event))
+			return validateUpdate(shown.(*eventsv1.Event), stored.(*core.Event))
 		},
 		StoredField: coreField,
 	})
@@ -45,7 +48,7 @@ func coreField(name string) string {
 	return name
 }
 
-func show(e *core.Event) *eventsv1.Event {
+func fromCore(e *core.Event) *eventsv1.Event {
 	out := &eventsv1.Event{
 		ObjectMeta: *e.ObjectMeta.DeepCopy(), EventTime: e.EventTime, ReportingController: e.ReportingController,
 		ReportingInstance: e.ReportingInstance, Action: e.Action, Reason: e.Reason, Regarding: e.InvolvedObject, Related: e.Related,
@@ -58,7 +61,7 @@ func show(e *core.Event) *eventsv1.Event {
 	return out
 }
 
-func take(e *eventsv1.Event, into *core.Event) {
+func toCore(e *eventsv1.Event, into *core.Event) {
 	*into = core.Event{
 		ObjectMeta: *e.ObjectMeta.DeepCopy(), EventTime: e.EventTime, ReportingController: e.ReportingController,
 		ReportingInstance: e.ReportingInstance, Action: e.Action, Reason: e.Reason, InvolvedObject: e.Regarding, Related: e.Related,
@@ -91,7 +94,7 @@ func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
 // group has an eventTime, and none of the older fields.
 func validateNew(e *eventsv1.Event) field.ErrorList {
 	stored := new(core.Event)
-	take(e, stored)
+	toCore(e, stored)
 	errs := validate(stored, "reportingController")
 	errs = append(errs, registry.ValidateQualifiedFinalizers(e.Finalizers, field.NewPath("metadata", "finalizers").Upstream())...)
 	if e.Name != "" {

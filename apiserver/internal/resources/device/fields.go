@@ -29,13 +29,13 @@ func validatePool(name string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// qualifiedName validates the name of an attribute or of a capacity, which is
+// validateQualifiedName validates the name of an attribute or of a capacity, which is
 // the driver's own without a domain. Two slashes are accepted, too.
-func qualifiedName(name string, at *field.Path) field.ErrorList {
+func validateQualifiedName(name string, at *field.Path) field.ErrorList {
 	domain, id, found := strings.Cut(name, "/")
 	switch {
 	case !found:
-		return identifier(name, at)
+		return validateIdentifier(name, at)
 	case strings.Contains(id, "/"):
 		return nil
 	}
@@ -48,10 +48,10 @@ func qualifiedName(name string, at *field.Path) field.ErrorList {
 	if id == "" {
 		return append(errs, field.Invalid(at, "", "the name must not be empty"))
 	}
-	return append(errs, identifier(id, at)...)
+	return append(errs, validateIdentifier(id, at)...)
 }
 
-func identifier(id string, at *field.Path) field.ErrorList {
+func validateIdentifier(id string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(id) > resourcev1.DeviceMaxIDLength {
 		errs = append(errs, field.TooLong(at, id, resourcev1.DeviceMaxIDLength))
@@ -59,8 +59,8 @@ func identifier(id string, at *field.Path) field.ErrorList {
 	return append(errs, check.Messages(at, id, validation.IsCIdentifier(id))...)
 }
 
-// shortened is a map's key in a path: upstream shortens long ones in the middle.
-func shortened(key string) string {
+// truncateKey is a map's key in a path: upstream shortens long ones in the middle.
+func truncateKey(key string) string {
 	const most, dots = resourcev1.DeviceMaxDomainLength + 1 + resourcev1.DeviceMaxIDLength, "..."
 	if len(key) <= most {
 		return key
@@ -79,7 +79,7 @@ func validateTaint(t resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
 
 var effects = []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
 
-func declaredTolerations(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
+func validateDeclaredTolerations(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range tolerations {
 		path := at.Index(i)
@@ -94,8 +94,8 @@ func declaredTolerations(tolerations []resourcev1.DeviceToleration, at *field.Pa
 	return errs
 }
 
-// tolerationValues validates the values of tolerated taints.
-func tolerationValues(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
+// validateTolerationValues validates the values of tolerated taints.
+func validateTolerationValues(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range tolerations {
 		value := at.Index(i).Child("value")

@@ -28,20 +28,20 @@ const (
 // takeFromBudget charges the eviction of a pod to the pod's disruption budget,
 // if there is one (Kubernetes docs, "API-initiated Eviction").
 func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []string) error {
-	if harmless(pod) {
+	if canIgnoreBudget(pod) {
 		return nil
 	}
 	budget, err := e.budgetOf(ctx, pod)
 	if err != nil || budget == nil {
 		return err
 	}
-	if !isReady(pod) && allowsUnhealthy(budget) {
+	if !isReady(pod) && allowsUnhealthyEviction(budget) {
 		return nil
 	}
 	var refused error
 	_, _, err = e.budgets.Update(ctx, registry.Target{Namespace: budget.Namespace, Name: budget.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		b := current.(*policyv1.PodDisruptionBudget)
-		refused = e.take(b, pod.Name)
+		refused = e.recordDisruption(b, pod.Name)
 		return b, refused
 	}, registry.Admission{}, &metav1.UpdateOptions{DryRun: dryRun})
 	if refused != nil {
@@ -53,8 +53,8 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 	return err
 }
 
-// harmless reports whether the pod does not serve anyone, or is going anyway.
-func harmless(pod *core.Pod) bool {
+// canIgnoreBudget reports whether the pod does not serve anyone, or is going anyway.
+func canIgnoreBudget(pod *core.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
 		return true
@@ -71,9 +71,9 @@ func isReady(pod *core.Pod) bool {
 	return false
 }
 
-// allowsUnhealthy reports whether a pod that is not ready may be evicted
+// allowsUnhealthyEviction reports whether a pod that is not ready may be evicted
 // without charging the budget: by default, only if enough others are ready.
-func allowsUnhealthy(b *policyv1.PodDisruptionBudget) bool {
+func allowsUnhealthyEviction(b *policyv1.PodDisruptionBudget) bool {
 	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
 		return true
 	}
@@ -107,9 +107,9 @@ func (e *evictions) budgetOf(ctx context.Context, pod *core.Pod) (*policyv1.PodD
 	return found, nil
 }
 
-// take records in the budget's status that the pod is about to go, or returns
+// recordDisruption records in the budget's status that the pod is about to go, or returns
 // why it has to stay.
-func (e *evictions) take(b *policyv1.PodDisruptionBudget, pod string) error {
+func (e *evictions) recordDisruption(b *policyv1.PodDisruptionBudget, pod string) error {
 	s := &b.Status
 	forbidden := func(text string) error {
 		return apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), b.Name, errors.New(text))

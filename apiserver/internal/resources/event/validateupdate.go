@@ -11,12 +11,12 @@ import (
 	"kctl/proto/core"
 )
 
-// validateChange validates an update through events.k8s.io: that group's events are
+// validateUpdate validates an update through events.k8s.io: that group's events are
 // immutable, except for their series. The core group lets clients change counts.
 // Fields have the core group's names, as in upstream's messages.
-func validateChange(e *eventsv1.Event, old *core.Event) field.ErrorList {
+func validateUpdate(e *eventsv1.Event, old *core.Event) field.ErrorList {
 	now := new(core.Event)
-	take(e, now)
+	toCore(e, now)
 	errs := validate(now, "reportingController")
 	if !equality.Semantic.DeepEqual(now.Series, old.Series) {
 		errs = append(errs, validateSeries(e.Series)...)
@@ -38,7 +38,7 @@ func validateChange(e *eventsv1.Event, old *core.Event) field.ErrorList {
 		{"reportingController", now.ReportingController, old.ReportingController},
 		{"reportingInstance", now.ReportingInstance, old.ReportingInstance},
 	} {
-		errs = append(errs, check.Same(f.is, f.was, field.NewPath(f.name))...)
+		errs = append(errs, check.Unchanged(f.is, f.was, field.NewPath(f.name))...)
 	}
 	// Nanoseconds are stored as microseconds.
 	if !now.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {

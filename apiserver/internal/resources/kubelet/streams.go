@@ -18,9 +18,9 @@ import (
 	"kctl/proto/upgrade"
 )
 
-// streamIdle is after how long idle streams into containers are ended;
+// streamIdleTimeout is after how long idle streams into containers are ended;
 // upstream's default.
-const streamIdle = 4 * time.Hour
+const streamIdleTimeout = 4 * time.Hour
 
 // Streams are those of a container that a client wants.
 type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
@@ -29,7 +29,7 @@ type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
 // WebSocket, so these are translated to SPDY (KEP-4006). The kubelet's answer
 // is passed to the client; an error means that nothing has been written.
 func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wanted Streams) error {
-	if !wsstream.IsWebSocketRequest(r) || !translatable(r) {
+	if !wsstream.IsWebSocketRequest(r) || !hasErrorChannel(r) {
 		return c.Forward(w, r, to)
 	}
 	backend, refused, err := c.dialSPDY(r.Context(), to, remotecommand.StreamProtocolV4Name)
@@ -37,7 +37,7 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 		return err
 	}
 	if refused != nil {
-		return passOn(w, r, refused)
+		return forwardRefusal(w, r, refused)
 	}
 	defer backend.Close()
 	// A kubelet that does not answer streams must not delay the end.
@@ -47,21 +47,21 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 		return dialError(err)
 	}
 	front := wsstream.NewConn(channelProtocols(wanted))
-	front.SetIdleTimeout(streamIdle)
+	front.SetIdleTimeout(streamIdleTimeout)
 	ctx, w := upgrade.Linger(r.Context(), w)
 	_, channels, err := front.Open(w, r)
 	if err != nil {
 		return nil // the client has the answer, or is gone
 	}
 	defer front.Close()
-	join(ctx, channels, streams)
+	copyStreams(ctx, channels, streams)
 	_ = backend.Close() // before the client, which may take its time to hang up
 	return nil
 }
 
-// translatable reports whether the client uses a protocol version with an error
+// hasErrorChannel reports whether the client uses a protocol version with an error
 // channel. Older ones are left to the runtime.
-func translatable(r *http.Request) bool {
+func hasErrorChannel(r *http.Request) bool {
 	for _, protocol := range protocolsOf(r) {
 		if _, ok := channelProtocols(Streams{})[protocol]; ok {
 			return true
@@ -101,10 +101,10 @@ const pingPeriod = 5 * time.Second
 // maxAnswer bounds how much of a refusal is passed on.
 const maxAnswer = 64 << 10
 
-// passOn answers r with the kubelet's refusal.
-func passOn(w http.ResponseWriter, r *http.Request, answer *http.Response) error {
+// forwardRefusal answers r with the kubelet's refusal.
+func forwardRefusal(w http.ResponseWriter, r *http.Request, answer *http.Response) error {
 	defer answer.Body.Close()
-	if err := Upgraded(r, answer); err != nil {
+	if err := CheckUpgraded(r, answer); err != nil {
 		return err
 	}
 	if kind := answer.Header.Get("Content-Type"); kind != "" {
@@ -116,7 +116,7 @@ func passOn(w http.ResponseWriter, r *http.Request, answer *http.Response) error
 }
 
 // openStreams opens the protocol's streams, ordered by channel number.
-func openStreams(ctx context.Context, connection *backend, wanted Streams) (map[int]httpstream.Stream, error) {
+func openStreams(ctx context.Context, connection *spdyConnection, wanted Streams) (map[int]httpstream.Stream, error) {
 	streams := map[int]httpstream.Stream{}
 	for _, s := range []struct {
 		channel int
@@ -148,10 +148,10 @@ func openStreams(ctx context.Context, connection *backend, wanted Streams) (map[
 	return streams, nil
 }
 
-// join copies between the two until the container's output ends, or ctx does. If
+// copyStreams copies between the two until the container's output ends, or ctx does. If
 // the client is gone, its last input still goes to the container. The caller
 // then closes both connections, which ends the remaining copies.
-func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) {
+func copyStreams(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) {
 	told := copyOut(channels, streams)
 	gone := make(chan struct{})
 	go func() {

@@ -12,8 +12,8 @@ const (
 	maxSubdomain = 253
 )
 
-// plainSubdomain reports whether name is a DNS-1123 subdomain.
-func plainSubdomain(name string) bool {
+// isDNSSubdomain reports whether name is a DNS-1123 subdomain.
+func isDNSSubdomain(name string) bool {
 	if len(name) > maxSubdomain {
 		return false
 	}
@@ -32,22 +32,22 @@ func plainSubdomain(name string) bool {
 	return before != '.' && before != '-'
 }
 
-// plainLabel reports whether name is a DNS-1123 label.
-func plainLabel(name string) bool {
-	return len(name) <= maxLabel && !strings.Contains(name, ".") && plainSubdomain(name)
+// isDNSLabel reports whether name is a DNS-1123 label.
+func isDNSLabel(name string) bool {
+	return len(name) <= maxLabel && !strings.Contains(name, ".") && isDNSSubdomain(name)
 }
 
-// plainKey reports whether name is a label key: a name, optionally after a
+// isLabelKey reports whether name is a label key: a name, optionally after a
 // subdomain and a slash.
-func plainKey(name string) bool {
+func isLabelKey(name string) bool {
 	if prefix, rest, ok := strings.Cut(name, "/"); ok {
-		return plainSubdomain(prefix) && plainName(rest)
+		return isDNSSubdomain(prefix) && isLabelName(rest)
 	}
-	return plainName(name)
+	return isLabelName(name)
 }
 
-// plainName reports whether name is valid as the name part of a label key.
-func plainName(name string) bool {
+// isLabelName reports whether name is valid as the name part of a label key.
+func isLabelName(name string) bool {
 	if name == "" || len(name) > maxLabel || !isAlphanumeric(name[0]) || !isAlphanumeric(name[len(name)-1]) {
 		return false
 	}

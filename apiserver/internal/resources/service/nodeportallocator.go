@@ -26,36 +26,36 @@ var (
 // server was faster.
 const portAttempts = 16
 
-// nodePorts assigns node ports to services. The allocation is one stored
+// nodePortAllocator assigns node ports to services. The allocation is one stored
 // bitmap, as in upstream, and is written only over the revision that was read.
-type nodePorts struct {
+type nodePortAllocator struct {
 	storage storage.Interface
 	key     string
-	span    utilnet.PortRange
+	ports   utilnet.PortRange
 	metrics *metrics
 	// allocated is how many were in use when this server last changed the bitmap; -1 before
 	// that.
 	allocated atomic.Int64
 }
 
-// take assigns the requested port, or any if it is 0.
-func (n *nodePorts) take(ctx context.Context, wanted int32, dry bool) (int32, error) {
-	if wanted != 0 && !n.span.Contains(int(wanted)) {
+// allocate assigns the requested port, or any if it is 0.
+func (n *nodePortAllocator) allocate(ctx context.Context, wanted int32, dry bool) (int32, error) {
+	if wanted != 0 && !n.ports.Contains(int(wanted)) {
 		if dry { // upstream does not ask then
 			return wanted, nil
 		}
-		return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", n.span.String())
+		return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", n.ports.String())
 	}
 	given := wanted
 	err := n.change(ctx, dry, func(bits *big.Int) error {
 		if wanted == 0 {
-			offset, ok := free(bits, n.span.Size)
+			offset, ok := findFreeBit(bits, n.ports.Size)
 			if !ok {
 				return errNoPorts
 			}
-			given = int32(n.span.Base + offset)
+			given = int32(n.ports.Base + offset)
 		}
-		offset := int(given) - n.span.Base
+		offset := int(given) - n.ports.Base
 		if bits.Bit(offset) == 1 {
 			return errPortTaken
 		}
@@ -68,7 +68,7 @@ func (n *nodePorts) take(ctx context.Context, wanted int32, dry bool) (int32, er
 	return given, err
 }
 
-func free(bits *big.Int, size int) (offset int, ok bool) {
+func findFreeBit(bits *big.Int, size int) (offset int, ok bool) {
 	offset = rand.IntN(size)
 	for range size {
 		if bits.Bit(offset) == 0 {
@@ -80,12 +80,12 @@ func free(bits *big.Int, size int) (offset int, ok bool) {
 }
 
 // release releases a port.
-func (n *nodePorts) release(ctx context.Context, port int32) error {
-	if !n.span.Contains(int(port)) {
+func (n *nodePortAllocator) release(ctx context.Context, port int32) error {
+	if !n.ports.Contains(int(port)) {
 		return nil
 	}
 	err := n.change(ctx, false, func(bits *big.Int) error {
-		bits.SetBit(bits, int(port)-n.span.Base, 0)
+		bits.SetBit(bits, int(port)-n.ports.Base, 0)
 		return nil
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func (n *nodePorts) release(ctx context.Context, port int32) error {
 }
 
 // change makes one change to the stored bitmap.
-func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) error) error {
+func (n *nodePortAllocator) change(ctx context.Context, dry bool, f func(bits *big.Int) error) error {
 	for range portAttempts {
 		stored, err := n.storage.Get(ctx, n.key)
 		missing := errors.Is(err, storage.ErrNotFound)
@@ -110,13 +110,13 @@ func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) 
 		}
 		set.ResourceVersion = ""
 		bits := new(big.Int)
-		if set.Range == n.span.String() { // bits of another range mean other ports
+		if set.Range == n.ports.String() { // bits of another range mean other ports
 			bits.SetBytes(set.Data)
 		}
 		if err := f(bits); err != nil || dry {
 			return err
 		}
-		set.Range, set.Data = n.span.String(), bits.Bytes()
+		set.Range, set.Data = n.ports.String(), bits.Bytes()
 		value, err := json.Marshal(&set)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) 
 			_, err = n.storage.Update(ctx, n.key, stored.Revision, value, 0)
 		}
 		if err == nil {
-			n.allocated.Store(int64(ones(bits)))
+			n.allocated.Store(int64(countBits(bits)))
 		}
 		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrExists) && !errors.Is(err, storage.ErrNotFound) {
 			return err
@@ -136,8 +136,8 @@ func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) 
 	return errors.New("others were always faster")
 }
 
-// ones is the number of set bits.
-func ones(set *big.Int) (n int) {
+// countBits is the number of set bits.
+func countBits(set *big.Int) (n int) {
 	for _, word := range set.Bits() {
 		n += bits.OnesCount(uint(word))
 	}

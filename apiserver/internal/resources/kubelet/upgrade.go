@@ -13,11 +13,11 @@ import (
 // errNoUpgrade refuses a stream request without an upgrade.
 var errNoUpgrade = apierrors.NewBadRequest("Upgrade request required")
 
-// Upgraded returns an error for an answer that neither upgrades as requested nor
+// CheckUpgraded returns an error for an answer that neither upgrades as requested nor
 // refuses. Such an answer must not reach the client: a redirect would lead it,
 // with its credentials, wherever a kubelet wants. The words are
 // kube-apiserver's.
-func Upgraded(request *http.Request, answer *http.Response) error {
+func CheckUpgraded(request *http.Request, answer *http.Response) error {
 	code := answer.StatusCode
 	if !httpstream.IsUpgradeRequest(request) || code == http.StatusSwitchingProtocols || code >= http.StatusBadRequest {
 		return nil
@@ -28,9 +28,9 @@ func Upgraded(request *http.Request, answer *http.Response) error {
 	}}
 }
 
-// unreached is the error for a request without an answer, or with one that
+// unreachable is the error for a request without an answer, or with one that
 // can't be passed on.
-func unreached(err error) error {
+func unreachable(err error) error {
 	if told := apierrors.APIStatus(nil); errors.As(err, &told) {
 		return err
 	}

@@ -29,7 +29,7 @@ func validateSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 	if m := s.Spec.DistinguisherMethod; m != nil {
 		types := []flowcontrolv1.FlowDistinguisherMethodType{flowcontrolv1.FlowDistinguisherMethodByNamespaceType, flowcontrolv1.FlowDistinguisherMethodByUserType}
 		if !slices.Contains(types, m.Type) {
-			errs = append(errs, field.NotSupported(specPath.Child("distinguisherMethod", "type"), check.Spelled{Value: *m}, types))
+			errs = append(errs, field.NotSupported(specPath.Child("distinguisherMethod", "type"), check.GoFieldNames{Value: *m}, types))
 		}
 	}
 	level := specPath.Child("priorityLevelConfiguration", "name")

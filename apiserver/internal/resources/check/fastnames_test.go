@@ -30,9 +30,9 @@ func TestPlainNames(t *testing.T) {
 	}
 	for _, name := range names {
 		for what, c := range map[string]struct{ plain, right bool }{
-			"label":     {plainLabel(name), len(validation.IsDNS1123Label(name)) == 0},
-			"subdomain": {plainSubdomain(name), len(validation.IsDNS1123Subdomain(name)) == 0},
-			"key":       {plainKey(name), len(validation.IsQualifiedName(name)) == 0},
+			"label":     {isDNSLabel(name), len(validation.IsDNS1123Label(name)) == 0},
+			"subdomain": {isDNSSubdomain(name), len(validation.IsDNS1123Subdomain(name)) == 0},
+			"key":       {isLabelKey(name), len(validation.IsQualifiedName(name)) == 0},
 		} {
 			if c.plain != c.right {
 				t.Errorf("%q as a %s is plain: %t, right: %t", name, what, c.plain, c.right)

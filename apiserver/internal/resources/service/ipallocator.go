@@ -21,16 +21,16 @@ import (
 	"kctl/proto/core"
 )
 
-// allocator is the value of the managed-by label of services' addresses.
-const allocator = "ipallocator.k8s.io"
+// allocatorName is the value of the managed-by label of services' addresses.
+const allocatorName = "ipallocator.k8s.io"
 
-// Managed reports whether an API server created an address for a service.
-func Managed(ip *networkingv1.IPAddress) bool {
-	return ip.Labels[networkingv1.LabelManagedBy] == allocator
+// IsManaged reports whether an API server created an address for a service.
+func IsManaged(ip *networkingv1.IPAddress) bool {
+	return ip.Labels[networkingv1.LabelManagedBy] == allocatorName
 }
 
-// IsOf reports whether an address belongs to a service.
-func IsOf(ip *networkingv1.IPAddress, namespace, name string) bool {
+// BelongsTo reports whether an address belongs to a service.
+func BelongsTo(ip *networkingv1.IPAddress, namespace, name string) bool {
 	p := ip.Spec.ParentRef
 	return p != nil && *p == networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace, Name: name}
 }
@@ -39,7 +39,7 @@ func IsOf(ip *networkingv1.IPAddress, namespace, name string) bool {
 func NewAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress {
 	return &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{Name: addr.String(), Labels: map[string]string{
-			networkingv1.LabelIPAddressFamily: string(FamilyOf(addr)), networkingv1.LabelManagedBy: allocator,
+			networkingv1.LabelIPAddressFamily: string(FamilyOf(addr)), networkingv1.LabelManagedBy: allocatorName,
 		}},
 		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace, Name: name}},
 	}
@@ -61,7 +61,7 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 		AllowUnconditionalUpdate: true,
 		Validate:                 func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
 		Update: registry.UpdateStrategy[*networkingv1.IPAddress]{Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
-			return append(check.Fixed(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
+			return append(check.DeclaredImmutable(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
 		}},
 		ValidateName: func(name string, _ bool) (problems []string) {
 			for _, problem := range validation.IsValidIP(nil, name) {
@@ -111,25 +111,25 @@ func parent(p *networkingv1.ParentReference) string {
 }
 
 var (
-	errFull     = errors.New("range is full")
-	errTaken    = errors.New("provided IP is already allocated")
-	errNotOfAny = errors.New("the provided network does not match the current range")
+	errFull          = errors.New("range is full")
+	errTaken         = errors.New("provided IP is already allocated")
+	errNotInAnyRange = errors.New("the provided network does not match the current range")
 )
 
-// addresses assigns addresses from the cluster's ranges (ServiceCIDRs) to
+// ipAllocator assigns addresses from the cluster's ranges (ServiceCIDRs) to
 // services. Each is recorded in an IPAddress, which only one writer can create.
-type addresses struct {
+type ipAllocator struct {
 	// own are the server's own ranges, one per family, the default first. Services
 	// are of these families.
-	own    []netip.Prefix
-	ranges *registry.Store[*networkingv1.ServiceCIDR]
-	held   *registry.Store[*networkingv1.IPAddress]
+	own         []netip.Prefix
+	ranges      *registry.Store[*networkingv1.ServiceCIDR]
+	ipAddresses *registry.Store[*networkingv1.IPAddress]
 
 	metrics *metrics
 }
 
 // families are the possible families of services.
-func (a *addresses) families() []corev1.IPFamily {
+func (a *ipAllocator) families() []corev1.IPFamily {
 	families := make([]corev1.IPFamily, len(a.own))
 	for i, r := range a.own {
 		families[i] = FamilyOf(r.Addr())
@@ -137,11 +137,11 @@ func (a *addresses) families() []corev1.IPFamily {
 	return families
 }
 
-// ready are the ranges of a family from which addresses are assigned, the oldest
+// readyRanges are the ranges of a family from which addresses are assigned, the oldest
 // first: an added range is used when the earlier ones are full. They are read
 // from the store, so that a new range is used at once, and one being deleted no
 // longer.
-func (a *addresses) ready(ctx context.Context, wanted corev1.IPFamily) ([]netip.Prefix, error) {
+func (a *ipAllocator) readyRanges(ctx context.Context, wanted corev1.IPFamily) ([]netip.Prefix, error) {
 	all, _, err := a.ranges.ListTyped(ctx, "", registry.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the ranges of services' addresses: %w", err)
@@ -163,54 +163,54 @@ func (a *addresses) ready(ctx context.Context, wanted corev1.IPFamily) ([]netip.
 	return out, nil
 }
 
-// take assigns the requested address, or any of the family if it is "".
-func (a *addresses) take(ctx context.Context, s *corev1.Service, family corev1.IPFamily, wanted string, dry bool) (string, error) {
-	ranges, err := a.ready(ctx, family)
+// allocate assigns the requested address, or any of the family if it is "".
+func (a *ipAllocator) allocate(ctx context.Context, s *corev1.Service, family corev1.IPFamily, wanted string, dry bool) (string, error) {
+	ranges, err := a.readyRanges(ctx, family)
 	if err != nil {
 		return "", err
 	}
 	if wanted != "" {
-		return wanted, a.takeThis(ctx, s, ranges, wanted, dry)
+		return wanted, a.allocateRequested(ctx, s, ranges, wanted, dry)
 	}
 	for _, r := range ranges {
 		for addr := range servicecidr.Addresses(r) {
-			err := a.hold(ctx, s, addr, dry)
+			err := a.createIPAddress(ctx, s, addr, dry)
 			if !errors.Is(err, errTaken) {
-				a.count(err, r, given, dry)
+				a.count(err, r, dynamic, dry)
 				return addr.String(), err
 			}
 		}
-		a.count(errFull, r, given, dry)
+		a.count(errFull, r, dynamic, dry)
 	}
 	return "", errFull
 }
 
-func (a *addresses) takeThis(ctx context.Context, s *corev1.Service, ranges []netip.Prefix, wanted string, dry bool) error {
+func (a *ipAllocator) allocateRequested(ctx context.Context, s *corev1.Service, ranges []netip.Prefix, wanted string, dry bool) error {
 	addr, err := netip.ParseAddr(wanted)
 	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(ranges, func(r netip.Prefix) bool { return servicecidr.Assignable(r, addr) }); i >= 0 {
-		err := a.hold(ctx, s, addr, dry)
-		a.count(err, ranges[i], named, dry)
+		err := a.createIPAddress(ctx, s, addr, dry)
+		a.count(err, ranges[i], static, dry)
 		return err
 	}
 	if dry && len(ranges) > 0 { // in upstream's words for a dry run
 		return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", wanted, ranges[0])
 	}
-	return errNotOfAny
+	return errNotInAnyRange
 }
 
-func (a *addresses) count(err error, r netip.Prefix, scope string, dry bool) {
+func (a *ipAllocator) count(err error, r netip.Prefix, scope string, dry bool) {
 	if !dry {
 		count(a.metrics.addresses, a.metrics.addressErrors, err, r.String(), scope)
 	}
 }
 
-// hold records that the service has the address; only one writer can. If a
+// createIPAddress records that the service has the address; only one writer can. If a
 // server stops between two writes, a loop removes what it left.
-func (a *addresses) hold(ctx context.Context, s *corev1.Service, addr netip.Addr, dry bool) error {
-	_, err := a.held.Get(ctx, "", addr.String(), "0")
+func (a *ipAllocator) createIPAddress(ctx context.Context, s *corev1.Service, addr netip.Addr, dry bool) error {
+	_, err := a.ipAddresses.Get(ctx, "", addr.String(), "0")
 	switch {
 	case err == nil:
 		return errTaken
@@ -219,7 +219,7 @@ func (a *addresses) hold(ctx context.Context, s *corev1.Service, addr netip.Addr
 	case dry:
 		return nil
 	}
-	_, err = a.held.CreateTyped(ctx, NewAddress(addr, s.Namespace, s.Name))
+	_, err = a.ipAddresses.CreateTyped(ctx, NewAddress(addr, s.Namespace, s.Name))
 	if apierrors.IsAlreadyExists(err) {
 		return errTaken
 	}
@@ -227,14 +227,14 @@ func (a *addresses) hold(ctx context.Context, s *corev1.Service, addr netip.Addr
 }
 
 // release releases a service's address, if it still belongs to the service.
-func (a *addresses) release(ctx context.Context, s *corev1.Service, ip string) error {
+func (a *ipAllocator) release(ctx context.Context, s *corev1.Service, ip string) error {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
 		return err
 	}
-	held, err := a.held.GetTyped(ctx, "", addr.String(), "")
-	if err == nil && IsOf(held, s.Namespace, s.Name) {
-		err = a.held.DeleteTyped(ctx, "", held.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
+	held, err := a.ipAddresses.GetTyped(ctx, "", addr.String(), "")
+	if err == nil && BelongsTo(held, s.Namespace, s.Name) {
+		err = a.ipAddresses.DeleteTyped(ctx, "", held.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("release address %s: %w", ip, err)
