@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/shape"
 )
 
 // strategy is how the objects of a version are handled, which are stored in the
@@ -55,7 +55,7 @@ func (c *converter) strategy(e *entry, f, storage *compiledVersion, clock clock.
 			Decode:          func(value []byte) (*object, error) { return c.decode(f, value) },
 			DecodeBody:      f.decodeBody,
 			NormalizeStored: c.normalizeStored,
-			Shape:           func() *shape.Shape { return shapeOf(f.schema) },
+			MergeSchema:     func() *mergeschema.Schema { return mergeSchemaOf(f.schema) },
 		},
 		Columns: f.columns.definitions,
 		Row:     func(o *object) []any { return f.columns.row(o, clock.Now()) },

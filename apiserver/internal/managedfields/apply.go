@@ -18,7 +18,7 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
 
@@ -100,11 +100,11 @@ var (
 )
 
 func newConverter(t *Tracker) *converter {
-	whole := t.options.Shape()
-	if whole.Kind == shape.Deduced {
+	whole := t.options.Schema()
+	if whole.Kind == mergeschema.Deduced {
 		return &converter{tracker: t, kind: typed.DeducedParseableType}
 	}
-	types, name := shape.Schema(whole)
+	types, name := mergeschema.ForStructuredMergeDiff(whole)
 	return &converter{tracker: t, kind: typed.ParseableType{Schema: types, TypeRef: smd.TypeRef{NamedType: &name}}}
 }
 

@@ -5,7 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 )
 
 // maxApplySteps bounds the work of one apply to a few seconds. The library searches for the
@@ -19,21 +19,21 @@ const (
 
 // checkSteps refuses an apply that takes too much work.
 func (t *Tracker) checkSteps(applied map[string]any) error {
-	if steps := applySteps(applied, t.options.Shape()); steps > maxApplySteps {
+	if steps := applySteps(applied, t.options.Schema()); steps > maxApplySteps {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("too many fields are applied in one map or list (%d steps, at most %d are taken); an update has no such bound", steps, maxApplySteps))
 	}
 	return nil
 }
 
 // applySteps counts the steps of all parts with owners of their own.
-func applySteps(value any, s *shape.Shape) int {
+func applySteps(value any, s *mergeschema.Schema) int {
 	if s == nil {
 		return 0 // the apply reports it as unknown
 	}
 	steps := 0
 	switch value := value.(type) {
 	case map[string]any:
-		if s.Kind != shape.Struct && s.Kind != shape.Map && s.Kind != shape.Deduced {
+		if s.Kind != mergeschema.Struct && s.Kind != mergeschema.Map && s.Kind != mergeschema.Deduced {
 			return 0
 		}
 		for name, field := range value {
@@ -41,7 +41,7 @@ func applySteps(value any, s *shape.Shape) int {
 		}
 		return steps + len(value)*len(value)
 	case []any:
-		if s.Kind != shape.Set && s.Kind != shape.Keyed {
+		if s.Kind != mergeschema.ListSet && s.Kind != mergeschema.ListMap {
 			return 0
 		}
 		for _, element := range value {

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"reflect"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
 
-// ignored is the shape of what no manager owns. It is identified by its address.
-var ignored = &shape.Shape{Name: "ignored"}
+// ignored is the schema of what no manager owns. It is identified by its address.
+var ignored = &mergeschema.Schema{Name: "ignored"}
 
 // difference is the difference between two states of an object.
 type difference struct {
@@ -50,21 +50,21 @@ func (d *difference) collect(p *plan, obj core.Object) (ok bool) {
 }
 
 // compare fills in the paths.
-func (d *difference) compare(s *shape.Shape) error {
+func (d *difference) compare(s *mergeschema.Schema) error {
 	return d.both(s, 0, 0, &d.changed, &d.removed)
 }
 
 // both compares a value that exists before and after.
-func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
+func (d *difference) both(s *mergeschema.Schema, o, n int32, changed, removed *fieldSet) error {
 	before, after := d.old.nodes[o], d.new.nodes[n]
 	kind, err := d.kindOf(s, before.kind, after.kind)
 	if err != nil {
 		return err
 	}
 	switch kind {
-	case shape.Struct, shape.Map:
+	case mergeschema.Struct, mergeschema.Map:
 		return d.objects(s, o, n, changed, removed)
-	case shape.Set, shape.Keyed:
+	case mergeschema.ListSet, mergeschema.ListMap:
 		if before.kind == 'n' && after.kind == '[' && after.first == none {
 			changed.here = true
 		}
@@ -76,26 +76,26 @@ func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fieldSet
 	return nil
 }
 
-// kindOf is how two values of a shape are compared; for a Deduced shape, it
-// depends on the values. Values that don't fit their shape are left to the
+// kindOf is how two values of a schema are compared; for a Deduced schema, it
+// depends on the values. Values that don't fit their schema are left to the
 // library.
-func (d *difference) kindOf(s *shape.Shape, before, after byte) (shape.Kind, error) {
+func (d *difference) kindOf(s *mergeschema.Schema, before, after byte) (mergeschema.Kind, error) {
 	if s == nil {
 		return 0, errUnusual
 	}
 	want := byte('{')
 	switch s.Kind {
-	case shape.Deduced:
+	case mergeschema.Deduced:
 		switch {
 		case before == '{' && after == '{':
-			return shape.Map, nil
+			return mergeschema.Map, nil
 		case before == '{' || after == '{':
 			return 0, errUnusual
 		}
-		return shape.Scalar, nil
-	case shape.Set, shape.Keyed:
+		return mergeschema.Scalar, nil
+	case mergeschema.ListSet, mergeschema.ListMap:
 		want = '['
-	case shape.Struct, shape.Map:
+	case mergeschema.Struct, mergeschema.Map:
 	default:
 		return s.Kind, nil
 	}
@@ -105,7 +105,7 @@ func (d *difference) kindOf(s *shape.Shape, before, after byte) (shape.Kind, err
 	return s.Kind, nil
 }
 
-func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
+func (d *difference) objects(s *mergeschema.Schema, o, n int32, changed, removed *fieldSet) error {
 	hint := d.old.nodes[o].first
 	for i := d.new.nodes[n].first; i != none; i = d.new.after(i) {
 		name := d.new.bytes(d.new.nodes[i].name)
@@ -150,7 +150,7 @@ func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *field
 }
 
 // inner compares two members with the same name. Most are identical.
-func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, removed *fieldSet) error {
+func (d *difference) inner(s *mergeschema.Schema, o, n int32, name []byte, changed, removed *fieldSet) error {
 	if bytes.Equal(d.old.bytes(d.old.nodes[o].raw), d.new.bytes(d.new.nodes[n].raw)) {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, rem
 }
 
 // lists compares lists whose elements are identified by keys or values.
-func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
+func (d *difference) lists(s *mergeschema.Schema, o, n int32, changed, removed *fieldSet) error {
 	before, err := elements(s, &d.old, o)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fieldSe
 			}
 			continue
 		}
-		if s.Kind == shape.Set {
+		if s.Kind == mergeschema.ListSet {
 			continue
 		}
 		c, r := fieldSet{element: a.element, arena: &d.arena}, fieldSet{element: a.element, arena: &d.arena}
@@ -207,14 +207,14 @@ func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fieldSe
 
 // add adds a value that exists on one side only, with everything in it, to the
 // set.
-func add(s *shape.Shape, d *document, at int32, to *fieldSet) error {
+func add(s *mergeschema.Schema, d *document, at int32, to *fieldSet) error {
 	if s == nil {
 		return errUnusual
 	}
 	to.here = true
 	value := d.nodes[at]
 	switch {
-	case (s.Kind == shape.Struct || s.Kind == shape.Map || s.Kind == shape.Deduced) && value.kind == '{':
+	case (s.Kind == mergeschema.Struct || s.Kind == mergeschema.Map || s.Kind == mergeschema.Deduced) && value.kind == '{':
 		for i := value.first; i != none; i = d.after(i) {
 			name := d.bytes(d.nodes[i].name)
 			field := s.Field(name)
@@ -228,7 +228,7 @@ func add(s *shape.Shape, d *document, at int32, to *fieldSet) error {
 				return err
 			}
 		}
-	case (s.Kind == shape.Set || s.Kind == shape.Keyed) && value.kind == '[':
+	case (s.Kind == mergeschema.ListSet || s.Kind == mergeschema.ListMap) && value.kind == '[':
 		inside, err := elements(s, d, at)
 		if err != nil {
 			return err
@@ -238,7 +238,7 @@ func add(s *shape.Shape, d *document, at int32, to *fieldSet) error {
 				return err
 			}
 		}
-	case s.Kind == shape.Struct || s.Kind == shape.Map || s.Kind == shape.Set || s.Kind == shape.Keyed:
+	case s.Kind == mergeschema.Struct || s.Kind == mergeschema.Map || s.Kind == mergeschema.ListSet || s.Kind == mergeschema.ListMap:
 		if value.kind != 'n' {
 			return errUnusual
 		}

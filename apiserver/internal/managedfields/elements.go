@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 )
 
 // element is one of a list, named as in FieldsV1.
@@ -39,12 +39,12 @@ func (l *listed) find(name string) (int32, bool) {
 
 // elements names the elements of a list. Lists with duplicates are left to the
 // library.
-func elements(s *shape.Shape, d *document, at int32) (listed, error) {
+func elements(s *mergeschema.Schema, d *document, at int32) (listed, error) {
 	var l listed
 	for i := d.nodes[at].first; i != none; i = d.after(i) {
 		var name string
 		var err error
-		if s.Kind == shape.Set {
+		if s.Kind == mergeschema.ListSet {
 			name, err = valueName(d, i)
 		} else {
 			name, err = keyName(s.Keys, d, i)
@@ -90,7 +90,7 @@ func isPlain(kind byte, raw []byte) bool {
 }
 
 // keyName names an element by its keys, in the order of their names.
-func keyName(keys []shape.Key, d *document, at int32) (string, error) {
+func keyName(keys []mergeschema.Key, d *document, at int32) (string, error) {
 	if d.nodes[at].kind != '{' {
 		return "", errUnusual
 	}
@@ -122,9 +122,9 @@ func keyName(keys []shape.Key, d *document, at int32) (string, error) {
 	return name.String(), nil
 }
 
-func byName(a, b shape.Key) int { return strings.Compare(a.Name, b.Name) }
+func byName(a, b mergeschema.Key) int { return strings.Compare(a.Name, b.Name) }
 
-func keyValue(key shape.Key, d *document, at int32) ([]byte, error) {
+func keyValue(key mergeschema.Key, d *document, at int32) ([]byte, error) {
 	field := d.member(at, d.nodes[at].first, []byte(key.Name))
 	if field == none {
 		if key.Default == nil {

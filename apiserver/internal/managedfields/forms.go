@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	library "k8s.io/apimachinery/pkg/util/managedfields"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
 
@@ -28,7 +28,7 @@ type peer struct {
 func (t *Tracker) Form(kind schema.GroupVersionKind, newKind func() core.Object, defaults func(core.Object), show, take Convert) *Tracker {
 	o := t.options
 	o.Kind, o.New, o.Default = kind, newKind, defaults
-	o.Shape = func() *shape.Shape { return shape.Of(reflect.TypeOf(newKind())) }
+	o.Schema = func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeOf(newKind())) }
 	form := New(o)
 	t.peers = append(t.peers, peer{form, kindSet(kind, show)})
 	form.peers = append(form.peers, peer{t, kindSet(t.options.Kind, take)})

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
 
@@ -21,7 +21,7 @@ func (t *Tracker) Merge(obj core.Object, wanted map[string]any) (core.Object, er
 	if err != nil {
 		return nil, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
-	if places := atomic(t.options.Shape(), wanted, "", nil); len(places) > 0 {
+	if places := atomic(t.options.Schema(), wanted, "", nil); len(places) > 0 {
 		slices.Sort(places)
 		return nil, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(places, ", "))
 	}
@@ -45,20 +45,20 @@ func (t *Tracker) Merge(obj core.Object, wanted map[string]any) (core.Object, er
 }
 
 // atomic adds the paths of atomic values in value.
-func atomic(s *shape.Shape, value any, at string, places []string) []string {
-	if s == nil || s.Kind == shape.Deduced {
+func atomic(s *mergeschema.Schema, value any, at string, places []string) []string {
+	if s == nil || s.Kind == mergeschema.Deduced {
 		return places
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		if s.Kind == shape.AtomicMap {
+		if s.Kind == mergeschema.AtomicMap {
 			return append(places, at)
 		}
 		for name, inner := range v {
 			places = atomic(s.Field([]byte(name)), inner, at+"."+name, places)
 		}
 	case []any:
-		if s.Kind == shape.AtomicList {
+		if s.Kind == mergeschema.AtomicList {
 			return append(places, at)
 		}
 		for i, inner := range v {

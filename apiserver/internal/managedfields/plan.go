@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strconv"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 )
 
 // In a new object, everything is new that an empty one lacks. That can be read
 // from the object itself, without encoding it and parsing the JSON: a plan
-// says, for one Go type in one shape, how each field is handled. Unusual cases
+// says, for one Go type in one schema, how each field is handled. Unusual cases
 // are left to the comparison of JSON.
 
 // plan is how the field set of a value of one type is collected.
@@ -56,16 +56,16 @@ type planKey struct {
 	standsIn string // for an omitted key; "" for none
 }
 
-// planner makes plans, one for each type and shape.
+// planner makes plans, one for each type and schema.
 type planner map[planID]*plan
 
 type planID struct {
 	t reflect.Type
-	s *shape.Shape
+	s *mergeschema.Schema
 }
 
-// plan is the plan for t in the shape s.
-func (p planner) plan(t reflect.Type, s *shape.Shape) *plan {
+// plan is the plan for t in the schema s.
+func (p planner) plan(t reflect.Type, s *mergeschema.Schema) *plan {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -79,22 +79,22 @@ func (p planner) plan(t reflect.Type, s *shape.Shape) *plan {
 	}
 	own := writesItself(t)
 	switch s.Kind {
-	case shape.Scalar, shape.AtomicList, shape.AtomicMap:
+	case mergeschema.Scalar, mergeschema.AtomicList, mergeschema.AtomicMap:
 		made.kind = leafPlan
 		made.basic = !own && t.Kind() != reflect.Struct && t.Kind() != reflect.Array
-	case shape.Struct:
+	case mergeschema.Struct:
 		if !own && t.Kind() == reflect.Struct {
 			p.object(made, t, s)
 		}
-	case shape.Map:
+	case mergeschema.Map:
 		if !own && t.Kind() == reflect.Map && t.Key().Kind() == reflect.String && !writesItself(t.Key()) && s.Element != nil && len(s.Fields) == 0 {
 			made.kind, made.element = mapPlan, p.plan(t.Elem(), s.Element)
 		}
-	case shape.Set:
+	case mergeschema.ListSet:
 		if !own && t.Kind() == reflect.Slice && isName(t.Elem()) {
 			made.kind = setPlan
 		}
-	case shape.Keyed:
+	case mergeschema.ListMap:
 		if !own && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && s.Element != nil {
 			p.keyed(made, t.Elem(), s)
 		}
@@ -103,7 +103,7 @@ func (p planner) plan(t reflect.Type, s *shape.Shape) *plan {
 }
 
 // object makes the plan for a struct.
-func (p planner) object(made *plan, t reflect.Type, s *shape.Shape) {
+func (p planner) object(made *plan, t reflect.Type, s *mergeschema.Schema) {
 	fields, ok := jsonFields(t)
 	if !ok {
 		return
@@ -123,7 +123,7 @@ func (p planner) object(made *plan, t reflect.Type, s *shape.Shape) {
 }
 
 // keyed makes the plan for a list of structs of type t.
-func (p planner) keyed(made *plan, t reflect.Type, s *shape.Shape) {
+func (p planner) keyed(made *plan, t reflect.Type, s *mergeschema.Schema) {
 	fields, ok := jsonFields(t)
 	if !ok {
 		return
@@ -330,7 +330,7 @@ func (t *Tracker) plans() map[string]*plan {
 		return nil
 	}
 	made, out := planner{}, map[string]*plan{}
-	for way, s := range t.shapes() {
+	for way, s := range t.schemas() {
 		if p := made.plan(empty.Type().Elem(), s); p.kind == objectPlan {
 			out[way] = p
 		}

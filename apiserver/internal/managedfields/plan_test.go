@@ -12,8 +12,8 @@ import (
 	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/scheme"
-	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
@@ -31,7 +31,7 @@ func TestNewcomers(t *testing.T) {
 			continue
 		}
 		m := New(Options{
-			Kind: kind, Shape: func() *shape.Shape { return shape.Of(reflect.TypeOf(made).Elem()) },
+			Kind: kind, Schema: func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeOf(made).Elem()) },
 			New:   func() core.Object { obj, _ := scheme.Scheme.New(kind); return obj.(core.Object) },
 			Reset: map[string][]string{"": {"status"}, "status": {"spec", "metadata.labels"}},
 			Clock: clock.RealClock{},
@@ -44,7 +44,7 @@ func TestNewcomers(t *testing.T) {
 			if round%2 == 0 {
 				simplify(reflect.ValueOf(obj).Elem(), 0)
 			}
-			for way := range m.shapes() {
+			for way := range m.schemas() {
 				all++
 				if compareNewcomer(t, m, way, obj) {
 					collected++
@@ -69,7 +69,7 @@ func compareNewcomer(t *testing.T, m *Tracker, way string, obj core.Object) bool
 	if err := compared.read(m.empty(), obj); err != nil {
 		t.Fatalf("%T: %v\n%s", obj, err, text())
 	}
-	if err := compared.compare(m.shapes()[way]); err != nil {
+	if err := compared.compare(m.schemas()[way]); err != nil {
 		t.Fatalf("%T was collected by its plan, but is refused otherwise: %v\n%s", obj, err, text())
 	}
 	if !compared.removed.empty() {
@@ -125,7 +125,7 @@ func TestNewcomersSeldomLeft(t *testing.T) {
 	m := podTracker(t)
 	pod := newPod()
 	pod.CreationTimestamp = metav1.Now()
-	for way := range m.shapes() {
+	for way := range m.schemas() {
 		if !compareNewcomer(t, m, way, pod) {
 			t.Errorf("by %q: not collected", way)
 		}

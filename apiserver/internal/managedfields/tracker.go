@@ -14,17 +14,17 @@ import (
 	library "k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/scheme"
-	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
 // Options describe the kind whose managedFields a Tracker maintains.
 type Options struct {
 	Kind schema.GroupVersionKind
-	// Shape returns the shape of the whole object; it is called when first needed.
-	// It returns shape.Anything if nothing is known of the kind but its metadata.
-	Shape func() *shape.Shape
+	// Schema returns the schema of the whole object; it is called when first needed.
+	// It returns mergeschema.Anything if nothing is known of the kind but its metadata.
+	Schema func() *mergeschema.Schema
 	// New makes an empty object.
 	New func() core.Object
 	// Default fills in what was left out; it may be nil.
@@ -32,7 +32,7 @@ type Options struct {
 	// Reset names, by subresource, the fields that writes through it can't change: {"":
 	// {"status"}, "status": {"spec", "metadata.labels"}}.
 	Reset map[string][]string
-	// Custom: the kind's shape may not fit what is stored.
+	// Custom: the kind's schema may not fit what is stored.
 	Custom bool
 	Clock  clock.PassiveClock
 }
@@ -41,8 +41,8 @@ type Options struct {
 // concurrent use.
 type Tracker struct {
 	options Options
-	// shapes are the Shape without unowned fields, by subresource.
-	shapes func() map[string]*shape.Shape
+	// schemas are the Schema without unowned fields, by subresource.
+	schemas func() map[string]*mergeschema.Schema
 	// newcomers are the plans for new objects, by subresource, if there are any.
 	newcomers func() map[string]*plan
 	empty     func() []byte
@@ -67,10 +67,10 @@ const other = "*"
 // New returns the Tracker of a kind.
 func New(o Options) *Tracker {
 	t := &Tracker{options: o, fieldManagers: map[string]*library.FieldManager{}}
-	t.shapes = sync.OnceValue(func() map[string]*shape.Shape {
-		all := map[string]*shape.Shape{other: owned(o.Shape(), nil)}
+	t.schemas = sync.OnceValue(func() map[string]*mergeschema.Schema {
+		all := map[string]*mergeschema.Schema{other: owned(o.Schema(), nil)}
 		for subresource, reset := range o.Reset {
-			all[subresource] = owned(o.Shape(), reset)
+			all[subresource] = owned(o.Schema(), reset)
 		}
 		return all
 	})
@@ -89,8 +89,8 @@ func New(o Options) *Tracker {
 // server are the fields of metadata that no manager owns.
 var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
 
-// owned is an object's shape without unowned fields.
-func owned(s *shape.Shape, reset []string) *shape.Shape {
+// owned is an object's schema without unowned fields.
+func owned(s *mergeschema.Schema, reset []string) *mergeschema.Schema {
 	hidden, metadata := []string{"apiVersion", "kind"}, slices.Clone(server)
 	for _, name := range reset {
 		if inner, ok := strings.CutPrefix(name, "metadata."); ok {
@@ -106,14 +106,14 @@ func owned(s *shape.Shape, reset []string) *shape.Shape {
 	return out
 }
 
-func hide(s *shape.Shape, names []string) *shape.Shape {
-	out := &shape.Shape{Kind: shape.Map, Element: shape.Anything}
-	if s != nil && s.Kind != shape.Deduced {
+func hide(s *mergeschema.Schema, names []string) *mergeschema.Schema {
+	out := &mergeschema.Schema{Kind: mergeschema.Map, Element: mergeschema.Anything}
+	if s != nil && s.Kind != mergeschema.Deduced {
 		*out = *s
 	}
 	out.Fields = maps.Clone(out.Fields)
 	if out.Fields == nil {
-		out.Fields = map[string]*shape.Shape{}
+		out.Fields = map[string]*mergeschema.Schema{}
 	}
 	for _, name := range names {
 		out.Fields[name] = ignored
@@ -164,10 +164,10 @@ func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
 // track is Update for ordinary cases; it returns an error for others.
 func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 	way := by.Subresource
-	s, ok := t.shapes()[way]
+	s, ok := t.schemas()[way]
 	if !ok {
 		way = other
-		s = t.shapes()[way]
+		s = t.schemas()[way]
 	}
 	var entries []metav1.ManagedFieldsEntry
 	if old != nil {

@@ -17,14 +17,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
 
 func podTracker(t testing.TB) *Tracker {
 	t.Helper()
 	return New(Options{
-		Kind: core.Pods.GVK(), Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[core.Pod]()) },
+		Kind: core.Pods.GVK(), Schema: func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeFor[core.Pod]()) },
 		New:   func() core.Object { return &core.Pod{} },
 		Reset: map[string][]string{"": {"status"}, "status": {"spec"}},
 		Clock: clocktesting.NewFakePassiveClock(time.Now()),

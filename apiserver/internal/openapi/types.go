@@ -7,7 +7,7 @@ import (
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 )
 
 // Formats that stand for more than one JSON type. quantity is internal: no
@@ -67,7 +67,7 @@ func (d definitions) define(t reflect.Type) string {
 		return name
 	}
 	s.kind = "object"
-	if of := shape.Of(t); of.Kind == shape.AtomicMap {
+	if of := mergeschema.Of(t); of.Kind == mergeschema.AtomicMap {
 		s.extensions = map[string]any{extensionMapType: "atomic"}
 	}
 	d.addFields(s, t, doc, shortName(name))
@@ -83,7 +83,7 @@ func shortName(name string) string {
 // addFields adds the JSON fields of a struct to s, including those of embedded
 // structs. in is the short name of the definition.
 func (d definitions) addFields(s *schema, t reflect.Type, doc map[string]string, in string) {
-	merges := shape.Of(t).Fields
+	merges := mergeschema.Of(t).Fields
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -141,7 +141,7 @@ func zeroDefault(name string, t reflect.Type, always bool) any {
 }
 
 // setMergeStrategy adds to a field's schema how its values are merged.
-func (s *schema) setMergeStrategy(f reflect.StructField, how *shape.Shape) {
+func (s *schema) setMergeStrategy(f reflect.StructField, how *mergeschema.Schema) {
 	set := func(extension string, value any) {
 		if s.extensions == nil {
 			s.extensions = map[string]any{}
@@ -157,20 +157,20 @@ func (s *schema) setMergeStrategy(f reflect.StructField, how *shape.Shape) {
 		return
 	}
 	switch {
-	case s.kind == "array" && how.Kind == shape.AtomicList:
+	case s.kind == "array" && how.Kind == mergeschema.AtomicList:
 		set(extensionListType, "atomic")
-	case s.kind == "array" && how.Kind == shape.Set:
+	case s.kind == "array" && how.Kind == mergeschema.ListSet:
 		set(extensionListType, "set")
-	case s.kind == "array" && how.Kind == shape.Keyed:
+	case s.kind == "array" && how.Kind == mergeschema.ListMap:
 		keys := make([]any, len(how.Keys))
 		for i, key := range how.Keys {
 			keys[i] = key.Name
 		}
 		set(extensionListType, "map")
 		set(extensionListKeys, keys)
-	case s.kind == "object" && how.Kind == shape.AtomicMap:
+	case s.kind == "object" && how.Kind == mergeschema.AtomicMap:
 		set(extensionMapType, "atomic")
-	case s.ref != "" && how.Kind == shape.Struct && how.Name == "": // its type is atomic elsewhere
+	case s.ref != "" && how.Kind == mergeschema.Struct && how.Name == "": // its type is atomic elsewhere
 		set(extensionMapType, "granular")
 	}
 }

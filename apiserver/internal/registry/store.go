@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/managedfields"
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
@@ -149,14 +149,14 @@ func selectableOf[T core.Object](strategy *Strategy[T]) map[string]bool {
 func (s *Store[T]) newTracker() *managedfields.Tracker {
 	o := managedfields.Options{
 		Kind:    s.strategy.Resource.GVK(),
-		Shape:   func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
+		Schema:  func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeFor[T]()) },
 		New:     s.New,
 		Default: s.Default,
 		Reset:   s.resetFields(),
 		Clock:   s.clock,
 	}
 	if s.strategy.Encoding != nil {
-		o.Shape, o.Custom = s.strategy.Encoding.Shape, true
+		o.Schema, o.Custom = s.strategy.Encoding.MergeSchema, true
 	}
 	return managedfields.New(o)
 }

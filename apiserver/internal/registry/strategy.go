@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
 
@@ -164,6 +164,6 @@ type Encoding[T core.Object] struct {
 	// NormalizeStored returns a stored value as clients have to see it: it may have been
 	// stored under another schema.
 	NormalizeStored func(value []byte) []byte
-	// Shape is the objects' schema, as far as merging needs it.
-	Shape func() *shape.Shape
+	// MergeSchema is the objects' schema, as far as merging needs it.
+	MergeSchema func() *mergeschema.Schema
 }

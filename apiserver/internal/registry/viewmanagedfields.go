@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/managedfields"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/scheme"
-	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
@@ -30,10 +30,10 @@ func NewObjectView(v View) *View {
 func NewScaleView(v View, replicas managedfields.Replicas, clock clock.PassiveClock) *View {
 	v.replicas = replicas
 	v.tracker = managedfields.New(managedfields.Options{
-		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
-		Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[autoscalingv1.Scale]()) },
-		New:   v.NewKind,
-		Clock: clock,
+		Kind:   autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
+		Schema: func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeFor[autoscalingv1.Scale]()) },
+		New:    v.NewKind,
+		Clock:  clock,
 	})
 	return &v
 }

@@ -14,8 +14,8 @@ import (
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/managedfields"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
@@ -62,11 +62,11 @@ func review[T any, P interface {
 		Kind: resource.GVK(),
 		New:  func() any { return P(new(T)) },
 		FieldTracker: managedfields.New(managedfields.Options{
-			Kind:  resource.GVK(),
-			Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
-			New:   func() core.Object { return P(new(T)) },
-			Reset: map[string][]string{"": {"status"}},
-			Clock: clock,
+			Kind:   resource.GVK(),
+			Schema: func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeFor[T]()) },
+			New:    func() core.Object { return P(new(T)) },
+			Reset:  map[string][]string{"": {"status"}},
+			Clock:  clock,
 		}),
 		Create: func(ctx context.Context, namespace, _ string, obj any, _ *metav1.CreateOptions) (any, error) {
 			return obj, answer(ctx, namespace, obj.(P))

@@ -10,7 +10,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/managedfields"
-	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
 
@@ -31,11 +31,11 @@ func (m *mergers) get(a *admission.Attributes, object core.Object, kind schema.G
 		return a.FieldTracker
 	}
 	t := reflect.TypeOf(object).Elem()
-	form := func() *shape.Shape {
+	form := func() *mergeschema.Schema {
 		if custom {
-			return shape.Anything
+			return mergeschema.Anything
 		}
-		return shape.Of(t)
+		return mergeschema.Of(t)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,10 +43,10 @@ func (m *mergers) get(a *admission.Attributes, object core.Object, kind schema.G
 		return made
 	}
 	made := managedfields.New(managedfields.Options{
-		Kind:  kind,
-		Shape: form,
-		New:   func() core.Object { return reflect.New(t).Interface().(core.Object) },
-		Clock: clock.RealClock{}, // it only merges
+		Kind:   kind,
+		Schema: form,
+		New:    func() core.Object { return reflect.New(t).Interface().(core.Object) },
+		Clock:  clock.RealClock{}, // it only merges
 	})
 	if m.trackers == nil {
 		m.trackers = map[reflect.Type]*managedfields.Tracker{}

@@ -16,9 +16,9 @@ import (
 	tokens "kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/managedfields"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/registry"
 	requestcontext "kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
@@ -54,11 +54,11 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 			return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 		},
 		FieldTracker: managedfields.New(managedfields.Options{
-			Kind:  tokenKind,
-			Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[authenticationv1.TokenRequest]()) },
-			New:   func() core.Object { return new(authenticationv1.TokenRequest) },
-			Reset: map[string][]string{"token": {"status"}},
-			Clock: from.Clock,
+			Kind:   tokenKind,
+			Schema: func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeFor[authenticationv1.TokenRequest]()) },
+			New:    func() core.Object { return new(authenticationv1.TokenRequest) },
+			Reset:  map[string][]string{"token": {"status"}},
+			Clock:  from.Clock,
 		}),
 		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
 			request := obj.(*authenticationv1.TokenRequest)

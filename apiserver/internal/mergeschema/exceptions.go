@@ -1,4 +1,4 @@
-package shape
+package mergeschema
 
 import (
 	"reflect"
@@ -12,7 +12,7 @@ type mergeRule struct {
 }
 
 // mergeRuleOf is how the field of a struct is merged. Mostly that follows from the
-// tags for strategic merge patches: lists with a merge key are Keyed, others
+// tags for strategic merge patches: lists with a merge key are ListMap, others
 // that are merged are Sets, and those without tags are atomic. The table below
 // has the differences of server-side apply.
 func mergeRuleOf(in reflect.Type, field reflect.StructField, name string) mergeRule {
@@ -28,11 +28,11 @@ func mergeRuleOf(in reflect.Type, field reflect.StructField, name string) mergeR
 		case !strings.Contains(field.Tag.Get("patchStrategy"), "merge"):
 			return mergeRule{Kind: AtomicList}
 		case key != "":
-			return mergeRule{Kind: Keyed, Keys: []string{key}}
+			return mergeRule{Kind: ListMap, Keys: []string{key}}
 		}
-		return mergeRule{Kind: Set}
+		return mergeRule{Kind: ListSet}
 	}
-	return mergeRule{Kind: shapeOf(t).Kind}
+	return mergeRule{Kind: schemaOf(t).Kind}
 }
 
 // isAtomicStruct reports whether values of a type are replaced as a whole
@@ -55,40 +55,40 @@ func shortName(t reflect.Type) string {
 	return path[len(path)-2] + "." + t.Name()
 }
 
-func keyedBy(names ...string) mergeRule { return mergeRule{Kind: Keyed, Keys: names} }
+func listMapBy(names ...string) mergeRule { return mergeRule{Kind: ListMap, Keys: names} }
 
 var (
-	setRule        = mergeRule{Kind: Set}
+	setRule        = mergeRule{Kind: ListSet}
 	atomicListRule = mergeRule{Kind: AtomicList}
 	atomicMapRule  = mergeRule{Kind: AtomicMap}
 )
 
 var exceptions = map[string]mergeRule{
 	"admissionregistration.ValidatingAdmissionPolicyBindingSpec.validationActions": setRule,
-	"admissionregistration.ValidatingAdmissionPolicyStatus.conditions":             keyedBy("type"),
-	"apiextensions.CustomResourceDefinitionStatus.conditions":                      keyedBy("type"),
+	"admissionregistration.ValidatingAdmissionPolicyStatus.conditions":             listMapBy("type"),
+	"apiextensions.CustomResourceDefinitionStatus.conditions":                      listMapBy("type"),
 	"batch.JobStatus.conditions":                                                   atomicListRule,
 	"batch.PodFailurePolicyOnExitCodesRequirement.values":                          setRule,
 	"batch.UncountedTerminatedPods.failed":                                         setRule,
 	"batch.UncountedTerminatedPods.succeeded":                                      setRule,
-	"certificates.CertificateSigningRequestStatus.conditions":                      keyedBy("type"),
-	"core.Container.ports":                                                         keyedBy("containerPort", "protocol"),
+	"certificates.CertificateSigningRequestStatus.conditions":                      listMapBy("type"),
+	"core.Container.ports":                                                         listMapBy("containerPort", "protocol"),
 	"core.ContainerRestartRuleOnExitCodes.values":                                  setRule,
-	"core.EphemeralContainerCommon.ports":                                          keyedBy("containerPort", "protocol"),
+	"core.EphemeralContainerCommon.ports":                                          listMapBy("containerPort", "protocol"),
 	"core.NodeAllocatableResourceClaimStatus.containers":                           setRule,
 	"core.NodePodPreemptionPolicy.disableResizePreemption":                         setRule,
 	"core.PersistentVolumeSpec.claimRef":                                           {Kind: Struct},
 	"core.PodSpec.nodeSelector":                                                    atomicMapRule,
-	"core.PodSpec.topologySpreadConstraints":                                       keyedBy("topologyKey", "whenUnsatisfiable"),
+	"core.PodSpec.topologySpreadConstraints":                                       listMapBy("topologyKey", "whenUnsatisfiable"),
 	"core.PodStatus.hostIPs":                                                       atomicListRule,
-	"core.PodStatus.volumeHealth":                                                  keyedBy("name"),
-	"core.PodVolumeHealth.healthConditions":                                        keyedBy("status", "reason"),
+	"core.PodStatus.volumeHealth":                                                  listMapBy("name"),
+	"core.PodVolumeHealth.healthConditions":                                        listMapBy("status", "reason"),
 	"core.ReplicationControllerSpec.selector":                                      atomicMapRule,
-	"core.ResourceRequirements.claims":                                             keyedBy("name"),
-	"core.ResourceStatus.resources":                                                keyedBy("resourceID"),
-	"core.ServiceSpec.ports":                                                       keyedBy("port", "protocol"),
+	"core.ResourceRequirements.claims":                                             listMapBy("name"),
+	"core.ResourceStatus.resources":                                                listMapBy("resourceID"),
+	"core.ServiceSpec.ports":                                                       listMapBy("port", "protocol"),
 	"core.ServiceSpec.selector":                                                    atomicMapRule,
-	"core.VolumeHealthStatus.healthConditions":                                     keyedBy("status", "reason"),
+	"core.VolumeHealthStatus.healthConditions":                                     listMapBy("status", "reason"),
 	"core.VolumeMount.bindMountOptions":                                            setRule,
 	"discovery.Endpoint.addresses":                                                 setRule,
 	"flowcontrol.NonResourcePolicyRule.nonResourceURLs":                            setRule,
@@ -98,9 +98,9 @@ var exceptions = map[string]mergeRule{
 	"flowcontrol.ResourcePolicyRule.resources":                                     setRule,
 	"flowcontrol.ResourcePolicyRule.verbs":                                         setRule,
 	"node.Scheduling.nodeSelector":                                                 atomicMapRule,
-	"resource.AllocatedDeviceStatus.conditions":                                    keyedBy("type"),
+	"resource.AllocatedDeviceStatus.conditions":                                    listMapBy("type"),
 	"resource.DeviceRequestAllocationResult.skipNodeOperations":                    setRule,
-	"resource.ResourceClaimStatus.devices":                                         keyedBy("driver", "device", "pool", "shareID"),
+	"resource.ResourceClaimStatus.devices":                                         listMapBy("driver", "device", "pool", "shareID"),
 	"resource.ResourceSliceSpec.skipNodeOperations":                                setRule,
 	"storage.CSIDriverSpec.volumeLifecycleModes":                                   setRule,
 }

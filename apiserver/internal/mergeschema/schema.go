@@ -1,21 +1,22 @@
-package shape
+package mergeschema
 
-// Shape is the structure of the values in one place. The zero Shape is a
+// Schema is the structure of the values in one place, as structured-merge-diff's schemas
+// describe it. The zero Schema is a
 // scalar: a value that is only replaced as a whole, whatever its content. A
-// Shape must not be changed once it is in use; it may contain itself.
-type Shape struct {
+// Schema must not be changed once it is in use; it may contain itself.
+type Schema struct {
 	// Name identifies types in messages and schemas; it may be empty.
 	Name string
 	Kind Kind
 	// Fields are those of a Struct.
-	Fields map[string]*Shape
-	// Element is the shape of a Map's or a list's elements, and of fields of a
+	Fields map[string]*Schema
+	// Element is the schema of a Map's or a list's elements, and of fields of a
 	// Struct that Fields lacks; nil if there are none.
-	Element *Shape
+	Element *Schema
 	// Type is the type of a Scalar: "string", "numeric" or "boolean"; "" if it may
 	// be anything.
 	Type string
-	// Keys are the fields that identify the elements of a Keyed list.
+	// Keys are the fields that identify the elements of a ListMap.
 	Keys []Key
 }
 
@@ -36,10 +37,10 @@ const (
 	Struct
 	// Map has entries that are merged one by one.
 	Map
-	// Set is a list of distinct scalars that are merged one by one.
-	Set
-	// Keyed is a list of objects identified by Keys.
-	Keyed
+	// ListSet is a list of distinct scalars that are merged one by one.
+	ListSet
+	// ListMap is a list of objects identified by Keys.
+	ListMap
 	// AtomicList and AtomicMap are replaced as a whole, and known to be a list
 	// and an object.
 	AtomicList
@@ -49,20 +50,20 @@ const (
 	Deduced
 )
 
-// replacedWhole is the shape of values of any type that are replaced as a whole.
-var replacedWhole = &Shape{}
+// anyAtomic is the schema of values of any type that are replaced as a whole.
+var anyAtomic = &Schema{}
 
-// Anything is the shape of values of unknown structure.
+// Anything is the schema of values of unknown structure.
 var Anything = anything()
 
-func anything() *Shape {
-	s := &Shape{Kind: Deduced}
+func anything() *Schema {
+	s := &Schema{Kind: Deduced}
 	s.Element = s
 	return s
 }
 
-// Field is the shape of a field or an entry; nil if there is none.
-func (s *Shape) Field(name []byte) *Shape {
+// Field is the schema of a field or an entry; nil if there is none.
+func (s *Schema) Field(name []byte) *Schema {
 	if field, ok := s.Fields[string(name)]; ok {
 		return field
 	}

@@ -1,4 +1,4 @@
-package shape
+package mergeschema
 
 import (
 	"reflect"
@@ -7,44 +7,44 @@ import (
 )
 
 var (
-	mu     sync.Mutex
-	shapes = map[reflect.Type]*Shape{}
+	mu      sync.Mutex
+	schemas = map[reflect.Type]*Schema{}
 )
 
-// Of is the shape of a Go type that is an API object, or a part of one. It is
-// safe for concurrent use, and answers the same Shape every time.
-func Of(t reflect.Type) *Shape {
+// Of is the schema of a Go type that is an API object, or a part of one. It is
+// safe for concurrent use, and answers the same Schema every time.
+func Of(t reflect.Type) *Schema {
 	mu.Lock()
 	defer mu.Unlock()
-	return shapeOf(t)
+	return schemaOf(t)
 }
 
 // schemaTyped types have a JSON encoding of their own.
 type schemaTyped interface{ OpenAPISchemaType() []string }
 
-func shapeOf(t reflect.Type) *Shape {
+func schemaOf(t reflect.Type) *Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if s, known := shapes[t]; known {
+	if s, known := schemas[t]; known {
 		return s
 	}
 	if t.Kind() == reflect.Interface {
 		return Anything
 	}
-	s := &Shape{}
-	shapes[t] = s // before its parts: types may contain themselves
+	s := &Schema{}
+	schemas[t] = s // before its parts: types may contain themselves
 	switch t.Kind() {
 	case reflect.Struct:
 		s.describeStruct(t)
 	case reflect.Map:
-		s.Kind, s.Element = Map, shapeOf(t.Elem())
+		s.Kind, s.Element = Map, schemaOf(t.Elem())
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			s.Type = "string"
 			break
 		}
-		s.Kind, s.Element = AtomicList, shapeOf(t.Elem())
+		s.Kind, s.Element = AtomicList, schemaOf(t.Elem())
 	case reflect.String:
 		s.Type = "string"
 	case reflect.Bool:
@@ -55,7 +55,7 @@ func shapeOf(t reflect.Type) *Shape {
 	return s
 }
 
-func (s *Shape) describeStruct(t reflect.Type) {
+func (s *Schema) describeStruct(t reflect.Type) {
 	s.Name = modelName(t)
 	if l, ok := reflect.New(t).Interface().(schemaTyped); ok {
 		switch types := l.OpenAPISchemaType(); {
@@ -70,18 +70,18 @@ func (s *Shape) describeStruct(t reflect.Type) {
 		s.Kind, s.Element = Map, Anything
 		return
 	}
-	s.Kind, s.Fields = Struct, map[string]*Shape{}
+	s.Kind, s.Fields = Struct, map[string]*Schema{}
 	if isAtomicStruct(t) {
 		s.Kind = AtomicMap
 	}
-	Fields(t, func(in reflect.Type, field reflect.StructField, name string) {
-		s.Fields[name] = fieldShape(in, field, name)
+	VisitFields(t, func(in reflect.Type, field reflect.StructField, name string) {
+		s.Fields[name] = fieldSchema(in, field, name)
 	})
 }
 
-// Fields visits the JSON fields of a struct, including those of embedded
+// VisitFields visits the JSON fields of a struct, including those of embedded
 // structs; in is the struct that has the field.
-func Fields(t reflect.Type, visit func(in reflect.Type, field reflect.StructField, name string)) {
+func VisitFields(t reflect.Type, visit func(in reflect.Type, field reflect.StructField, name string)) {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -92,18 +92,18 @@ func Fields(t reflect.Type, visit func(in reflect.Type, field reflect.StructFiel
 			if embedded.Kind() == reflect.Pointer {
 				embedded = embedded.Elem()
 			}
-			Fields(embedded, visit)
+			VisitFields(embedded, visit)
 		case name != "":
 			visit(t, field, name)
 		}
 	}
 }
 
-func fieldShape(in reflect.Type, field reflect.StructField, name string) *Shape {
+func fieldSchema(in reflect.Type, field reflect.StructField, name string) *Schema {
 	if atomicFields[shortName(in)+"."+name] {
-		return replacedWhole
+		return anyAtomic
 	}
-	inner := shapeOf(field.Type)
+	inner := schemaOf(field.Type)
 	merge := mergeRuleOf(in, field, name)
 	if merge.Kind == inner.Kind {
 		return inner
@@ -133,7 +133,7 @@ func keyDefault(t reflect.Type, key string) any {
 		return value
 	}
 	var out any
-	Fields(t, func(_ reflect.Type, field reflect.StructField, name string) {
+	VisitFields(t, func(_ reflect.Type, field reflect.StructField, name string) {
 		if name != key || field.Type.Kind() == reflect.Pointer || strings.Contains(field.Tag.Get("json"), "omit") {
 			return
 		}

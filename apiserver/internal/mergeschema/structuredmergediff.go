@@ -1,4 +1,4 @@
-package shape
+package mergeschema
 
 import (
 	"strconv"
@@ -7,17 +7,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// Schema is s, with everything it contains, in the form of the merge library;
+// ForStructuredMergeDiff is s, with everything it contains, in the form of the merge library;
 // name is the type of s in it.
-func Schema(s *Shape) (types *schema.Schema, name string) {
-	w := &schemaWriter{names: map[*Shape]string{}, schema: &schema.Schema{}, taken: map[string]bool{}}
+func ForStructuredMergeDiff(s *Schema) (types *schema.Schema, name string) {
+	w := &converter{names: map[*Schema]string{}, schema: &schema.Schema{}, taken: map[string]bool{}}
 	ref := w.typeRef(s)
 	w.finish()
 	return w.schema, *ref.NamedType
 }
 
-type schemaWriter struct {
-	names  map[*Shape]string
+type converter struct {
+	names  map[*Schema]string
 	taken  map[string]bool
 	schema *schema.Schema
 }
@@ -29,8 +29,8 @@ const (
 )
 
 // typeRef names the type of s, and defines it if it is new.
-func (w *schemaWriter) typeRef(s *Shape) schema.TypeRef {
-	if s == nil || s == replacedWhole {
+func (w *converter) typeRef(s *Schema) schema.TypeRef {
+	if s == nil || s == anyAtomic {
 		return schema.TypeRef{NamedType: ptr.To(untypedAtomic)}
 	}
 	if s.Kind == Deduced {
@@ -50,7 +50,7 @@ func (w *schemaWriter) typeRef(s *Shape) schema.TypeRef {
 	return schema.TypeRef{NamedType: &name}
 }
 
-func (w *schemaWriter) atom(s *Shape) schema.Atom {
+func (w *converter) atom(s *Schema) schema.Atom {
 	switch s.Kind {
 	case Struct, Map, AtomicMap:
 		m := &schema.Map{ElementRelationship: schema.Separable}
@@ -64,7 +64,7 @@ func (w *schemaWriter) atom(s *Shape) schema.Atom {
 			m.ElementType = w.typeRef(s.Element)
 		}
 		return schema.Atom{Map: m}
-	case Set, Keyed:
+	case ListSet, ListMap:
 		l := &schema.List{ElementRelationship: schema.Associative}
 		for _, key := range s.Keys {
 			l.Keys = append(l.Keys, key.Name)
@@ -82,7 +82,7 @@ func (w *schemaWriter) atom(s *Shape) schema.Atom {
 
 // element is the type of a list's elements, with the defaults of its keys,
 // which the same type need not have elsewhere.
-func (w *schemaWriter) element(s *Shape) schema.TypeRef {
+func (w *converter) element(s *Schema) schema.TypeRef {
 	ref := w.typeRef(s.Element)
 	for i := range w.schema.Types {
 		if def := &w.schema.Types[i]; def.Name == *ref.NamedType && def.Map != nil {
@@ -103,7 +103,7 @@ func withDefaults(m *schema.Map, keys []Key) {
 }
 
 // finish adds the types that every schema has.
-func (w *schemaWriter) finish() {
+func (w *converter) finish() {
 	for _, free := range []struct {
 		name     string
 		relation schema.ElementRelationship

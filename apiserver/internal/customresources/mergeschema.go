@@ -1,0 +1,112 @@
+package customresources
+
+import (
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/mergeschema"
+	"kctl/apiserver/internal/structural"
+)
+
+// mergeSchemaOf is how the objects of a schema are merged (Kubernetes docs,
+// "Server-Side Apply", "Custom resources"): lists as a whole and maps entry by
+// entry, unless the schema says otherwise.
+func mergeSchemaOf(s *structural.Schema) *mergeschema.Schema {
+	out := &mergeschema.Schema{Kind: mergeschema.Struct, Element: mergeschema.Anything}
+	if s != nil {
+		out = objectSchema(s, false, true)
+		out.Kind = mergeschema.Struct
+	}
+	return withMeta(out)
+}
+
+// withMeta adds the fields that every object has.
+func withMeta(s *mergeschema.Schema) *mergeschema.Schema {
+	if s.Fields == nil {
+		s.Fields = map[string]*mergeschema.Schema{}
+	}
+	s.Fields["apiVersion"], s.Fields["kind"] = text, text
+	s.Fields["metadata"] = mergeschema.Of(reflect.TypeFor[*metav1.PartialObjectMetadata]()).Fields["metadata"]
+	return s
+}
+
+var text = &mergeschema.Schema{Type: "string"}
+
+// valueSchema is the schema of a value. Below a schema that preserves unknown
+// fields (preserve) they may be anywhere, whatever is pruned afterwards.
+func valueSchema(s *structural.Schema, preserve bool) *mergeschema.Schema {
+	props := s.Props()
+	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
+	switch {
+	case props.Type == "object":
+		out := objectSchema(s, preserve, props.XEmbeddedResource)
+		if props.XEmbeddedResource {
+			out = withMeta(out)
+		}
+		return out
+	case props.Type == "array":
+		return listSchema(s, preserve)
+	case props.Type == "string":
+		return text
+	case props.Type == "boolean":
+		return &mergeschema.Schema{Type: "boolean"}
+	case props.Type == "integer", props.Type == "number":
+		return &mergeschema.Schema{Type: "numeric"}
+	}
+	return mergeschema.Anything // also for x-kubernetes-int-or-string: the schema refuses what is neither
+}
+
+// objectSchema returns the schema of an object; a whole one has more fields than
+// those of its schema. Any other object without properties accepts any field
+// (OpenAPI), even if it is pruned later.
+func objectSchema(s *structural.Schema, preserve, whole bool) *mergeschema.Schema {
+	out := &mergeschema.Schema{Kind: mergeschema.Map}
+	props := s.Props()
+	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
+	if all := s.Properties(); len(all) > 0 {
+		out.Kind, out.Fields = mergeschema.Struct, make(map[string]*mergeschema.Schema, len(all))
+		for name, property := range all {
+			out.Fields[name] = valueSchema(property, preserve)
+		}
+	}
+	values, any := s.Values()
+	switch {
+	case values != nil:
+		out.Element = valueSchema(values, preserve)
+	case any, preserve, out.Kind == mergeschema.Map && !whole:
+		out.Element = mergeschema.Anything
+	case out.Kind == mergeschema.Map:
+		out.Kind = mergeschema.Struct // of nothing
+	}
+	if props.XMapType != nil && *props.XMapType == "atomic" {
+		out.Kind = mergeschema.AtomicMap
+	}
+	return out
+}
+
+func listSchema(s *structural.Schema, preserve bool) *mergeschema.Schema {
+	out := &mergeschema.Schema{Kind: mergeschema.AtomicList, Element: mergeschema.Anything}
+	items := s.Items()
+	if items != nil {
+		out.Element = valueSchema(items, preserve)
+	}
+	props := s.Props()
+	if props.XListType == nil {
+		return out
+	}
+	switch *props.XListType {
+	case "set":
+		out.Kind = mergeschema.ListSet
+	case "map":
+		out.Kind = mergeschema.ListMap
+		for _, name := range props.XListMapKeys {
+			key := mergeschema.Key{Name: name}
+			if items != nil {
+				key.Default, _ = items.Property(name).Fallback()
+			}
+			out.Keys = append(out.Keys, key)
+		}
+	}
+	return out
+}
