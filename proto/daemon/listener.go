@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -71,14 +72,22 @@ func Protocols(tlsConfig *tls.Config) *http.Protocols {
 }
 
 // ConnectionLog turns what net/http logs about single connections into debug
-// lines: most of it is about clients that went away or don't speak TLS.
-func ConnectionLog(logger *zap.Logger) *log.Logger {
-	return log.New(&connectionLog{logger}, "", 0)
+// lines: most of it is about clients that went away or don't speak TLS. It counts the
+// latter in handshakes, unless that is nil.
+func ConnectionLog(logger *zap.Logger, handshakes prometheus.Counter) *log.Logger {
+	return log.New(&connectionLog{logger, handshakes}, "", 0)
 }
 
-type connectionLog struct{ logger *zap.Logger }
+type connectionLog struct {
+	logger     *zap.Logger
+	handshakes prometheus.Counter
+}
 
 func (l *connectionLog) Write(line []byte) (int, error) {
+	// net/http tells of it in no other way.
+	if l.handshakes != nil && bytes.HasPrefix(line, []byte("http: TLS handshake error from")) {
+		l.handshakes.Inc()
+	}
 	l.logger.Debug("connection", zap.String("problem", strings.TrimSpace(string(line))))
 	return len(line), nil
 }
@@ -113,7 +122,7 @@ func (l *Listener) Serve(ctx context.Context) error {
 		Protocols:         Protocols(l.TLS),
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          ConnectionLog(l.Logger),
+		ErrorLog:          ConnectionLog(l.Logger, nil),
 	}
 	connections.Guard(server)
 	group, ctx := errgroup.WithContext(ctx)

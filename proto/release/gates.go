@@ -98,6 +98,63 @@ var (
 	SeparateCacheWatchRPC`)
 )
 
+// Those that are not in the stage that their list stands for: beta where it is on by
+// default, alpha where it is off, general availability where it is locked on, and
+// deprecated where it is locked off.
+var (
+	gatesGA = strings.Fields(`
+	AllowServiceExternalIPs ClusterTrustBundle ClusterTrustBundleProjection CustomCPUCFSQuotaPeriod
+	DRADeviceTaintRules DRADeviceTaints InformerResourceVersion MutatingAdmissionPolicy
+	PodCertificateRequest SELinuxMount StorageVersionMigrator`)
+	gatesBeta = strings.Fields(`
+	CoordinatedLeaderElection DRAFractionalCapacityRange DRAWorkloadResourceClaims GenericWorkload
+	LocalStorageCapacityIsolationFSQuotaMonitoring PodAndContainerStatsFromCRI
+	PodLevelResourceManagers SchedulerAsyncAPICalls`)
+	gatesDeprecated = strings.Fields(`
+	AggregatedDiscoveryRemoveBetaType AllowDNSOnlyNodeCSR
+	AllowInsecureKubeletCertificateSigningRequests ChangeContainerStatusOnKubeletRestart
+	DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion KMSv1 KubeProxyIPVS
+	KubeletPodResourcesListUseActivePods KubeletRegistrationGetOnExistsOnly ServiceCIDRStatusFieldWiping
+	StorageNamespaceIndex WindowsHostNetwork`)
+)
+
+// Gate is a feature gate of Kubernetes.
+type Gate struct {
+	Name string
+	// Stage is ALPHA, BETA or DEPRECATED, and empty for a feature that is generally
+	// available.
+	Stage   string
+	Enabled bool
+}
+
+// Gates returns all feature gates and whether the program has the feature: by upstream's
+// default, except for the gates in differs.
+func Gates(differs map[string]bool) []Gate {
+	all := []Gate{{Name: "AllAlpha", Stage: "ALPHA"}, {Name: "AllBeta", Stage: "BETA"}}
+	for _, list := range []struct {
+		names   []string
+		stage   string
+		enabled bool
+	}{{gatesOn, "BETA", true}, {gatesOff, "ALPHA", false}, {gatesLockedOn, "", true}, {gatesLockedOff, "DEPRECATED", false}} {
+		for _, name := range list.names {
+			gate := Gate{Name: name, Stage: list.stage, Enabled: list.enabled}
+			switch {
+			case slices.Contains(gatesGA, name):
+				gate.Stage = ""
+			case slices.Contains(gatesBeta, name):
+				gate.Stage = "BETA"
+			case slices.Contains(gatesDeprecated, name):
+				gate.Stage = "DEPRECATED"
+			}
+			if does, differ := differs[name]; differ {
+				gate.Enabled = does
+			}
+			all = append(all, gate)
+		}
+	}
+	return all
+}
+
 // CheckGates accepts feature gates that ask for what the program does anyway,
 // and refuses, by name, to change one: no gate changes what the program does.
 // That is upstream's default, except for the gates in differs.

@@ -21,6 +21,7 @@ import (
 	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
+	"kctl/apiserver/internal/storage/measured"
 	"kctl/proto/core"
 )
 
@@ -76,6 +77,7 @@ var _ Resource = (*Store[*core.Pod])(nil)
 // NewStore returns the store of a resource. It answers once Run runs.
 func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	o = o.Complete()
+	o.Storage = measured.Of(strategy.Resource.GVR().GroupResource(), o.Storage)
 	if strategy.StoragePrefix == "" {
 		strategy.StoragePrefix = strategy.Resource.Name
 	}

@@ -17,6 +17,7 @@ import (
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/authorization"
 	"kctl/apiserver/internal/server/equivalent"
+	"kctl/proto/daemon"
 )
 
 // assemble makes the server's parts and connects them.
@@ -31,6 +32,7 @@ func (s *Server) assemble(certificate string) error {
 	s.definitions = s.newDefinitions()
 	s.metrics.MustRegister(s.heldBack(), s.resources, s.resources.Services)
 	s.metrics.MustRegister(rules.Metrics()...)
+	s.metrics.MustRegister(daemon.Features(nil)...)
 	s.watches = handlers.NewWatchMeter(s.metrics)
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
 	port := &serving.Server{
-		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.drain, Clock: s.clock, Logger: s.logger,
+		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.drain, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	}
 	return s.run(ctx, func(ctx context.Context) error { return port.Serve(ctx, listener, s.withoutSlash(handler)) })
 }

@@ -129,7 +129,11 @@ func (s *Server) open(ctx context.Context) (certificate string, err error) {
 		return "", err
 	}
 	s.backend, err = backend.Open(ctx, backend.Options{Flags: s.options, Transformer: transformer, Metrics: measured.NewMetrics(s.metrics), Tracer: s.tracer, Clock: s.clock, Logger: s.logger})
-	return certificate, err
+	if err != nil {
+		return "", err
+	}
+	s.metrics.MustRegister(s.backend)
+	return certificate, nil
 }
 
 // Close closes the storage, and sends the last spans, after Run has ended.

@@ -31,6 +31,7 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 	}
 	registry := daemon.NewRegistry()
 	registry.MustRegister(s.metrics, s.gauges, s.requests)
+	registry.MustRegister(daemon.Features(nil)...)
 	mux := daemon.Endpoints(s.health, registry)
 	mux.Handle("GET /debug/explain", explainHandler(s.explainer))
 	resources := prometheus.NewRegistry()

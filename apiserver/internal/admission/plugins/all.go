@@ -92,7 +92,7 @@ var allPlugins = []pluginEntry{
 		return imagepolicy.New(d.Files, d.Clock)
 	}},
 	{name: podsecurity.Name, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return podsecurity.New(d.namespaces, d.Pods, d.Files, d.Clock)
+		return podsecurity.New(d.namespaces, d.Pods, d.Files, d.Metrics, d.Clock)
 	}},
 	{name: podnodeselector.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podnodeselector.New(d.namespaces, d.Files)

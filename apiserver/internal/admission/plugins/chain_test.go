@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,7 +131,8 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 		Nodes:          &source{resource: core.Nodes, cached: map[string]core.Object{"/n1": &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}}}},
 		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{
-		Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable,
+		Metrics: prometheus.NewRegistry(),
+		Clock:   testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable,
 		Tolerations: defaulttoleration.Plugin{NotReadySeconds: 300, UnreachableSeconds: 200},
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -53,6 +54,7 @@ type Settings struct {
 	Tolerations defaulttoleration.Plugin
 	// RangesGiven: nodes get the ranges of their pods from this server.
 	RangesGiven bool
+	Metrics     prometheus.Registerer
 	Clock       clock.Clock
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,7 +40,7 @@ func only(t *testing.T, name string, annotations map[string]string, part string)
 		t.Fatal(err)
 	}
 	e, _ := find(name)
-	d := &dependencies{Objects: Objects{Namespaces: namespaces}, Settings: Settings{Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))}}
+	d := &dependencies{Objects: Objects{Namespaces: namespaces}, Settings: Settings{Metrics: prometheus.NewRegistry(), Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))}}
 	d.namespaces = newNamespaces(namespaces)
 	p, err := e.make(d)
 	if err != nil {
@@ -255,7 +256,7 @@ func TestEventRateLimit(t *testing.T) {
 		if part != "" {
 			files["EventRateLimit"] = []byte(part)
 		}
-		_, err := e.make(&dependencies{Settings: Settings{Files: files}})
+		_, err := e.make(&dependencies{Settings: Settings{Metrics: prometheus.NewRegistry(), Files: files}})
 		check(t, part, err, want)
 	}
 }

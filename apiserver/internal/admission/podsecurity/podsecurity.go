@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"k8s.io/utils/clock"
@@ -44,15 +46,19 @@ type Plugin struct {
 	defaults          api.Policy
 	enforcedByDefault string // in words
 	exempt            exemptions
+	metrics           *metrics
 }
 
-// New returns the configured plugin.
-func New(namespaces Namespaces, pods Pods, files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
+// New returns the configured plugin; its metrics are registered with registry.
+func New(namespaces Namespaces, pods Pods, files configuration.Files, registry prometheus.Registerer, clock clock.PassiveClock) (*Plugin, error) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plugin{namespaces: namespaces, pods: pods, clock: clock, evaluator: evaluator}
+	if p.metrics, err = newMetrics(registry); err != nil {
+		return nil, err
+	}
 	p.defaults, p.exempt, err = readSettings(files)
 	p.enforcedByDefault = p.defaults.Enforce.String()
 	return p, err
@@ -72,7 +78,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		}
 		return p.checkNamespace(ctx, a, obj)
 	case *core.Pod:
-		if !isRelevant(a, obj) {
+		// The other subresources don't change what a pod may do.
+		if a.Subresource != "" && a.Subresource != "ephemeralcontainers" && a.Subresource != "resize" {
 			return nil
 		}
 		return p.checkPod(ctx, a, true, &obj.ObjectMeta, &obj.Spec)
@@ -83,15 +90,10 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// isRelevant reports whether a change of a pod can make it less secure.
-func isRelevant(a *admission.Attributes, pod *core.Pod) bool {
+// matters reports whether a request can make a pod less secure.
+func matters(a *admission.Attributes, pod *core.Pod) bool {
 	old, ok := a.OldObject.(*core.Pod)
-	switch {
-	case a.Subresource == "ephemeralcontainers":
-		return true
-	case a.Subresource != "":
-		return false
-	case !ok:
+	if !ok || a.Subresource == "ephemeralcontainers" {
 		return true
 	}
 	same := func(a, b core.Container) bool { return a.Image == b.Image }
@@ -102,32 +104,64 @@ func isRelevant(a *admission.Attributes, pod *core.Pod) bool {
 const (
 	enforcedKey   = api.AuditAnnotationPrefix + "enforce-policy"
 	violationsKey = api.AuditAnnotationPrefix + "audit-violations"
+	errorKey      = api.AuditAnnotationPrefix + "error"
 	exemptKey     = api.AuditAnnotationPrefix + "exempt"
 )
 
 // checkPod checks a pod, or a pod template, against its namespace's policy.
 // Templates are not refused; pods made from them will be.
-func (p *Plugin) checkPod(ctx context.Context, a *admission.Attributes, enforce bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
+func (p *Plugin) checkPod(ctx context.Context, a *admission.Attributes, enforced bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
+	if why := p.exempt.requester(a); why != "" {
+		p.exempted(ctx, a, why)
+		return nil
+	}
 	namespace, err := p.namespaces.Get(ctx, "", a.Namespace)
 	if err != nil {
+		p.metrics.failed(a, true)
 		return err
 	}
-	if why := p.exempt.reason(a, spec); why != "" {
-		audit.Annotate(ctx, exemptKey, why)
-		return nil
-	}
-	asked, enforced := p.defaults, p.enforcedByDefault
+	asked, inWords := p.defaults, p.enforcedByDefault
+	var unreadable error
 	if hasPolicyLabels(namespace.Labels) {
 		// A label that can't be read counts as restricted: PolicyToEvaluate says so.
-		asked, _ = api.PolicyToEvaluate(namespace.Labels, p.defaults)
-		enforced = asked.Enforce.String()
+		var errs field.ErrorList
+		asked, errs = api.PolicyToEvaluate(namespace.Labels, p.defaults)
+		unreadable, inWords = errs.ToAggregate(), asked.Enforce.String()
 	}
-	if enforce {
-		audit.Annotate(ctx, enforcedKey, enforced)
-	}
-	if asked.FullyPrivileged() {
+	pod, isPod := a.Object.(*core.Pod)
+	switch {
+	case unreadable == nil && isPod && asked.FullyPrivileged():
+		audit.Annotate(ctx, enforcedKey, privilegedPolicy)
+		p.metrics.evaluated(a, enforce, asked.Enforce, true)
+		return nil
+	case unreadable == nil && !isPod && asked.Audit.Level == api.LevelPrivileged && asked.Warn.Level == api.LevelPrivileged,
+		isPod && !matters(a, pod):
 		return nil
 	}
+	if p.exempt.runtimeClass(spec) {
+		p.exempted(ctx, a, "runtimeClass")
+		return nil
+	}
+	if unreadable != nil {
+		audit.Annotate(ctx, errorKey, fmt.Sprintf("Failed to parse policy: %v", unreadable))
+		p.metrics.failed(a, false)
+	}
+	if enforced {
+		audit.Annotate(ctx, enforcedKey, inWords)
+	}
+	return p.evaluate(ctx, a, asked, enforced, meta, spec)
+}
+
+// privilegedPolicy is what pods are held to that need not be looked at.
+const privilegedPolicy = string(api.LevelPrivileged) + ":" + api.VersionLatest
+
+func (p *Plugin) exempted(ctx context.Context, a *admission.Attributes, why string) {
+	audit.Annotate(ctx, exemptKey, why)
+	p.metrics.exempt(a)
+}
+
+// evaluate refuses what the policy's levels forbid, warns of it and records it.
+func (p *Plugin) evaluate(ctx context.Context, a *admission.Attributes, asked api.Policy, enforced bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
 	results := map[api.LevelVersion]policy.AggregateCheckResult{}
 	evaluate := func(level api.LevelVersion) policy.AggregateCheckResult {
 		if _, known := results[level]; !known {
@@ -137,12 +171,18 @@ func (p *Plugin) checkPod(ctx context.Context, a *admission.Attributes, enforce 
 	}
 	if result := evaluate(asked.Audit); !result.Allowed {
 		audit.Annotate(ctx, violationsKey, fmt.Sprintf("would violate PodSecurity %q: %s", asked.Audit.String(), result.ForbiddenDetail()))
+		p.metrics.evaluated(a, auditing, asked.Audit, false)
 	}
-	if result := evaluate(asked.Enforce); enforce && !result.Allowed {
-		return fmt.Errorf("violates PodSecurity %q: %s", asked.Enforce.String(), result.ForbiddenDetail())
+	if enforced {
+		result := evaluate(asked.Enforce)
+		p.metrics.evaluated(a, enforce, asked.Enforce, result.Allowed)
+		if !result.Allowed {
+			return fmt.Errorf("violates PodSecurity %q: %s", asked.Enforce.String(), result.ForbiddenDetail())
+		}
 	}
 	if result := evaluate(asked.Warn); !result.Allowed {
 		request.Warn(ctx, fmt.Sprintf("would violate PodSecurity %q: %s", asked.Warn.String(), result.ForbiddenDetail()))
+		p.metrics.evaluated(a, warn, asked.Warn, false)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +50,7 @@ func plugin(t *testing.T, part string, pods ...core.Object) *Plugin {
 	if part != "" {
 		files[Name] = []byte(part)
 	}
-	p, err := New(known, registrytest.New(core.Pods, pods...), files, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
+	p, err := New(known, registrytest.New(core.Pods, pods...), files, prometheus.NewRegistry(), testingclock.NewFakePassiveClock(time.Unix(0, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestConfiguration(t *testing.T) {
 		"exemption: {}":                   "configuration of PodSecurity: ",
 	} {
 		files := configuration.Files{Name: []byte("{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, " + wrong + "}")}
-		if _, err := New(known, manyPods{}, files, nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := New(known, manyPods{}, files, prometheus.NewRegistry(), nil); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

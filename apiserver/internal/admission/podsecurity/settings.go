@@ -19,17 +19,20 @@ import (
 // exemptions are users, namespaces and runtime classes that are exempt.
 type exemptions struct{ usernames, namespaces, runtimeClasses map[string]bool }
 
-// reason returns why a pod is exempt; "" if it is not.
-func (e *exemptions) reason(a *admission.Attributes, spec *core.PodSpec) string {
+// requester returns why a request is exempt whatever the pod; "" if it is not.
+func (e *exemptions) requester(a *admission.Attributes) string {
 	switch {
 	case e.namespaces[a.Namespace]:
 		return "namespace"
 	case a.User != nil && e.usernames[a.User.Username]:
 		return "user"
-	case spec.RuntimeClassName != nil && e.runtimeClasses[*spec.RuntimeClassName]:
-		return "runtimeClass"
 	}
 	return ""
+}
+
+// runtimeClass reports whether pods of the class are exempt.
+func (e *exemptions) runtimeClass(spec *core.PodSpec) bool {
+	return spec.RuntimeClassName != nil && e.runtimeClasses[*spec.RuntimeClassName]
 }
 
 // settings are upstream's PodSecurityConfiguration.

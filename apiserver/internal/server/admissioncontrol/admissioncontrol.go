@@ -97,7 +97,7 @@ func New(o Options) (*Control, error) {
 		MutatingPolicies: users.mutatingPolicies, ValidatingPolicies: users.validatingPolicies,
 	}, plugins.Settings{
 		Enable: o.Flags.EnableAdmissionPlugins, Disable: o.Flags.DisableAdmissionPlugins,
-		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Clock: o.Clock,
+		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock,
 		Tolerations: defaulttoleration.Plugin{NotReadySeconds: o.Flags.NotReadySeconds, UnreachableSeconds: o.Flags.UnreachableSeconds},
 	})
 	if err != nil {

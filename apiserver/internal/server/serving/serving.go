@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
@@ -98,9 +99,10 @@ type Server struct {
 	// EndStreams ends watches and streams.
 	EndStreams func()
 	// Drain knows the requests in flight.
-	Drain  *filters.Drain
-	Clock  clock.Clock
-	Logger *zap.Logger
+	Drain   *filters.Drain
+	Metrics prometheus.Registerer
+	Clock   clock.Clock
+	Logger  *zap.Logger
 }
 
 // Serve answers requests until ctx ends, and then drains: during the shutdown
@@ -117,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, handler http.
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.Flags.Operation.HTTP2MaxStreams, streamsPerConnection)},
-		ErrorLog:          daemon.ConnectionLog(s.Logger),
+		ErrorLog:          daemon.ConnectionLog(s.Logger, s.handshakeErrors()),
 	}
 	connections.Guard(server)
 	group, ctx := errgroup.WithContext(ctx)
@@ -132,6 +134,15 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, handler http.
 		return s.drain(context.WithoutCancel(ctx), server)
 	})
 	return group.Wait()
+}
+
+// handshakeErrors counts the connections whose client does not speak TLS as the server does.
+func (s *Server) handshakeErrors() prometheus.Counter {
+	counter := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "apiserver_tls_handshake_errors_total", Help: "Connections that ended with an error of the TLS handshake.",
+	})
+	s.Metrics.MustRegister(counter)
+	return counter
 }
 
 func (s *Server) drain(ctx context.Context, server *http.Server) error {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -50,7 +51,7 @@ func TestDrain(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
 	server := &Server{
 		Flags: o, TLS: security, Stopping: func() { close(stopping) }, EndStreams: func() { close(streamsEnd) },
-		Drain: filters.NewDrain(), Clock: clock, Logger: zap.NewNop(),
+		Drain: filters.NewDrain(), Metrics: prometheus.NewRegistry(), Clock: clock, Logger: zap.NewNop(),
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -116,7 +117,7 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	server := &Server{Flags: o, TLS: security, Stopping: func() {}, EndStreams: func() {}, Drain: filters.NewDrain(), Clock: clock.RealClock{}, Logger: zap.NewNop()}
+	server := &Server{Flags: o, TLS: security, Stopping: func() {}, EndStreams: func() {}, Drain: filters.NewDrain(), Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Logger: zap.NewNop()}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- server.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -76,11 +76,22 @@ func TestMetricsCountRequests(t *testing.T) {
 		t.Errorf("an address that is taken: %d", answer.StatusCode)
 	}
 	c.Must(c.Root().Resource(core.Services, "default").List(t.Context(), &corev1.ServiceList{})) // and so are the other counters
-	_, text := c.Ask(http.MethodGet, "/metrics", nil, nil)
+	if answer, err := http.Get(strings.Replace(c.Address, "https", "http", 1)); err == nil {     //nolint:noctx // of a stranger
+		c.Must(answer.Body.Close())
+	}
+	var text []byte
+	c.Until("the connection without TLS to be counted", func(context.Context) bool {
+		_, text = c.Ask(http.MethodGet, "/metrics", nil, nil)
+		return strings.Contains(string(text), "\napiserver_tls_handshake_errors_total 1\n")
+	})
 	for _, want := range []string{
+		`apiserver_storage_size_bytes{storage_cluster_id="etcd-0"} `,
+		`kubernetes_feature_enabled{name="APIServerIdentity",stage="BETA"} 1`,
+		`version_info{binary="1.37",component="kube",emulation="1.37",min_compat="1.36"} 1`,
+		`pod_security_exemptions_total{request_operation="create",resource="pod",subresource=""} 0`,
 		`apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1`,
 		`apiserver_request_duration_seconds_count{`,
-		`etcd_request_duration_seconds_count{operation="create",type="namespaces"}`,
+		`etcd_request_duration_seconds_count{group="",operation="create",resource="namespaces"}`,
 		`authentication_attempts{result="success"}`,
 		`apiserver_client_certificate_expiration_seconds_bucket{le="0"} 0`,
 		`apiserver_resource_objects{group="",resource="services"} 3`,

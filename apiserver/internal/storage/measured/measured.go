@@ -3,12 +3,12 @@ package measured
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
@@ -25,17 +25,17 @@ type Metrics struct {
 
 // NewMetrics returns metrics registered with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	labels := []string{"operation", "type"}
+	labels := []string{"operation", "group", "resource"}
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "etcd_request_duration_seconds", Help: "Etcd request latency in seconds for each operation and object type.",
+			Name: "etcd_request_duration_seconds", Help: "Etcd request latency in seconds for each operation and resource.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, labels),
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "etcd_requests_total", Help: "Etcd request counts for each operation and object type.",
+			Name: "etcd_requests_total", Help: "Etcd request counts for each operation and resource.",
 		}, labels),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "etcd_request_errors_total", Help: "Etcd failed request counts for each operation and object type.",
+			Name: "etcd_request_errors_total", Help: "Etcd failed request counts for each operation and resource.",
 		}, labels),
 	}
 	registry.MustRegister(m.duration, m.total, m.failed)
@@ -58,20 +58,32 @@ type Store struct {
 	storage.Interface
 	Metrics *Metrics
 	Clock   clock.PassiveClock
+	// of is the resource whose requests these are, the zero value for those of none.
+	of schema.GroupResource
+}
+
+// Of returns the store for the requests of one resource, which are counted as its own
+// if the store is a measured one.
+func Of(resource schema.GroupResource, store storage.Interface) storage.Interface {
+	if s, ok := store.(Store); ok {
+		s.of = resource
+		return s
+	}
+	return store
 }
 
 // call is one operation that is being timed.
 type call struct {
-	store           Store
-	request         context.Context //nolint:containedctx // whose time it is
-	operation, kind string
-	started         time.Time
-	span            trace.Span
+	store     Store
+	request   context.Context //nolint:containedctx // whose time it is
+	operation string
+	started   time.Time
+	span      trace.Span
 }
 
 // begin times an operation, in a span of its own if the request is traced.
 func (s Store) begin(ctx context.Context, operation, span, key string) (context.Context, call) {
-	c := call{store: s, request: ctx, operation: operation, kind: typeOf(key), started: s.Clock.Now()}
+	c := call{store: s, request: ctx, operation: operation, started: s.Clock.Now()}
 	ctx, c.span = tracing.Step(ctx, span)
 	if c.span.IsRecording() {
 		c.span.SetAttributes(attribute.String("key", key))
@@ -80,10 +92,10 @@ func (s Store) begin(ctx context.Context, operation, span, key string) (context.
 }
 
 func (c call) end(err error) {
-	m := c.store.Metrics
-	m.total.WithLabelValues(c.operation, c.kind).Inc()
+	m, of := c.store.Metrics, c.store.of
+	m.total.WithLabelValues(c.operation, of.Group, of.Resource).Inc()
 	took := c.store.Clock.Since(c.started)
-	m.duration.WithLabelValues(c.operation, c.kind).Observe(took.Seconds())
+	m.duration.WithLabelValues(c.operation, of.Group, of.Resource).Observe(took.Seconds())
 	request.Spent(c.request, request.Storage, took)
 	for _, expected := range []error{storage.ErrNotFound, storage.ErrExists, storage.ErrConflict, context.Canceled} {
 		if errors.Is(err, expected) {
@@ -91,18 +103,9 @@ func (c call) end(err error) {
 		}
 	}
 	if err != nil {
-		m.failed.WithLabelValues(c.operation, c.kind).Inc()
+		m.failed.WithLabelValues(c.operation, of.Group, of.Resource).Inc()
 	}
 	tracing.End(c.span, err)
-}
-
-// typeOf is the resource in a key or prefix "/registry/pods/default/web".
-func typeOf(key string) string {
-	parts := strings.SplitN(strings.TrimPrefix(key, "/"), "/", 3)
-	if len(parts) < 2 {
-		return ""
-	}
-	return parts[1]
 }
 
 // Create implements storage.Writer.
