@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	clientrest "k8s.io/client-go/rest"
 
 	"kctl/kubectl/internal/command/frame"
@@ -188,14 +189,7 @@ func (p *proxyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	network, address := "tcp", net.JoinHostPort(p.address, fmt.Sprint(p.port))
-	if p.unixSocket != "" {
-		network, address = "unix", p.unixSocket
-		if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("unix socket: %w", err)
-		}
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, network, address)
+	listener, err := p.listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,4 +201,20 @@ func (p *proxyOptions) run(ctx context.Context) error {
 		return err
 	}
 	return ctx.Err()
+}
+
+// listen takes the place of a socket that an earlier proxy left, and of no other file.
+// Only the user may connect to the socket: who does acts as the user.
+func (p *proxyOptions) listen(ctx context.Context) (net.Listener, error) {
+	if p.unixSocket == "" {
+		return (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(p.address, fmt.Sprint(p.port)))
+	}
+	if info, err := os.Lstat(p.unixSocket); err == nil && info.Mode().Type() == os.ModeSocket {
+		if err := os.Remove(p.unixSocket); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("unix socket: %w", err)
+		}
+	}
+	others := unix.Umask(0o077) // a socket has no mode before it is there for all
+	defer unix.Umask(others)
+	return (&net.ListenConfig{}).Listen(ctx, "unix", p.unixSocket)
 }

@@ -2,6 +2,9 @@ package server
 
 import (
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"kctl/kubectl/internal/command/frame"
@@ -49,6 +52,34 @@ func TestFilter(t *testing.T) {
 		}
 		if got := f.accepts(r); got != test.want {
 			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// TestUnixSocket: a proxy replaces an earlier one's socket and no other file, and others
+// can't connect, whatever files the user makes are readable by.
+func TestUnixSocket(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	dir := t.TempDir()
+	p := &proxyOptions{unixSocket: filepath.Join(dir, "file")}
+	if err := os.WriteFile(p.unixSocket, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.listen(t.Context()); err == nil {
+		t.Error("a file gave way to a socket")
+	}
+	if text, err := os.ReadFile(p.unixSocket); err != nil || string(text) != "precious" {
+		t.Errorf("%q, %v", text, err)
+	}
+	p.unixSocket = filepath.Join(dir, "socket")
+	for range 2 { // the second finds the first one's
+		listener, err := p.listen(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		if info, err := os.Stat(p.unixSocket); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%v, %v", info, err)
 		}
 	}
 }
