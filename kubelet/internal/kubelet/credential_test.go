@@ -28,7 +28,7 @@ func pluginSays(registry, user, password string) string {
 		`"cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}'`, registry, user, password)
 }
 
-// An image whose password only a plugin knows can be pullrecords. Whatever the
+// An image whose password only a plugin knows can be pulled. Whatever the
 // plugin does instead of answering, the pod says so, and nothing is left
 // behind.
 func TestAPluginKnowsThePassword(t *testing.T) {
