@@ -147,7 +147,7 @@ func (m *Metrics) ObservePull(took time.Duration, size uint64) {
 }
 
 // ImageAsked counts a request for a container's image, by whether it was
-// present and had to be pullrecords. With the policy Always, presence is not
+// present and had to be pulled. With the policy Always, presence is not
 // checked.
 func (m *Metrics) ImageAsked(policy corev1.PullPolicy, present, pull *bool) {
 	text := func(known *bool) string {
