@@ -30,7 +30,7 @@ type Sources struct {
 	// Logs are the bytes that containers' logs have, by pod and container.
 	Logs func() map[types.UID]map[string]uint64
 	// Pulls counts what is on disk about pulled images: pulls that have been
-	// begun, and images that were pullrecords.
+	// begun, and images that were pulled.
 	Pulls func() (intents, records int, err error)
 }
 
