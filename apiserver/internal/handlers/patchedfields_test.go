@@ -17,9 +17,9 @@ const storedPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","uid":
 	`"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80,"protocol":"TCP"}],"resources":{"requests":{"cpu":"100m"}}}],"tolerations":[{"key":"k"}]},` +
 	`"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"podIPs":[{"ip":"10.0.0.1"}]}}`
 
-// FuzzPatchParts: the result of a patch is the same whether or not the
+// FuzzPatchedFields: the result of a patch is the same whether or not the
 // untouched parts were set aside.
-func FuzzPatchParts(f *testing.F) {
+func FuzzPatchedFields(f *testing.F) {
 	medias := seedPatches(f)
 	for _, seed := range []string{
 		`{"metadata":{"uid":"u"},"status":{"phase":"Failed","conditions":[{"type":"Ready","status":"False"},{"type":"X","status":"True"}]}}`,

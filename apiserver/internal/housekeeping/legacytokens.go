@@ -90,18 +90,14 @@ func (l *legacyTokens) clean(ctx context.Context) error {
 }
 
 func (l *legacyTokens) trackedSince(ctx context.Context) (since time.Time, tracked bool, err error) {
-	encoded, err := l.maps.Get(ctx, metav1.NamespaceSystem, serviceaccount.Tracking, "")
+	tracking, err := registry.GetStored[*core.ConfigMap](ctx, l.maps, metav1.NamespaceSystem, serviceaccount.Tracking)
 	if apierrors.IsNotFound(err) {
 		return since, false, nil
 	}
 	if err != nil {
 		return since, false, err
 	}
-	obj, err := l.maps.Decode(encoded)
-	if err != nil {
-		return since, false, err
-	}
-	since, err = time.Parse(time.DateOnly, obj.(*core.ConfigMap).Data[serviceaccount.TrackingSince])
+	since, err = time.Parse(time.DateOnly, tracking.Data[serviceaccount.TrackingSince])
 	return since, err == nil, nil
 }
 
@@ -139,13 +135,12 @@ func (l *legacyTokens) isWithinPeriod(t time.Time) bool { return t.After(l.clock
 // isUnused reports whether a token was auto-generated for its account and no
 // pod mounts it.
 func (l *legacyTokens) isUnused(ctx context.Context, secret *core.Secret) (bool, error) {
-	encoded, err := l.accounts.Get(ctx, secret.Namespace, secret.Annotations[corev1.ServiceAccountNameKey], "")
+	account, err := registry.GetStored[*core.ServiceAccount](ctx, l.accounts, secret.Namespace, secret.Annotations[corev1.ServiceAccountNameKey])
 	if err != nil {
 		return false, ignoreNotFound(err, "look up the service account")
 	}
-	account, err := l.accounts.Decode(encoded)
-	if err != nil || !serviceaccount.Automatic(account.(*core.ServiceAccount), secret.Name) {
-		return false, err
+	if !serviceaccount.Automatic(account, secret.Name) {
+		return false, nil
 	}
 	mounted, err := anyMatches(ctx, l.pods, secret.Namespace, func(pod *core.Pod) bool {
 		for i := range pod.Spec.Volumes {

@@ -106,19 +106,15 @@ func (n *namespaces) updateConditions(ctx context.Context, name string, left rem
 	if len(left.objects)+len(left.failures)+len(left.unknown) == 0 {
 		return nil // it will be gone in a moment
 	}
-	stored, err := n.store.Get(ctx, "", name, "")
+	namespace, err := registry.GetStored[*core.Namespace](ctx, n.store, "", name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read namespace: %w", err)
 	}
-	obj, err := n.store.Decode(stored)
-	if err != nil {
-		return fmt.Errorf("read namespace: %w", err)
-	}
 	want := left.conditions()
-	if !setConditions(obj.(*core.Namespace), want, n.clock.Now()) {
+	if !setConditions(namespace, want, n.clock.Now()) {
 		return nil
 	}
 	err = registry.Modify(ctx, n.store, registry.Target{Name: name, Subresource: "status"}, func(current core.Object) (core.Object, error) {

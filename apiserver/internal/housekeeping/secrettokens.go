@@ -97,7 +97,7 @@ func (s *secretTokens) sync(ctx context.Context, key informer.Key) (time.Duratio
 		return 0, s.completeSecret(ctx, secret)
 	}
 	// The account may be newer than the informer of accounts.
-	account, err := s.readAccount(ctx, secret.account)
+	account, err := registry.GetStored[*core.ServiceAccount](ctx, s.accounts, secret.account.Namespace, secret.account.Name)
 	switch {
 	case err == nil && (secret.accountUID == "" || secret.accountUID == account.UID):
 		return 0, s.completeSecret(ctx, secret)
@@ -108,21 +108,9 @@ func (s *secretTokens) sync(ctx context.Context, key informer.Key) (time.Duratio
 	return 0, ignoreNotFound(err, "remove the token of a service account that is gone")
 }
 
-func (s *secretTokens) readAccount(ctx context.Context, key informer.Key) (*core.ServiceAccount, error) {
-	encoded, err := s.accounts.Get(ctx, key.Namespace, key.Name, "")
-	if err != nil {
-		return nil, err
-	}
-	obj, err := s.accounts.Decode(encoded)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*core.ServiceAccount), nil
-}
-
 // completeSecret adds what is missing. An existing token stays.
 func (s *secretTokens) completeSecret(ctx context.Context, known accountSecret) error {
-	account, err := s.readAccount(ctx, known.account)
+	account, err := registry.GetStored[*core.ServiceAccount](ctx, s.accounts, known.account.Namespace, known.account.Name)
 	if err != nil {
 		return ignoreNotFound(err, "read the service account of a token")
 	}

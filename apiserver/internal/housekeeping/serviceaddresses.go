@@ -125,16 +125,11 @@ func (s *serviceAddresses) addressChanged(key informer.Key, old, now *addressSta
 
 // getTyped returns an object as it is stored now; false for none.
 func getTyped[T core.Object](ctx context.Context, store registry.Resource, key informer.Key) (T, bool, error) {
-	var none T
-	e, err := store.Get(ctx, key.Namespace, key.Name, "")
+	obj, err := registry.GetStored[T](ctx, store, key.Namespace, key.Name)
 	if err != nil {
-		return none, false, ignoreNotFound(err, "read "+key.String())
+		return obj, false, ignoreNotFound(err, "read "+key.String())
 	}
-	obj, err := store.Decode(e)
-	if err != nil {
-		return none, false, err
-	}
-	return obj.(T), true, nil
+	return obj, true, nil
 }
 
 // syncService checks the addresses of one service.

@@ -148,15 +148,7 @@ func (b *volumeBinder) checkBound(ctx context.Context, c *corev1.PersistentVolum
 
 // getVolume reads a volume as stored now, because a claim that is marked as lost stays lost.
 func (b *volumeBinder) getVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
-	e, err := b.volumeStore.Get(ctx, "", name, "")
-	if err != nil {
-		return nil, err
-	}
-	obj, err := b.volumeStore.Decode(e)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*corev1.PersistentVolume), nil
+	return registry.GetStored[*corev1.PersistentVolume](ctx, b.volumeStore, "", name)
 }
 
 func (b *volumeBinder) markLost(ctx context.Context, c *corev1.PersistentVolumeClaim, reason, message string) error {

@@ -102,18 +102,14 @@ func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolum
 // volume is given up.
 func (b *volumeBinder) getBoundClaim(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	key := claimOf(v)
-	e, err := b.claimStore.Get(ctx, key.Namespace, key.Name, "")
+	claim, err := registry.GetStored[*corev1.PersistentVolumeClaim](ctx, b.claimStore, key.Namespace, key.Name)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := b.claimStore.Decode(e)
-	if err != nil {
-		return nil, err
-	}
-	if obj.GetUID() != v.Spec.ClaimRef.UID {
+	if claim.GetUID() != v.Spec.ClaimRef.UID {
 		return nil, apierrors.NewNotFound(volume.Claims.GVR().GroupResource(), key.Name) // another of its name
 	}
-	return obj.(*corev1.PersistentVolumeClaim), nil
+	return claim, nil
 }
 
 // releaseVolume marks a volume whose claim is gone. Removing its content is up to its

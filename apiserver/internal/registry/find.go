@@ -11,21 +11,32 @@ import (
 
 // Find asks the cache first, and the store if the cache does not have the
 // object: it may be newer than the cache.
-func Find[T core.Object](ctx context.Context, resource Resource, namespace, name string) (obj T, err error) {
-	encoded, err := resource.Get(ctx, namespace, name, "0")
+func Find[T core.Object](ctx context.Context, objects Objects, namespace, name string) (obj T, err error) {
+	obj, err = getAt[T](ctx, objects, namespace, name, "0")
 	if apierrors.IsNotFound(err) {
-		encoded, err = resource.Get(ctx, namespace, name, "")
+		return GetStored[T](ctx, objects, namespace, name)
 	}
+	return obj, err
+}
+
+// GetStored reads an object as it is stored now.
+func GetStored[T core.Object](ctx context.Context, objects Objects, namespace, name string) (T, error) {
+	return getAt[T](ctx, objects, namespace, name, "")
+}
+
+func getAt[T core.Object](ctx context.Context, objects Objects, namespace, name, resourceVersion string) (T, error) {
+	var none T
+	encoded, err := objects.Get(ctx, namespace, name, resourceVersion)
 	if err != nil {
-		return obj, err
+		return none, err
 	}
-	decoded, err := resource.Decode(encoded)
+	decoded, err := objects.Decode(encoded)
 	if err != nil {
-		return obj, err
+		return none, err
 	}
 	obj, ok := decoded.(T)
 	if !ok {
-		return obj, fmt.Errorf("%s %s/%s is a %T", resource.Info().Name, namespace, name, decoded)
+		return none, fmt.Errorf("%s %s/%s is a %T", objects.Info().Name, namespace, name, decoded)
 	}
 	return obj, nil
 }

@@ -105,15 +105,10 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 // chargeBudget charges the pod's disruption budget, if the pod is the intended
 // one.
 func (e *evictions) chargeBudget(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
-	encoded, err := e.pods.Get(ctx, namespace, name, "")
+	pod, err := registry.GetStored[*core.Pod](ctx, e.pods, namespace, name)
 	if err != nil {
 		return err
 	}
-	obj, err := e.pods.Decode(encoded)
-	if err != nil {
-		return err
-	}
-	pod := obj.(*core.Pod)
 	if err := registry.Preconditions(core.Pods, pod, options.Preconditions); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if err != nil {
 		return err
 	}
-	pod, err := s.pod(ctx, namespace, name)
+	pod, err := registry.GetStored[*core.Pod](ctx, s.pods, namespace, name)
 	if err != nil {
 		return err
 	}

@@ -120,21 +120,9 @@ func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *htt
 	return s.kubelets.PortForward(w, r.WithContext(ctx), to)
 }
 
-func (s *Streams) pod(ctx context.Context, namespace, name string) (*core.Pod, error) {
-	encoded, err := s.pods.Get(ctx, namespace, name, "")
-	if err != nil {
-		return nil, err
-	}
-	obj, err := s.pods.Decode(encoded)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*core.Pod), nil
-}
-
 // podAndContainer is the pod, which has a node, and its requested container.
 func (s *Streams) podAndContainer(ctx context.Context, namespace, name, asked string) (*core.Pod, string, error) {
-	pod, err := s.pod(ctx, namespace, name)
+	pod, err := registry.GetStored[*core.Pod](ctx, s.pods, namespace, name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -146,7 +134,7 @@ func (s *Streams) podAndContainer(ctx context.Context, namespace, name, asked st
 }
 
 func (s *Streams) assignedPod(ctx context.Context, namespace, name string) (*core.Pod, error) {
-	pod, err := s.pod(ctx, namespace, name)
+	pod, err := registry.GetStored[*core.Pod](ctx, s.pods, namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -163,16 +151,12 @@ func hasHost(pod *core.Pod, name string) error {
 // url is the URL at the pod's kubelet. For a missing node, the error is that
 // there is no such pod, as in upstream.
 func (s *Streams) url(ctx context.Context, pod *core.Pod, parts []string, query url.Values) (*url.URL, error) {
-	encoded, err := s.nodes.Get(ctx, "", pod.Spec.NodeName, "")
+	node, err := registry.GetStored[*core.Node](ctx, s.nodes, "", pod.Spec.NodeName)
 	if apierrors.IsNotFound(err) {
 		return nil, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), pod.Spec.NodeName)
 	}
 	if err != nil {
 		return nil, err
 	}
-	node, err := s.nodes.Decode(encoded)
-	if err != nil {
-		return nil, err
-	}
-	return s.kubelets.URL(node.(*core.Node), "/"+strings.Join(parts, "/"), query)
+	return s.kubelets.URL(node, "/"+strings.Join(parts, "/"), query)
 }

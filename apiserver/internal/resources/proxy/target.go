@@ -84,7 +84,7 @@ func (p *Proxies) pod(ctx context.Context, namespace, id string) (*target, error
 	if !valid {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid pod request %q", id))
 	}
-	pod, err := get[*core.Pod](ctx, p.Pods, namespace, name)
+	pod, err := registry.GetStored[*core.Pod](ctx, p.Pods, namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (p *Proxies) node(ctx context.Context, _, id string) (*target, error) {
 	if !valid {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid node request %q", id))
 	}
-	node, err := get[*core.Node](ctx, p.Nodes, "", name)
+	node, err := registry.GetStored[*core.Node](ctx, p.Nodes, "", name)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (p *Proxies) service(ctx context.Context, namespace, id string) (*target, e
 }
 
 func (p *Proxies) portName(ctx context.Context, namespace, name string, number int32) (string, error) {
-	service, err := get[*corev1.Service](ctx, p.Services, namespace, name)
+	service, err := registry.GetStored[*corev1.Service](ctx, p.Services, namespace, name)
 	if err != nil {
 		return "", err
 	}
@@ -174,16 +174,4 @@ func (p *Proxies) endpoint(ctx context.Context, namespace, service, portName str
 		return "", "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", service))
 	}
 	return net.SplitHostPort(ready[rand.IntN(len(ready))])
-}
-
-func get[T core.Object](ctx context.Context, resource registry.Resource, namespace, name string) (obj T, err error) {
-	encoded, err := resource.Get(ctx, namespace, name, "")
-	if err != nil {
-		return obj, err
-	}
-	decoded, err := resource.Decode(encoded)
-	if err != nil {
-		return obj, err
-	}
-	return decoded.(T), nil
 }

@@ -79,7 +79,7 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 
 // issue completes a request for a token of the account with the request's name.
 func (from TokenSources) issue(ctx context.Context, issuer Issuer, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	account, err := get[*core.ServiceAccount](ctx, from.ServiceAccounts, request.Namespace, request.Name)
+	account, err := registry.GetStored[*core.ServiceAccount](ctx, from.ServiceAccounts, request.Namespace, request.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	switch kind {
 	case core.Pods.GVK():
-		if bound.Pod, err = get[*core.Pod](ctx, from.Pods, account.Namespace, ref.Name); err != nil {
+		if bound.Pod, err = registry.GetStored[*core.Pod](ctx, from.Pods, account.Namespace, ref.Name); err != nil {
 			return bound, err
 		}
 		if bound.Pod.Spec.ServiceAccountName != account.Name {
@@ -147,18 +147,18 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 		}
 		uid = bound.Pod.UID
 		if node := bound.Pod.Spec.NodeName; node != "" {
-			bound.Node, err = get[*core.Node](ctx, from.Nodes, "", node)
+			bound.Node, err = registry.GetStored[*core.Node](ctx, from.Nodes, "", node)
 			if apierrors.IsNotFound(err) {
 				// The pod may outlive its node's object; the name is still valid.
 				bound.Node, err = &core.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, nil
 			}
 		}
 	case core.Secrets.GVK():
-		if bound.Secret, err = get[*core.Secret](ctx, from.Secrets, account.Namespace, ref.Name); err == nil {
+		if bound.Secret, err = registry.GetStored[*core.Secret](ctx, from.Secrets, account.Namespace, ref.Name); err == nil {
 			uid = bound.Secret.UID
 		}
 	case core.Nodes.GVK():
-		if bound.Node, err = get[*core.Node](ctx, from.Nodes, "", ref.Name); err == nil {
+		if bound.Node, err = registry.GetStored[*core.Node](ctx, from.Nodes, "", ref.Name); err == nil {
 			uid = bound.Node.UID
 		}
 	default:
@@ -172,17 +172,4 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	}
 	return bound, nil
-}
-
-func get[T core.Object](ctx context.Context, from registry.Resource, namespace, name string) (T, error) {
-	var none T
-	encoded, err := from.Get(ctx, namespace, name, "")
-	if err != nil {
-		return none, err
-	}
-	obj, err := from.Decode(encoded)
-	if err != nil {
-		return none, err
-	}
-	return obj.(T), nil
 }

@@ -215,7 +215,7 @@ func writeAtRandom(ctx context.Context, store storage.Interface, prefix string, 
 	}
 }
 
-func TestFeedAgreesWithEtcd(t *testing.T) {
+func TestReflectorAgreesWithEtcd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "e")
 	_, embedded := etcdtest.StartIn(t, dir)
 	if embedded.Socket == "" {
