@@ -153,6 +153,14 @@ func Required(at *field.Path, namesAndValues ...string) field.ErrorList {
 	return errs
 }
 
+// RequiredList checks that a list, which is a field of at, has elements.
+func RequiredList(at *field.Path, name string, values []string) field.ErrorList {
+	if len(values) == 0 {
+		return field.ErrorList{field.Required(at.Child(name), "")}
+	}
+	return nil
+}
+
 // NoBacksteps refuses paths that contain "..".
 func NoBacksteps(name string, at *field.Path) field.ErrorList {
 	for part := range strings.SplitSeq(name, "/") {

@@ -38,7 +38,7 @@ func ValidateSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 		errs = append(errs, field.Required(storage, ""))
 	}
 	if name := ptr.Deref(s.StorageClassName, ""); name != "" {
-		errs = append(errs, subdomain(name, at.Child("storageClassName"))...)
+		errs = append(errs, check.Subdomain(name, at.Child("storageClassName"))...)
 	}
 	errs = append(errs, ValidateMode(s.VolumeMode, at.Child("volumeMode"))...)
 	if source := s.DataSource; source != nil {
@@ -51,7 +51,7 @@ func ValidateSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 		errs = append(errs, field.Invalid(at, struct{}{}, "must match dataSourceRef"))
 	}
 	if name := ptr.Deref(s.VolumeAttributesClassName, ""); name != "" {
-		errs = append(errs, subdomain(name, at.Child("volumeAttributesClassName"))...)
+		errs = append(errs, check.Subdomain(name, at.Child("volumeAttributesClassName"))...)
 	}
 	return errs
 }
@@ -103,8 +103,4 @@ func Positive(q resource.Quantity, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, q.String(), notPositive)}
 	}
 	return nil
-}
-
-func subdomain(name string, at *field.Path) field.ErrorList {
-	return check.Messages(at, name, check.NameIsSubdomain(name, false))
 }

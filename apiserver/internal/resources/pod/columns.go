@@ -86,7 +86,7 @@ func summarize(pod *core.Pod) summary {
 		}
 	}
 	sidecarRestarts, initializing := s.initContainers(pod, sidecars)
-	if !initializing || conditionTrue(&pod.Status, corev1.PodInitialized) {
+	if !initializing || isConditionTrue(&pod.Status, corev1.PodInitialized) {
 		s.restarts = sidecarRestarts
 		s.containers(pod)
 	}
@@ -146,7 +146,7 @@ func (s *summary) containers(pod *core.Pod) {
 	// One container completed while others go on.
 	if s.reason == "Completed" && running {
 		s.reason = "NotReady"
-		if conditionTrue(&pod.Status, corev1.PodReady) {
+		if isConditionTrue(&pod.Status, corev1.PodReady) {
 			s.reason = "Running"
 		}
 	}
@@ -162,7 +162,7 @@ func endReason(ended *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", ended.ExitCode)
 }
 
-func conditionTrue(status *core.PodStatus, kind corev1.PodConditionType) bool {
+func isConditionTrue(status *core.PodStatus, kind corev1.PodConditionType) bool {
 	for _, c := range status.Conditions {
 		if c.Type == kind {
 			return c.Status == corev1.ConditionTrue
@@ -177,7 +177,7 @@ func gatesText(pod *core.Pod) string {
 	}
 	open := 0
 	for _, gate := range pod.Spec.ReadinessGates {
-		if conditionTrue(&pod.Status, gate.ConditionType) {
+		if isConditionTrue(&pod.Status, gate.ConditionType) {
 			open++
 		}
 	}

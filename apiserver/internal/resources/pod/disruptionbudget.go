@@ -35,7 +35,7 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 	if err != nil || budget == nil {
 		return err
 	}
-	if !isReady(pod) && allowsUnhealthyEviction(budget) {
+	if !isConditionTrue(&pod.Status, corev1.PodReady) && allowsUnhealthyEviction(budget) {
 		return nil
 	}
 	var refused error
@@ -60,15 +60,6 @@ func canIgnoreBudget(pod *core.Pod) bool {
 		return true
 	}
 	return pod.DeletionTimestamp != nil
-}
-
-func isReady(pod *core.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // allowsUnhealthyEviction reports whether a pod that is not ready may be evicted

@@ -11,13 +11,6 @@ import (
 	"kctl/proto/core"
 )
 
-func requireAny(at *field.Path, name string, values []string) field.ErrorList {
-	if len(values) == 0 {
-		return field.ErrorList{field.Required(at.Child(name), "")}
-	}
-	return nil
-}
-
 func validateISCSI(i *corev1.ISCSIVolumeSource, at *field.Path) field.ErrorList {
 	return check.ISCSI{
 		Portal: i.TargetPortal, Name: i.IQN, LUN: i.Lun, Chap: i.DiscoveryCHAPAuth || i.SessionCHAPAuth,

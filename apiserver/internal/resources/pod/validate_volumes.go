@@ -100,13 +100,13 @@ var sourceChecks = []sourceCheck{
 		return check.Required(at, "claimName", s.PersistentVolumeClaim.ClaimName)
 	}},
 	{"rbd", func(s *corev1.VolumeSource) bool { return s.RBD != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return append(requireAny(at, "monitors", s.RBD.CephMonitors), check.Required(at, "image", s.RBD.RBDImage)...)
+		return append(check.RequiredList(at, "monitors", s.RBD.CephMonitors), check.Required(at, "image", s.RBD.RBDImage)...)
 	}},
 	{"cinder", func(s *corev1.VolumeSource) bool { return s.Cinder != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Required(at, "volumeID", s.Cinder.VolumeID)
 	}},
 	{"cephfs", func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return requireAny(at, "monitors", s.CephFS.Monitors)
+		return check.RequiredList(at, "monitors", s.CephFS.Monitors)
 	}},
 	{"quobyte", func(s *corev1.VolumeSource) bool { return s.Quobyte != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Quobyte(s.Quobyte, at)

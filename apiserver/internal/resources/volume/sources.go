@@ -11,13 +11,6 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-func requireAny(at *field.Path, name string, values []string) field.ErrorList {
-	if len(values) == 0 {
-		return field.ErrorList{field.Required(at.Child(name), "")}
-	}
-	return nil
-}
-
 // source is the spec that names a volume's source, and the source's path in it.
 type source struct {
 	*corev1.PersistentVolumeSpec
@@ -50,9 +43,9 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 		return check.Required(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
 	},
 	"RBD": func(s source) field.ErrorList {
-		return append(requireAny(s.at, "monitors", s.RBD.CephMonitors), check.Required(s.at, "image", s.RBD.RBDImage)...)
+		return append(check.RequiredList(s.at, "monitors", s.RBD.CephMonitors), check.Required(s.at, "image", s.RBD.RBDImage)...)
 	},
-	"CephFS": func(s source) field.ErrorList { return requireAny(s.at, "monitors", s.CephFS.Monitors) },
+	"CephFS": func(s source) field.ErrorList { return check.RequiredList(s.at, "monitors", s.CephFS.Monitors) },
 	"Cinder": func(s source) field.ErrorList {
 		errs := check.Required(s.at, "volumeID", s.Cinder.VolumeID)
 		if ref := s.Cinder.SecretRef; ref != nil {
@@ -176,7 +169,7 @@ func checkCSI(s source) field.ErrorList {
 		at := s.at.Child(of.name)
 		errs = append(errs, check.Required(at, "name", of.ref.Name, "namespace", of.ref.Namespace)...)
 		if of.ref.Name != "" {
-			errs = append(errs, subdomain(of.ref.Name, at.Child("name"))...)
+			errs = append(errs, check.Subdomain(of.ref.Name, at.Child("name"))...)
 		}
 		if of.ref.Namespace != "" {
 			errs = append(errs, check.Messages(at.Child("namespace"), of.ref.Namespace, check.NameIsLabel(of.ref.Namespace, false))...)

@@ -45,7 +45,7 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	errs = append(errs, validateAffinity(s.NodeAffinity, specPath.Child("nodeAffinity", "required"))...)
 	errs = append(errs, validateSource(s, specPath)...)
 	if s.StorageClassName != "" {
-		errs = append(errs, subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
+		errs = append(errs, check.Subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
 	}
 	errs = append(errs, claim.ValidateMode(s.VolumeMode, specPath.Child("volumeMode"))...)
 	return append(errs, validateAttributesClass(s)...)
@@ -99,16 +99,12 @@ func validateAttributesClass(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if name := *s.VolumeAttributesClassName; name == "" {
 		errs = append(errs, field.Required(at, "an empty string is disallowed"))
 	} else {
-		errs = append(errs, subdomain(name, at)...)
+		errs = append(errs, check.Subdomain(name, at)...)
 	}
 	if s.CSI == nil {
 		errs = append(errs, field.Required(specPath.Child("csi"), "has to be specified when using volumeAttributesClassName"))
 	}
 	return errs
-}
-
-func subdomain(name string, at *field.Path) field.ErrorList {
-	return check.Messages(at, name, check.NameIsSubdomain(name, false))
 }
 
 func sameVolume(now, old *corev1.PersistentVolumeSpec) field.ErrorList {
