@@ -79,7 +79,9 @@ func (g gift) all(ctx context.Context, name string, info fs.FileInfo) error {
 }
 
 func (g gift) below(ctx context.Context, name string) error {
-	dir, err := g.root.Open(name)
+	// Another pod that has the volume may have put a pipe in the directory's place, which
+	// would hold us for ever.
+	dir, err := g.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
