@@ -22,7 +22,15 @@ func Build(dir string, o Options) (resmap.ResMap, error) {
 	if o.Anywhere {
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
-	return krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
+	disk := &guarded{FileSystem: filesys.MakeFsOnDisk()}
+	if err := disk.check(dir); err != nil {
+		return nil, err
+	}
+	built, err := krusty.MakeKustomizer(options).Run(disk, dir)
+	if disk.refused != nil {
+		return nil, disk.refused
+	}
+	return built, err
 }
 
 // YAML is all that the kustomization in a directory describes, as one text.

@@ -84,17 +84,23 @@ func TestWhatCannotBeMade(t *testing.T) {
 	}
 }
 
+// commit makes a directory a repository of one commit.
+func commit(t *testing.T, repository string) {
+	t.Helper()
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "one"}} {
+		if out, err := exec.Command("git", append([]string{"-C", repository}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
 // What a kustomization names by a repository's URL is fetched by git.
 func TestRepositories(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("skipped: there is no git on the PATH")
 	}
 	repository := write(t, map[string]string{"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": account})
-	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "one"}} {
-		if out, err := exec.Command("git", append([]string{"-C", repository}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
+	commit(t, repository)
 	left := t.TempDir()
 	t.Setenv("TMPDIR", left)
 	dir := write(t, map[string]string{"kustomization.yaml": "namePrefix: x-\nresources: [\"file://" + repository + "//base\"]\n"})
@@ -130,5 +136,39 @@ func TestAnywhere(t *testing.T) {
 	built, err := Build(filepath.Join(dir, "top"), Options{Anywhere: true})
 	if err != nil || built.Size() != 1 {
 		t.Errorf("%v, %v", built, err)
+	}
+}
+
+// A ref that git would take for an option makes it run any program: such a kustomization
+// is refused, be it at the top, in a base or in a repository.
+func TestRefsThatAreOptions(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("skipped: there is no git on the PATH")
+	}
+	made := filepath.Join(t.TempDir(), "made")
+	option := "?ref=--upload-pack=touch%20" + made
+	dir := write(t, map[string]string{
+		"resource/kustomization.yaml":  "resources: [\"file:///none" + option + "\"]\n",
+		"component/Kustomization":      "components: [\"file:///none//x" + option + "\"]\n",
+		"version/kustomization.yml":    "resources: [\"file:///none?timeout=9&version=--upload-pack=touch%20" + made + "\"]\n",
+		"generator/kustomization.yaml": "generators: [\"file:///none" + option + "\"]\n",
+		"base/kustomization.yaml":      "resources: [../resource]\n",
+	})
+	repository := filepath.Join(dir, "resource")
+	commit(t, repository)
+	for _, at := range []string{"resource", "component", "version", "generator", "base", "file:///none" + option, "file://" + repository} {
+		if !strings.Contains(at, ":") {
+			at = filepath.Join(dir, at)
+		}
+		if out, err := YAML(at); err == nil || !strings.Contains(err.Error(), "for an option") {
+			t.Errorf("%s: got %v; %s", at, err, out)
+		}
+	}
+	if _, err := os.Lstat(made); err == nil {
+		t.Error("git ran a program that a kustomization names")
+	}
+	plain := write(t, map[string]string{"kustomization.yaml": "resources: [a.yaml]\nnameSuffix: -why?ref=main\n", "a.yaml": account})
+	if _, err := YAML(plain); err != nil {
+		t.Errorf("other refs are refused: %v", err)
 	}
 }
