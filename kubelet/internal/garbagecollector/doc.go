@@ -5,7 +5,8 @@
 // It does a round once a minute by itself, and at once when asked to after a
 // pod has ended. For pods that are still known it keeps, as upstream does, the
 // newest dead instance of each container, so that its logs and its end can be
-// read, and the newest sandbox.
+// read, and the newest sandbox; but nothing of a pod that was evicted and, if the
+// node is short of disk space, of one that has ended.
 //
 // It never ends anything that runs, and does nothing before every source of
 // pods has been heard: until then no pod is unknown.

@@ -55,6 +55,11 @@ type Options struct {
 	// Known tells whether to keep what is left of a pod: its source or a worker
 	// has it. Pods that ended but are still in the API are known, for their logs.
 	Known func(uid types.UID) bool
+	// Evicted tells whether a known pod was ended because of what it used, which
+	// would not be freed otherwise: nothing of its containers is kept.
+	Evicted func(uid types.UID) bool
+	// Ended tells whether no container of a pod will run again.
+	Ended func(uid types.UID) bool
 	// Ready tells whether every source has been heard, so that Known can be
 	// trusted.
 	Ready func() bool
@@ -102,7 +107,14 @@ func (c *Collector) CollectSoon() {
 
 // Collect goes round once. What fails is tried again the next time, and holds
 // up nothing else.
-func (c *Collector) Collect(ctx context.Context) error {
+func (c *Collector) Collect(ctx context.Context) error { return c.round(ctx, c.Evicted) }
+
+// Reclaim goes round once like Collect, and keeps nothing of the containers of
+// pods that have ended: the node needs the space more than people need their logs.
+func (c *Collector) Reclaim(ctx context.Context) error { return c.round(ctx, c.Ended) }
+
+// round keeps nothing of the containers of known pods that are spent.
+func (c *Collector) round(ctx context.Context, spent func(types.UID) bool) error {
 	if !c.Ready() {
 		return nil
 	}
@@ -116,7 +128,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	inRuntime, ended := map[types.UID]bool{}, map[types.UID]bool{}
 	var failed []error
 	for _, pod := range pods {
-		left, err := c.removePod(ctx, pod)
+		left, err := c.removePod(ctx, pod, spent)
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -127,7 +139,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	gone := func(uid types.UID) bool { return !inRuntime[uid] && !c.Known(uid) }
 	// If something that has ended can't be removed, its logs can: nobody writes them any
 	// more.
-	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && !c.Known(uid) }
+	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && (!c.Known(uid) || c.Evicted(uid)) }
 	return errors.Join(append(failed, c.removePodLogs(silent), loglinks.RemoveAll(c.PodLogsDir), c.removeCgroups(gone), c.removeDirectories(ctx, gone))...)
 }
 
@@ -138,9 +150,9 @@ func (c *Collector) report(ctx context.Context, err error) {
 }
 
 // removePod removes what can be removed of one pod, and tells whether anything stays.
-func (c *Collector) removePod(ctx context.Context, pod *runtimestate.RunningPod) (left bool, err error) {
+func (c *Collector) removePod(ctx context.Context, pod *runtimestate.RunningPod, spent func(types.UID) bool) (left bool, err error) {
 	known := c.Known(pod.UID)
-	what := selectGarbage(pod, known)
+	what := selectGarbage(pod, known && !spent(pod.UID))
 	left = len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes)
 	if len(what.Containers)+len(what.Sandboxes) > 0 {
 		if err := c.Runtime.RemovePod(ctx, what); err != nil {

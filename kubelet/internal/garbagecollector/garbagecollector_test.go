@@ -120,10 +120,12 @@ func (g groups) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 func newCollector(w *world, logs string, ready bool) *Collector {
 	return New(Options{
 		State: w, Runtime: w, Directories: directories{w}, Cgroups: groups{w}, PodLogsDir: logs,
-		Known:  func(uid types.UID) bool { return strings.HasPrefix(string(uid), "known") },
-		Ready:  func() bool { return ready },
-		Failed: func(reason, message string) { w.told = append(w.told, reason+": "+message) },
-		Clock:  clock.RealClock{}, Logger: zap.NewNop(),
+		Known:   func(uid types.UID) bool { return strings.HasPrefix(string(uid), "known") },
+		Evicted: func(uid types.UID) bool { return uid == "known-evicted" },
+		Ended:   func(uid types.UID) bool { return uid == "known-evicted" || uid == "known-ended" },
+		Ready:   func() bool { return ready },
+		Failed:  func(reason, message string) { w.told = append(w.told, reason+": "+message) },
+		Clock:   clock.RealClock{}, Logger: zap.NewNop(),
 	})
 }
 
@@ -132,6 +134,7 @@ func TestCollect(t *testing.T) {
 	for _, file := range []string{
 		"ns_known_known/a/0.log", "ns_known_known/a/0.log.20260101-000000.gz", "ns_known_known/a/1.log", "ns_known_known/a/10.log",
 		"ns_gone_gone/a/0.log", "ns_runs_runs/a/0.log", "ns_stuck_stuck/a/0.log", "other/file",
+		"ns_e_known-evicted/a/0.log", "ns_known-ended_known-ended/a/0.log",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(logs, file)), 0o755); err != nil {
 			t.Fatal(err)
@@ -146,6 +149,8 @@ func TestCollect(t *testing.T) {
 			pod("gone", "box1! a0:exited@box1"),
 			pod("runs", "box1 a0:running@box1"),
 			pod("stuck", "box1! a0:exited@box1"),
+			pod("known-evicted", "box1! a0:exited@box1"),
+			pod("known-ended", "box1! a0:exited@box1"),
 		},
 		dirs:   []types.UID{"known", "gone", "runs", "stuck", "forgotten"},
 		groups: map[types.UID]corev1.PodQOSClass{"known2": corev1.PodQOSBurstable, "gone": corev1.PodQOSBestEffort, "runs": corev1.PodQOSBurstable, "stuck": corev1.PodQOSBurstable},
@@ -160,12 +165,26 @@ func TestCollect(t *testing.T) {
 	if !slices.Equal(w.told, []string{"ContainerGCFailed: stuck"}) {
 		t.Errorf("told %q", w.told)
 	}
-	want := []string{"directory forgotten", "directory gone", "group gone BestEffort", "runtime gone: 2", "runtime known: 1"}
+	want := []string{"directory forgotten", "directory gone", "group gone BestEffort", "runtime gone: 2", "runtime known-evicted: 2", "runtime known: 1"}
+	slices.Sort(want)
 	slices.Sort(w.removed)
 	if !slices.Equal(w.removed, want) {
 		t.Errorf("removed\n%v\nwant\n%v", w.removed, want)
 	}
-	var left []string
+	if got := logsIn(logs); !slices.Equal(got, []string{"ns_known-ended_known-ended/a/0.log", "ns_known_known/a/1.log", "ns_known_known/a/10.log", "ns_runs_runs/a/0.log", "other/file"}) {
+		t.Errorf("logs left\n%v", got)
+	}
+	w.removed = nil
+	if err := newCollector(w, logs, true).Reclaim(t.Context()); err == nil || !slices.Contains(w.removed, "runtime known-ended: 2") {
+		t.Errorf("%v; for want of space only %q were removed", err, w.removed)
+	}
+	if got := logsIn(logs); slices.Contains(got, "ns_known-ended_known-ended/a/0.log") || !slices.Contains(got, "ns_known_known/a/1.log") {
+		t.Errorf("logs left for want of space\n%v", got)
+	}
+}
+
+// logsIn are the files below a directory.
+func logsIn(logs string) (left []string) {
 	_ = filepath.WalkDir(logs, func(path string, e os.DirEntry, _ error) error {
 		if !e.IsDir() {
 			rel, _ := filepath.Rel(logs, path)
@@ -173,10 +192,7 @@ func TestCollect(t *testing.T) {
 		}
 		return nil
 	})
-	wantLeft := []string{"ns_known_known/a/1.log", "ns_known_known/a/10.log", "ns_runs_runs/a/0.log", "other/file"}
-	if !slices.Equal(left, wantLeft) {
-		t.Errorf("logs left\n%v\nwant\n%v", left, wantLeft)
-	}
+	return left
 }
 
 func TestRunGoesRoundOnTimeAndSoon(t *testing.T) {

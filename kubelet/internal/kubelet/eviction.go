@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/eviction"
@@ -60,14 +61,31 @@ func (k *Kubelet) running() []*core.Pod {
 	return pods
 }
 
+// endedByNode tells whether a pod has ended because the node was short of what it used.
+func (k *Kubelet) endedByNode(uid types.UID) bool {
+	if !k.workers.Finished(uid) {
+		return false
+	}
+	status, ok := k.statuses.Get(uid)
+	if !ok {
+		pod, known := k.pods.ByUID(uid)
+		if !known {
+			return false
+		}
+		status = pod.Status // from before this kubelet
+	}
+	return status.Reason == evicted || status.Reason == preempting
+}
+
 // reclaimDisk removes what ended containers left, and then unused images. If
 // some of the former can't be removed, the images are removed all the same;
 // otherwise pods would be evicted.
 func (k *Kubelet) reclaimDisk(ctx context.Context) error {
-	return errors.Join(k.collector.Collect(ctx), k.images.FreeAll(ctx))
+	return errors.Join(k.collector.Reclaim(ctx), k.images.FreeAll(ctx))
 }
 
-// evict ends a pod, and waits for its end for a while.
+// evict ends a pod, waits for its end for a while, and removes what its containers
+// have written: otherwise the node would still be short, and evict others.
 func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) {
 	k.logger.Warn("pod evicted", daemon.PodFields(pod), zap.String("message", v.Message))
 	k.events.annotated(pod, v.Blame.Annotations(), corev1.EventTypeWarning, evicted, v.Message)
@@ -82,6 +100,9 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) 
 	defer timer.Stop()
 	select {
 	case <-done:
+		if err := k.collector.Collect(ctx); err != nil && ctx.Err() == nil {
+			k.logger.Warn("not everything that an evicted pod left behind could be removed", daemon.PodFields(pod), zap.Error(err))
+		}
 	case <-timer.C():
 	case <-ctx.Done():
 	}

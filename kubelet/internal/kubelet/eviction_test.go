@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/proto/core"
 )
@@ -58,6 +61,18 @@ func checkEvicted(t *testing.T, pod *core.Pod, message string, disrupted bool) {
 	}
 }
 
+// containersOf counts what the runtime has of a pod.
+func (b *bed) containersOf(name string) int {
+	b.t.Helper()
+	containers, err := b.containerd.Client().ListContainers(b.t.Context(), &runtimeapi.ContainerFilter{
+		LabelSelector: map[string]string{kubelettypes.KubernetesPodNameLabel: name},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return len(containers)
+}
+
 func TestPodsAreEvicted(t *testing.T) {
 	b := newBed(t)
 	limit := resource.MustParse("1Mi")
@@ -69,6 +84,8 @@ func TestPodsAreEvicted(t *testing.T) {
 	b.waitPhase("quiet", corev1.PodRunning)
 	b.waitPhase("full", corev1.PodRunning)
 	checkEvicted(t, b.waitEvicted("full"), `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi".`, false)
+	b.eventually("nothing to be kept of its containers", func() bool { return b.containersOf("full") == 0 })
+	ended := b.api.pod("full").Status
 	if phase := b.phase("quiet"); phase != corev1.PodRunning {
 		t.Errorf("the pod within its limits is %s", phase)
 	}
@@ -98,6 +115,9 @@ func TestPodsAreEvicted(t *testing.T) {
 		return false
 	})
 	b.create(shellPod("late", forever))
+	if now := b.api.pod("full").Status; !reflect.DeepEqual(now, ended) {
+		t.Errorf("the status of the pod whose containers were removed was\n%+v, and is\n%+v", ended, now)
+	}
 	if late := b.waitPhase("late", corev1.PodFailed); late.Status.Reason != "Evicted" || late.Status.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
 		t.Errorf("a pod that comes late: %+v", late.Status)
 	}

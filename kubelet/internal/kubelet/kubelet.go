@@ -250,7 +250,8 @@ func (k *Kubelet) makeLoops() error {
 	})
 	k.collector = garbagecollector.New(garbagecollector.Options{
 		State: k.state, Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Cgroups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
-		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
+		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Evicted: k.endedByNode, Ended: k.workers.Finished,
+		Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 	k.rotator = logrotate.New(logrotate.Options{
 		Runtime: k.state, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.Logs.MaxSize.Value(),
