@@ -56,36 +56,11 @@ func (c *call) target() registry.Target {
 	return registry.Target{Namespace: c.namespace, Name: c.name, Subresource: c.subresource}
 }
 
-// admit is what the registry runs around a change. A change to an object that
-// does not exist is a create, whatever the verb.
+// admit is what the registry runs around a change.
 func (c *call) admit(operation admission.Operation, options runtime.Object, dryRun []string) registry.Admission {
 	attributes := func(obj, old core.Object) *admission.Attributes {
-		a := &admission.Attributes{
-			Operation:    operation,
-			Resource:     c.resource,
-			Subresource:  c.subresource,
-			Namespace:    c.namespace,
-			Name:         c.name,
-			Object:       obj,
-			OldObject:    old,
-			Options:      options,
-			DryRun:       admission.DryRun(dryRun),
-			User:         request.UserFrom(c.ctx),
-			Connecting:   c.connectOptions,
-			FieldTracker: c.tracker,
-		}
-		if c.store != nil {
-			a.Default = c.store.Default
-		}
-		switch patch, isPatch := options.(*metav1.PatchOptions); {
-		case obj != nil && old == nil:
-			a.Operation, a.Options = admission.Create, createOptionsOf(options)
-		case isPatch:
-			a.Options = updateOptionsOf(patch)
-		}
-		if a.Name == "" && obj != nil { // objects deleted with a collection are not named
-			a.Name = obj.GetName()
-		}
+		a := c.admissionAttributes(operation, options, obj, old)
+		a.DryRun = admission.DryRun(dryRun)
 		return a
 	}
 	return registry.Admission{
@@ -106,6 +81,37 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 			return err
 		},
 	}
+}
+
+// admissionAttributes describe a change to admission. A change to an object that does
+// not exist is a create, whatever the verb.
+func (c *call) admissionAttributes(operation admission.Operation, options runtime.Object, obj, old core.Object) *admission.Attributes {
+	a := &admission.Attributes{
+		Operation:    operation,
+		Resource:     c.resource,
+		Subresource:  c.subresource,
+		Namespace:    c.namespace,
+		Name:         c.name,
+		Object:       obj,
+		OldObject:    old,
+		Options:      options,
+		User:         request.UserFrom(c.ctx),
+		Connecting:   c.connectOptions,
+		FieldTracker: c.tracker,
+	}
+	if c.store != nil {
+		a.Default = c.store.Default
+	}
+	switch patch, isPatch := options.(*metav1.PatchOptions); {
+	case obj != nil && old == nil:
+		a.Operation, a.Options = admission.Create, createOptionsOf(options)
+	case isPatch:
+		a.Options = updateOptionsOf(patch)
+	}
+	if a.Name == "" && obj != nil { // objects deleted with a collection are not named
+		a.Name = obj.GetName()
+	}
+	return a
 }
 
 // authorizeAs refuses what the user may not do by another verb: to create by an update,

@@ -124,25 +124,31 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 		return nil, invalidPatch(err)
 	}
 	putBack(obj)
+	if err := c.checkPatchedKind(obj, current, patch); err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(c.kind)
+	return obj, c.checkPatched(obj, current)
+}
+
+// checkPatchedKind refuses a patch that changes the object's kind, where it counts.
+func (c *call) checkPatchedKind(obj, current core.Object, patch patcher) error {
 	switch {
 	case c.jsonOnly && c.subresource == "status":
 		// Only the status is used, so the patch's identity of the object is ignored.
 		obj.SetUID(current.GetUID())
 	case c.jsonOnly:
-		if err := checkUnstructuredKindKept(obj, c.kind); err != nil {
-			return nil, err
-		}
+		return checkUnstructuredKindKept(obj, c.kind)
 	case !patch.keepsKind:
 		if err := checkKindKept(obj, c.kind); err != nil {
-			return nil, invalidPatch(err)
+			return invalidPatch(err)
 		}
 		if kind, ok := obj.GetObjectKind().(*metav1.TypeMeta); ok && kind.APIVersion == "" {
 			// Upstream does not find fields in an object without a version.
-			return nil, c.nameMissing()
+			return c.nameMissing()
 		}
 	}
-	obj.GetObjectKind().SetGroupVersionKind(c.kind)
-	return obj, c.checkPatched(obj, current)
+	return nil
 }
 
 // checkPatched refuses a patch that changes the object's identity.

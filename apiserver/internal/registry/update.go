@@ -181,6 +181,19 @@ func (u *update[T]) encode(obj, old T) ([]byte, error) {
 
 // prepare returns the changed object, admitted and valid.
 func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
+	obj, err := u.transform(old)
+	if err != nil {
+		return obj, err
+	}
+	if err := u.mutate(ctx, obj, old); err != nil {
+		return obj, err
+	}
+	u.applyStrategy(ctx, obj, old)
+	return obj, u.validate(ctx, obj, old)
+}
+
+// transform returns what the caller makes of the object, with its defaults.
+func (u *update[T]) transform(old T) (T, error) {
 	var obj T
 	changed, err := u.change(old.DeepCopyObject().(core.Object))
 	if err != nil {
@@ -194,21 +207,32 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		return obj, err
 	}
 	u.store.Default(obj)
+	return obj, nil
+}
+
+// mutate records who owns the changed fields, and runs mutating admission.
+func (u *update[T]) mutate(ctx context.Context, obj, old T) error {
 	if u.admit.TrackFields != nil {
 		u.admit.TrackFields(obj, old, u.oldJSON(old))
 	} else {
 		obj.SetManagedFields(old.GetManagedFields())
 	}
-	if u.admit.Mutate != nil {
-		if err := u.admit.Mutate(ctx, obj, old); err != nil {
-			return obj, err
-		}
-		// A version set by admission counts like one set by the client.
-		if err := u.checkVersion(obj, old); err != nil {
-			return obj, err
-		}
-		u.store.Default(obj)
+	if u.admit.Mutate == nil {
+		return nil
 	}
+	if err := u.admit.Mutate(ctx, obj, old); err != nil {
+		return err
+	}
+	// A version set by admission counts like one set by the client.
+	if err := u.checkVersion(obj, old); err != nil {
+		return err
+	}
+	u.store.Default(obj)
+	return nil
+}
+
+// applyStrategy restores what this update may not change.
+func (u *update[T]) applyStrategy(ctx context.Context, obj, old T) {
 	DropDuplicateOwners(ctx, obj, afterMutation)
 	obj.SetResourceVersion(old.GetResourceVersion())
 	u.store.keepSystemMetadata(obj, old)
@@ -221,20 +245,24 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	if !u.strategy.KeepsGeneration {
 		u.store.updateGeneration(obj, old)
 	}
+}
+
+// validate validates the object, warns about it, and runs validating admission.
+func (u *update[T]) validate(ctx context.Context, obj, old T) error {
 	errs := u.store.validateChange(ctx, u.strategy, obj, old)
 	if ctx.Err() != nil { // which may be why errs are what they are
-		return obj, fmt.Errorf("validating the object: %w", ctx.Err())
+		return fmt.Errorf("validating the object: %w", ctx.Err())
 	}
 	if len(errs) > 0 {
-		return obj, Invalid(u.store.kindOf(obj), u.name, u.store.distinct(errs))
+		return Invalid(u.store.kindOf(obj), u.name, u.store.distinct(errs))
 	}
 	if u.strategy.Warnings != nil {
 		warn(ctx, u.strategy.Warnings(ctx, obj, old))
 	}
 	if u.admit.Validate != nil {
-		return obj, u.admit.Validate(ctx, obj, old)
+		return u.admit.Validate(ctx, obj, old)
 	}
-	return obj, nil
+	return nil
 }
 
 // oldJSON is old in JSON: the stored bytes, if objects are stored as they are.
