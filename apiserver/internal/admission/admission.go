@@ -35,8 +35,8 @@ type Attributes struct {
 	Object core.Object
 	// OldObject is the stored one: nil on Create.
 	OldObject core.Object
-	// Connecting are the options of a Connect (PodExecOptions), if known.
-	Connecting runtime.Object
+	// ConnectOptions are the options of a Connect (PodExecOptions), if known.
+	ConnectOptions runtime.Object
 	// Options are the CreateOptions, UpdateOptions or DeleteOptions.
 	Options runtime.Object
 	DryRun  bool
@@ -53,7 +53,7 @@ type Attributes struct {
 // Kind is the kind of the object in the request, or of the one that the request
 // is about.
 func (a *Attributes) Kind() schema.GroupVersionKind {
-	for _, obj := range []runtime.Object{a.Object, a.OldObject, a.Connecting} {
+	for _, obj := range []runtime.Object{a.Object, a.OldObject, a.ConnectOptions} {
 		if obj == nil {
 			continue
 		}

@@ -87,17 +87,17 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 // not exist is a create, whatever the verb.
 func (c *call) admissionAttributes(operation admission.Operation, options runtime.Object, obj, old core.Object) *admission.Attributes {
 	a := &admission.Attributes{
-		Operation:    operation,
-		Resource:     c.resource,
-		Subresource:  c.subresource,
-		Namespace:    c.namespace,
-		Name:         c.name,
-		Object:       obj,
-		OldObject:    old,
-		Options:      options,
-		User:         request.UserFrom(c.ctx),
-		Connecting:   c.connectOptions,
-		FieldTracker: c.tracker,
+		Operation:      operation,
+		Resource:       c.resource,
+		Subresource:    c.subresource,
+		Namespace:      c.namespace,
+		Name:           c.name,
+		Object:         obj,
+		OldObject:      old,
+		Options:        options,
+		User:           request.UserFrom(c.ctx),
+		ConnectOptions: c.connectOptions,
+		FieldTracker:   c.tracker,
 	}
 	if c.store != nil {
 		a.Default = c.store.Default

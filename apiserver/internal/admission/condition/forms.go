@@ -61,8 +61,8 @@ func (f *Forms) Of(ctx context.Context, target match.Target) (*Form, error) {
 	if made.Old, err = f.convert(ctx, f.a.OldObject, target); err != nil {
 		return nil, err
 	}
-	if f.a.Connecting != nil && f.a.Object == nil {
-		made.Object = f.a.Connecting
+	if f.a.ConnectOptions != nil && f.a.Object == nil {
+		made.Object = f.a.ConnectOptions
 	}
 	f.forms[target.GVK()] = made
 	return made, nil
