@@ -86,6 +86,19 @@ func TestPodsAreEvicted(t *testing.T) {
 	checkEvicted(t, b.waitEvicted("full"), `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi".`, false)
 	b.eventually("nothing to be kept of its containers", func() bool { return b.containersOf("full") == 0 })
 	ended := b.api.pod("full").Status
+	done := shellPod("done", "exit 0")
+	done.Spec.RestartPolicy = corev1.RestartPolicyNever
+	b.create(done)
+	b.waitPhase("done", corev1.PodSucceeded)
+	b.eventually("what a pod that has ended has written to make room", func() bool {
+		if err := b.kubelet.collector.Reclaim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return b.containersOf("done") == 0
+	})
+	if b.containersOf("quiet") == 0 {
+		t.Error("a pod that runs lost its container")
+	}
 	if phase := b.phase("quiet"); phase != corev1.PodRunning {
 		t.Errorf("the pod within its limits is %s", phase)
 	}
