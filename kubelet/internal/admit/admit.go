@@ -17,9 +17,9 @@ import (
 type Decision struct {
 	Admitted        bool
 	Reason, Message string
-	// NoRoom is the resource that the node has too little of, if that is the only
+	// InsufficientResource is the resource that the node has too little of, if that is the only
 	// objection to the pod.
-	NoRoom corev1.ResourceName
+	InsufficientResource corev1.ResourceName
 }
 
 // Refuse returns a decision against a pod.
@@ -88,7 +88,7 @@ func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
 // fits compares what all pods request with what the node has for them.
 func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
 	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
-		return noRoom(corev1.ResourcePods, "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
+		return insufficient(corev1.ResourcePods, "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	used := corev1.ResourceList{}
@@ -107,16 +107,16 @@ func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) De
 		taken.Add(request)
 		if taken.Cmp(has) > 0 {
 			before := used[name]
-			return noRoom(name, "Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			return insufficient(name, "Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
 				name, scaled(name, request), scaled(name, before), scaled(name, has))
 		}
 	}
 	return Decision{Admitted: true}
 }
 
-func noRoom(name corev1.ResourceName, format string, args ...any) Decision {
+func insufficient(name corev1.ResourceName, format string, args ...any) Decision {
 	d := Refuse(reasonOutOf+string(name), format, args...)
-	d.NoRoom = name
+	d.InsufficientResource = name
 	return d
 }
 

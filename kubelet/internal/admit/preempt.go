@@ -30,7 +30,7 @@ func Victims(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList,
 		return nil
 	}
 	slices.SortStableFunc(victims, func(a, b *core.Pod) int {
-		return cmp.Or(cmp.Compare(worth(b, leaving), worth(a, leaving)), cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)))
+		return cmp.Or(cmp.Compare(preemptionOrder(b, leaving), preemptionOrder(a, leaving)), cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)))
 	})
 	// The most valuable pod is the first to be considered for staying.
 	return slices.DeleteFunc(victims, func(victim *core.Pod) bool {
@@ -46,8 +46,8 @@ func mayPreempt(pod, other *core.Pod) bool {
 	return !podmanager.IsCritical(other) || pod.Spec.Priority != nil && other.Spec.Priority != nil && *pod.Spec.Priority > *other.Spec.Priority
 }
 
-// worth orders pods by value: the most valuable goes last.
-func worth(pod *core.Pod, leaving func(*core.Pod) bool) int {
+// preemptionOrder orders pods by value: the most valuable goes last.
+func preemptionOrder(pod *core.Pod, leaving func(*core.Pod) bool) int {
 	if leaving(pod) {
 		return -1
 	}

@@ -62,11 +62,11 @@ func TestNoRoom(t *testing.T) {
 	big := pod("p", func(s *core.PodSpec) {
 		s.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("2Gi")
 	})
-	if d := Pod(big, nil, node(), false); d.NoRoom != corev1.ResourceMemory {
+	if d := Pod(big, nil, node(), false); d.InsufficientResource != corev1.ResourceMemory {
 		t.Errorf("decision %+v", d)
 	}
 	big.Spec.NodeName = "m"
-	if d := Pod(big, nil, node(), false); d.Admitted || d.NoRoom != "" {
+	if d := Pod(big, nil, node(), false); d.Admitted || d.InsufficientResource != "" {
 		t.Errorf("decision %+v", d)
 	}
 }

@@ -11,44 +11,44 @@ import (
 	"kctl/proto/core"
 )
 
-// Wish is a running pod, with the resources that it has and those that it wants:
+// ResizeRequest is a running pod, with the resources that it has and those that it wants:
 // the same object if these are equal.
-type Wish struct{ Has, Wants *core.Pod }
+type ResizeRequest struct{ Allocated, Desired *core.Pod }
 
 // Resize decides whether a running pod's resources may be changed: it is refused as
 // Infeasible if the node is too small, and as Deferred if it may fit later. Other
 // waiting pods that come first get theirs first, as far as they fit: those of higher
 // priority, then guaranteed ones, then those that have waited longer (KEP-1287,
 // "Priority of Resize Requests").
-func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
-	if alone := fits(pod.Wants, nil, allocatable); !alone.Admitted {
+func Resize(pod ResizeRequest, others []ResizeRequest, allocatable corev1.ResourceList) Decision {
+	if alone := fits(pod.Desired, nil, allocatable); !alone.Admitted {
 		return Decision{Reason: corev1.PodReasonInfeasible, Message: alone.Message}
 	}
 	var have []*core.Pod
 	for _, other := range others {
-		have = append(have, other.Has)
+		have = append(have, other.Allocated)
 	}
-	for _, i := range ahead(pod, others) {
-		beside := append(slices.Delete(slices.Clone(have), i, i+1), pod.Has)
-		if fits(others[i].Wants, beside, allocatable).Admitted {
-			have[i] = others[i].Wants
+	for _, i := range waitingBefore(pod, others) {
+		beside := append(slices.Delete(slices.Clone(have), i, i+1), pod.Allocated)
+		if fits(others[i].Desired, beside, allocatable).Admitted {
+			have[i] = others[i].Desired
 		}
 	}
-	if beside := fits(pod.Wants, have, allocatable); !beside.Admitted {
-		return Decision{Reason: corev1.PodReasonDeferred, Message: beside.Message, NoRoom: beside.NoRoom}
+	if beside := fits(pod.Desired, have, allocatable); !beside.Admitted {
+		return Decision{Reason: corev1.PodReasonDeferred, Message: beside.Message, InsufficientResource: beside.InsufficientResource}
 	}
 	return Decision{Admitted: true}
 }
 
-// ahead are the indices of the waiting pods that come before the pod, in order.
-func ahead(pod Wish, others []Wish) []int {
+// waitingBefore are the indices of the waiting pods that come before the pod, in order.
+func waitingBefore(pod ResizeRequest, others []ResizeRequest) []int {
 	var waiting []int
 	for i, other := range others {
-		if other.Has != other.Wants && byResizePriority(other.Wants, pod.Wants) < 0 {
+		if other.Allocated != other.Desired && byResizePriority(other.Desired, pod.Desired) < 0 {
 			waiting = append(waiting, i)
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b int) int { return byResizePriority(others[a].Wants, others[b].Wants) })
+	slices.SortStableFunc(waiting, func(a, b int) int { return byResizePriority(others[a].Desired, others[b].Desired) })
 	return waiting
 }
 

@@ -33,40 +33,40 @@ type Manager struct {
 type byContainer map[string]corev1.ResourceRequirements
 
 type entry struct {
-	granted byContainer                    // what the pod is to have
-	actual  byContainer                    // what its running containers have
-	limits  map[string]corev1.ResourceList // what limits them: their own limit, or else the pod's
-	pending *core.PodCondition
-	failed  string // why the grant could not be carried out, if it could not
+	allocated byContainer                    // what the pod is to have
+	actual    byContainer                    // what its running containers have
+	limits    map[string]corev1.ResourceList // what limits them: their own limit, or else the pod's
+	pending   *core.PodCondition
+	failed    string // why the grant could not be carried out, if it could not
 }
 
 // New returns an empty Manager.
 func New() *Manager { return &Manager{pods: map[types.UID]*entry{}} }
 
 // Fits tells whether the given pod may have its requests: nil, or the condition
-// that says why not. granted returns other pods as Granted does, and is valid
+// that says why not. granted returns other pods as Allocated does, and is valid
 // only during the call.
 type Fits func(pod *core.Pod, granted func(other *core.Pod) *core.Pod) *core.PodCondition
 
-// Grant returns the pod with the resources that its containers are to have:
+// Allocate returns the pod with the resources that its containers are to have:
 // those of its spec if they are already granted or fits allows them, and
 // otherwise those granted before. A pod that is new to the Manager has what its
 // status in the API says or, if it has never run, what it asks for.
-func (m *Manager) Grant(pod *core.Pod, fits Fits) *core.Pod {
+func (m *Manager) Allocate(pod *core.Pod, fits Fits) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entry(pod)
 	e.pending = nil
-	if asked := requirements(pod); !same(asked, e.granted) {
-		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return apply(other, m.entry(other).granted) }); e.pending == nil {
-			e.granted = asked
+	if asked := requirements(pod); !same(asked, e.allocated) {
+		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return apply(other, m.entry(other).allocated) }); e.pending == nil {
+			e.allocated = asked
 		}
 	}
-	return apply(pod, e.granted)
+	return apply(pod, e.allocated)
 }
 
-// Before returns the pod with what it and its containers currently run with.
-func (m *Manager) Before(pod *core.Pod) *core.Pod {
+// AsActual returns the pod with what it and its containers currently run with.
+func (m *Manager) AsActual(pod *core.Pod) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return apply(pod, m.entry(pod).actual)
@@ -77,16 +77,16 @@ func (m *Manager) Pods(pod *core.Pod) (granted, actual *core.Pod, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.pods[pod.UID]; e != nil {
-		return apply(pod, e.granted), apply(pod, e.actual), true
+		return apply(pod, e.allocated), apply(pod, e.actual), true
 	}
 	return nil, nil, false
 }
 
-// Granted returns the pod with what it was granted last.
-func (m *Manager) Granted(pod *core.Pod) *core.Pod {
+// Allocated returns the pod with what it was granted last.
+func (m *Manager) Allocated(pod *core.Pod) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return apply(pod, m.entry(pod).granted)
+	return apply(pod, m.entry(pod).allocated)
 }
 
 // Pending is why the pod's request has not been granted; nil if it has.
@@ -112,8 +112,8 @@ func (m *Manager) Actual(uid types.UID, container string) (corev1.ResourceRequir
 	return corev1.ResourceRequirements{}, false
 }
 
-// Failed notes why a grant could not be carried out; "" if it could.
-func (m *Manager) Failed(uid types.UID, why string) {
+// SetFailure notes why a grant could not be carried out; "" if it could.
+func (m *Manager) SetFailure(uid types.UID, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.pods[uid]; e != nil {
@@ -121,7 +121,7 @@ func (m *Manager) Failed(uid types.UID, why string) {
 	}
 }
 
-// Failure is what Failed noted last.
+// Failure is what SetFailure noted last.
 func (m *Manager) Failure(uid types.UID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,13 +139,13 @@ func (m *Manager) Container(uid types.UID, container string) (granted, actual co
 	if e == nil {
 		return granted, actual, false
 	}
-	granted, known = e.granted[container]
+	granted, known = e.allocated[container]
 	return granted, e.actual[container], known
 }
 
-// Applied notes that a container of the pod, as it was granted, runs with these
+// SetActual notes that a container of the pod, as it was granted, runs with these
 // resources now.
-func (m *Manager) Applied(pod *core.Pod, container string, r corev1.ResourceRequirements) {
+func (m *Manager) SetActual(pod *core.Pod, container string, r corev1.ResourceRequirements) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.pods[pod.UID]; e != nil {
@@ -154,13 +154,13 @@ func (m *Manager) Applied(pod *core.Pod, container string, r corev1.ResourceRequ
 	}
 }
 
-// AppliedToPod notes that the pod as a whole now has what it was granted.
-func (m *Manager) AppliedToPod(uid types.UID) {
+// SetPodActual notes that the pod as a whole now has what it was granted.
+func (m *Manager) SetPodActual(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.pods[uid]; e != nil {
 		delete(e.actual, Pod)
-		if granted, has := e.granted[Pod]; has {
+		if granted, has := e.allocated[Pod]; has {
 			e.actual[Pod] = granted
 		}
 	}
@@ -176,9 +176,9 @@ func (m *Manager) Forget(uid types.UID) {
 func (m *Manager) entry(pod *core.Pod) *entry {
 	e := m.pods[pod.UID]
 	if e == nil {
-		e = &entry{granted: recorded(pod), actual: byContainer{}, limits: map[string]corev1.ResourceList{}}
-		maps.Copy(e.actual, e.granted)
-		was := with(pod, e.granted)
+		e = &entry{allocated: recorded(pod), actual: byContainer{}, limits: map[string]corev1.ResourceList{}}
+		maps.Copy(e.actual, e.allocated)
+		was := with(pod, e.allocated)
 		for name, r := range e.actual {
 			e.limits[name] = fieldpath.Limits(was, r.Limits)
 		}

@@ -30,7 +30,7 @@ func always(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return ni
 func TestGrant(t *testing.T) {
 	m := New()
 	pod := asking("", "1")
-	if got := m.Grant(pod, always); got != pod {
+	if got := m.Allocate(pod, always); got != pod {
 		t.Error("a new pod has what it asks for, without a copy")
 	}
 	more := asking("", "2")
@@ -42,16 +42,16 @@ func TestGrant(t *testing.T) {
 		}
 		return no
 	}
-	if got := m.Grant(more, refuse); cpuOf(got) != "1" || cpuOf(more) != "2" || m.Pending(more.UID) != no {
+	if got := m.Allocate(more, refuse); cpuOf(got) != "1" || cpuOf(more) != "2" || m.Pending(more.UID) != no {
 		t.Errorf("refused, it has %s, pending %v", cpuOf(got), m.Pending(more.UID))
 	}
-	if got := m.Grant(more, always); cpuOf(got) != "2" || m.Pending(more.UID) != nil {
+	if got := m.Allocate(more, always); cpuOf(got) != "2" || m.Pending(more.UID) != nil {
 		t.Errorf("granted, it has %s, pending %v", cpuOf(got), m.Pending(more.UID))
 	}
-	if cpuOf(m.Before(more)) != "1" {
-		t.Errorf("it runs with %s", cpuOf(m.Before(more)))
+	if cpuOf(m.AsActual(more)) != "1" {
+		t.Errorf("it runs with %s", cpuOf(m.AsActual(more)))
 	}
-	m.Applied(more, "c", more.Spec.Containers[0].Resources)
+	m.SetActual(more, "c", more.Spec.Containers[0].Resources)
 	if granted, actual, known := m.Container(more.UID, "c"); !known || granted.Requests.Cpu().String() != "2" || actual.Requests.Cpu().String() != "2" {
 		t.Errorf("applied, it has %v of %v", actual, granted)
 	}
@@ -68,8 +68,8 @@ func TestGrantAfterRestart(t *testing.T) {
 	pod := asking("", "2")
 	has := requests("1")
 	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", Resources: &has}}
-	if got := m.Grant(pod, always); cpuOf(got) != "2" || cpuOf(m.Before(pod)) != "1" {
-		t.Errorf("it was granted %s, and runs with %s", cpuOf(got), cpuOf(m.Before(pod)))
+	if got := m.Allocate(pod, always); cpuOf(got) != "2" || cpuOf(m.AsActual(pod)) != "1" {
+		t.Errorf("it was granted %s, and runs with %s", cpuOf(got), cpuOf(m.AsActual(pod)))
 	}
 }
 
@@ -83,29 +83,29 @@ func TestPodsAsAWhole(t *testing.T) {
 		return pod
 	}
 	limit := func(r corev1.ResourceRequirements) string { return r.Limits.Cpu().String() }
-	if pod := sized("2"); m.Grant(pod, nil) != pod {
+	if pod := sized("2"); m.Allocate(pod, nil) != pod {
 		t.Error("a new pod has what it asks for, without a copy")
 	}
 	no := &core.PodCondition{Type: corev1.PodResizePending}
-	if got := m.Grant(sized("3"), func(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return no }); limit(*got.Spec.Resources) != "2" {
+	if got := m.Allocate(sized("3"), func(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return no }); limit(*got.Spec.Resources) != "2" {
 		t.Errorf("refused, it has %v", got.Spec.Resources)
 	}
-	pod := m.Grant(sized("3"), always)
+	pod := m.Allocate(sized("3"), always)
 	granted, actual, known := m.Container(pod.UID, Pod)
-	if !known || limit(granted) != "3" || limit(actual) != "2" || limit(*m.Before(pod).Spec.Resources) != "2" {
+	if !known || limit(granted) != "3" || limit(actual) != "2" || limit(*m.AsActual(pod).Spec.Resources) != "2" {
 		t.Errorf("granted %v, it has %v", granted, actual)
 	}
 	if r, _ := m.Actual(pod.UID, "c"); limit(r) != "2" {
 		t.Errorf("before, its container is bounded by %v", r.Limits)
 	}
-	m.Applied(pod, "c", pod.Spec.Containers[0].Resources)
+	m.SetActual(pod, "c", pod.Spec.Containers[0].Resources)
 	if r, _ := m.Actual(pod.UID, "c"); limit(r) != "3" {
 		t.Errorf("then, its container is bounded by %v", r.Limits)
 	}
 	if _, own, _ := m.Container(pod.UID, "c"); len(own.Limits) > 0 {
 		t.Errorf("the container's own limits are %v", own.Limits)
 	}
-	m.AppliedToPod(pod.UID)
+	m.SetPodActual(pod.UID)
 	if _, actual, _ := m.Container(pod.UID, Pod); limit(actual) != "3" {
 		t.Errorf("in the end it has %v", actual)
 	}
@@ -113,13 +113,13 @@ func TestPodsAsAWhole(t *testing.T) {
 	after := New() // a kubelet that starts in the middle of the resize
 	pod = sized("3")
 	pod.Status.Resources = sized("2").Spec.Resources
-	if got := after.Grant(pod, always); limit(*got.Spec.Resources) != "3" || limit(*after.Before(pod).Spec.Resources) != "2" {
-		t.Errorf("it was granted %v, and has %v", got.Spec.Resources, after.Before(pod).Spec.Resources)
+	if got := after.Allocate(pod, always); limit(*got.Spec.Resources) != "3" || limit(*after.AsActual(pod).Spec.Resources) != "2" {
+		t.Errorf("it was granted %v, and has %v", got.Spec.Resources, after.AsActual(pod).Spec.Resources)
 	}
 
 	bare := New() // the pod had no pod-level resources before
-	bare.Grant(asking("", "1"), always)
-	if got := bare.Grant(sized("3"), always); limit(*got.Spec.Resources) != "3" || bare.Before(got).Spec.Resources != nil {
-		t.Errorf("it was granted %v, and had %v", got.Spec.Resources, bare.Before(got).Spec.Resources)
+	bare.Allocate(asking("", "1"), always)
+	if got := bare.Allocate(sized("3"), always); limit(*got.Spec.Resources) != "3" || bare.AsActual(got).Spec.Resources != nil {
+		t.Errorf("it was granted %v, and had %v", got.Spec.Resources, bare.AsActual(got).Spec.Resources)
 	}
 }

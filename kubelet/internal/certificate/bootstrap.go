@@ -90,7 +90,7 @@ func (o Options) usable(path string) (bool, error) {
 		return false, fmt.Errorf("--kubeconfig: %w (if it is not worth mending, delete it, and another is made by --bootstrap-kubeconfig)", err)
 	}
 	if cfg.CertFile == o.File() {
-		state, err := o.look()
+		state, err := o.inspect()
 		return state == good, err
 	}
 	pair, err := pairOf(cfg)

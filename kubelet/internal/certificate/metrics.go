@@ -10,8 +10,8 @@ import (
 	"kctl/proto/pki"
 )
 
-// measures are the metrics of one Rotator, under upstream's names.
-type measures struct {
+// rotationMetrics are the metrics of one Rotator, under upstream's names.
+type rotationMetrics struct {
 	failures prometheus.Counter
 	// lived is the age of certificates when they were replaced; upstream has it
 	// for serving ones only.
@@ -37,11 +37,11 @@ func (r *Rotator) Register(registry *prometheus.Registry) {
 	registry.MustRegister(r.measures.failures, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Subsystem: "kubelet", Name: ttl,
 		Help: "Gauge of the TTL (time-to-live) of the Kubelet's " + whose + " certificate, in seconds: negative if it has expired, +Inf if there is none.",
-	}, r.left))
+	}, r.secondsLeft))
 }
 
-// left is how many seconds the certificate is still valid for.
-func (r *Rotator) left() float64 {
+// secondsLeft is how many seconds the certificate is still valid for.
+func (r *Rotator) secondsLeft() float64 {
 	leaf, err := r.leaf()
 	if err != nil {
 		return math.Inf(1)
@@ -62,13 +62,13 @@ func (o Options) leaf() (*x509.Certificate, error) {
 	return cert.Leaf, nil
 }
 
-func (m *measures) failed() {
+func (m *rotationMetrics) failed() {
 	if m.failures != nil {
 		m.failures.Inc()
 	}
 }
 
-func (m *measures) replaced(lived time.Duration) {
+func (m *rotationMetrics) replaced(lived time.Duration) {
 	if m.lived != nil {
 		m.lived.Observe(lived.Seconds())
 	}

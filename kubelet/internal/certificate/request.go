@@ -58,7 +58,7 @@ type decision struct {
 // await watches one request until it is decided.
 func await(ctx context.Context, requests rest.Resource, wish *certificatesv1.CertificateSigningRequest, clock clock.Clock, logger *zap.Logger) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := waiter{wish: wish, decided: make(chan decision, 1)}
+	w := waiter{request: wish, decided: make(chan decision, 1)}
 	reflector := watch.NewReflector(requests, func() *certificatesv1.CertificateSigningRequest { return &certificatesv1.CertificateSigningRequest{} }, w,
 		watch.Options{FieldSelector: "metadata.name=" + wish.Name, Clock: clock, Logger: logger})
 	var running sync.WaitGroup
@@ -75,16 +75,16 @@ func await(ctx context.Context, requests rest.Resource, wish *certificatesv1.Cer
 
 // waiter receives the changes of one request until it is decided.
 type waiter struct {
-	wish    *certificatesv1.CertificateSigningRequest
+	request *certificatesv1.CertificateSigningRequest
 	decided chan decision // has room for one
 }
 
 func (w waiter) Replace(found []*certificatesv1.CertificateSigningRequest) {
 	if len(found) == 0 {
-		w.hear(nil)
+		w.handle(nil)
 	}
 	for _, r := range found {
-		w.hear(r)
+		w.handle(r)
 	}
 }
 
@@ -92,11 +92,11 @@ func (w waiter) Apply(t watch.Type, r *certificatesv1.CertificateSigningRequest)
 	if t == watch.Deleted {
 		r = nil
 	}
-	w.hear(r)
+	w.handle(r)
 }
 
-func (w waiter) hear(r *certificatesv1.CertificateSigningRequest) {
-	if d, ok := decide(r, w.wish); ok {
+func (w waiter) handle(r *certificatesv1.CertificateSigningRequest) {
+	if d, ok := decide(r, w.request); ok {
 		select {
 		case w.decided <- d:
 		default: // it was decided before

@@ -18,7 +18,7 @@ import (
 // yet, or only an expired one, cfg's own becomes the first.
 func Adopt(cfg *rest.Config, o Options) error {
 	file := o.File()
-	state, err := o.look()
+	state, err := o.inspect()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func Adopt(cfg *rest.Config, o Options) error {
 // gets a signed one, it is a self-signed one, which no client that verifies it
 // accepts.
 func Provide(o Options) error {
-	state, err := o.look()
+	state, err := o.inspect()
 	if err != nil || state == good {
 		return err
 	}
@@ -67,7 +67,7 @@ type Rotator struct {
 	// Rotated is called when there is a new certificate; it may be nil.
 	Rotated func()
 
-	measures measures
+	measures rotationMetrics
 }
 
 // Run waits and rotates until ctx ends.

@@ -221,7 +221,7 @@ func TestPodGroups(t *testing.T) {
 // A node may leave its pods without a bound, even if they had one.
 func TestPodsMayBeUnbounded(t *testing.T) {
 	m := newManager(t, Options{Processes: 7777, Allocatable: list("1", "1Gi")})
-	m, err := New(Options{Root: m.Root, PerQOS: true, Processes: 7777, Allocatable: list("1", "1Gi"), Unbounded: true, NoQuota: true})
+	m, err := New(Options{Root: m.Root, PerQOS: true, Processes: 7777, Allocatable: list("1", "1Gi"), PodsUnlimited: true, NoCPUQuota: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,9 +275,9 @@ func TestGroupsAreResized(t *testing.T) {
 		was  *core.Pod
 		want int64
 	}{
-		{"before it grows", m.Widen, large, small, 64 << 20}, {"grown", m.Settle, large, small, 64 << 20},
-		{"before it shrinks", m.Widen, small, large, 64 << 20}, {"shrunk", m.Settle, small, large, 16 << 20},
-		{"grown again", m.Settle, large, small, 64 << 20},
+		{"before it grows", m.RaiseLimits, large, small, 64 << 20}, {"grown", m.SetFinalLimits, large, small, 64 << 20},
+		{"before it shrinks", m.RaiseLimits, small, large, 64 << 20}, {"shrunk", m.SetFinalLimits, small, large, 16 << 20},
+		{"grown again", m.SetFinalLimits, large, small, 64 << 20},
 	} {
 		if err := step.do(step.pod, step.was); err != nil {
 			t.Fatalf("%s: %v", step.when, err)
@@ -317,7 +317,7 @@ func TestGroupsAreResized(t *testing.T) {
 	if one, err := m.Usage(large); err != nil || one.Limit != 64<<20 {
 		t.Errorf("the pod's limit is %d, %v", one.Limit, err)
 	}
-	err = m.Settle(small, large)
+	err = m.SetFinalLimits(small, large)
 	if err == nil || !strings.Contains(err.Error(), "memory limit (16777216) below current usage (") {
 		t.Errorf("of what is used, it says %v", err)
 	}

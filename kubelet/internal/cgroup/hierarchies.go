@@ -72,16 +72,16 @@ func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
 	if !m.PerQOS {
 		return map[types.UID]corev1.PodQOSClass{}, nil
 	}
-	m.partly.Lock()
-	defer m.partly.Unlock()
-	pods, err := m.listed(m.partly.pods == nil || m.naming.systemd)
+	m.incomplete.Lock()
+	defer m.incomplete.Unlock()
+	pods, err := m.listed(m.incomplete.pods == nil || m.naming.systemd)
 	if err != nil {
 		return nil, err
 	}
-	if m.partly.pods == nil {
-		m.partly.pods = map[types.UID]corev1.PodQOSClass{}
+	if m.incomplete.pods == nil {
+		m.incomplete.pods = map[types.UID]corev1.PodQOSClass{}
 	}
-	maps.Copy(pods, m.partly.pods)
+	maps.Copy(pods, m.incomplete.pods)
 	return pods, nil
 }
 

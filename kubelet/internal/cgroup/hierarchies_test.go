@@ -49,7 +49,7 @@ func TestPodsInSomeHierarchiesAreFound(t *testing.T) {
 	if err := m.Create(podOf("new")); err != nil {
 		t.Fatal(err)
 	}
-	m.partly.note("half", corev1.PodQOSBurstable, errors.New("not all"))
+	m.incomplete.note("half", corev1.PodQOSBurstable, errors.New("not all"))
 	if pods, err := m.Pods(); err != nil || len(pods) != 2 || pods["new"] != corev1.PodQOSBestEffort || pods["half"] != corev1.PodQOSBurstable {
 		t.Errorf("pods %v, %v", pods, err)
 	}

@@ -45,10 +45,10 @@ type Options struct {
 	PerQOS bool
 	// Allocatable bounds all pods together, by the cpu and memory in it.
 	Allocatable corev1.ResourceList
-	// Unbounded ignores that bound, and the one of Processes.
-	Unbounded bool
-	// NoQuota does not enforce cpu limits.
-	NoQuota bool
+	// PodsUnlimited ignores that bound, and the one of Processes.
+	PodsUnlimited bool
+	// NoCPUQuota does not enforce cpu limits.
+	NoCPUQuota bool
 	// Processes bounds the processes of all pods together; zero for no bound.
 	Processes int64
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
@@ -62,21 +62,21 @@ type Options struct {
 // one caller at a time for each pod.
 type Manager struct {
 	Options
-	naming    naming
-	mounts    map[string]string // see findMounts
-	burstable burstable
-	partly    partly
+	naming     naming
+	mounts     map[string]string // see findMounts
+	burstable  burstable
+	incomplete incompleteGroups
 }
 
-// partly are pods whose groups may exist in some hierarchies only, because making
+// incompleteGroups are pods whose groups may exist in some hierarchies only, because making
 // or removing them failed. The map is made when all hierarchies have been looked
 // into once.
-type partly struct {
+type incompleteGroups struct {
 	sync.Mutex
 	pods map[types.UID]corev1.PodQOSClass
 }
 
-func (p *partly) note(uid types.UID, class corev1.PodQOSClass, err error) {
+func (p *incompleteGroups) note(uid types.UID, class corev1.PodQOSClass, err error) {
 	p.Lock()
 	defer p.Unlock()
 	if err == nil {
@@ -103,10 +103,10 @@ func New(o Options) (*Manager, error) {
 	if cpu, ok := o.Allocatable[corev1.ResourceCPU]; ok {
 		setShares(all, Shares(cpu.MilliValue()))
 	}
-	if memory, ok := o.Allocatable[corev1.ResourceMemory]; ok && !o.Unbounded {
+	if memory, ok := o.Allocatable[corev1.ResourceMemory]; ok && !o.PodsUnlimited {
 		all.Memory = memory.Value()
 	}
-	if o.Unbounded {
+	if o.PodsUnlimited {
 		all.Memory, all.PidsLimit = -1, new(int64(-1)) // and none that was before
 	} else if o.Processes > 0 {
 		all.PidsLimit = &o.Processes
@@ -159,10 +159,10 @@ func (m *Manager) Create(pod *core.Pod) error {
 	return m.set(pod, milliCPU, memory)
 }
 
-// Widen makes the pod's group large enough for the pod both as it was and as it
+// RaiseLimits makes the pod's group large enough for the pod both as it was and as it
 // is to be, so that its containers can be changed one by one; new limits are
 // left to Create.
-func (m *Manager) Widen(pod, before *core.Pod) error {
+func (m *Manager) RaiseLimits(pod, before *core.Pod) error {
 	defer m.observe("update")()
 	milliCPU, memory := podLimits(pod)
 	cpuBefore, memoryBefore := podLimits(before)
@@ -192,7 +192,7 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	r := &cgroups.Resources{Memory: memory}
 	setShares(r, Shares(requests.Cpu().MilliValue()))
-	if quota := Quota(milliCPU); quota > 0 && !m.NoQuota {
+	if quota := Quota(milliCPU); quota > 0 && !m.NoCPUQuota {
 		r.CpuQuota, r.CpuPeriod = quota, Period
 	}
 	if m.PodPidsLimit > 0 {
@@ -201,7 +201,7 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	err := m.naming.holds(pod.UID)
 	if err == nil {
 		err = m.create(podGroup(pod), r)
-		m.partly.note(pod.UID, QOSClass(pod), err)
+		m.incomplete.note(pod.UID, QOSClass(pod), err)
 	}
 	if err == nil {
 		err = m.shareBurstable(pod, requests.Cpu().MilliValue(), false)
@@ -247,7 +247,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	if !m.PerQOS {
 		return nil
 	}
-	defer func() { m.partly.note(uid, class, err) }()
+	defer func() { m.incomplete.note(uid, class, err) }()
 	defer m.observe("destroy")()
 	pod := &core.Pod{}
 	pod.UID, pod.Status.QOSClass = uid, class

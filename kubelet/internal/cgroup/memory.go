@@ -40,9 +40,9 @@ func (m *Manager) MemoryInUse(pod, before *core.Pod) error {
 	return MemoryInUse("pod", limit, int64(now.WorkingSet))
 }
 
-// Settle gives the pod's group its final limits after Widen, once the containers
+// SetFinalLimits gives the pod's group its final limits after RaiseLimits, once the containers
 // have theirs.
-func (m *Manager) Settle(pod, before *core.Pod) error {
+func (m *Manager) SetFinalLimits(pod, before *core.Pod) error {
 	if err := CannotDecrease(m.MemoryInUse(pod, before)); err != nil {
 		return err
 	}

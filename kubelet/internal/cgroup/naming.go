@@ -19,7 +19,7 @@ const (
 
 const (
 	sliceSuffix = ".slice"
-	everything  = "-.slice" // that all others are in
+	rootSlice   = "-.slice" // that all others are in
 )
 
 // naming is how a driver names groups. Groups are given as paths below the
@@ -54,7 +54,7 @@ func systemdNaming(root string) (naming, error) {
 	if _, err := systemd.ExpandSlice(name); err != nil {
 		return naming{}, fmt.Errorf("the root of control groups, %s, can't be a slice of systemd's: %w", root, err)
 	}
-	if name == everything {
+	if name == rootSlice {
 		return naming{systemd: true}, nil
 	}
 	return naming{systemd: true, root: strings.TrimSuffix(name, sliceSuffix)}, nil
@@ -82,7 +82,7 @@ func (n naming) name(group string) string {
 	}
 	name := slice(n.root, group)
 	if name == "" {
-		return everything
+		return rootSlice
 	}
 	return name + sliceSuffix
 }
@@ -93,7 +93,7 @@ func (n naming) place(group string, r *cgroups.Resources) *cgroups.Cgroup {
 	if !n.systemd {
 		return &cgroups.Cgroup{Path: name, Resources: r}
 	}
-	above := everything
+	above := rootSlice
 	if last := strings.LastIndexByte(name, '-'); last > 0 {
 		above = name[:last] + sliceSuffix
 	}

@@ -35,36 +35,36 @@ type Config struct {
 	BootstrapKubeconfig string
 	RotateCertificates  bool
 	ServerTLSBootstrap  bool
-	File                string // of the KubeletConfiguration
-	Dir                 string // of files that are merged into it
+	ConfigFile          string // of the KubeletConfiguration
+	ConfigDir           string // of files that are merged into it
 
-	NodeName   string
-	NodeIP     string
-	NodeLabels map[string]string
-	Taints     []corev1.Taint
-	Register   bool
-	PodCIDR    string
+	NodeName           string
+	NodeIP             string
+	NodeLabels         map[string]string
+	RegisterWithTaints []corev1.Taint
+	RegisterNode       bool
+	PodCIDR            string
 	// NodeNetwork is how the pods of several nodes are connected, and CNIConfDir
 	// where its configuration for the runtime goes.
-	NodeNetwork nodenetwork.Mode
-	CNIConfDir  string
-	MaxPods     int32
-	PodsPerCore int32 // at most, as well; zero for as many as MaxPods
-	MaxImages   int32 // reported in the node's status; -1 for all
-	IDsPerPod   int64 // of a user namespace
+	NodeNetwork         nodenetwork.Mode
+	CNIConfDir          string
+	MaxPods             int32
+	PodsPerCore         int32 // at most, as well; zero for as many as MaxPods
+	NodeStatusMaxImages int32 // reported in the node's status; -1 for all
+	IDsPerPod           int64 // of a user namespace
 
-	RootDir         string
-	PodLogsDir      string
-	RuntimeEndpoint string
-	ImageEndpoint   string // the runtime's, or not said
-	RuntimeTimeout  time.Duration
+	RootDir                  string
+	PodLogsDir               string
+	ContainerRuntimeEndpoint string
+	ImageServiceEndpoint     string // the runtime's, or not said
+	RuntimeRequestTimeout    time.Duration
 
-	// CredentialConfig names the plugins that provide credentials for images, and
-	// CredentialBinDir the directory of their programs.
-	CredentialConfig string
-	CredentialBinDir string
-	// ImageAccess is the policy about who may use images that are on the node.
-	ImageAccess pullrecords.Policy
+	// ImageCredentialProviderConfig names the plugins that provide credentials for images, and
+	// ImageCredentialProviderBinDir the directory of their programs.
+	ImageCredentialProviderConfig string
+	ImageCredentialProviderBinDir string
+	// ImagePullCredentialsVerification is the policy about who may use images that are on the node.
+	ImagePullCredentialsVerification pullrecords.Policy
 
 	// CloudProvider is "external" if a cloud's own controller completes the node;
 	// ProviderID is the cloud's name for this machine.
@@ -87,22 +87,22 @@ type Config struct {
 	Tracing *tracingv1.TracingConfiguration
 
 	// Who may use the kubelet's port.
-	ClientCAFile  string
-	Anonymous     bool
-	WebhookTokens bool
-	Authorization string // Webhook or AlwaysAllow
-	// Holds is how long the API server's answers to both are cached.
-	Holds auth.Holds
+	ClientCAFile               string
+	AnonymousAuth              bool
+	AuthenticationTokenWebhook bool
+	AuthorizationMode          string // Webhook or AlwaysAllow
+	// CacheTTLs is how long the API server's answers to both are cached.
+	CacheTTLs auth.CacheTTLs
 
 	// What the kubelet's port shows of the running program, and allows to be changed.
-	Debugging  bool // all that leads into pods, and the three below
-	Profiling  bool
-	Contention bool // is in the profiles
-	DebugFlags bool
-	NodeLogs   bool // of the machine: /var/log
-	// StatsEvery is how often volumes are measured for clients that ask; never, if it
+	EnableDebuggingHandlers   bool // all that leads into pods, and the three below
+	EnableProfilingHandler    bool
+	EnableContentionProfiling bool // is in the profiles
+	EnableDebugFlagsHandler   bool
+	EnableSystemLogHandler    bool // of the machine: /var/log
+	// VolumeStatsAggPeriod is how often volumes are measured for clients that ask; never, if it
 	// is not positive.
-	StatsEvery time.Duration
+	VolumeStatsAggPeriod time.Duration
 	// Flags are those that the program was started with; nil for none.
 	Flags *pflag.FlagSet
 
@@ -113,55 +113,55 @@ type Config struct {
 	CgroupRoot    string
 	CgroupsPerQOS bool
 	FailCgroupV1  bool
-	// Enforced says what limits are enforced on: all pods together, or nothing.
-	Enforced []string
-	CPUQuota bool // limits of cpu are enforced
-	// OneProcessOOM makes the kernel kill one process of a container that is out of
+	// EnforceNodeAllocatable says what limits are enforced on: all pods together, or nothing.
+	EnforceNodeAllocatable []string
+	CPUCFSQuota            bool // limits of cpu are enforced
+	// SingleProcessOOMKill makes the kernel kill one process of a container that is out of
 	// memory, instead of all, where it can kill all (cgroup v2).
-	OneProcessOOM bool
+	SingleProcessOOMKill bool
 
-	ManifestPath   string
-	ManifestURL    string
-	ManifestHeader http.Header
-	FileEvery      time.Duration
-	HTTPEvery      time.Duration
+	StaticPodPath      string
+	StaticPodURL       string
+	StaticPodURLHeader http.Header
+	FileCheckFrequency time.Duration
+	HTTPCheckFrequency time.Duration
 
-	SyncEvery     time.Duration
-	StatusEvery   time.Duration
-	ReportEvery   time.Duration
-	LeaseDuration time.Duration
+	SyncFrequency             time.Duration
+	NodeStatusUpdateFrequency time.Duration
+	NodeStatusReportFrequency time.Duration
+	LeaseDuration             time.Duration
 
 	ClusterDNS    []string
 	ClusterDomain string
 	ResolvConf    string
 
 	FailSwapOn bool
-	// ProtectKernel refuses a machine whose kernel settings are not as required;
+	// ProtectKernelDefaults refuses a machine whose kernel settings are not as required;
 	// nothing is set in either case.
-	ProtectKernel  bool
-	SystemReserved corev1.ResourceList
-	KubeReserved   corev1.ResourceList
-	ReservedCPUs   string // no cpu of these is for pods, whatever the two above say
-	ParallelPulls  int
-	SerializePulls bool // one at a time, where ParallelPulls does not say
-	SeccompDefault bool
-	UnsafeSysctls  []string
-	FeatureGates   map[string]string
-	MaxBackOff     time.Duration
-	PodPidsLimit   int64
+	ProtectKernelDefaults     bool
+	SystemReserved            corev1.ResourceList
+	KubeReserved              corev1.ResourceList
+	ReservedSystemCPUs        string // no cpu of these is for pods, whatever the two above say
+	MaxParallelImagePulls     int
+	SerializeImagePulls       bool // one at a time, where MaxParallelImagePulls does not say
+	SeccompDefault            bool
+	AllowedUnsafeSysctls      []string
+	FeatureGates              map[string]string
+	MaxContainerRestartPeriod time.Duration
+	PodPidsLimit              int64
 
-	Logs     LogRotation
-	Images   ImageGC
-	Eviction Eviction
-	Shutdown Shutdown
+	ContainerLogs LogRotation
+	Images        ImageGC
+	Eviction      Eviction
+	Shutdown      Shutdown
 
 	Log daemon.LogOptions
 }
 
 // What limits of the node are enforced on.
 const (
-	enforcePods   = "pods"
-	enforceNobody = "none"
+	enforcePods = "pods"
+	enforceNone = "none"
 )
 
 // CloudExternal is the only CloudProvider.
@@ -177,8 +177,8 @@ type LogRotation struct {
 
 // ImageGC is when unused images are removed.
 type ImageGC struct {
-	High, Low      int32 // percent of their disk that is in use
-	MinAge, MaxAge time.Duration
+	HighThresholdPercent, LowThresholdPercent int32 // percent of their disk that is in use
+	MinimumAge, MaximumAge                    time.Duration
 }
 
 // Eviction is when the node evicts pods because it is short of something.
@@ -192,33 +192,33 @@ type Eviction struct {
 // Shutdown is how long pods get when the machine is shut down; if empty, as
 // long as the system itself gives them.
 type Shutdown struct {
-	All, Critical time.Duration // Critical is part of All
-	ByPriority    []shutdown.Period
+	GracePeriod, CriticalPodsGracePeriod time.Duration // the second is part of the first
+	GracePeriodByPodPriority             []shutdown.Period
 }
 
 // Periods are the pods' shares, by priority.
 func (s Shutdown) Periods() ([]shutdown.Period, error) {
-	return shutdown.Periods(s.All, s.Critical, s.ByPriority)
+	return shutdown.Periods(s.GracePeriod, s.CriticalPodsGracePeriod, s.GracePeriodByPodPriority)
 }
 
 // New returns the defaults: upstream's, except that the kubelet tolerates swap.
 func New() *Config {
 	return &Config{
-		Register: true, MaxPods: 110, MaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
+		RegisterNode: true, MaxPods: 110, NodeStatusMaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
-		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
-		ImageAccess:  pullrecords.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},
-		EnableServer: true, Address: "0.0.0.0", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
-		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Debugging: true, Profiling: true, DebugFlags: true, NodeLogs: true,
-		StatsEvery: time.Minute, Holds: auth.DefaultHolds, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},
-		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, Enforced: []string{enforcePods}, CPUQuota: true,
-		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
-		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,
+		ContainerRuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeRequestTimeout: 2 * time.Minute,
+		ImagePullCredentialsVerification: pullrecords.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},
+		EnableServer:                     true, Address: "0.0.0.0", Port: 10250, AuthorizationMode: "Webhook", AuthenticationTokenWebhook: true,
+		HealthzAddress: "127.0.0.1", HealthzPort: 10248, EnableDebuggingHandlers: true, EnableProfilingHandler: true, EnableDebugFlagsHandler: true, EnableSystemLogHandler: true,
+		VolumeStatsAggPeriod: time.Minute, CacheTTLs: auth.DefaultCacheTTLs, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},
+		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, EnforceNodeAllocatable: []string{enforcePods}, CPUCFSQuota: true,
+		FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second, SyncFrequency: time.Minute,
+		NodeStatusUpdateFrequency: 10 * time.Second, NodeStatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
-		MaxBackOff: 5 * time.Minute, PodPidsLimit: -1,
-		Logs:     LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
-		Images:   ImageGC{High: 85, Low: 80, MinAge: 2 * time.Minute},
-		Eviction: Eviction{Settings: eviction.Settings{Hard: eviction.DefaultHard()}, TransitionPeriod: 5 * time.Minute},
+		MaxContainerRestartPeriod: 5 * time.Minute, PodPidsLimit: -1,
+		ContainerLogs: LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
+		Images:        ImageGC{HighThresholdPercent: 85, LowThresholdPercent: 80, MinimumAge: 2 * time.Minute},
+		Eviction:      Eviction{Settings: eviction.Settings{Hard: eviction.DefaultHard()}, TransitionPeriod: 5 * time.Minute},
 	}
 }
 
@@ -226,30 +226,30 @@ func New() *Config {
 func (c *Config) Validate() error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if c.Kubeconfig == "" && c.ManifestPath == "" && c.ManifestURL == "" {
+	if c.Kubeconfig == "" && c.StaticPodPath == "" && c.StaticPodURL == "" {
 		add("nothing to run: give --kubeconfig, --pod-manifest-path or --manifest-url")
 	}
 	c.validateNode(add)
 	c.validateIdentity(add)
-	if c.ImageEndpoint != "" && c.ImageEndpoint != c.RuntimeEndpoint {
-		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageEndpoint, c.RuntimeEndpoint)
+	if c.ImageServiceEndpoint != "" && c.ImageServiceEndpoint != c.ContainerRuntimeEndpoint {
+		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageServiceEndpoint, c.ContainerRuntimeEndpoint)
 	}
-	if (c.CredentialConfig == "") != (c.CredentialBinDir == "") {
+	if (c.ImageCredentialProviderConfig == "") != (c.ImageCredentialProviderBinDir == "") {
 		add("--image-credential-provider-config and --image-credential-provider-bin-dir go together")
 	}
 	if c.CloudProvider != "" && c.CloudProvider != CloudExternal {
 		add("--cloud-provider=%q: there is %s", c.CloudProvider, CloudExternal)
 	}
-	if err := c.ImageAccess.Validate(); err != nil {
+	if err := c.ImagePullCredentialsVerification.Validate(); err != nil {
 		add("%w", err)
 	}
-	for _, pattern := range c.UnsafeSysctls {
+	for _, pattern := range c.AllowedUnsafeSysctls {
 		if err := admit.CheckSysctlPattern(pattern); err != nil {
 			add("--allowed-unsafe-sysctls=%s: %w", pattern, err)
 		}
 	}
-	if c.SerializePulls && c.ParallelPulls > 1 {
-		add("maxParallelImagePulls=%d: serializeImagePulls must be false for more than one", c.ParallelPulls)
+	if c.SerializeImagePulls && c.MaxParallelImagePulls > 1 {
+		add("maxParallelImagePulls=%d: serializeImagePulls must be false for more than one", c.MaxParallelImagePulls)
 	}
 	for _, err := range tracingv1.ValidateTracingConfiguration(c.Tracing, nil, nil) {
 		add("tracing: %w", err)
@@ -297,12 +297,12 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	if c.MaxPods <= 0 {
 		add("--max-pods=%d: at least one is needed", c.MaxPods)
 	}
-	if c.PodsPerCore < 0 || c.MaxImages < -1 {
-		add("--pods-per-core=%d can't be negative, and --node-status-max-images=%d not below -1", c.PodsPerCore, c.MaxImages)
+	if c.PodsPerCore < 0 || c.NodeStatusMaxImages < -1 {
+		add("--pods-per-core=%d can't be negative, and --node-status-max-images=%d not below -1", c.PodsPerCore, c.NodeStatusMaxImages)
 	}
-	for _, whom := range c.Enforced {
-		if whom != enforcePods && (whom != enforceNobody || len(c.Enforced) > 1) {
-			add("--enforce-node-allocatable=%q: not supported, there are %s and %s: the groups of daemons are not bounded", c.Enforced, enforcePods, enforceNobody)
+	for _, whom := range c.EnforceNodeAllocatable {
+		if whom != enforcePods && (whom != enforceNone || len(c.EnforceNodeAllocatable) > 1) {
+			add("--enforce-node-allocatable=%q: not supported, there are %s and %s: the groups of daemons are not bounded", c.EnforceNodeAllocatable, enforcePods, enforceNone)
 		}
 	}
 	if _, err := c.Reserved(); err != nil {
@@ -314,10 +314,10 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
 		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
 	}
-	if c.RuntimeTimeout <= 0 {
-		add("--runtime-request-timeout=%s: it must be positive", c.RuntimeTimeout)
+	if c.RuntimeRequestTimeout <= 0 {
+		add("--runtime-request-timeout=%s: it must be positive", c.RuntimeRequestTimeout)
 	}
-	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
+	if c.LeaseDuration < 4*time.Second || c.NodeStatusUpdateFrequency <= 0 || c.SyncFrequency <= 0 || c.FileCheckFrequency <= 0 || c.HTTPCheckFrequency <= 0 {
 		add("frequencies must be positive, and the lease at least four seconds long")
 	}
 }
@@ -344,10 +344,10 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 			add("%s=%d is not a port", flag, port)
 		}
 	}
-	if c.Authorization != "Webhook" && c.Authorization != "AlwaysAllow" {
-		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.Authorization)
+	if c.AuthorizationMode != "Webhook" && c.AuthorizationMode != "AlwaysAllow" {
+		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.AuthorizationMode)
 	}
-	if c.Anonymous && (c.Kubeconfig == "" || c.Authorization == "AlwaysAllow") {
+	if c.AnonymousAuth && (c.Kubeconfig == "" || c.AuthorizationMode == "AlwaysAllow") {
 		add("--anonymous-auth would let everybody do everything: without --kubeconfig, or with AlwaysAllow, nobody is asked")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
@@ -360,21 +360,21 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 
 // validateDisk checks the limits of logs and images.
 func (c *Config) validateDisk(add func(format string, args ...any)) {
-	if c.Logs.MaxSize.Sign() <= 0 {
-		add("--container-log-max-size=%s: a positive size is needed", &c.Logs.MaxSize)
+	if c.ContainerLogs.MaxSize.Sign() <= 0 {
+		add("--container-log-max-size=%s: a positive size is needed", &c.ContainerLogs.MaxSize)
 	}
-	if c.Logs.MaxFiles < 2 {
-		add("--container-log-max-files=%d: two at least are needed, the present log and the one before", c.Logs.MaxFiles)
+	if c.ContainerLogs.MaxFiles < 2 {
+		add("--container-log-max-files=%d: two at least are needed, the present log and the one before", c.ContainerLogs.MaxFiles)
 	}
-	if c.Logs.Workers < 1 || c.Logs.Interval < 3*time.Second {
+	if c.ContainerLogs.Workers < 1 || c.ContainerLogs.Interval < 3*time.Second {
 		add("containerLogMaxWorkers must be at least 1, and containerLogMonitorInterval at least 3s")
 	}
-	if c.Images.High < 0 || c.Images.High > 100 || c.Images.Low < 0 || c.Images.Low > 100 {
-		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.High, c.Images.Low)
-	} else if c.Images.Low >= c.Images.High {
-		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.Low, c.Images.High)
+	if c.Images.HighThresholdPercent < 0 || c.Images.HighThresholdPercent > 100 || c.Images.LowThresholdPercent < 0 || c.Images.LowThresholdPercent > 100 {
+		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.HighThresholdPercent, c.Images.LowThresholdPercent)
+	} else if c.Images.LowThresholdPercent >= c.Images.HighThresholdPercent {
+		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.LowThresholdPercent, c.Images.HighThresholdPercent)
 	}
-	if c.Images.MinAge < 0 || c.Images.MaxAge < 0 || c.Images.MaxAge > 0 && c.Images.MaxAge <= c.Images.MinAge {
-		add("imageMaximumGCAge=%s must be zero or more than imageMinimumGCAge=%s", c.Images.MaxAge, c.Images.MinAge)
+	if c.Images.MinimumAge < 0 || c.Images.MaximumAge < 0 || c.Images.MaximumAge > 0 && c.Images.MaximumAge <= c.Images.MinimumAge {
+		add("imageMaximumGCAge=%s must be zero or more than imageMinimumGCAge=%s", c.Images.MaximumAge, c.Images.MinimumAge)
 	}
 }

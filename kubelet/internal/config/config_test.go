@@ -65,14 +65,14 @@ enforceNodeAllocatable: [pods]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.MaxPods != 7 || c.SyncEvery != 2*time.Minute || c.ManifestPath != "/from/flag" || c.LeaseDuration != 20*time.Second {
+	if c.MaxPods != 7 || c.SyncFrequency != 2*time.Minute || c.StaticPodPath != "/from/flag" || c.LeaseDuration != 20*time.Second {
 		t.Errorf("%+v", c)
 	}
-	if c.ClientCAFile != "/ca" || c.WebhookTokens || c.Authorization != "AlwaysAllow" || c.SystemReserved.Cpu().String() != "100m" {
+	if c.ClientCAFile != "/ca" || c.AuthenticationTokenWebhook || c.AuthorizationMode != "AlwaysAllow" || c.SystemReserved.Cpu().String() != "100m" {
 		t.Errorf("%+v", c)
 	}
-	if c.Logs.MaxSize.String() != "1Mi" || c.Logs.MaxFiles != 4 || c.Images.High != 70 || c.Images.Low != 60 || c.Images.MaxAge != 24*time.Hour {
-		t.Errorf("%+v %+v", c.Logs, c.Images)
+	if c.ContainerLogs.MaxSize.String() != "1Mi" || c.ContainerLogs.MaxFiles != 4 || c.Images.HighThresholdPercent != 70 || c.Images.LowThresholdPercent != 60 || c.Images.MaximumAge != 24*time.Hour {
+		t.Errorf("%+v %+v", c.ContainerLogs, c.Images)
 	}
 	if e := c.Eviction; e.Hard["memory.available"] != "1Gi" || e.Hard["nodefs.available"] != "10%" || e.Soft["memory.available"] != "3Gi" ||
 		e.SoftGrace["memory.available"] != "1m" || e.MinimumReclaim["nodefs.available"] != "1Gi" || e.TransitionPeriod != 30*time.Second {
@@ -81,7 +81,7 @@ enforceNodeAllocatable: [pods]
 	if c.PodPidsLimit != 99 || c.Log.Format != "json" {
 		t.Errorf("%+v", c)
 	}
-	if c.NodeLabels["c"] != "d" || len(c.Taints) != 1 || c.ManifestHeader.Get("X-A") != "1" || c.RootDir != "/var/lib/kubelet" {
+	if c.NodeLabels["c"] != "d" || len(c.RegisterWithTaints) != 1 || c.StaticPodURLHeader.Get("X-A") != "1" || c.RootDir != "/var/lib/kubelet" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -159,10 +159,10 @@ func TestLabelsAndTaintsThatAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a": "", "b": "", "example.com/c": "d", "node.kubernetes.io/e": "f", "sub.kubelet.kubernetes.io/g": "h", "kubernetes.io/hostname": "i"}
-	if !maps.Equal(c.NodeLabels, want) || len(c.Taints) != 0 {
-		t.Errorf("%v, %v", c.NodeLabels, c.Taints)
+	if !maps.Equal(c.NodeLabels, want) || len(c.RegisterWithTaints) != 0 {
+		t.Errorf("%v, %v", c.NodeLabels, c.RegisterWithTaints)
 	}
-	if c, err = load(t, "", kubeconfig, "--register-with-taints=a=b:NoSchedule,a=c:NoExecute"); err != nil || len(c.Taints) != 2 {
+	if c, err = load(t, "", kubeconfig, "--register-with-taints=a=b:NoSchedule,a=c:NoExecute"); err != nil || len(c.RegisterWithTaints) != 2 {
 		t.Errorf("%v, %v", c, err)
 	}
 }
@@ -171,9 +171,9 @@ func TestLabelsAndTaintsThatAreTaken(t *testing.T) {
 // another.
 func TestDocumentIsAConfiguration(t *testing.T) {
 	c := New()
-	c.ManifestPath, c.ManifestHeader = "/etc/manifests", http.Header{"Authorization": {"Bearer secret"}}
+	c.StaticPodPath, c.StaticPodURLHeader = "/etc/manifests", http.Header{"Authorization": {"Bearer secret"}}
 	c.Eviction.Soft, c.Eviction.SoftGrace = map[string]string{"memory.available": "1Gi"}, map[string]string{"memory.available": "1m"}
-	data, err := json.Marshal(c.Document())
+	data, err := json.Marshal(c.Effective())
 	if err != nil || strings.Contains(string(data), "secret") {
 		t.Fatalf("%s, %v", data, err)
 	}
@@ -188,12 +188,12 @@ func TestDocumentIsAConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := New()
-	again.File = file
+	again.ConfigFile = file
 	if err := again.Load(pflag.NewFlagSet("", pflag.ContinueOnError)); err != nil {
 		t.Fatal(err)
 	}
-	again.File, again.ManifestHeader = "", c.ManifestHeader
-	shown, _ := json.Marshal(again.Document())
+	again.ConfigFile, again.StaticPodURLHeader = "", c.StaticPodURLHeader
+	shown, _ := json.Marshal(again.Effective())
 	if string(shown) != string(data) {
 		t.Errorf("read again: %s\nwant %s", shown, data)
 	}
@@ -207,7 +207,7 @@ func TestShutdownPeriods(t *testing.T) {
 	if periods, err := c.Shutdown.Periods(); err != nil || len(periods) != 2 || periods[0].Grace != 20*time.Second {
 		t.Errorf("periods %v, %v", periods, err)
 	}
-	if c, err = load(t, header+"shutdownGracePeriodByPodPriority: [{priority: 7, shutdownGracePeriodSeconds: 5}]\n", "--pod-manifest-path=/m"); err != nil || len(c.Shutdown.ByPriority) != 1 {
+	if c, err = load(t, header+"shutdownGracePeriodByPodPriority: [{priority: 7, shutdownGracePeriodSeconds: 5}]\n", "--pod-manifest-path=/m"); err != nil || len(c.Shutdown.GracePeriodByPodPriority) != 1 {
 		t.Errorf("by priority: %v, %v", c, err)
 	}
 	if _, err = load(t, header+"shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 10s\n", "--pod-manifest-path=/m"); err == nil || !strings.Contains(err.Error(), "shutdownGracePeriodCriticalPods") {

@@ -26,10 +26,10 @@ var gates = map[string]bool{
 
 // PullsAtOnce is how many images are pulled at one time; zero for the default.
 func (c *Config) PullsAtOnce() int {
-	if c.SerializePulls && c.ParallelPulls == 0 {
+	if c.SerializeImagePulls && c.MaxParallelImagePulls == 0 {
 		return 1
 	}
-	return c.ParallelPulls
+	return c.MaxParallelImagePulls
 }
 
 // DeclaredFeatures are those that the node declares (KEP-5328): the ones of
@@ -42,10 +42,10 @@ func (*Config) DeclaredFeatures() []string {
 // Kubernetes' own programs.
 func (c *Config) Reserved() (corev1.ResourceList, error) {
 	sum := SumOf(c.SystemReserved, c.KubeReserved)
-	if c.ReservedCPUs != "" {
-		cpus, err := cpuset.Parse(c.ReservedCPUs)
+	if c.ReservedSystemCPUs != "" {
+		cpus, err := cpuset.Parse(c.ReservedSystemCPUs)
 		if err != nil {
-			return nil, fmt.Errorf("--reserved-cpus=%s: %w", c.ReservedCPUs, err)
+			return nil, fmt.Errorf("--reserved-cpus=%s: %w", c.ReservedSystemCPUs, err)
 		}
 		sum[corev1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
 	}
@@ -65,11 +65,11 @@ func SumOf(lists ...corev1.ResourceList) corev1.ResourceList {
 	return sum
 }
 
-// BoundsPods says that all pods together are limited to what is not reserved.
-func (c *Config) BoundsPods() bool { return slices.Contains(c.Enforced, enforcePods) }
+// EnforcesPods says that all pods together are limited to what is not reserved.
+func (c *Config) EnforcesPods() bool { return slices.Contains(c.EnforceNodeAllocatable, enforcePods) }
 
-// MostPods is the maximum number of pods on a machine with the given number of cores.
-func (c *Config) MostPods(cores int64) int64 {
+// MaxPodsFor is the maximum number of pods on a machine with the given number of cores.
+func (c *Config) MaxPodsFor(cores int64) int64 {
 	if c.PodsPerCore > 0 {
 		return min(int64(c.MaxPods), int64(c.PodsPerCore)*cores)
 	}

@@ -72,8 +72,8 @@ func nameOf(file *kubeletv1beta1.KubeletConfiguration, place reflect.Value) stri
 // is shown differently from its input; a nil direction means a plain copy.
 type translation struct {
 	field any
-	take  func() error
-	show  func()
+	read  func() error
+	write func()
 }
 
 // place is where the option is in a KubeletConfiguration.
@@ -86,28 +86,28 @@ func (o option) place() reflect.Value {
 
 // kept is where the option is in the Config.
 func (o option) kept() reflect.Value {
-	if pairs, ok := o.ours.(*pairsFlag); ok {
+	if pairs, ok := o.target.(*pairsFlag); ok {
 		return reflect.ValueOf(pairs.into).Elem()
 	}
-	return reflect.ValueOf(o.ours).Elem()
+	return reflect.ValueOf(o.target).Elem()
 }
 
-// take copies the field from the file to the Config.
+// read copies the field from the file to the Config.
 func (o option) take() error {
-	if t, _ := o.field.(translation); t.take != nil {
-		return t.take()
+	if t, _ := o.field.(translation); t.read != nil {
+		return t.read()
 	}
-	if o.ours != nil {
+	if o.target != nil {
 		put(o.kept(), o.place())
 	}
 	return nil
 }
 
-// show copies the field from the Config to a KubeletConfiguration.
+// write copies the field from the Config to a KubeletConfiguration.
 func (o option) show() {
-	if t, _ := o.field.(translation); t.show != nil {
-		t.show()
-	} else if o.ours != nil {
+	if t, _ := o.field.(translation); t.write != nil {
+		t.write()
+	} else if o.target != nil {
 		put(o.place(), o.kept())
 	}
 }

@@ -32,7 +32,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 }
 
 func (o option) addFlag(fs *pflag.FlagSet) {
-	switch v := o.ours.(type) {
+	switch v := o.target.(type) {
 	case *string:
 		fs.StringVar(v, o.flag, *v, o.usage)
 	case *bool:

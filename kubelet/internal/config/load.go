@@ -19,25 +19,25 @@ import (
 // any, into everything that no flag set.
 func (c *Config) Load(fs *pflag.FlagSet) error {
 	c.Flags = fs
-	if c.File == "" && c.Dir == "" {
+	if c.ConfigFile == "" && c.ConfigDir == "" {
 		return nil
 	}
 	merged := map[string]any{}
-	if c.File != "" {
-		if err := mergeFile(merged, c.File); err != nil {
-			return fmt.Errorf("--config=%s: %w", c.File, err)
+	if c.ConfigFile != "" {
+		if err := mergeFile(merged, c.ConfigFile); err != nil {
+			return fmt.Errorf("--config=%s: %w", c.ConfigFile, err)
 		}
 	}
-	if c.Dir != "" {
-		if err := mergeDir(merged, c.Dir); err != nil {
-			return fmt.Errorf("--config-dir=%s: %w", c.Dir, err)
+	if c.ConfigDir != "" {
+		if err := mergeDir(merged, c.ConfigDir); err != nil {
+			return fmt.Errorf("--config-dir=%s: %w", c.ConfigDir, err)
 		}
 	}
 	if len(merged) == 0 { // a directory without files
 		return nil
 	}
 	if err := c.applyObject(merged, fs); err != nil {
-		return fmt.Errorf("--config=%s: %w", cmp.Or(c.File, c.Dir), err)
+		return fmt.Errorf("--config=%s: %w", cmp.Or(c.ConfigFile, c.ConfigDir), err)
 	}
 	return nil
 }

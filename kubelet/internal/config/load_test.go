@@ -43,20 +43,20 @@ authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.MaxPods != 22 || c.Port != 11111 || c.SerializePulls || c.PodPidsLimit != 9007199254740993 || c.ProviderID != "cloud://1" {
+	if c.MaxPods != 22 || c.Port != 11111 || c.SerializeImagePulls || c.PodPidsLimit != 9007199254740993 || c.ProviderID != "cloud://1" {
 		t.Errorf("the later file does not count: %+v", c)
 	}
-	if !slices.Equal(c.ClusterDNS, []string{"10.0.0.2"}) || len(c.Taints) != 1 {
-		t.Errorf("lists are not put in each other's place: %q, %v", c.ClusterDNS, c.Taints)
+	if !slices.Equal(c.ClusterDNS, []string{"10.0.0.2"}) || len(c.RegisterWithTaints) != 1 {
+		t.Errorf("lists are not put in each other's place: %q, %v", c.ClusterDNS, c.RegisterWithTaints)
 	}
 	if hard := c.Eviction.Hard; len(hard) != 2 || hard["memory.available"] != "1Gi" || hard["nodefs.available"] != "7%" {
 		t.Errorf("maps are not merged: %v", hard)
 	}
-	if !c.WebhookTokens || c.Anonymous || c.ClientCAFile != "/ca" {
+	if !c.AuthenticationTokenWebhook || c.AnonymousAuth || c.ClientCAFile != "/ca" {
 		t.Errorf("fields of fields are not merged: %+v", c)
 	}
-	if c.SyncEvery.Minutes() != 9 {
-		t.Errorf("a flag does not win: %s", c.SyncEvery)
+	if c.SyncFrequency.Minutes() != 9 {
+		t.Errorf("a flag does not win: %s", c.SyncFrequency)
 	}
 	// Without a file, and with no drop-ins at all.
 	if c, err = load(t, "", "--kubeconfig=/k", "--config-dir="+dir); err != nil || c.MaxPods != 22 {

@@ -10,8 +10,8 @@ import (
 type option struct {
 	// flag sets it, and wins over the file; "" where only the file has it.
 	flag string
-	// ours is where it is kept: a pointer, or the flag's value.
-	ours any
+	// target is where it is kept: a pointer, or the flag's value.
+	target any
 	// field is its place in a KubeletConfiguration: a pointer, or a translation; nil
 	// where only a flag has it.
 	field any
@@ -30,8 +30,8 @@ func (c *Config) options(f *kubeletv1beta1.KubeletConfiguration) []option {
 func (c *Config) identityOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"kubeconfig", &c.Kubeconfig, nil, "kubeconfig for the API server; without it only static pods run"},
-		{"config", &c.File, nil, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"},
-		{"config-dir", &c.Dir, nil, "directory of files *.conf with KubeletConfigurations that are merged into --config, in the order of their names"},
+		{"config", &c.ConfigFile, nil, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"},
+		{"config-dir", &c.ConfigDir, nil, "directory of files *.conf with KubeletConfigurations that are merged into --config, in the order of their names"},
 		{"feature-gates", &c.FeatureGates, c.gates(f), "upstream's feature gates, as they are: name=true|false,…"},
 		{"bootstrap-kubeconfig", &c.BootstrapKubeconfig, nil, "kubeconfig for getting a client certificate, and with it --kubeconfig, while there is none that is valid"},
 		{"rotate-certificates", &c.RotateCertificates, &f.RotateCertificates, "get a new client certificate before the old one expires"},
@@ -42,11 +42,11 @@ func (c *Config) identityOptions(f *kubeletv1beta1.KubeletConfiguration) []optio
 // sourceOptions: where pods come from besides the API server.
 func (c *Config) sourceOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
-		{"pod-manifest-path", &c.ManifestPath, &f.StaticPodPath, "manifest, or directory of manifests, of static pods"},
-		{"manifest-url", &c.ManifestURL, &f.StaticPodURL, "URL of a manifest of static pods"},
-		{"manifest-url-header", (*headerFlag)(&c.ManifestHeader), c.manifestHeader(f), "header for --manifest-url: name:value,…"},
-		{"file-check-frequency", &c.FileEvery, &f.FileCheckFrequency, "how often --pod-manifest-path is read at least"},
-		{"http-check-frequency", &c.HTTPEvery, &f.HTTPCheckFrequency, "how often --manifest-url is read"},
+		{"pod-manifest-path", &c.StaticPodPath, &f.StaticPodPath, "manifest, or directory of manifests, of static pods"},
+		{"manifest-url", &c.StaticPodURL, &f.StaticPodURL, "URL of a manifest of static pods"},
+		{"manifest-url-header", (*headerFlag)(&c.StaticPodURLHeader), c.manifestHeader(f), "header for --manifest-url: name:value,…"},
+		{"file-check-frequency", &c.FileCheckFrequency, &f.FileCheckFrequency, "how often --pod-manifest-path is read at least"},
+		{"http-check-frequency", &c.HTTPCheckFrequency, &f.HTTPCheckFrequency, "how often --manifest-url is read"},
 	}
 }
 
@@ -59,63 +59,63 @@ func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"hostname-override", &c.NodeName, nil, "name of the node (default: the host name)"},
 		{"node-ip", &c.NodeIP, nil, "address of the node, or one of each family, separated by a comma (default: that of the default route)"},
 		{"node-labels", (*labelsFlag)(&c.NodeLabels), nil, "labels for the node when it registers: key=value,…"},
-		{"register-with-taints", (*taintsFlag)(&c.Taints), &f.RegisterWithTaints, "taints for the node when it registers: key=value:effect,…"},
-		{"register-node", &c.Register, &f.RegisterNode, "register the node with the API server"},
+		{"register-with-taints", (*taintsFlag)(&c.RegisterWithTaints), &f.RegisterWithTaints, "taints for the node when it registers: key=value:effect,…"},
+		{"register-node", &c.RegisterNode, &f.RegisterNode, "register the node with the API server"},
 		{"pod-cidr", &c.PodCIDR, &f.PodCIDR, "addresses of the node's pods, noted in the Node"},
 		{"node-network", (*string)(&c.NodeNetwork), nil, "connect the pods of all nodes: routes (nodes share a link), vxlan (they don't have to), or none (somebody else's CNI configuration does)"},
 		{"cni-conf-dir", &c.CNIConfDir, nil, "where --node-network writes the CNI configuration that the runtime reads"},
 		{"max-pods", &c.MaxPods, &f.MaxPods, "most pods on the node"},
 		{"pods-per-core", &c.PodsPerCore, &f.PodsPerCore, "most pods on the node for each of its cores, within --max-pods; 0 for no bound of that kind"},
-		{"node-status-max-images", &c.MaxImages, &f.NodeStatusMaxImages, "most images that the node's status tells of; -1 for all"},
-		{"node-status-update-frequency", &c.StatusEvery, &f.NodeStatusUpdateFrequency, "how often the node's status is looked at"},
-		{"", &c.ReportEvery, &f.NodeStatusReportFrequency, ""},
+		{"node-status-max-images", &c.NodeStatusMaxImages, &f.NodeStatusMaxImages, "most images that the node's status tells of; -1 for all"},
+		{"node-status-update-frequency", &c.NodeStatusUpdateFrequency, &f.NodeStatusUpdateFrequency, "how often the node's status is looked at"},
+		{"", &c.NodeStatusReportFrequency, &f.NodeStatusReportFrequency, ""},
 		{"node-lease-duration-seconds", (*secondsFlag)(&c.LeaseDuration), c.leaseSeconds(f), "duration of the node's lease, renewed four times in it"},
 		{"system-reserved", (*resourcesFlag)(&c.SystemReserved), amounts(&c.SystemReserved, &f.SystemReserved), "resources kept for the system: cpu=200m,memory=500Mi,pid=1000,…"},
 		{"kube-reserved", (*resourcesFlag)(&c.KubeReserved), amounts(&c.KubeReserved, &f.KubeReserved), "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…"},
-		{"reserved-cpus", &c.ReservedCPUs, &f.ReservedSystemCPUs, "processors kept for the system and Kubernetes, as 0-1,4: as many as are not for pods, in the place of the cpu in the two above"},
-		{"protect-kernel-defaults", &c.ProtectKernel, &f.ProtectKernelDefaults, "do not start on a machine whose kernel is set otherwise than Kubernetes wants it (vm.overcommit_memory=1, kernel.panic=10, …)"},
+		{"reserved-cpus", &c.ReservedSystemCPUs, &f.ReservedSystemCPUs, "processors kept for the system and Kubernetes, as 0-1,4: as many as are not for pods, in the place of the cpu in the two above"},
+		{"protect-kernel-defaults", &c.ProtectKernelDefaults, &f.ProtectKernelDefaults, "do not start on a machine whose kernel is set otherwise than Kubernetes wants it (vm.overcommit_memory=1, kernel.panic=10, …)"},
 		{"fail-cgroupv1", &c.FailCgroupV1, &f.FailCgroupV1, "do not start on a machine with cgroup v1"},
 		{"fail-swap-on", &c.FailSwapOn, &f.FailSwapOn, "do not start on a machine with swap"},
 		{"", nil, c.shutdownPeriods(f), ""},
-		{"", &c.Shutdown.All, &f.ShutdownGracePeriod, ""},
-		{"", &c.Shutdown.Critical, &f.ShutdownGracePeriodCriticalPods, ""},
+		{"", &c.Shutdown.GracePeriod, &f.ShutdownGracePeriod, ""},
+		{"", &c.Shutdown.CriticalPodsGracePeriod, &f.ShutdownGracePeriodCriticalPods, ""},
 	}
 }
 
 // podOptions: what holds for every pod.
 func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
-		{"sync-frequency", &c.SyncEvery, &f.SyncFrequency, "how often a pod in order is looked at"},
+		{"sync-frequency", &c.SyncFrequency, &f.SyncFrequency, "how often a pod in order is looked at"},
 		{"cgroup-driver", &c.CgroupDriver, &f.CgroupDriver, "who makes control groups, cgroupfs or systemd, where the container runtime does not tell which it has"},
 		{"cgroup-root", &c.CgroupRoot, &f.CgroupRoot, "cgroup below which pods' cgroups are made"},
 		{"cgroups-per-qos", &c.CgroupsPerQOS, &f.CgroupsPerQOS, "make a cgroup per QoS class and pod"},
-		{"enforce-node-allocatable", &c.Enforced, &f.EnforceNodeAllocatable, "what is held to its bounds: pods for all pods together, or none"},
-		{"cpu-cfs-quota", &c.CPUQuota, &f.CPUCFSQuota, "hold containers to their limits of cpu"},
+		{"enforce-node-allocatable", &c.EnforceNodeAllocatable, &f.EnforceNodeAllocatable, "what is held to its bounds: pods for all pods together, or none"},
+		{"cpu-cfs-quota", &c.CPUCFSQuota, &f.CPUCFSQuota, "hold containers to their limits of cpu"},
 		{"", nil, c.oneProcessOOM(f), ""},
 		{"", nil, noSwap(f), ""},
 		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "name servers for pods with DNS policy ClusterFirst"},
 		{"cluster-domain", &c.ClusterDomain, &f.ClusterDomain, "domain of the cluster"},
 		{"resolv-conf", &c.ResolvConf, &f.ResolverConfig, "resolver configuration that pods start from"},
 		{"seccomp-default", &c.SeccompDefault, &f.SeccompDefault, "confine containers by the runtime's seccomp profile where they say nothing"},
-		{"allowed-unsafe-sysctls", &c.UnsafeSysctls, &f.AllowedUnsafeSysctls, "sysctls that pods may set besides the safe ones: net.core.somaxconn,kernel.msg*,…"},
+		{"allowed-unsafe-sysctls", &c.AllowedUnsafeSysctls, &f.AllowedUnsafeSysctls, "sysctls that pods may set besides the safe ones: net.core.somaxconn,kernel.msg*,…"},
 		{"pod-max-pids", &c.PodPidsLimit, &f.PodPidsLimit, "most processes of a pod; 0 or -1 for as many as the node has"},
 		{"", nil, c.userNamespaces(f), ""},
-		{"", &c.MaxBackOff, &f.CrashLoopBackOff.MaxContainerRestartPeriod, ""},
+		{"", &c.MaxContainerRestartPeriod, &f.CrashLoopBackOff.MaxContainerRestartPeriod, ""},
 	}
 }
 
 // runtimeOptions: what runs containers, and where their images come from.
 func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
-		{"container-runtime-endpoint", &c.RuntimeEndpoint, &f.ContainerRuntimeEndpoint, "socket of the CRI v1 runtime"},
-		{"runtime-request-timeout", &c.RuntimeTimeout, &f.RuntimeRequestTimeout, "deadline of calls to the runtime"},
-		{"image-service-endpoint", &c.ImageEndpoint, &f.ImageServiceEndpoint, "socket of the CRI v1 image service: the runtime's"},
-		{"image-credential-provider-config", &c.CredentialConfig, nil, "file with a CredentialProviderConfig (kubelet.config.k8s.io/v1), or a directory of them: plugins that have credentials for images"},
-		{"image-credential-provider-bin-dir", &c.CredentialBinDir, nil, "directory of those plugins' programs"},
-		{"", &c.ImageAccess.Verify, &f.ImagePullCredentialsVerificationPolicy, ""},
-		{"", &c.ImageAccess.Allowed, &f.PreloadedImagesVerificationAllowlist, ""},
-		{"serialize-image-pulls", &c.SerializePulls, &f.SerializeImagePulls, "pull images one after the other"},
-		{"", &c.ParallelPulls, c.parallelPulls(f), ""},
+		{"container-runtime-endpoint", &c.ContainerRuntimeEndpoint, &f.ContainerRuntimeEndpoint, "socket of the CRI v1 runtime"},
+		{"runtime-request-timeout", &c.RuntimeRequestTimeout, &f.RuntimeRequestTimeout, "deadline of calls to the runtime"},
+		{"image-service-endpoint", &c.ImageServiceEndpoint, &f.ImageServiceEndpoint, "socket of the CRI v1 image service: the runtime's"},
+		{"image-credential-provider-config", &c.ImageCredentialProviderConfig, nil, "file with a CredentialProviderConfig (kubelet.config.k8s.io/v1), or a directory of them: plugins that have credentials for images"},
+		{"image-credential-provider-bin-dir", &c.ImageCredentialProviderBinDir, nil, "directory of those plugins' programs"},
+		{"", &c.ImagePullCredentialsVerification.Verify, &f.ImagePullCredentialsVerificationPolicy, ""},
+		{"", &c.ImagePullCredentialsVerification.Allowed, &f.PreloadedImagesVerificationAllowlist, ""},
+		{"serialize-image-pulls", &c.SerializeImagePulls, &f.SerializeImagePulls, "pull images one after the other"},
+		{"", &c.MaxParallelImagePulls, c.parallelPulls(f), ""},
 	}
 }
 
@@ -125,15 +125,15 @@ func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"root-dir", &c.RootDir, nil, "directory for the kubelet's files"},
 		{"pod-logs-dir", &c.PodLogsDir, &f.PodLogsDir, "directory for the logs of containers"},
-		{"container-log-max-size", (*quantityFlag)(&c.Logs.MaxSize), c.logSize(f), "size that a container's log may reach before it is moved aside"},
-		{"container-log-max-files", &c.Logs.MaxFiles, &f.ContainerLogMaxFiles, "log files that are kept of one container"},
-		{"", &c.Logs.Workers, &f.ContainerLogMaxWorkers, ""},
-		{"", &c.Logs.Interval, &f.ContainerLogMonitorInterval, ""},
-		{"image-gc-high-threshold", &c.Images.High, &f.ImageGCHighThresholdPercent, "percent of their disk in use above which unused images are removed; 100 for never"},
-		{"image-gc-low-threshold", &c.Images.Low, &f.ImageGCLowThresholdPercent, "percent of their disk in use down to which unused images are removed"},
-		{"minimum-image-ttl-duration", &c.Images.MinAge, &f.ImageMinimumGCAge, "how long an unused image is kept at least"},
-		{"", &c.Images.MaxAge, &f.ImageMaximumGCAge, ""},
-		{"volume-stats-agg-period", &c.StatsEvery, &f.VolumeStatsAggPeriod, "how often what pods have on disk is measured for those who ask; negative for never"},
+		{"container-log-max-size", (*quantityFlag)(&c.ContainerLogs.MaxSize), c.logSize(f), "size that a container's log may reach before it is moved aside"},
+		{"container-log-max-files", &c.ContainerLogs.MaxFiles, &f.ContainerLogMaxFiles, "log files that are kept of one container"},
+		{"", &c.ContainerLogs.Workers, &f.ContainerLogMaxWorkers, ""},
+		{"", &c.ContainerLogs.Interval, &f.ContainerLogMonitorInterval, ""},
+		{"image-gc-high-threshold", &c.Images.HighThresholdPercent, &f.ImageGCHighThresholdPercent, "percent of their disk in use above which unused images are removed; 100 for never"},
+		{"image-gc-low-threshold", &c.Images.LowThresholdPercent, &f.ImageGCLowThresholdPercent, "percent of their disk in use down to which unused images are removed"},
+		{"minimum-image-ttl-duration", &c.Images.MinimumAge, &f.ImageMinimumGCAge, "how long an unused image is kept at least"},
+		{"", &c.Images.MaximumAge, &f.ImageMaximumGCAge, ""},
+		{"volume-stats-agg-period", &c.VolumeStatsAggPeriod, &f.VolumeStatsAggPeriod, "how often what pods have on disk is measured for those who ask; negative for never"},
 	}
 }
 
@@ -175,11 +175,11 @@ func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 		{"", &c.TLS.Curves, &f.TLSCurvePreferences, ""},
 		{"healthz-bind-address", &c.HealthzAddress, &f.HealthzBindAddress, "address of the health port"},
 		{"healthz-port", &c.HealthzPort, &f.HealthzPort, "health port, plain HTTP; 0 for none"},
-		{"enable-debugging-handlers", &c.Debugging, &f.EnableDebuggingHandlers, "serve what leads into pods: logs, exec, attach, port-forward and run; and profiles, log levels and the machine's logs"},
-		{"", &c.Profiling, &f.EnableProfilingHandler, ""},
-		{"contention-profiling", &c.Contention, &f.EnableContentionProfiling, "have those recorded who wait for locks and channels"},
-		{"", &c.DebugFlags, &f.EnableDebugFlagsHandler, ""},
-		{"", &c.NodeLogs, &f.EnableSystemLogHandler, ""},
+		{"enable-debugging-handlers", &c.EnableDebuggingHandlers, &f.EnableDebuggingHandlers, "serve what leads into pods: logs, exec, attach, port-forward and run; and profiles, log levels and the machine's logs"},
+		{"", &c.EnableProfilingHandler, &f.EnableProfilingHandler, ""},
+		{"contention-profiling", &c.EnableContentionProfiling, &f.EnableContentionProfiling, "have those recorded who wait for locks and channels"},
+		{"", &c.EnableDebugFlagsHandler, &f.EnableDebugFlagsHandler, ""},
+		{"", &c.EnableSystemLogHandler, &f.EnableSystemLogHandler, ""},
 		{"", nil, c.logging(f), ""},
 		{"", nil, c.tracing(f), ""},
 	}
@@ -190,11 +190,11 @@ func (c *Config) accessOptions(f *kubeletv1beta1.KubeletConfiguration) []option 
 	who, may := &f.Authentication, &f.Authorization
 	return []option{
 		{"client-ca-file", &c.ClientCAFile, &who.X509.ClientCAFile, "CA of the clients that the kubelet knows by certificate"},
-		{"anonymous-auth", &c.Anonymous, &who.Anonymous.Enabled, "let requests without credentials pass as system:anonymous"},
-		{"authentication-token-webhook", &c.WebhookTokens, &who.Webhook.Enabled, "ask the API server about bearer tokens"},
-		{"authentication-token-webhook-cache-ttl", &c.Holds.Token, &who.Webhook.CacheTTL, "how long a token that the API server vouched for is good"},
-		{"authorization-mode", &c.Authorization, &may.Mode, "who may do what on the kubelet's port: Webhook or AlwaysAllow"},
-		{"authorization-webhook-cache-authorized-ttl", &c.Holds.Allowed, &may.Webhook.CacheAuthorizedTTL, "how long it holds that somebody may do something"},
-		{"authorization-webhook-cache-unauthorized-ttl", &c.Holds.Denied, &may.Webhook.CacheUnauthorizedTTL, "how long it holds that somebody may not"},
+		{"anonymous-auth", &c.AnonymousAuth, &who.Anonymous.Enabled, "let requests without credentials pass as system:anonymous"},
+		{"authentication-token-webhook", &c.AuthenticationTokenWebhook, &who.Webhook.Enabled, "ask the API server about bearer tokens"},
+		{"authentication-token-webhook-cache-ttl", &c.CacheTTLs.Token, &who.Webhook.CacheTTL, "how long a token that the API server vouched for is good"},
+		{"authorization-mode", &c.AuthorizationMode, &may.Mode, "who may do what on the kubelet's port: Webhook or AlwaysAllow"},
+		{"authorization-webhook-cache-authorized-ttl", &c.CacheTTLs.Allowed, &may.Webhook.CacheAuthorizedTTL, "how long it holds that somebody may do something"},
+		{"authorization-webhook-cache-unauthorized-ttl", &c.CacheTTLs.Denied, &may.Webhook.CacheUnauthorizedTTL, "how long it holds that somebody may not"},
 	}
 }

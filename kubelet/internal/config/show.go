@@ -7,9 +7,9 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// Document is the configuration as a KubeletConfiguration: the file with flags
+// Effective is the configuration as a KubeletConfiguration: the file with flags
 // and defaults, for people who want to know what a kubelet runs with.
-func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
+func (c *Config) Effective() *kubeletv1beta1.KubeletConfiguration {
 	d := &kubeletv1beta1.KubeletConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
 	}

@@ -36,8 +36,8 @@ func (c *Config) gates(f *kubeletv1beta1.KubeletConfiguration) translation {
 
 // manifestHeader is shown without its values: they may be credentials.
 func (c *Config) manifestHeader(f *kubeletv1beta1.KubeletConfiguration) translation {
-	return translation{field: &f.StaticPodURLHeader, show: func() {
-		for name := range c.ManifestHeader {
+	return translation{field: &f.StaticPodURLHeader, write: func() {
+		for name := range c.StaticPodURLHeader {
 			if f.StaticPodURLHeader == nil {
 				f.StaticPodURLHeader = map[string][]string{}
 			}
@@ -72,13 +72,13 @@ func amounts(ours *corev1.ResourceList, field *map[string]string) translation {
 
 func (c *Config) shutdownPeriods(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{&f.ShutdownGracePeriodByPodPriority, func() error {
-		c.Shutdown.ByPriority = nil
+		c.Shutdown.GracePeriodByPodPriority = nil
 		for _, p := range f.ShutdownGracePeriodByPodPriority {
-			c.Shutdown.ByPriority = append(c.Shutdown.ByPriority, shutdown.Period{Priority: p.Priority, Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
+			c.Shutdown.GracePeriodByPodPriority = append(c.Shutdown.GracePeriodByPodPriority, shutdown.Period{Priority: p.Priority, Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
 		}
 		return nil
 	}, func() {
-		for _, p := range c.Shutdown.ByPriority {
+		for _, p := range c.Shutdown.GracePeriodByPodPriority {
 			f.ShutdownGracePeriodByPodPriority = append(f.ShutdownGracePeriodByPodPriority,
 				kubeletv1beta1.ShutdownGracePeriodByPodPriority{Priority: p.Priority, ShutdownGracePeriodSeconds: int64(p.Grace.Seconds())})
 		}
@@ -95,24 +95,24 @@ func (c *Config) userNamespaces(f *kubeletv1beta1.KubeletConfiguration) translat
 }
 
 func (c *Config) parallelPulls(f *kubeletv1beta1.KubeletConfiguration) translation {
-	return translation{field: &f.MaxParallelImagePulls, show: func() {
-		if c.ParallelPulls > 0 {
-			f.MaxParallelImagePulls = new(int32(c.ParallelPulls))
+	return translation{field: &f.MaxParallelImagePulls, write: func() {
+		if c.MaxParallelImagePulls > 0 {
+			f.MaxParallelImagePulls = new(int32(c.MaxParallelImagePulls))
 		}
 	}}
 }
 
 func (c *Config) logSize(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{&f.ContainerLogMaxSize, func() (err error) {
-		c.Logs.MaxSize, err = resource.ParseQuantity(f.ContainerLogMaxSize)
+		c.ContainerLogs.MaxSize, err = resource.ParseQuantity(f.ContainerLogMaxSize)
 		return err
-	}, func() { f.ContainerLogMaxSize = c.Logs.MaxSize.String() }}
+	}, func() { f.ContainerLogMaxSize = c.ContainerLogs.MaxSize.String() }}
 }
 
 // hardThresholds are the file's; a signal that it leaves out has no threshold,
 // unless the file keeps upstream's defaults.
 func (c *Config) hardThresholds(f *kubeletv1beta1.KubeletConfiguration) translation {
-	return translation{field: &f.EvictionHard, take: func() error {
+	return translation{field: &f.EvictionHard, read: func() error {
 		c.Eviction.Hard = f.EvictionHard
 		if merge := f.MergeDefaultEvictionSettings; merge != nil && *merge {
 			c.Eviction.Hard = eviction.DefaultHard()
@@ -146,20 +146,20 @@ func (c *Config) tracing(f *kubeletv1beta1.KubeletConfiguration) translation {
 func (c *Config) oneProcessOOM(f *kubeletv1beta1.KubeletConfiguration) translation {
 	unified := cgroups.IsCgroup2UnifiedMode()
 	return translation{&f.SingleProcessOOMKill, func() error {
-		if c.OneProcessOOM = *f.SingleProcessOOMKill; !c.OneProcessOOM && !unified {
+		if c.SingleProcessOOMKill = *f.SingleProcessOOMKill; !c.SingleProcessOOMKill && !unified {
 			return errors.New("it can't be false with cgroup v1")
 		}
 		return nil
 	}, func() {
 		if unified {
-			f.SingleProcessOOMKill = new(c.OneProcessOOM)
+			f.SingleProcessOOMKill = new(c.SingleProcessOOMKill)
 		}
 	}}
 }
 
 // noSwap accepts the values that mean that pods have no swap.
 func noSwap(f *kubeletv1beta1.KubeletConfiguration) translation {
-	return translation{field: &f.MemorySwap.SwapBehavior, take: func() error {
+	return translation{field: &f.MemorySwap.SwapBehavior, read: func() error {
 		if f.MemorySwap.SwapBehavior != "NoSwap" {
 			return fmt.Errorf("swapBehavior=%q: not supported, only NoSwap is", f.MemorySwap.SwapBehavior)
 		}

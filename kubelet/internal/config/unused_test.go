@@ -55,14 +55,14 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.UnsafeSysctls) != 2 || c.TLS.MinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 || c.CgroupDriver != "systemd" {
+	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.AllowedUnsafeSysctls) != 2 || c.TLS.MinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 || c.CgroupDriver != "systemd" {
 		t.Errorf("%+v", c)
 	}
 	if !slices.Contains(c.DeclaredFeatures(), "RestartAllContainersOnContainerExits") {
 		t.Errorf("declared %q", c.DeclaredFeatures())
 	}
 	c, err = load(t, header+"seccompDefault: true\nfeatureGates: {ImageVolume: true}\nserializeImagePulls: true\nmaxParallelImagePulls: 1\ntlsMinVersion: VersionTLS13\n", "--kubeconfig=/k", "--anonymous-auth")
-	if err != nil || !c.SeccompDefault || !c.Anonymous || c.TLS.MinVersion != "VersionTLS13" {
+	if err != nil || !c.SeccompDefault || !c.AnonymousAuth || c.TLS.MinVersion != "VersionTLS13" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -188,17 +188,17 @@ func TestUpstreamsConfigurationsAreTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.FailCgroupV1 || !c.FailSwapOn || c.PullsAtOnce() != 1 || c.Address != "0.0.0.0" || !c.BoundsPods() {
+	if !c.FailCgroupV1 || !c.FailSwapOn || c.PullsAtOnce() != 1 || c.Address != "0.0.0.0" || !c.EnforcesPods() {
 		t.Errorf("%+v", c)
 	}
 	if c, err = load(t, installersFields, "--kubeconfig=/k", "--runtime-cgroups=/system.slice/containerd.service"); err != nil {
 		t.Fatal(err)
 	}
-	if c.CPUQuota || c.Debugging || !c.Contention || c.BoundsPods() || c.StatsEvery != 10*time.Second || c.Process.Group != "/system.slice/kubelet.service" {
+	if c.CPUCFSQuota || c.EnableDebuggingHandlers || !c.EnableContentionProfiling || c.EnforcesPods() || c.VolumeStatsAggPeriod != 10*time.Second || c.Process.Group != "/system.slice/kubelet.service" {
 		t.Errorf("%+v", c)
 	}
-	if reserved, err := c.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MostPods(4) != 40 || c.MostPods(400) != 110 {
-		t.Errorf("%v, %v, %d pods", reserved, err, c.MostPods(4))
+	if reserved, err := c.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MaxPodsFor(4) != 40 || c.MaxPodsFor(400) != 110 {
+		t.Errorf("%v, %v, %d pods", reserved, err, c.MaxPodsFor(4))
 	}
 }
 

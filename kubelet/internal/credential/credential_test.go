@@ -31,7 +31,7 @@ type bed struct {
 	t     *testing.T
 	dir   string
 	clock *clocktesting.FakePassiveClock
-	node  *Node
+	node  *NodeCredentials
 	*prometheus.Registry
 }
 
@@ -43,7 +43,7 @@ if [ -e "$dir/fails" ]; then echo "no way" >&2; exit 3; fi
 cat "$dir/answer"
 `
 
-func newBed(t *testing.T, more string, accounts Accounts) *bed {
+func newBed(t *testing.T, more string, accounts ServiceAccounts) *bed {
 	t.Helper()
 	b := &bed{t: t, dir: t.TempDir(), clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), Registry: prometheus.NewRegistry()}
 	b.write("cloud", script, 0o755)
@@ -104,14 +104,14 @@ func (b *bed) asked() []string {
 
 func (b *bed) of(image string) string {
 	b.t.Helper()
-	found, err := b.node.Of(b.t.Context(), pod("p", "sa"), image)
+	found, err := b.node.Lookup(b.t.Context(), pod("p", "sa"), image)
 	if err != nil {
 		b.t.Errorf("%s: %v", image, err)
 	}
 	return users(found)
 }
 
-func users(found []Pass) string {
+func users(found []Credential) string {
 	var names []string
 	for _, auth := range found {
 		names = append(names, auth.Auth.GetUsername())
@@ -164,7 +164,7 @@ func TestAnswersAreKept(t *testing.T) {
 		if b.of("a.cloud.test/x:1"); len(b.asked()) == 0 {
 			t.Errorf("%s: kept for longer than allowed", kind)
 		}
-		if n := len(b.node.plugins[0].kept); n > 1 {
+		if n := len(b.node.plugins[0].cache); n > 1 {
 			t.Errorf("%s: %d answers are kept, the old ones too", kind, n)
 		}
 	}
@@ -211,7 +211,7 @@ func TestPluginsThatFail(t *testing.T) {
 		"no kind":                  {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`, "it answered with"},
 		"a key of its own":         {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Moon"}`, `"Moon" is none of`},
 		"less than no time":        {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Image","cacheDuration":"-1s"}`, "negative"},
-		"more than a plugin needs": {"answer", strings.Repeat("x", mostAnswer+1), "longer than"},
+		"more than a plugin needs": {"answer", strings.Repeat("x", maxResponse+1), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, "", nil)
@@ -220,7 +220,7 @@ func TestPluginsThatFail(t *testing.T) {
 			if test.file == "hangs" {
 				b.node.plugins[0].timeout = 100 * time.Millisecond
 			}
-			found, err := b.node.Of(t.Context(), pod("p", ""), "a.cloud.test/x")
+			found, err := b.node.Lookup(t.Context(), pod("p", ""), "a.cloud.test/x")
 			if users(found) != "file" || err == nil || !strings.Contains(err.Error(), "credential provider cloud") || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%q, %v; want %q", users(found), err, test.want)
 			}
@@ -278,7 +278,7 @@ func TestTokensOfServiceAccounts(t *testing.T) {
 			b := newBed(t, "  tokenAttributes: {serviceAccountTokenAudience: reg, "+test.attributes+"}\n", known)
 			b.answer(pluginv1.RegistryPluginCacheKeyType, "", map[string]string{"*.cloud.test": "any"})
 			for _, pod := range test.pods {
-				if _, err := b.node.Of(t.Context(), pod, "a.cloud.test/x"); test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+				if _, err := b.node.Lookup(t.Context(), pod, "a.cloud.test/x"); test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 					t.Errorf("err = %v, want %q", err, test.err)
 				}
 			}
@@ -309,7 +309,7 @@ func TestNodesOwnFiles(t *testing.T) {
 		t.Errorf("credentials %q", got)
 	}
 	b.write("config.json", `{`, 0o600)
-	if _, err := b.node.Of(t.Context(), pod("p", ""), "r.test/x"); err == nil || !strings.Contains(err.Error(), "config.json is not a Docker configuration") {
+	if _, err := b.node.Lookup(t.Context(), pod("p", ""), "r.test/x"); err == nil || !strings.Contains(err.Error(), "config.json is not a Docker configuration") {
 		t.Errorf("err = %v", err)
 	}
 	f := NewFiles("/var/lib/kubelet", "/root")

@@ -28,7 +28,7 @@ func NewFiles(rootDir, home string) *Files {
 
 // read reads the first file that exists. It does so for each pull, which takes
 // much longer anyway, so that a new password needs no restart.
-func (f *Files) read() ([]credential, error) {
+func (f *Files) read() ([]registryCredential, error) {
 	found, err := readFirst(f.configs, readConfig)
 	if found != nil || err != nil {
 		return found, err
@@ -36,7 +36,7 @@ func (f *Files) read() ([]credential, error) {
 	return readFirst(f.old, readOldConfig)
 }
 
-func readFirst(paths []string, read func(name string, data []byte) ([]credential, error)) ([]credential, error) {
+func readFirst(paths []string, read func(name string, data []byte) ([]registryCredential, error)) ([]registryCredential, error) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -14,9 +14,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Node holds the node's own credentials for registries, independent of the pod.
+// NodeCredentials holds the node's own credentials for registries, independent of the pod.
 // It is safe for concurrent use.
-type Node struct {
+type NodeCredentials struct {
 	files   *Files
 	plugins []*plugin
 
@@ -29,15 +29,15 @@ type Options struct {
 	Files    *Files
 	Plugins  []kubeletv1.CredentialProvider // see Load
 	BinDir   string                         // where the plugins' programs are
-	Accounts Accounts                       // nil without an API server
+	Accounts ServiceAccounts                // nil without an API server
 	Clock    clock.PassiveClock
 	Registry prometheus.Registerer
 }
 
 // New returns what the node's files and plugins know.
-func New(o Options) *Node {
+func New(o Options) *NodeCredentials {
 	const subsystem = "kubelet_credential_provider_plugin"
-	n := &Node{
+	n := &NodeCredentials{
 		files: o.Files,
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: subsystem, Name: "errors_total", Help: "Number of errors from credential provider plugin",
@@ -48,21 +48,21 @@ func New(o Options) *Node {
 	}
 	o.Registry.MustRegister(n.failures, n.durations)
 	for _, p := range o.Plugins {
-		n.plugins = append(n.plugins, newPlugin(p, o.BinDir, o.Accounts, o.Clock, n.ran))
+		n.plugins = append(n.plugins, newPlugin(p, o.BinDir, o.Accounts, o.Clock, n.observeRun))
 	}
 	return n
 }
 
-func (n *Node) ran(plugin string, took time.Duration, err error) {
+func (n *NodeCredentials) observeRun(plugin string, took time.Duration, err error) {
 	n.durations.WithLabelValues(plugin).Observe(took.Seconds())
 	if err != nil {
 		n.failures.WithLabelValues(plugin).Inc()
 	}
 }
 
-// Of returns the credentials for an image that a pod needs, in the order in which
+// Lookup returns the credentials for an image that a pod needs, in the order in which
 // to try them. What can't be obtained is left out and reported in the error.
-func (n *Node) Of(ctx context.Context, pod *core.Pod, image string) ([]Pass, error) {
+func (n *NodeCredentials) Lookup(ctx context.Context, pod *core.Pod, image string) ([]Credential, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (n *Node) Of(ctx context.Context, pod *core.Pod, image string) ([]Pass, err
 	}
 	fit := covering(named.Name(), known)
 	for _, p := range n.plugins {
-		more, err := p.of(ctx, pod, named.Name())
+		more, err := p.lookup(ctx, pod, named.Name())
 		if err != nil {
 			problems = append(problems, fmt.Errorf("credential provider %s: %w", p.Name, err))
 		}

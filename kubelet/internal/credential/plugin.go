@@ -18,8 +18,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Accounts provides what a plugin may be told about a pod's service account.
-type Accounts interface {
+// ServiceAccounts provides what a plugin may be told about a pod's service account.
+type ServiceAccounts interface {
 	ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error)
 	// Token is one that is bound to the pod, for the audience.
 	Token(ctx context.Context, pod *core.Pod, audience string) (string, error)
@@ -31,32 +31,32 @@ type plugin struct {
 	path     string
 	timeout  time.Duration
 	clock    clock.PassiveClock
-	accounts Accounts
+	accounts ServiceAccounts
 	measure  measure
 
 	mu      sync.Mutex
 	running map[string]*run // by what is asked
-	kept    map[string]answer
+	cache   map[string]answer
 }
 
 // answer is what a plugin said, until it expires.
 type answer struct {
-	known   []credential
+	known   []registryCredential
 	expires time.Time
 }
 
 // measure is called after each run of a plugin.
 type measure func(plugin string, took time.Duration, err error)
 
-func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts Accounts, clock clock.PassiveClock, measure measure) *plugin {
+func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts ServiceAccounts, clock clock.PassiveClock, measure measure) *plugin {
 	return &plugin{
 		CredentialProvider: p, path: filepath.Join(binDir, p.Name), timeout: pluginTimeout, accounts: accounts, clock: clock, measure: measure,
-		running: map[string]*run{}, kept: map[string]answer{},
+		running: map[string]*run{}, cache: map[string]answer{},
 	}
 }
 
-// of returns the plugin's credentials for a repository that a pod needs an image from.
-func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]Pass, error) {
+// lookup returns the plugin's credentials for a repository that a pod needs an image from.
+func (p *plugin) lookup(ctx context.Context, pod *core.Pod, repository string) ([]Credential, error) {
 	if !slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return begins(pattern, repository) }) {
 		return nil, nil
 	}
@@ -135,11 +135,11 @@ func keysOf(who, repository string) []string {
 	}
 }
 
-func (p *plugin) cached(who, repository string) ([]credential, bool) {
+func (p *plugin) cached(who, repository string) ([]registryCredential, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keysOf(who, repository) {
-		if a, ok := p.kept[key]; ok && p.clock.Now().Before(a.expires) {
+		if a, ok := p.cache[key]; ok && p.clock.Now().Before(a.expires) {
 			return a.known, true
 		}
 	}
@@ -151,15 +151,15 @@ type run struct {
 	waiting int
 	cancel  context.CancelFunc
 	done    chan struct{} // closed once the rest is there
-	known   []credential
+	known   []registryCredential
 	err     error
 }
 
 // ask runs the plugin, once for all callers with the same question, and caches
 // the answer. When all callers have given up, it is killed.
-func (p *plugin) ask(ctx context.Context, who identity, repository string) ([]credential, error) {
+func (p *plugin) ask(ctx context.Context, who identity, repository string) ([]registryCredential, error) {
 	key := cacheKey(who.key, who.token, repository)
-	r := p.join(ctx, key, func(ctx context.Context) ([]credential, error) { return p.askOnce(ctx, who, repository) })
+	r := p.join(ctx, key, func(ctx context.Context) ([]registryCredential, error) { return p.askOnce(ctx, who, repository) })
 	select {
 	case <-r.done:
 		return r.known, r.err
@@ -169,7 +169,7 @@ func (p *plugin) ask(ctx context.Context, who identity, repository string) ([]cr
 	}
 }
 
-func (p *plugin) join(ctx context.Context, key string, ask func(context.Context) ([]credential, error)) *run {
+func (p *plugin) join(ctx context.Context, key string, ask func(context.Context) ([]registryCredential, error)) *run {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.running[key]; r != nil {
@@ -206,7 +206,7 @@ func (p *plugin) drop(key string, r *run) {
 	}
 }
 
-func (p *plugin) askOnce(ctx context.Context, who identity, repository string) ([]credential, error) {
+func (p *plugin) askOnce(ctx context.Context, who identity, repository string) ([]registryCredential, error) {
 	if known, kept := p.cached(who.key, repository); kept { // since we looked
 		return known, nil
 	}
@@ -216,15 +216,15 @@ func (p *plugin) askOnce(ctx context.Context, who identity, repository string) (
 	if err != nil {
 		return nil, err
 	}
-	var known []credential
+	var known []registryCredential
 	for place, auth := range response.Auth {
-		known = append(known, credential{place: place, Pass: Pass{Auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}}})
+		known = append(known, registryCredential{registry: place, Credential: Credential{Auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}}})
 	}
-	p.keep(who.key, repository, response, known)
+	p.addToCache(who.key, repository, response, known)
 	return known, nil
 }
 
-func (p *plugin) keep(who, repository string, response *pluginv1.CredentialProviderResponse, known []credential) {
+func (p *plugin) addToCache(who, repository string, response *pluginv1.CredentialProviderResponse, known []registryCredential) {
 	lasts := p.DefaultCacheDuration.Duration
 	if response.CacheDuration != nil {
 		lasts = response.CacheDuration.Duration
@@ -236,12 +236,12 @@ func (p *plugin) keep(who, repository string, response *pluginv1.CredentialProvi
 	kind := slices.Index([]pluginv1.PluginCacheKeyType{pluginv1.ImagePluginCacheKeyType, pluginv1.RegistryPluginCacheKeyType, pluginv1.GlobalPluginCacheKeyType}, response.CacheKeyType)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, a := range p.kept {
+	for key, a := range p.cache {
 		if !now.Before(a.expires) {
-			delete(p.kept, key)
+			delete(p.cache, key)
 		}
 	}
-	p.kept[keys[kind]] = answer{known: known, expires: now.Add(lasts)}
+	p.cache[keys[kind]] = answer{known: known, expires: now.Add(lasts)}
 }
 
 // checkResponse says why an answer can't be used.

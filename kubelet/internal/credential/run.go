@@ -18,7 +18,7 @@ import (
 const (
 	pluginTimeout = time.Minute // upstream's
 	// A plugin's output is bounded: it should only be a few credentials.
-	mostAnswer, mostWords = 1 << 20, 4 << 10
+	maxResponse, maxStderr = 1 << 20, 4 << 10
 )
 
 // run runs the program: it gets a request on its standard input, and writes a
@@ -33,7 +33,7 @@ func (p *plugin) run(ctx context.Context, who identity, repository string) (*plu
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	answer, words := &bounded{most: mostAnswer}, &bounded{most: mostWords}
+	answer, words := &limitedBuffer{max: maxResponse}, &limitedBuffer{max: maxStderr}
 	cmd := exec.CommandContext(ctx, p.path, p.Args...)
 	cmd.Env = os.Environ()
 	for _, e := range p.Env {
@@ -51,7 +51,7 @@ func (p *plugin) run(ctx context.Context, who identity, repository string) (*plu
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(words.kept))
 	}
 	if answer.over {
-		return nil, fmt.Errorf("its answer is longer than %d bytes", mostAnswer)
+		return nil, fmt.Errorf("its answer is longer than %d bytes", maxResponse)
 	}
 	response := &pluginv1.CredentialProviderResponse{}
 	if err := json.Unmarshal(answer.kept, response); err != nil {
@@ -60,15 +60,15 @@ func (p *plugin) run(ctx context.Context, who identity, repository string) (*plu
 	return response, p.checkResponse(response)
 }
 
-// bounded keeps the beginning of what is written to it.
-type bounded struct {
+// limitedBuffer keeps the beginning of what is written to it.
+type limitedBuffer struct {
 	kept []byte
-	most int
+	max  int
 	over bool
 }
 
-func (b *bounded) Write(data []byte) (int, error) {
-	room := min(len(data), b.most-len(b.kept))
+func (b *limitedBuffer) Write(data []byte) (int, error) {
+	room := min(len(data), b.max-len(b.kept))
 	b.kept = append(b.kept, data[:room]...)
 	b.over = b.over || room < len(data)
 	return len(data), nil

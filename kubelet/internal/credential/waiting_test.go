@@ -20,7 +20,7 @@ func TestWhoeverGivesUpDoesNotWait(t *testing.T) {
 	answers := make(chan error, 2)
 	for _, ctx := range []context.Context{first, second} {
 		go func() {
-			_, err := b.node.Of(ctx, pod("p", ""), "a.cloud.test/x")
+			_, err := b.node.Lookup(ctx, pod("p", ""), "a.cloud.test/x")
 			answers <- err
 		}()
 	}

@@ -76,14 +76,14 @@ func New(endpoint string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
 	}
-	c := Over(connection, o)
+	c := NewOver(connection, o)
 	c.close = connection.Close
 	return c, nil
 }
 
-// Over returns a client for the runtime at the end of a connection, which stays
+// NewOver returns a client for the runtime at the end of a connection, which stays
 // the caller's.
-func Over(connection grpc.ClientConnInterface, o Options) *Client {
+func NewOver(connection grpc.ClientConnInterface, o Options) *Client {
 	if o.Observe != nil {
 		connection = observed{connection, o.Observe}
 	}

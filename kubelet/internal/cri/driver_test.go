@@ -60,11 +60,11 @@ func TestCgroupDriver(t *testing.T) {
 		"another runtime's configuration":  {told{info: "[crio]\n"}, ""},
 		"a configuration of another shape": {told{info: `{"containerd":[]}`}, ""},
 	} {
-		if got, err := cri.Over(c.runtime, cri.Options{}).CgroupDriver(t.Context()); err != nil || got != c.want {
+		if got, err := cri.NewOver(c.runtime, cri.Options{}).CgroupDriver(t.Context()); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
 		}
 	}
-	_, err := cri.Over(told{err: status.Error(codes.Unavailable, "gone")}, cri.Options{}).CgroupDriver(t.Context())
+	_, err := cri.NewOver(told{err: status.Error(codes.Unavailable, "gone")}, cri.Options{}).CgroupDriver(t.Context())
 	if !cri.IsUnavailable(err) {
 		t.Errorf("a runtime that is away: %v", err)
 	}

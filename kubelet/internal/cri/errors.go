@@ -66,9 +66,9 @@ func Message(err error) string {
 	return err.Error()
 }
 
-// Coded is Message after the runtime's error code, if there is one: "rpc error:
+// MessageWithCode is Message after the runtime's error code, if there is one: "rpc error:
 // code = NotFound desc = …". In some places users see this form.
-func Coded(err error) string {
+func MessageWithCode(err error) string {
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) && s.GRPCStatus().Code() != codes.Unknown {
 		return s.GRPCStatus().Err().Error()
@@ -76,9 +76,9 @@ func Coded(err error) string {
 	return Message(err)
 }
 
-// Call is what the runtime said, as users of gRPC know it: "rpc error: code = Unknown desc
+// GRPCMessage is what the runtime said, as users of gRPC know it: "rpc error: code = Unknown desc
 // = …", whatever the code is.
-func Call(err error) string {
+func GRPCMessage(err error) string {
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) && s.GRPCStatus().Code() != codes.OK {
 		return s.GRPCStatus().Err().Error()

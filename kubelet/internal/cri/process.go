@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is the process id of the runtime at a unix socket, according to the
+// RuntimeProcess is the process id of the runtime at a unix socket, according to the
 // kernel.
-func Process(endpoint string) (pid int, err error) {
+func RuntimeProcess(endpoint string) (pid int, err error) {
 	socket, err := socketPath(endpoint)
 	if err != nil {
 		return 0, err

@@ -9,7 +9,7 @@ import (
 
 func TestProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
-	if pid, err := Process(path); err == nil {
+	if pid, err := RuntimeProcess(path); err == nil {
 		t.Errorf("where nobody listens: %d", pid)
 	}
 	listener, err := net.Listen("unix", path)
@@ -17,7 +17,7 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	if pid, err := Process("unix://" + path); err != nil || pid != os.Getpid() {
+	if pid, err := RuntimeProcess("unix://" + path); err != nil || pid != os.Getpid() {
 		t.Errorf("%d, %v", pid, err)
 	}
 }

@@ -42,15 +42,15 @@ type Configurer struct {
 	nodeWarned sync.Once
 }
 
-// Of is the pod's configuration (Kubernetes docs, "DNS for Services and Pods").
-func (c *Configurer) Of(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
+// ForPod is the pod's configuration (Kubernetes docs, "DNS for Services and Pods").
+func (c *Configurer) ForPod(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 	config := &runtimeapi.DNSConfig{}
 	policy := pod.Spec.DNSPolicy
 	cluster := policy == corev1.DNSClusterFirstWithHostNet || policy == corev1.DNSClusterFirst && !pod.Spec.HostNetwork
 	switch {
 	case policy == corev1.DNSNone:
 	case cluster && len(c.Servers) > 0:
-		host, err := c.host()
+		host, err := c.hostConfig()
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func (c *Configurer) Of(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 		if cluster {
 			c.warnMissing(pod)
 		}
-		host, err := c.host()
+		host, err := c.hostConfig()
 		if err != nil {
 			return nil, err
 		}
@@ -140,8 +140,8 @@ func mergeOptions(options []string, own []corev1.PodDNSConfigOption) []string {
 	return options
 }
 
-// host is the node's own configuration.
-func (c *Configurer) host() (*runtimeapi.DNSConfig, error) {
+// hostConfig is the node's own configuration.
+func (c *Configurer) hostConfig() (*runtimeapi.DNSConfig, error) {
 	config := &runtimeapi.DNSConfig{}
 	if c.ResolvConf == "" {
 		return config, nil

@@ -44,7 +44,7 @@ func TestOf(t *testing.T) {
 	} {
 		warned := ""
 		c.configurer.Warn = func(_ *core.Pod, reason, text string) { warned += reason + " " + text }
-		got, err := c.configurer.Of(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid"}, Spec: c.spec})
+		got, err := c.configurer.ForPod(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid"}, Spec: c.spec})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -57,7 +57,7 @@ func TestOf(t *testing.T) {
 	text := ""
 	none := &Configurer{WarnNode: func(reason, said string) { text += reason + " " + said }}
 	for _, policy := range []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault} {
-		if _, err := none.Of(&core.Pod{Spec: core.PodSpec{DNSPolicy: policy}}); err != nil {
+		if _, err := none.ForPod(&core.Pod{Spec: core.PodSpec{DNSPolicy: policy}}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestOf(t *testing.T) {
 	if text != want {
 		t.Errorf("of the node it is said, once: %q, want %q", text, want)
 	}
-	if _, err := (&Configurer{ResolvConf: "/does/not/exist"}).Of(&core.Pod{}); err == nil {
+	if _, err := (&Configurer{ResolvConf: "/does/not/exist"}).ForPod(&core.Pod{}); err == nil {
 		t.Error("a missing resolv.conf is silently none")
 	}
 }

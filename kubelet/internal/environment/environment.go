@@ -71,23 +71,23 @@ type Environment struct {
 	services map[string]string
 }
 
-// making builds one environment.
-type making struct {
+// builder builds one environment.
+type builder struct {
 	*Sources
 	Container
 	ctx context.Context
 	*Environment
 }
 
-// Of builds a container's environment in upstream's order: services, envFrom,
+// Build builds a container's environment in upstream's order: services, envFrom,
 // env.
-func (s *Sources) Of(ctx context.Context, c Container) (*Environment, error) {
+func (s *Sources) Build(ctx context.Context, c Container) (*Environment, error) {
 	if s.WaitForServices != nil && !podmanager.IsStatic(c.Pod) {
 		if err := s.WaitForServices(ctx); err != nil {
 			return nil, err
 		}
 	}
-	m := &making{Sources: s, Container: c, ctx: ctx, Environment: &Environment{values: map[string]string{}, services: s.serviceVariables(c.Pod)}}
+	m := &builder{Sources: s, Container: c, ctx: ctx, Environment: &Environment{values: map[string]string{}, services: s.serviceVariables(c.Pod)}}
 	for _, from := range c.Spec.EnvFrom {
 		if err := m.addFrom(from); err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func (e *Environment) KeyValues() []*runtimeapi.KeyValue {
 }
 
 // addFrom adds all keys of a config map or secret.
-func (m *making) addFrom(from corev1.EnvFromSource) error {
+func (m *builder) addFrom(from corev1.EnvFromSource) error {
 	values := map[string]string{}
 	var optional *bool
 	var err error
@@ -148,7 +148,7 @@ func (m *making) addFrom(from corev1.EnvFromSource) error {
 		}
 	}
 	if err != nil {
-		return unlessAbsent(err, optional)
+		return ignoreAbsent(err, optional)
 	}
 	var invalid []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -168,7 +168,7 @@ func (m *making) addFrom(from corev1.EnvFromSource) error {
 }
 
 // add adds one variable of the container's env.
-func (m *making) add(v corev1.EnvVar) error {
+func (m *builder) add(v corev1.EnvVar) error {
 	value, err := m.expand(v.Value)
 	if err != nil {
 		return fmt.Errorf("environment variable %s: %w", v.Name, err)

@@ -35,11 +35,11 @@ func TestStringsAreBounded(t *testing.T) {
 		doubling = append(doubling, corev1.EnvVar{Name: fmt.Sprintf("E%d", i), Value: before + before})
 	}
 	s := &Sources{}
-	_, err := s.Of(t.Context(), Container{Pod: &core.Pod{}, Spec: &core.Container{Env: doubling}})
+	_, err := s.Build(t.Context(), Container{Pod: &core.Pod{}, Spec: &core.Container{Env: doubling}})
 	if !errors.Is(err, errTooManyStrings) || !strings.Contains(err.Error(), "environment variable E12:") {
 		t.Errorf("the environment has %v", err)
 	}
-	env, err := s.Of(t.Context(), Container{Pod: &core.Pod{}, Spec: &core.Container{Env: doubling[:12]}})
+	env, err := s.Build(t.Context(), Container{Pod: &core.Pod{}, Spec: &core.Container{Env: doubling[:12]}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // fileKey is the value of a key in a file that the pod's containers wrote
 // (KEP-3721); nil for an optional one that does not exist. If there are no files at
 // all, every value is empty.
-func (m *making) fileKey(ref *corev1.FileKeySelector) (*string, error) {
+func (m *builder) fileKey(ref *corev1.FileKeySelector) (*string, error) {
 	if m.ReadFile == nil {
 		return new(string), nil
 	}

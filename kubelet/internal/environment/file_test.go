@@ -33,7 +33,7 @@ func TestFileKeys(t *testing.T) {
 		"two values":          {"K='a''b'", "", "behind the closing quote"},
 		"no comment":          {"K='a'#b", "", "behind the closing quote"},
 	} {
-		m := &making{Container: Container{ReadFile: func(volume, path string) ([]byte, error) {
+		m := &builder{Container: Container{ReadFile: func(volume, path string) ([]byte, error) {
 			if volume != "v" || path != "f" {
 				return nil, fmt.Errorf("%s/%s: %w", volume, path, fs.ErrNotExist)
 			}

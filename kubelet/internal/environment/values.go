@@ -12,7 +12,7 @@ import (
 )
 
 // valueFrom is nil for an optional value that does not exist.
-func (m *making) valueFrom(v corev1.EnvVar) (*string, error) {
+func (m *builder) valueFrom(v corev1.EnvVar) (*string, error) {
 	switch from := v.ValueFrom; {
 	case from.FieldRef != nil:
 		value, err := m.fieldValue(from.FieldRef)
@@ -30,7 +30,7 @@ func (m *making) valueFrom(v corev1.EnvVar) (*string, error) {
 	return nil, fmt.Errorf("environment variable %s: valueFrom names no source", v.Name)
 }
 
-func (m *making) resourceValue(ref *corev1.ResourceFieldSelector) (string, error) {
+func (m *builder) resourceValue(ref *corev1.ResourceFieldSelector) (string, error) {
 	var allocatable corev1.ResourceList
 	if m.Allocatable != nil {
 		allocatable = m.Allocatable()
@@ -41,10 +41,10 @@ func (m *making) resourceValue(ref *corev1.ResourceFieldSelector) (string, error
 	return fieldpath.Resource(m.Pod, m.Spec.Name, ref, allocatable)
 }
 
-func (m *making) configMapKey(ref *corev1.ConfigMapKeySelector) (*string, error) {
+func (m *builder) configMapKey(ref *corev1.ConfigMapKeySelector) (*string, error) {
 	object, err := m.Objects.ConfigMap(m.ctx, m.Pod.Namespace, ref.Name)
 	if err != nil {
-		return nil, unlessAbsent(err, ref.Optional)
+		return nil, ignoreAbsent(err, ref.Optional)
 	}
 	if value, ok := object.Data[ref.Key]; ok {
 		return &value, nil
@@ -52,10 +52,10 @@ func (m *making) configMapKey(ref *corev1.ConfigMapKeySelector) (*string, error)
 	return nil, m.noKey("ConfigMap", ref.Name, ref.Key, ref.Optional)
 }
 
-func (m *making) secretKey(ref *corev1.SecretKeySelector) (*string, error) {
+func (m *builder) secretKey(ref *corev1.SecretKeySelector) (*string, error) {
 	object, err := m.Objects.Secret(m.ctx, m.Pod.Namespace, ref.Name)
 	if err != nil {
-		return nil, unlessAbsent(err, ref.Optional)
+		return nil, ignoreAbsent(err, ref.Optional)
 	}
 	if value, ok := object.Data[ref.Key]; ok {
 		text := string(value)
@@ -64,8 +64,8 @@ func (m *making) secretKey(ref *corev1.SecretKeySelector) (*string, error) {
 	return nil, m.noKey("Secret", ref.Name, ref.Key, ref.Optional)
 }
 
-// unlessAbsent returns err, or nil if the object is optional and was not found.
-func unlessAbsent(err error, optional *bool) error {
+// ignoreAbsent returns err, or nil if the object is optional and was not found.
+func ignoreAbsent(err error, optional *bool) error {
 	if ptr.Deref(optional, false) && apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -73,7 +73,7 @@ func unlessAbsent(err error, optional *bool) error {
 }
 
 // noKey returns the error for a missing key; nil if the key is optional.
-func (m *making) noKey(kind, name, key string, optional *bool) error {
+func (m *builder) noKey(kind, name, key string, optional *bool) error {
 	if ptr.Deref(optional, false) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (m *making) noKey(kind, name, key string, optional *bool) error {
 
 // fieldValue is a field of the pod; the addresses come from the sandbox, which
 // is more recent than the pod in the API.
-func (m *making) fieldValue(ref *corev1.ObjectFieldSelector) (string, error) {
+func (m *builder) fieldValue(ref *corev1.ObjectFieldSelector) (string, error) {
 	switch ref.FieldPath {
 	case "status.podIP", "status.podIPs":
 		ips, err := m.PodIPs()

@@ -30,15 +30,15 @@ func TestThresholds(t *testing.T) {
 		MinimumReclaim: map[string]string{"memory.available": "10Mi"},
 	}.Thresholds()
 	want := []Threshold{
-		{Signal: MemoryAvailable, Least: Amount{Quantity: 100 << 20}, Reclaim: Amount{Quantity: 10 << 20}},
-		{Signal: MemoryAvailable, Least: Amount{Quantity: 1 << 30}, Reclaim: Amount{Quantity: 10 << 20}, Grace: 90 * time.Second},
-		{Signal: PodsMemoryAvailable, Least: Amount{Quantity: 100 << 20}, Reclaim: Amount{Quantity: 10 << 20}},
-		{Signal: PIDAvailable, Least: Amount{Part: 0.05}},
+		{Signal: MemoryAvailable, Value: Amount{Quantity: 100 << 20}, MinReclaim: Amount{Quantity: 10 << 20}},
+		{Signal: MemoryAvailable, Value: Amount{Quantity: 1 << 30}, MinReclaim: Amount{Quantity: 10 << 20}, GracePeriod: 90 * time.Second},
+		{Signal: PodsMemoryAvailable, Value: Amount{Quantity: 100 << 20}, MinReclaim: Amount{Quantity: 10 << 20}},
+		{Signal: PIDAvailable, Value: Amount{Percentage: 0.05}},
 	}
 	if err != nil || !slices.Equal(thresholds, want) {
 		t.Errorf("%+v, %v; want %+v", thresholds, err, want)
 	}
-	reserve := Reserve(append(thresholds, Threshold{Signal: NodeFSAvailable, Least: Amount{Part: 0.1}}), 1<<30, 1000)
+	reserve := HardEvictionReservation(append(thresholds, Threshold{Signal: NodeFSAvailable, Value: Amount{Percentage: 0.1}}), 1<<30, 1000)
 	if reserve.Memory().String() != "100Mi" || reserve.StorageEphemeral().Value() != 100 {
 		t.Errorf("reserve %v", reserve)
 	}
@@ -109,9 +109,9 @@ func TestRank(t *testing.T) {
 // The event and the status of an eviction.
 func TestBlame(t *testing.T) {
 	short := Observation{Available: 50<<20 + 1}
-	less := Threshold{Signal: MemoryAvailable, Least: Amount{Quantity: 100 << 20}}
+	less := Threshold{Signal: MemoryAvailable, Value: Amount{Quantity: 100 << 20}}
 	pod := newPod("p", 0, "1Mi", "")
-	got, why := blame(less, short, pod, memory(2<<20))
+	got, why := evictionMessage(less, short, pod, memory(2<<20))
 	if want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container main was using 2Mi, request is 1Mi, has larger consumption of memory. "; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -120,14 +120,14 @@ func TestBlame(t *testing.T) {
 	}
 	pod.Spec.InitContainers = []core.Container{{Name: "side"}}
 	pod.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Mi")}}
-	got, why = blame(less, short, pod, &Usage{Memory: 5 << 20, Containers: map[string]Share{"main": {Memory: 2 << 20}, "side": {Memory: 3 << 20}}})
+	got, why = evictionMessage(less, short, pod, &Usage{Memory: 5 << 20, Containers: map[string]Share{"main": {Memory: 2 << 20}, "side": {Memory: 3 << 20}}})
 	if !strings.Contains(got, "Pod p was using 5Mi, request is 3Mi, has larger consumption of memory. Container main") || !strings.Contains(got, "Container side was using 3Mi, request is 0,") {
 		t.Error(got)
 	}
 	if a := why.Annotations(); a["offending_pod"] != "p" || a["offending_pod_usage"] != "5Mi" || a["offending_containers"] != "main,side" || a["offending_containers_usage"] != "2Mi,3Mi" {
 		t.Errorf("%v", a)
 	}
-	_, why = blame(Threshold{Signal: PIDAvailable}, short, pod, memory(1))
+	_, why = evictionMessage(Threshold{Signal: PIDAvailable}, short, pod, memory(1))
 	if want := map[string]string{"starved_resource": "pids", "offending_containers": "", "offending_containers_usage": ""}; !maps.Equal(why.Annotations(), want) {
 		t.Errorf("%v", why.Annotations())
 	}
@@ -144,7 +144,7 @@ type node struct {
 	reclaimed int
 	changed   int
 	evicted   []string
-	verdicts  []Verdict
+	verdicts  []Decision
 	warned    []string
 }
 
@@ -156,12 +156,12 @@ func newNode(t *testing.T, settings Settings) *node {
 	}
 	n := &node{clock: clocktesting.NewFakeClock(time.Now()), usages: map[types.UID]*Usage{}, seen: map[Signal]Observation{}, reclaim: func() {}}
 	n.Manager = New(Options{
-		Thresholds: thresholds, MaxPodGrace: 20, Transition: 5 * time.Minute, Clock: n.clock, Logger: zap.NewNop(),
+		Thresholds: thresholds, MaxPodGrace: 20, TransitionPeriod: 5 * time.Minute, Clock: n.clock, Logger: zap.NewNop(),
 		Observe: func(context.Context) (map[Signal]Observation, error) { return n.seen, nil },
 		Measure: func(context.Context, []*core.Pod, bool) (map[types.UID]*Usage, error) { return n.usages, nil },
 		Pods:    func() []*core.Pod { return n.pods },
 		Reclaim: func(context.Context) error { n.reclaimed++; n.reclaim(); return nil },
-		Evict: func(_ context.Context, pod *core.Pod, v Verdict) {
+		Evict: func(_ context.Context, pod *core.Pod, v Decision) {
 			n.evicted, n.verdicts = append(n.evicted, pod.Name), append(n.verdicts, v)
 			n.pods = slices.DeleteFunc(n.pods, func(p *core.Pod) bool { return p == pod })
 		},
@@ -207,7 +207,7 @@ func TestShortOfMemory(t *testing.T) {
 		if got := n.step(t, after); got != want {
 			t.Errorf("with %d available %q was ended, want %q", available, got, want)
 		}
-		if n.Under(corev1.NodeMemoryPressure) != under {
+		if n.IsUnderPressure(corev1.NodeMemoryPressure) != under {
 			t.Errorf("with %d available, MemoryPressure is %v", available, !under)
 		}
 	}
@@ -241,7 +241,7 @@ func TestShortOfDisk(t *testing.T) {
 	n.add(newPod("b", 0, "", ""), &Usage{Disk: 6})
 	n.seen[NodeFSAvailable] = Observation{Available: 9, Capacity: 100}
 	n.reclaim = func() { n.seen[NodeFSAvailable] = Observation{Available: 10, Capacity: 100} }
-	if got := n.step(t, 0); got != "" || n.reclaimed != 1 || !n.Under(corev1.NodeDiskPressure) {
+	if got := n.step(t, 0); got != "" || n.reclaimed != 1 || !n.IsUnderPressure(corev1.NodeDiskPressure) {
 		t.Errorf("%q was evicted though reclaiming was enough; reclaimed %d times", got, n.reclaimed)
 	}
 	n.reclaim = func() {}
@@ -283,7 +283,7 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 	if got := n.step(t, 0); got != "volume pod container sidecar initialized" {
 		t.Errorf("ended: %s", got)
 	}
-	for i, want := range []Verdict{
+	for i, want := range []Decision{
 		{Grace: 1, Signal: "emptydirfs.limit", Message: `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". `, Limit: true},
 		{Grace: 1, Signal: "ephemeralpodfs.limit", Message: `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, Limit: true},
 		{Grace: 1, Signal: "ephemeralcontainerfs.limit", Message: `Container main exceeded its local ephemeral storage limit "1Mi". `, Limit: true},
@@ -320,7 +320,7 @@ func TestAPodThatCantBeMeasuredHidesNothing(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	n.clock.Step(time.Hour)
-	if _ = n.Synchronize(t.Context()); n.Under(corev1.NodeMemoryPressure) {
+	if _ = n.Synchronize(t.Context()); n.IsUnderPressure(corev1.NodeMemoryPressure) {
 		t.Error("the node was not looked at while the runtime was away")
 	}
 }

@@ -28,7 +28,7 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bo
 	}
 	for _, pod := range pods {
 		if signal, message := overLimit(pod, usages[pod.UID]); signal != "" {
-			m.Evict(ctx, pod, Verdict{Grace: hardGrace, Signal: signal, Message: message, Limit: true})
+			m.Evict(ctx, pod, Decision{Grace: hardGrace, Signal: signal, Message: message, Limit: true})
 			ended = true
 		}
 	}

@@ -30,8 +30,8 @@ type Options struct {
 	// MaxPodGrace is the longest grace period, in seconds, of a pod that is
 	// evicted for a soft threshold.
 	MaxPodGrace int64
-	// Transition is how long a condition stays after the node was last short.
-	Transition time.Duration
+	// TransitionPeriod is how long a condition stays after the node was last short.
+	TransitionPeriod time.Duration
 
 	Observe func(ctx context.Context) (map[Signal]Observation, error)
 	// Measure returns what it could measure, with an error about what it could
@@ -39,11 +39,11 @@ type Options struct {
 	Measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error)
 	// Pods are those that use the node's resources.
 	Pods func() []*core.Pod
-	// Reclaim frees disk space that nobody needs: dead containers and unused images.
+	// MinReclaim frees disk space that nobody needs: dead containers and unused images.
 	Reclaim func(ctx context.Context) error
 	// Evict ends a pod, reports why, and waits for its end as far as that makes
 	// sense.
-	Evict func(ctx context.Context, pod *core.Pod, v Verdict)
+	Evict func(ctx context.Context, pod *core.Pod, v Decision)
 	// Changed is called when the node's conditions change, Warn with messages for
 	// people about the node.
 	Changed func()
@@ -52,32 +52,32 @@ type Options struct {
 	Logger  *zap.Logger
 }
 
-// Verdict says how a pod is ended, and why.
-type Verdict struct {
+// Decision says how a pod is ended, and why.
+type Decision struct {
 	Grace   int64 // seconds
 	Signal  string
 	Message string
 	// Limit says that the pod exceeded a limit of its own; the node was not short.
 	Limit bool
-	// Blame is the message for programs; there is none for a limit.
-	Blame Blame
+	// Offenders is the message for programs; there is none for a limit.
+	Offenders Offenders
 }
 
 // Manager watches over one node. It is safe for concurrent use.
 type Manager struct {
 	Options
 
-	lock  sync.Mutex
-	since []time.Time                            // by threshold: since when it is met; zero if it is not
-	last  map[corev1.NodeConditionType]time.Time // when a threshold of the condition was last met
-	under map[corev1.NodeConditionType]bool
+	lock          sync.Mutex
+	metSince      []time.Time                            // by threshold: since when it is met; zero if it is not
+	lastMet       map[corev1.NodeConditionType]time.Time // when a threshold of the condition was last met
+	underPressure map[corev1.NodeConditionType]bool
 }
 
 // New returns a Manager that does nothing before Run.
 func New(o Options) *Manager {
 	return &Manager{
-		Options: o, since: make([]time.Time, len(o.Thresholds)),
-		last: map[corev1.NodeConditionType]time.Time{}, under: map[corev1.NodeConditionType]bool{},
+		Options: o, metSince: make([]time.Time, len(o.Thresholds)),
+		lastMet: map[corev1.NodeConditionType]time.Time{}, underPressure: map[corev1.NodeConditionType]bool{},
 	}
 }
 
@@ -97,11 +97,11 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Under says whether the node has the pressure condition.
-func (m *Manager) Under(condition corev1.NodeConditionType) bool {
+// IsUnderPressure says whether the node has the pressure condition.
+func (m *Manager) IsUnderPressure(condition corev1.NodeConditionType) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return m.under[condition]
+	return m.underPressure[condition]
 }
 
 // Synchronize looks at the node once, and ends the pods above their limits or,
@@ -113,17 +113,17 @@ func (m *Manager) Synchronize(ctx context.Context) error {
 	if ended {
 		return err
 	}
-	return errors.Join(err, m.relieve(ctx, pods))
+	return errors.Join(err, m.evictIfShort(ctx, pods))
 }
 
-// relieve ends one pod at most if the node is short of something.
-func (m *Manager) relieve(ctx context.Context, pods []*core.Pod) error {
+// evictIfShort ends one pod at most if the node is short of something.
+func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
 	seen, err := m.Observe(ctx)
 	if err != nil {
 		return err
 	}
-	m.judge(seen)
-	due, ok := m.due()
+	m.updateConditions(seen)
+	due, ok := m.thresholdToAct()
 	if !ok {
 		return nil
 	}
@@ -136,15 +136,15 @@ func (m *Manager) relieve(ctx context.Context, pods []*core.Pod) error {
 		if seen, err = m.Observe(ctx); err != nil {
 			return err
 		}
-		if m.judge(seen); !m.met(due) {
+		if m.updateConditions(seen); !m.isMet(due) {
 			return nil
 		}
 	}
 	return m.evict(ctx, due, seen[due.Signal], pods)
 }
 
-// judge notes which thresholds are met, and what the node's conditions are.
-func (m *Manager) judge(seen map[Signal]Observation) {
+// updateConditions notes which thresholds are met, and what the node's conditions are.
+func (m *Manager) updateConditions(seen map[Signal]Observation) {
 	m.lock.Lock()
 	now := m.Clock.Now()
 	for i, t := range m.Thresholds {
@@ -152,24 +152,24 @@ func (m *Manager) judge(seen map[Signal]Observation) {
 		if !ok {
 			continue // not known now: as it was
 		}
-		least := t.Least.of(o.Capacity)
-		if !m.since[i].IsZero() {
-			least += t.Reclaim.of(o.Capacity)
+		least := t.Value.of(o.Capacity)
+		if !m.metSince[i].IsZero() {
+			least += t.MinReclaim.of(o.Capacity)
 		}
 		switch {
 		case o.Available >= least:
-			m.since[i] = time.Time{}
+			m.metSince[i] = time.Time{}
 			continue
-		case m.since[i].IsZero():
-			m.since[i] = now
+		case m.metSince[i].IsZero():
+			m.metSince[i] = now
 		}
-		m.last[conditions[t.Signal]] = now
+		m.lastMet[conditions[t.Signal]] = now
 	}
 	changed := false
-	for condition, last := range m.last {
-		under := now.Equal(last) || now.Sub(last) < m.Transition
-		changed = changed || under != m.under[condition]
-		m.under[condition] = under
+	for condition, last := range m.lastMet {
+		under := now.Equal(last) || now.Sub(last) < m.TransitionPeriod
+		changed = changed || under != m.underPressure[condition]
+		m.underPressure[condition] = under
 	}
 	m.lock.Unlock()
 	if changed {
@@ -177,24 +177,24 @@ func (m *Manager) judge(seen map[Signal]Observation) {
 	}
 }
 
-// due is the first threshold that has been met for longer than its grace
+// thresholdToAct is the first threshold that has been met for longer than its grace
 // period.
-func (m *Manager) due() (Threshold, bool) {
+func (m *Manager) thresholdToAct() (Threshold, bool) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	now := m.Clock.Now()
 	for i, t := range m.Thresholds {
-		if !m.since[i].IsZero() && now.Sub(m.since[i]) >= t.Grace {
+		if !m.metSince[i].IsZero() && now.Sub(m.metSince[i]) >= t.GracePeriod {
 			return t, true
 		}
 	}
 	return Threshold{}, false
 }
 
-func (m *Manager) met(t Threshold) bool {
+func (m *Manager) isMet(t Threshold) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return !m.since[slices.Index(m.Thresholds, t)].IsZero()
+	return !m.metSince[slices.Index(m.Thresholds, t)].IsZero()
 }
 
 // evict ends the pod that is most to blame among those that may be ended.
@@ -210,13 +210,13 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 	}
 	pod := rank(t.Signal, pods, usages)[0]
 	grace := int64(hardGrace)
-	if t.Grace > 0 {
+	if t.GracePeriod > 0 {
 		grace = m.MaxPodGrace
 		if own := pod.Spec.TerminationGracePeriodSeconds; own != nil && *own < grace {
 			grace = *own
 		}
 	}
-	message, why := blame(t, seen, pod, usages[pod.UID])
-	m.Evict(ctx, pod, Verdict{Grace: grace, Signal: string(t.Signal), Message: message, Blame: why})
+	message, why := evictionMessage(t, seen, pod, usages[pod.UID])
+	m.Evict(ctx, pod, Decision{Grace: grace, Signal: string(t.Signal), Message: message, Offenders: why})
 	return err
 }

@@ -71,12 +71,12 @@ func (u *Usage) of(signal Signal) int64 {
 	return u.Disk
 }
 
-// Blame is why a pod is evicted: what the node was short of, and which of the
+// Offenders is why a pod is evicted: what the node was short of, and which of the
 // pod's containers used more of it than they had requested, and how much.
-type Blame struct{ Starved, Containers, Usage, Pod, PodUsage string }
+type Offenders struct{ Starved, Containers, Usage, Pod, PodUsage string }
 
 // Annotations are those of upstream's eviction events.
-func (b Blame) Annotations() map[string]string {
+func (b Offenders) Annotations() map[string]string {
 	if b.Starved == "" {
 		return nil
 	}
@@ -87,27 +87,27 @@ func (b Blame) Annotations() map[string]string {
 	return annotations
 }
 
-// blame says why the pod is evicted, in upstream's words.
-func blame(t Threshold, seen Observation, pod *core.Pod, usage *Usage) (string, Blame) {
+// evictionMessage says why the pod is evicted, in upstream's words.
+func evictionMessage(t Threshold, seen Observation, pod *core.Pod, usage *Usage) (string, Offenders) {
 	var b strings.Builder
-	why := Blame{Starved: resources[t.Signal]}
+	why := Offenders{Starved: resources[t.Signal]}
 	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ",
-		why.Starved, words(t.Signal, t.Least.of(seen.Capacity)), words(t.Signal, seen.Available))
+		why.Starved, formatAmount(t.Signal, t.Value.of(seen.Capacity)), formatAmount(t.Signal, seen.Available))
 	name, ok := requestable[t.Signal]
 	if !ok {
 		return b.String(), why
 	}
 	const over = "%s %s was using %s, request is %s, has larger consumption of %s. "
 	if request, ok := podRequest(pod, name); ok {
-		why.Pod, why.PodUsage = pod.Name, words(t.Signal, usage.of(t.Signal))
+		why.Pod, why.PodUsage = pod.Name, formatAmount(t.Signal, usage.of(t.Signal))
 		fmt.Fprintf(&b, over, "Pod", why.Pod, why.PodUsage, request.String(), name)
 	}
 	var names, amounts []string
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		used, request := usage.Containers[c.Name].of(t.Signal), c.Resources.Requests[name]
 		if used > request.Value() {
-			names, amounts = append(names, c.Name), append(amounts, words(t.Signal, used))
-			fmt.Fprintf(&b, over, "Container", c.Name, words(t.Signal, used), request.String(), name)
+			names, amounts = append(names, c.Name), append(amounts, formatAmount(t.Signal, used))
+			fmt.Fprintf(&b, over, "Container", c.Name, formatAmount(t.Signal, used), request.String(), name)
 		}
 	}
 	why.Containers, why.Usage = strings.Join(names, ","), strings.Join(amounts, ",")
@@ -129,8 +129,8 @@ func (s Share) of(signal Signal) int64 {
 	return s.Disk
 }
 
-// words are an amount as people read it: bytes in binary multiples.
-func words(signal Signal, amount int64) string {
+// formatAmount writes an amount as people read it: bytes in binary multiples.
+func formatAmount(signal Signal, amount int64) string {
 	if _, bytes := requestable[signal]; !bytes {
 		return fmt.Sprint(amount)
 	}

@@ -53,24 +53,24 @@ var resources = map[Signal]string{
 // Threshold is how little may be left of something.
 type Threshold struct {
 	Signal Signal
-	Least  Amount
-	// Grace is how long there may be less before a pod is evicted; zero for a hard
+	Value  Amount
+	// GracePeriod is how long there may be less before a pod is evicted; zero for a hard
 	// threshold.
-	Grace time.Duration
-	// Reclaim is how much more than Least must be free again before the node stops
+	GracePeriod time.Duration
+	// MinReclaim is how much more than Value must be free again before the node stops
 	// reclaiming.
-	Reclaim Amount
+	MinReclaim Amount
 }
 
 // Amount is a quantity, or a part of what there is.
 type Amount struct {
-	Quantity int64
-	Part     float64 // of one
+	Quantity   int64
+	Percentage float64 // of one
 }
 
 func (a Amount) of(capacity int64) int64 {
-	if a.Part > 0 {
-		return int64(a.Part * float64(capacity))
+	if a.Percentage > 0 {
+		return int64(a.Percentage * float64(capacity))
 	}
 	return a.Quantity
 }
@@ -81,7 +81,7 @@ func parseAmount(text string) (Amount, error) {
 		if err != nil || !(number >= 0 && number <= 100) {
 			return Amount{}, fmt.Errorf("%q is not a percentage from 0%% to 100%%", text)
 		}
-		return Amount{Part: number / 100}, nil
+		return Amount{Percentage: number / 100}, nil
 	}
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil || quantity.Sign() < 0 {
@@ -114,15 +114,15 @@ func (s Settings) Thresholds() ([]Threshold, error) {
 		for _, signal := range slices.Sorted(maps.Keys(values)) {
 			t, err := s.threshold(signal, values[signal])
 			if err == nil {
-				t.Grace, err = grace(signal)
+				t.GracePeriod, err = grace(signal)
 			}
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s: %s: %w", what, signal, err))
 				continue
 			}
-			if t.Least.Part != 1 && t.Least != (Amount{}) {
+			if t.Value.Percentage != 1 && t.Value != (Amount{}) {
 				thresholds = append(thresholds, t)
-				if t.Signal == MemoryAvailable && t.Grace == 0 {
+				if t.Signal == MemoryAvailable && t.GracePeriod == 0 {
 					t.Signal = PodsMemoryAvailable
 					thresholds = append(thresholds, t)
 				}
@@ -156,9 +156,9 @@ func (s Settings) threshold(signal, value string) (Threshold, error) {
 	if err != nil {
 		return Threshold{}, err
 	}
-	t := Threshold{Signal: Signal(signal), Least: least}
+	t := Threshold{Signal: Signal(signal), Value: least}
 	if reclaim, ok := s.MinimumReclaim[signal]; ok {
-		t.Reclaim, err = parseAmount(reclaim)
+		t.MinReclaim, err = parseAmount(reclaim)
 	}
 	return t, err
 }
@@ -175,17 +175,17 @@ func (s Settings) softGrace(signal string) (time.Duration, error) {
 	return grace, nil
 }
 
-// Reserve is the part of the node's memory and disk that must be left, and so
+// HardEvictionReservation is the part of the node's memory and disk that must be left, and so
 // is not for pods: its hard thresholds.
-func Reserve(thresholds []Threshold, memory, disk int64) corev1.ResourceList {
+func HardEvictionReservation(thresholds []Threshold, memory, disk int64) corev1.ResourceList {
 	reserve := corev1.ResourceList{}
 	for _, t := range thresholds {
 		switch {
-		case t.Grace > 0:
+		case t.GracePeriod > 0:
 		case t.Signal == MemoryAvailable:
-			reserve[corev1.ResourceMemory] = *resource.NewQuantity(t.Least.of(memory), resource.BinarySI)
+			reserve[corev1.ResourceMemory] = *resource.NewQuantity(t.Value.of(memory), resource.BinarySI)
 		case t.Signal == NodeFSAvailable:
-			reserve[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(t.Least.of(disk), resource.BinarySI)
+			reserve[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(t.Value.of(disk), resource.BinarySI)
 		}
 	}
 	return reserve

@@ -32,8 +32,8 @@ const (
 	settled  = 100
 )
 
-// errUntold is about a container whose process is not reported: asking again is no use.
-var errUntold = errors.New("the runtime does not tell the container's process")
+// errNoProcess is about a container whose process is not reported: asking again is no use.
+var errNoProcess = errors.New("the runtime does not tell the container's process")
 
 // Watcher waits for the ends of processes. Its methods are for one goroutine.
 type Watcher struct {
@@ -81,7 +81,7 @@ func (w *Watcher) Watch(ctx context.Context, running map[string]bool) {
 				w.ended(id)
 			case ctx.Err() == nil:
 				w.logger.Debug("the end of a container will be seen by listing", zap.String("container", id), zap.Error(err))
-				if !errors.Is(err, errUntold) {
+				if !errors.Is(err, errNoProcess) {
 					w.forget(id)
 				}
 			}
@@ -160,7 +160,7 @@ func (w *Watcher) open(ctx context.Context, id string) (*os.File, error) {
 		return nil, fmt.Errorf("ask for the container's process: %w", err)
 	}
 	if pid <= 0 {
-		return nil, errUntold
+		return nil, errNoProcess
 	}
 	return openProcess(pid)
 }

@@ -67,9 +67,9 @@ func TestAPrivateImageIsNotEverybodys(t *testing.T) {
 // countingNode counts how often it is asked.
 type countingNode struct{ asked int }
 
-func (n *countingNode) Of(context.Context, *core.Pod, string) ([]credential.Pass, error) {
+func (n *countingNode) Of(context.Context, *core.Pod, string) ([]credential.Credential, error) {
 	n.asked++
-	return []credential.Pass{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, nil
+	return []credential.Credential{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, nil
 }
 
 // A pod that may not use the existing image pulls it with the credentials that

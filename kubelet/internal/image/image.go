@@ -39,19 +39,19 @@ type Events interface {
 	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
 }
 
-// Node has the node's credentials for registries. What it can't obtain is
+// NodeCredentials has the node's credentials for registries. What it can't obtain is
 // reported in the error, besides the result.
-type Node interface {
-	Of(ctx context.Context, pod *core.Pod, image string) ([]credential.Pass, error)
+type NodeCredentials interface {
+	Lookup(ctx context.Context, pod *core.Pod, image string) ([]credential.Credential, error)
 }
 
 // Access records with whose credentials images were pulled (see package pullrecords).
 type Access interface {
 	// MayUse says whether a pod with the passes may use an image that is present.
-	MayUse(image, id string, passes func() []credential.Pass) bool
+	MayUse(image, id string, passes func() []credential.Credential) bool
 	// RecordIntent notes that an image is about to be pulled; end is called with the pass
 	// that succeeded, nil for none, or with an empty id if the pull failed.
-	RecordIntent(image string) (end func(id string, by *credential.Pass), err error)
+	RecordIntent(image string) (end func(id string, by *credential.Credential), err error)
 }
 
 // Options are a Manager's parameters.
@@ -62,8 +62,8 @@ type Options struct {
 	Logger  *zap.Logger
 	// Parallel bounds the pulls at one time; zero means 8.
 	Parallel int
-	// Node has credentials besides those of the pods; it may be nil.
-	Node Node
+	// NodeCredentials has credentials besides those of the pods; it may be nil.
+	Node NodeCredentials
 	// Access says who may use images that are present; nil allows everybody.
 	Access Access
 	// Asked, if not nil, is called for each request: whether the image was
@@ -83,10 +83,10 @@ type Options struct {
 // Manager makes sure that images are present. It is safe for concurrent use.
 type Manager struct {
 	Options
-	pulls    chan struct{} // holds one for each pull under way
-	failures *backoff.Keyed[pullKey]
-	mu       sync.Mutex
-	reasons  map[pullKey]string // why pulls failed that are held back
+	pulls          chan struct{} // holds one for each pull under way
+	failures       *backoff.Keyed[pullKey]
+	mu             sync.Mutex
+	failureReasons map[pullKey]string // why pulls failed that are held back
 }
 
 type pullKey struct {
@@ -97,10 +97,10 @@ type pullKey struct {
 // New returns a Manager.
 func New(o Options) *Manager {
 	return &Manager{
-		Options:  o,
-		pulls:    make(chan struct{}, cmp.Or(o.Parallel, defaultParallelPulls)),
-		reasons:  map[pullKey]string{},
-		failures: backoff.NewKeyed[pullKey](backoff.Policy{Initial: initialBackOff, Max: maxBackOff}, o.Clock),
+		Options:        o,
+		pulls:          make(chan struct{}, cmp.Or(o.Parallel, defaultParallelPulls)),
+		failureReasons: map[pullKey]string{},
+		failures:       backoff.NewKeyed[pullKey](backoff.Policy{Initial: initialBackOff, Max: maxBackOff}, o.Clock),
 	}
 }
 
@@ -154,7 +154,7 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 		defer func() { m.Asked(r.Policy, there, pull) }()
 	}
 	spec := &runtimeapi.ImageSpec{Image: name, RuntimeHandler: r.Handler}
-	passes := m.passesFor(ctx, r, name)
+	passes := m.credentialsFor(ctx, r, name)
 	switch r.Policy {
 	case corev1.PullIfNotPresent, corev1.PullNever, "":
 		present, found, err := m.inspect(ctx, r, spec)
@@ -182,8 +182,8 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 
 // mayUse tells whether the pod may use a present image. For a pod that may not, the image
 // counts as missing.
-func (m *Manager) mayUse(r Request, present Present, passes passes) bool {
-	return m.Access == nil || m.Access.MayUse(r.Image, present.Ref, func() []credential.Pass {
+func (m *Manager) mayUse(r Request, present Present, passes credentialsFunc) bool {
+	return m.Access == nil || m.Access.MayUse(r.Image, present.Ref, func() []credential.Credential {
 		all, _ := passes()
 		return all
 	})

@@ -171,8 +171,8 @@ func TestPullBackOff(t *testing.T) {
 		clock.Step(time.Second)
 	}
 	r.pull = nil
-	if err := ensure(); err != nil || len(m.reasons) > 0 {
-		t.Fatal(err, m.reasons)
+	if err := ensure(); err != nil || len(m.failureReasons) > 0 {
+		t.Fatal(err, m.failureReasons)
 	}
 }
 
@@ -250,8 +250,8 @@ func secret(name, content string) *core.Secret {
 // node knows one user, and fails if asked for more.
 type node struct{}
 
-func (node) Of(context.Context, *core.Pod, string) ([]credential.Pass, error) {
-	return []credential.Pass{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, errors.New("credential provider x: no way")
+func (node) Of(context.Context, *core.Pod, string) ([]credential.Credential, error) {
+	return []credential.Credential{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, errors.New("credential provider x: no way")
 }
 
 // TestTheNodesCredentialsComeLast: the node's credentials are tried after the

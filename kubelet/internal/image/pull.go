@@ -19,12 +19,12 @@ import (
 )
 
 // pull fetches the image, unless its last failure is too recent.
-func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes passes) (Present, error) {
+func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes credentialsFunc) (Present, error) {
 	key := pullKey{pod: r.Pod.UID, image: spec.GetImage()}
 	if left := m.failures.Remaining(key); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.Image)
 		m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
-		return Present{}, &Error{Reason: ReasonPullBackOff, Message: m.because(key, message), RetryAfter: left}
+		return Present{}, &Error{Reason: ReasonPullBackOff, Message: m.withFailureReason(key, message), RetryAfter: left}
 	}
 	asked := m.Clock.Now()
 	select {
@@ -35,14 +35,14 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	}
 	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulling", "Pulling image %q", r.Image)
 	began := m.Clock.Now()
-	end := func(string, *credential.Pass) {}
+	end := func(string, *credential.Credential) {}
 	if m.Access != nil {
 		var err error
 		if end, err = m.Access.RecordIntent(r.Image); err != nil {
 			return Present{}, m.failed(r, key, fmt.Errorf("noting that the image is pulled: %w", err))
 		}
 	}
-	id, by := "", (*credential.Pass)(nil)
+	id, by := "", (*credential.Credential)(nil)
 	defer func() { end(id, by) }()
 	by, err := m.fetch(ctx, r, spec, passes)
 	if m.Fetched != nil {
@@ -55,7 +55,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 		return Present{}, m.failed(r, key, err)
 	}
 	m.failures.Reset(key)
-	m.note(key, "")
+	m.setFailureReason(key, "")
 	image, err := m.Runtime.ImageStatus(ctx, spec)
 	if err != nil || image == nil {
 		if err == nil {
@@ -74,14 +74,14 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	return present(image), nil
 }
 
-// passes are the credentials that fit an image. The error is about those that
+// credentialsFunc are the credentials that fit an image. The error is about those that
 // could not be had; the others may be enough.
-type passes func() ([]credential.Pass, error)
+type credentialsFunc func() ([]credential.Credential, error)
 
-// passesFor asks for the credentials when they are needed first, once for a request:
+// credentialsFor asks for the credentials when they are needed first, once for a request:
 // a plugin that has to be asked for them may take a while.
-func (m *Manager) passesFor(ctx context.Context, r Request, name string) passes {
-	return sync.OnceValues(func() ([]credential.Pass, error) {
+func (m *Manager) credentialsFor(ctx context.Context, r Request, name string) credentialsFunc {
+	return sync.OnceValues(func() ([]credential.Credential, error) {
 		all, missing := m.credentials(ctx, r, name)
 		if missing != nil {
 			m.Logger.Warn("credentials for an image can not be had", daemon.PodFields(r.Pod), zap.Error(missing))
@@ -91,25 +91,25 @@ func (m *Manager) passesFor(ctx context.Context, r Request, name string) passes 
 }
 
 // credentials are those of the pod's secrets and of the node.
-func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]credential.Pass, error) {
+func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]credential.Credential, error) {
 	var secrets []*core.Secret
 	if r.Secrets != nil {
 		secrets = r.Secrets()
 	}
-	all, err := credential.OfSecrets(name, secrets)
+	all, err := credential.FromSecrets(name, secrets)
 	if m.Node == nil {
 		return all, err
 	}
-	nodes, nodeErr := m.Node.Of(ctx, r.Pod, name)
+	nodes, nodeErr := m.Node.Lookup(ctx, r.Pod, name)
 	return append(all, nodes...), errors.Join(err, nodeErr)
 }
 
 // fetch tries the fitting credentials in turn until a pull succeeds, and
 // returns the accepted one; without any, it pulls anonymously.
-func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes passes) (*credential.Pass, error) {
+func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes credentialsFunc) (*credential.Credential, error) {
 	all, missing := passes()
 	if len(all) == 0 {
-		all = []credential.Pass{{}}
+		all = []credential.Credential{{}}
 	}
 	var failures []error
 	for _, pass := range all {
@@ -133,7 +133,7 @@ func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 	message := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) == 1 {
-		message = cri.Coded(joined.Unwrap()[0])
+		message = cri.MessageWithCode(joined.Unwrap()[0])
 	}
 	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", r.Image, message)
 	reason := ReasonErrPull
@@ -143,7 +143,7 @@ func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 		}
 	}
 	delay := m.failures.Fail(key)
-	m.note(key, reason+": "+message)
+	m.setFailureReason(key, reason+": "+message)
 	return &Error{
 		Reason:     reason,
 		Message:    fmt.Sprintf("failed to pull image %q: %s", r.Image, message),
@@ -151,26 +151,26 @@ func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 	}
 }
 
-// note records why a pull failed, or forgets that if it succeeded, and drops
+// setFailureReason records why a pull failed, or forgets that if it succeeded, and drops
 // expired records.
-func (m *Manager) note(key pullKey, why string) {
+func (m *Manager) setFailureReason(key pullKey, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for other := range m.reasons {
+	for other := range m.failureReasons {
 		if m.failures.Delay(other) == 0 {
-			delete(m.reasons, other)
+			delete(m.failureReasons, other)
 		}
 	}
 	if why != "" {
-		m.reasons[key] = why
+		m.failureReasons[key] = why
 	}
 }
 
-// because adds the reason of the last failed pull to a message.
-func (m *Manager) because(key pullKey, message string) string {
+// withFailureReason adds the reason of the last failed pull to a message.
+func (m *Manager) withFailureReason(key pullKey, message string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if why := m.reasons[key]; why != "" {
+	if why := m.failureReasons[key]; why != "" {
 		return message + ": " + why
 	}
 	return message

@@ -40,12 +40,12 @@ func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	b.config.Kubeconfig = b.api.kubeconfig()
 	b.config.NodeName, b.config.NodeIP = "node-1", "127.0.0.1"
 	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
-	b.config.RuntimeEndpoint = b.containerd.Endpoint
+	b.config.ContainerRuntimeEndpoint = b.containerd.Endpoint
 	b.config.Address, b.config.Port, b.config.HealthzPort = "127.0.0.1", 0, 0
 	b.config.CgroupRoot = "/kctl-test-" + filepath.Base(b.containerd.Dir)
-	b.config.Eviction.Hard, b.config.Images.High = nil, 100 // the tests must not depend on how full the machine's disk is
-	b.config.ManifestPath = filepath.Join(dir, "manifests")
-	if err := os.Mkdir(b.config.ManifestPath, 0o700); err != nil {
+	b.config.Eviction.Hard, b.config.Images.HighThresholdPercent = nil, 100 // the tests must not depend on how full the machine's disk is
+	b.config.StaticPodPath = filepath.Join(dir, "manifests")
+	if err := os.Mkdir(b.config.StaticPodPath, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := rest.LoadKubeconfig(b.config.Kubeconfig)

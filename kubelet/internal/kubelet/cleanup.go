@@ -61,7 +61,7 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 	}
 	for _, pod := range k.pods.Pods() {
 		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {
-			k.mirrors.Ensure(pod)
+			k.mirrors.EnsureMirror(pod)
 		}
 	}
 	running, err := k.state.Pods(ctx)

@@ -34,8 +34,8 @@ func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
 	stopped := make(chan struct{})
 	var path string
 	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.ManifestPath = t.TempDir()
-		path = filepath.Join(c.ManifestPath, "static.json")
+		c.StaticPodPath = t.TempDir()
+		path = filepath.Join(c.StaticPodPath, "static.json")
 	}, func(o *simulated.Options) {
 		o.Fault = func(ctx context.Context, method string, call func() error) error {
 			if method == "StopContainer" {

@@ -121,9 +121,9 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 	return obj
 }
 
-// tellStart writes the node's events that its kubelet has started, and that all pods
+// recordStart writes the node's events that its kubelet has started, and that all pods
 // together are limited to what is for pods.
-func (k *Kubelet) tellStart() {
+func (k *Kubelet) recordStart() {
 	node := k.node.Node()
 	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	if k.config.CgroupsPerQOS {

@@ -27,7 +27,7 @@ const evictionWait = 30 * time.Second
 
 func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 	machine := eviction.Machine{RootDir: k.config.RootDir, Memory: node.MemoryLeft, Processes: node.Processes, ImageFS: k.cri.ImageFsInfo}
-	if k.config.CgroupsPerQOS && k.config.BoundsPods() {
+	if k.config.CgroupsPerQOS && k.config.EnforcesPods() {
 		machine.PodsMemory = k.podsMemory
 	}
 	meter := eviction.Meter{
@@ -42,11 +42,11 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 		MessageDir: func(pod *core.Pod, c string) string { return podfiles.MessageDir(k.config.RootDir, pod.UID, c) },
 		Processes:  func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
 	}
-	k.usages = &usages{measure: meter.Measure, pods: k.running, every: k.config.StatsEvery, clock: k.clock}
+	k.usages = &usages{measure: meter.Measure, pods: k.running, every: k.config.VolumeStatsAggPeriod, clock: k.clock}
 	k.eviction = eviction.New(eviction.Options{
-		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), Transition: k.config.Eviction.TransitionPeriod,
+		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod,
 		Observe: machine.Observe, Measure: meter.Measure, Pods: k.running, Reclaim: k.reclaimDisk, Evict: k.evict,
-		Changed: func() { k.node.Kick() }, Warn: k.nodeWarning, Clock: k.clock, Logger: k.logger,
+		Changed: func() { k.node.UpdateStatusSoon() }, Warn: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 }
 
@@ -86,16 +86,16 @@ func (k *Kubelet) reclaimDisk(ctx context.Context) error {
 
 // evict ends a pod, waits for its end for a while, and removes what its containers
 // have written: otherwise the node would still be short, and evict others.
-func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) {
+func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Decision) {
 	k.logger.Warn("pod evicted", daemon.PodFields(pod), zap.String("message", v.Message))
-	k.events.annotated(pod, v.Blame.Annotations(), corev1.EventTypeWarning, evicted, v.Message)
+	k.events.annotated(pod, v.Offenders.Annotations(), corev1.EventTypeWarning, evicted, v.Message)
 	k.metrics.Evictions.WithLabelValues(v.Signal).Inc()
 	done := make(chan struct{})
-	end := nodeEnd{reason: evicted, message: v.Message, disrupted: v.Message, grace: &v.Grace, done: done}
+	end := termination{reason: evicted, message: v.Message, disrupted: v.Message, grace: &v.Grace, done: done}
 	if v.Limit {
 		end.disrupted = ""
 	}
-	k.endPod(pod, end)
+	k.terminatePod(pod, end)
 	timer := k.clock.NewTimer(evictionWait)
 	defer timer.Stop()
 	select {

@@ -72,7 +72,7 @@ func TestAFaultyRuntime(t *testing.T) {
 		t.Skip("skipped: waits for the kubelet's back-offs; set KCTL_LONG=1")
 	}
 	f := &faults{}
-	b, runtime := newHollowBed(t, func(c *config.Config) { c.RuntimeTimeout = 300 * time.Millisecond },
+	b, runtime := newHollowBed(t, func(c *config.Config) { c.RuntimeRequestTimeout = 300 * time.Millisecond },
 		func(o *simulated.Options) { o.Fault = f.call })
 	const pods = 8
 	name := func(i int) string { return fmt.Sprintf("pod-%d", i) }

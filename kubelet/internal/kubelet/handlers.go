@@ -62,19 +62,19 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if short := k.eviction.Admit(pod); short != "" {
 		return admit.Refuse(evicted, "%s", short)
 	}
-	if sysctls := admit.Sysctls(pod, k.config.UnsafeSysctls); !sysctls.Admitted {
+	if sysctls := admit.Sysctls(pod, k.config.AllowedUnsafeSysctls); !sysctls.Admitted {
 		return sysctls
 	}
 	if profile := admit.AppArmor(pod, k.appArmor); !profile.Admitted {
 		return profile
 	}
 	var others []*core.Pod
-	for _, other := range k.neighbours(pod) {
-		others = append(others, k.allocations.Granted(other))
+	for _, other := range k.otherPods(pod) {
+		others = append(others, k.allocations.Allocated(other))
 	}
 	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.health.CheckImageVolumes)
-	if decision.NoRoom != "" && podmanager.IsCritical(pod) {
-		return k.makeRoom(pod, others, decision)
+	if decision.InsufficientResource != "" && podmanager.IsCritical(pod) {
+		return k.preemptFor(pod, others, decision)
 	}
 	return decision
 }
@@ -91,8 +91,8 @@ func (k *Kubelet) active(pod *core.Pod) bool {
 	return !status.Ended(pod.Status.Phase) && !(ok && status.Ended(current.Phase))
 }
 
-// neighbours are the pods that hold resources of the node beside this one.
-func (k *Kubelet) neighbours(pod *core.Pod) []*core.Pod {
+// otherPods are the pods that hold resources of the node beside this one.
+func (k *Kubelet) otherPods(pod *core.Pod) []*core.Pod {
 	return slices.DeleteFunc(k.pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID || !k.active(other) })
 }
 
@@ -109,7 +109,7 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 		failed.StartTime = ptr.To(metav1.NewTime(k.clock.Now()).Rfc3339Copy())
 	}
 	if status.Runs(&pod.Status) { // an earlier kubelet ran it
-		k.endPod(pod, nodeEnd{reason: failed.Reason, message: failed.Message})
+		k.terminatePod(pod, termination{reason: failed.Reason, message: failed.Message})
 		return
 	}
 	k.statuses.Set(pod, failed)

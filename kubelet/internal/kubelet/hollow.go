@@ -34,20 +34,20 @@ func NewHollow(ctx context.Context, c *config.Config, h Hollow, logger *zap.Logg
 	}
 	hollow := *c
 	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort = false, false, 0
-	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.High = nil, nil, 100 // nothing of the machine is its business
+	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.HighThresholdPercent = nil, nil, 100 // nothing of the machine is its business
 	return build(ctx, &hollow, &h, logger, registry)
 }
 
 // runtimeClient is the client of the hollow kubelet's runtime.
 func (h *Hollow) runtimeClient(o cri.Options) *cri.Client {
-	return cri.Over(h.Runtime.Connection(), o)
+	return cri.NewOver(h.Runtime.Connection(), o)
 }
 
-// askNobody answers every probe of a simulated container with success.
-type askNobody struct{}
+// noProbes answers every probe of a simulated container with success.
+type noProbes struct{}
 
-func (askNobody) Probe(context.Context, probe.Target) (probe.Answer, error) {
-	return probe.Answer{Verdict: probe.Succeeded}, nil
+func (noProbes) Probe(context.Context, probe.Target) (probe.Answer, error) {
+	return probe.Answer{Result: probe.Success}, nil
 }
 
 // noVolumes are the volumes of hollow pods.

@@ -134,8 +134,8 @@ func TestHollowPods(t *testing.T) {
 // the pod, the status is corrected; a static pod's is that of its mirror.
 func TestAStatusThatIsOverwritten(t *testing.T) {
 	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.ManifestPath = t.TempDir()
-		if err := os.WriteFile(filepath.Join(c.ManifestPath, "static.json"), []byte(staticManifest), 0o600); err != nil {
+		c.StaticPodPath = t.TempDir()
+		if err := os.WriteFile(filepath.Join(c.StaticPodPath, "static.json"), []byte(staticManifest), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	})

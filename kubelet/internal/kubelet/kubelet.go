@@ -196,10 +196,10 @@ func (k *Kubelet) connect(ctx context.Context) error {
 		}
 	}
 	var err error
-	options := cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.ObserveRuntime, Tracer: k.tracer}
+	options := cri.Options{Timeout: k.config.RuntimeRequestTimeout, Observe: k.metrics.ObserveRuntime, Tracer: k.tracer}
 	if k.hollow != nil {
 		k.cri = k.hollow.runtimeClient(options)
-	} else if k.cri, err = cri.New(k.config.RuntimeEndpoint, options); err != nil {
+	} else if k.cri, err = cri.New(k.config.ContainerRuntimeEndpoint, options); err != nil {
 		return fmt.Errorf("--container-runtime-endpoint: %w", err)
 	}
 	k.health = runtimehealth.New(k.cri, k.runtimeChanged, k.clock, k.logger)
@@ -233,7 +233,7 @@ func (k *Kubelet) makeLoops() error {
 	k.ready = source.NewReady(k.sources()...)
 	var exits pleg.Exits // simulated containers have no process
 	if k.hollow == nil {
-		exits = exitwatch.New(k.cri, func(container string) { k.pleg.Ended(container) }, k.clock, k.logger)
+		exits = exitwatch.New(k.cri, func(container string) { k.pleg.ContainerEnded(container) }, k.clock, k.logger)
 	}
 	k.pleg = pleg.New(pleg.Options{
 		Runtime: k.state, Cache: k.cache, Clock: k.clock, Logger: k.logger, Observe: k.metrics.ObserveRelist, Exits: exits,
@@ -255,8 +255,8 @@ func (k *Kubelet) makeLoops() error {
 		Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 	k.rotator = logrotate.New(logrotate.Options{
-		Runtime: k.state, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.Logs.MaxSize.Value(),
-		MaxFiles: int(k.config.Logs.MaxFiles), Workers: int(k.config.Logs.Workers), Interval: k.config.Logs.Interval,
+		Runtime: k.state, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.ContainerLogs.MaxSize.Value(),
+		MaxFiles: int(k.config.ContainerLogs.MaxFiles), Workers: int(k.config.ContainerLogs.Workers), Interval: k.config.ContainerLogs.Interval,
 		Clock: k.clock, Logger: k.logger,
 	})
 	return nil
@@ -264,7 +264,7 @@ func (k *Kubelet) makeLoops() error {
 
 // runtimeChanged has what hangs on the runtime's health seen to at once.
 func (k *Kubelet) runtimeChanged() {
-	k.node.Kick()
+	k.node.UpdateStatusSoon()
 	if k.loop != nil { // not while the runtime is waited for at start
 		k.loop.Wake()
 	}

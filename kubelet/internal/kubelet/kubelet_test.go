@@ -213,7 +213,7 @@ const staticManifest = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"stat
 
 func TestStaticPodsHaveMirrors(t *testing.T) {
 	b := newBed(t)
-	path := filepath.Join(b.config.ManifestPath, "static.json")
+	path := filepath.Join(b.config.StaticPodPath, "static.json")
 	if err := os.WriteFile(path, []byte(staticManifest), 0o600); err != nil {
 		t.Fatal(err)
 	}

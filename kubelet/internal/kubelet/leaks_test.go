@@ -39,15 +39,15 @@ func (b *bed) finish() {
 // removeManifests ends the static pods. Hollow kubelets have no manifest
 // directory, and an empty path would be the test's own.
 func (b *bed) removeManifests() {
-	if b.config.ManifestPath == "" {
+	if b.config.StaticPodPath == "" {
 		return
 	}
-	entries, err := os.ReadDir(b.config.ManifestPath)
+	entries, err := os.ReadDir(b.config.StaticPodPath)
 	if err != nil {
 		b.t.Error(err)
 	}
 	for _, entry := range entries {
-		if err := os.Remove(filepath.Join(b.config.ManifestPath, entry.Name())); err != nil {
+		if err := os.Remove(filepath.Join(b.config.StaticPodPath, entry.Name())); err != nil {
 			b.t.Error(err)
 		}
 	}

@@ -14,10 +14,10 @@ func (k *Kubelet) makeLifecycle() {
 	o := lifecycle.Options{
 		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
 		Pods: k.pods, Cache: k.cache, State: k.state, Allocations: k.allocations,
-		Runtime: k.runtime, Groups: k.cgroups, Objects: k.objects, Volumes: k.volumes, ReadFile: k.volumes.ReadFile, UserIDs: k.userIDs,
+		Runtime: k.runtime, Cgroups: k.cgroups, Objects: k.objects, Volumes: k.volumes, ReadFile: k.volumes.ReadFile, UserIDs: k.userIDs,
 		Probes: k.probes, PLEG: k.pleg, Statuses: k.statuses, Events: k.events, Mirrors: k.mirrors, Tracer: k.tracer,
 		NetworkError: k.health.NetworkError, Ending: func(uid types.UID) bool { return k.workers.TerminationRequested(uid) },
-		Neighbours: k.neighbours, Allocatable: k.allocatable, HostIPs: k.ownIPs, Begun: k.begun, Clock: k.clock, Logger: k.logger,
+		OtherPods: k.otherPods, Allocatable: k.allocatable, HostIPs: k.ownIPs, Begun: k.begun, Clock: k.clock, Logger: k.logger,
 	}
 	if k.hollow != nil { // simulated containers write nothing, so there is nothing to wait for
 		o.Volumes, o.ReadFile = noVolumes{k.volumes, k.objects}, nil

@@ -22,7 +22,7 @@ import (
 func TestLogsAreRotated(t *testing.T) {
 	b := newBed(t)
 	b.stop()
-	b.config.Logs.MaxSize, b.config.Logs.Interval = resource.MustParse("4Ki"), 50*time.Millisecond
+	b.config.ContainerLogs.MaxSize, b.config.ContainerLogs.Interval = resource.MustParse("4Ki"), 50*time.Millisecond
 	b.start()
 
 	pod := shellPod("talker", `i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo "line $i of four hundred"; [ $((i%50)) = 0 ] && usleep 200000; done; sleep 1000`)

@@ -29,7 +29,7 @@ func (k *Kubelet) machine() (node.Machine, error) {
 // checkMachine returns why the configuration forbids this machine; nil if it
 // does not.
 func (k *Kubelet) checkMachine(machine node.Machine) error {
-	if k.config.ProtectKernel {
+	if k.config.ProtectKernelDefaults {
 		if err := node.CheckKernel("/proc/sys"); err != nil {
 			return fmt.Errorf("--protect-kernel-defaults is set: %w", err)
 		}
@@ -64,11 +64,11 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	k.makeEviction(thresholds)
 	k.node = node.New(node.Config{
 		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
-		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
-		Cloud: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
-		Machine: machine, MaxPods: k.config.MostPods(machine.CPUs), Reserved: config.SumOf(reserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)), Under: k.eviction.Under,
+		Labels: k.config.NodeLabels, Taints: k.config.RegisterWithTaints, PodCIDR: k.config.PodCIDR, Register: k.config.RegisterNode,
+		CloudProviderExternal: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
+		Machine: machine, MaxPods: k.config.MaxPodsFor(machine.CPUs), Reserved: config.SumOf(reserved, eviction.HardEvictionReservation(thresholds, machine.Memory, machine.EphemeralStorage)), UnderPressure: k.eviction.IsUnderPressure,
 		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
-		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
+		StatusUpdateFrequency: k.config.NodeStatusUpdateFrequency, StatusReportFrequency: k.config.NodeStatusReportFrequency, LeaseDuration: k.config.LeaseDuration,
 		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
 	})
 	return nil
@@ -137,7 +137,7 @@ func (n nodeRuntime) Images(ctx context.Context) ([]corev1.ContainerImage, error
 		}
 		return slices.Compare(a.Names, b.Names)
 	})
-	if most := int(n.k.config.MaxImages); most >= 0 {
+	if most := int(n.k.config.NodeStatusMaxImages); most >= 0 {
 		listed = listed[:min(len(listed), most)]
 	}
 	return listed, nil

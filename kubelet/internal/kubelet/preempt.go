@@ -21,28 +21,28 @@ const (
 	preemptedBecause = "Pod was preempted by Kubelet to accommodate a critical pod."
 )
 
-// makeRoom ends pods for a critical pod that was rejected for lack of
+// preemptFor ends pods for a critical pod that was rejected for lack of
 // resources, and admits it; if that is not possible, the rejection stays. The
 // others get their grace periods. The critical pod waits for them
-// (lifecycle.Await); the sync loop does not, because it has other pods to
+// (lifecycle.WaitForVictims); the sync loop does not, because it has other pods to
 // handle.
-func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
+func (k *Kubelet) preemptFor(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
 	leaving := func(other *core.Pod) bool { return k.workers.TerminationRequested(other.UID) }
 	victims := admit.Victims(pod, others, k.allocatable(), leaving)
 	if len(victims) == 0 {
 		return refused
 	}
-	ends := make([]lifecycle.Leave, 0, len(victims))
+	ends := make([]lifecycle.Victim, 0, len(victims))
 	for _, victim := range victims {
 		// The granted pod may be a different object from the desired one.
 		if desired, ok := k.pods.ByUID(victim.UID); ok {
 			victim = desired
 		}
 		done := make(chan struct{})
-		k.preempt(victim, pod, refused.NoRoom, leaving(victim), done)
-		ends = append(ends, lifecycle.Leave{Pod: victim, Done: done, Until: k.clock.Now().Add(patienceWith(victim))})
+		k.preempt(victim, pod, refused.InsufficientResource, leaving(victim), done)
+		ends = append(ends, lifecycle.Victim{Pod: victim, Done: done, Until: k.clock.Now().Add(preemptionTimeout(victim))})
 	}
-	k.lifecycle.Await(pod.UID, ends)
+	k.lifecycle.WaitForVictims(pod.UID, ends)
 	return admit.Decision{Admitted: true}
 }
 
@@ -57,13 +57,13 @@ func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName,
 		zap.String("for", critical.Namespace+"/"+critical.Name), zap.String("resource", string(resource)))
 	k.events.Eventf(pod, corev1.EventTypeWarning, preempting, "%s", preempted)
 	k.metrics.Preemptions.WithLabelValues(string(resource)).Inc()
-	k.endPod(pod, nodeEnd{reason: preempting, message: preempted, disrupted: preemptedBecause, asItEnds: true, done: done})
+	k.terminatePod(pod, termination{reason: preempting, message: preempted, disrupted: preemptedBecause, asItEnds: true, done: done})
 }
 
-// patienceWith is how long a critical pod waits for another's end: one and a half
+// preemptionTimeout is how long a critical pod waits for another's end: one and a half
 // times that pod's grace period, and at least as long as a runtime may take to kill
 // it.
-func patienceWith(pod *core.Pod) time.Duration {
+func preemptionTimeout(pod *core.Pod) time.Duration {
 	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)) * time.Second
 	return max(grace+grace/2, 10*time.Second)
 }

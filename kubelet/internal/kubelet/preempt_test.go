@@ -101,7 +101,7 @@ func TestHowLongOthersAreWaitedFor(t *testing.T) {
 	pod := hollowPod("other", nil)
 	for grace, want := range map[int64]time.Duration{2: 10 * time.Second, 30: 45 * time.Second} {
 		pod.Spec.TerminationGracePeriodSeconds = &grace
-		if patience := patienceWith(pod); patience != want {
+		if patience := preemptionTimeout(pod); patience != want {
 			t.Errorf("a pod that has %ds is waited for %v", grace, patience)
 		}
 	}

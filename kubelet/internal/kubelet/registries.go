@@ -17,16 +17,16 @@ import (
 )
 
 // makeRegistries reads the node's credentials for image registries.
-func (k *Kubelet) makeRegistries() (*credential.Node, error) {
+func (k *Kubelet) makeRegistries() (*credential.NodeCredentials, error) {
 	home, _ := os.UserHomeDir() // a service may have none
 	o := credential.Options{
-		Files: credential.NewFiles(k.config.RootDir, home), BinDir: k.config.CredentialBinDir, Clock: k.clock, Registry: k.registry,
+		Files: credential.NewFiles(k.config.RootDir, home), BinDir: k.config.ImageCredentialProviderBinDir, Clock: k.clock, Registry: k.registry,
 	}
 	if k.client != nil {
-		o.Accounts = accounts{k.client, k.objects}
+		o.Accounts = serviceAccounts{k.client, k.objects}
 	}
 	var err error
-	if k.config.CredentialConfig != "" {
+	if k.config.ImageCredentialProviderConfig != "" {
 		if o.Plugins, err = k.loadPlugins(); err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (k *Kubelet) makeRegistries() (*credential.Node, error) {
 // makeImageAccess makes the records of who may use the node's images. Simulated
 // images are for everybody.
 func (k *Kubelet) makeImageAccess(ctx context.Context) (*pullrecords.Records, error) {
-	policy := k.config.ImageAccess
+	policy := k.config.ImagePullCredentialsVerification
 	if k.hollow != nil {
 		policy = pullrecords.Policy{Verify: kubeletv1beta1.NeverVerify}
 	}
@@ -49,15 +49,15 @@ func (k *Kubelet) makeImageAccess(ctx context.Context) (*pullrecords.Records, er
 }
 
 func (k *Kubelet) loadPlugins() ([]kubeletv1.CredentialProvider, error) {
-	plugins, err := credential.Load(k.config.CredentialConfig, k.config.CredentialBinDir)
+	plugins, err := credential.Load(k.config.ImageCredentialProviderConfig, k.config.ImageCredentialProviderBinDir)
 	if err != nil {
 		return nil, fmt.Errorf("--image-credential-provider-config: %w", err)
 	}
 	return plugins, nil
 }
 
-// accounts tells plugins about pods' service accounts.
-type accounts struct {
+// serviceAccounts tells plugins about pods' service accounts.
+type serviceAccounts struct {
 	client  *rest.Client
 	objects *objects.Objects
 }
@@ -65,13 +65,13 @@ type accounts struct {
 // tokenSeconds is how long tokens for plugins last.
 const tokenSeconds = 3600
 
-// ServiceAccount implements credential.Accounts.
-func (a accounts) ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {
+// ServiceAccount implements credential.ServiceAccounts.
+func (a serviceAccounts) ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {
 	account := &core.ServiceAccount{}
 	return account, a.client.Resource(core.ServiceAccounts, namespace).Get(ctx, name, account)
 }
 
-// Token implements credential.Accounts.
-func (a accounts) Token(ctx context.Context, pod *core.Pod, audience string) (string, error) {
+// Token implements credential.ServiceAccounts.
+func (a serviceAccounts) Token(ctx context.Context, pod *core.Pod, audience string) (string, error) {
 	return a.objects.Token(ctx, pod, audience, tokenSeconds)
 }

@@ -29,9 +29,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		}
 	}()
 	group, ctx := errgroup.WithContext(ctx)
-	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.ObserveWork, Restarted: k.metrics.PodRestarted})
+	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncFrequency, Observe: k.metrics.ObserveWork, Restarted: k.metrics.PodRestarted})
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
-		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.Seen, Logs: k.usages.logs, Pulls: k.imageAccess.Count,
+		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.LastRelist, Logs: k.usages.logs, Pulls: k.imageAccess.Count,
 	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {
@@ -80,7 +80,7 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 	}
 	if k.client != nil {
 		run("events", k.events.recorder.Run)
-		k.tellStart()
+		k.recordStart()
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
 		k.runNetwork(run)
@@ -88,11 +88,11 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 	k.runRotators(run)
 	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
 	run("sync loop", k.loop.Run)
-	run("watchdog", func(ctx context.Context) error { return daemon.Watchdog(ctx, k.checks(), k.clock, k.logger) })
+	run("watchdog", func(ctx context.Context) error { return daemon.Watchdog(ctx, k.healthChecks(), k.clock, k.logger) })
 }
 
-// checks are what the health endpoints ask.
-func (k *Kubelet) checks() *daemon.Health {
+// healthChecks are what the health endpoints ask.
+func (k *Kubelet) healthChecks() *daemon.Health {
 	health := daemon.NewHealth()
 	health.Add("log", func(context.Context) error { return nil }, daemon.Healthz, daemon.Livez, daemon.Readyz)
 	health.Add("syncloop", func(context.Context) error { return k.loop.Healthy() }, daemon.Healthz, daemon.Livez, daemon.Readyz)
@@ -106,6 +106,6 @@ func (k *Kubelet) serveHealth(ctx context.Context) error {
 		return nil
 	}
 	address := net.JoinHostPort(k.config.HealthzAddress, fmt.Sprint(k.config.HealthzPort))
-	listener := daemon.Listener{Address: address, Handler: daemon.Endpoints(k.checks(), k.registry), Logger: k.logger}
+	listener := daemon.Listener{Address: address, Handler: daemon.Endpoints(k.healthChecks(), k.registry), Logger: k.logger}
 	return listener.Serve(ctx)
 }

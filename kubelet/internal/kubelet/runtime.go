@@ -25,7 +25,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	if err := k.health.Wait(ctx); err != nil {
 		return err
 	}
-	err := k.makeGroups(ctx)
+	err := k.setUpCgroups(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	}
 	config := podruntime.Config{
 		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.ownIPs,
-		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: k.imageAccess, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxBackOff,
+		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: k.imageAccess, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxContainerRestartPeriod,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
 	}
 	if k.informers != nil {
@@ -84,7 +84,7 @@ func (k *Kubelet) makeImages(listed func(ids []string, at time.Time)) {
 	k.images = image.NewCollector(image.CollectorOptions{
 		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.ImageRemoved, Listed: listed,
 		Thresholds: image.Thresholds{
-			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
+			High: int(k.config.Images.HighThresholdPercent), Low: int(k.config.Images.LowThresholdPercent), MinAge: k.config.Images.MinimumAge, MaxAge: k.config.Images.MaximumAge,
 		},
 	})
 }
@@ -117,9 +117,9 @@ func (k *Kubelet) makeConfigs() (*runtimeconfig.Maker, error) {
 	}
 	return runtimeconfig.New(runtimeconfig.Options{
 		Environment: env, Reported: k.health.Reported, RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
-		CgroupParent: k.cgroups.Parent, DNS: resolver.Of, UserIDs: k.userIDsOf, ClusterDomain: k.config.ClusterDomain,
+		CgroupParent: k.cgroups.Parent, DNS: resolver.ForPod, UserIDs: k.userIDsOf, ClusterDomain: k.config.ClusterDomain,
 		SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
-		NoCPUQuota: !k.config.CPUQuota, OOMTogether: cgroups.IsCgroup2UnifiedMode() && !k.config.OneProcessOOM,
+		NoCPUQuota: !k.config.CPUCFSQuota, OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !k.config.SingleProcessOOMKill,
 	})
 }
 

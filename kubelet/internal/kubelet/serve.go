@@ -22,24 +22,24 @@ const nodeLogs = "/var/log"
 func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 	config := server.Config{
 		NodeName: k.nodeName, Authenticator: k.authenticator(), Authorizer: k.authorizer(),
-		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.checks(), Metrics: k.registry,
-		Configz: func() any { return k.config.Document() },
+		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
+		Configz: func() any { return k.config.Effective() },
 		Usage:   func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
 		Groups:  k.groupUsage, ContainerGroup: k.containerUsage, Daemons: k.daemonUsage, Interfaces: k.podInterfaces,
 		PodUsage: k.usages.get, ProbeMetrics: k.metrics.Probes.Registry,
 		Tracer:      k.tracer,
 		Machine:     func() corev1.NodeStatus { return k.node.Node().Status },
 		Checkpoints: filepath.Join(k.config.RootDir, "checkpoints"),
-		Clock:       k.clock, Logger: k.logger, Debugging: k.config.Debugging, Profiling: k.config.Profiling,
+		Clock:       k.clock, Logger: k.logger, Debugging: k.config.EnableDebuggingHandlers, Profiling: k.config.EnableProfilingHandler,
 	}
 	config.Pages.Started, config.Pages.Flags = k.clock.Now(), k.config.Flags
-	if k.config.NodeLogs {
+	if k.config.EnableSystemLogHandler {
 		config.NodeLogs = nodeLogs
 	}
-	if k.config.DebugFlags {
+	if k.config.EnableDebugFlagsHandler {
 		config.Log = &k.config.Log
 	}
-	if k.config.Debugging && k.config.Profiling && k.config.Contention {
+	if k.config.EnableDebuggingHandlers && k.config.EnableProfilingHandler && k.config.EnableContentionProfiling {
 		runtime.SetBlockProfileRate(1)
 	}
 	s, err := server.New(config)
@@ -54,7 +54,7 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		}
 		certFile, keyFile = o.File(), o.File()
 	}
-	return s.Run(ctx, server.Listen{
+	return s.Run(ctx, server.ListenOptions{
 		TLS:     k.config.TLS,
 		Address: k.address(k.config.Port), CertFile: certFile, KeyFile: keyFile,
 		CertDir: k.config.CertDir, ClientCAFile: k.config.ClientCAFile, DNSNames: []string{k.nodeName}, IPs: k.servingIPs(),
@@ -72,17 +72,17 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 func (k *Kubelet) authenticator() *auth.Authenticator {
 	return auth.NewAuthenticator(auth.Authentication{
 		Certificates: k.config.ClientCAFile != "",
-		Tokens:       k.config.WebhookTokens && k.client != nil,
-		Anonymous:    k.config.Anonymous,
-		Holds:        k.config.Holds.Token,
+		Tokens:       k.config.AuthenticationTokenWebhook && k.client != nil,
+		Anonymous:    k.config.AnonymousAuth,
+		CacheTTL:     k.config.CacheTTLs.Token,
 	}, k.client, k.clock)
 }
 
 // authorizer lets the API server decide. Without one, every authenticated
 // client, with a certificate of our own CA, may do everything.
 func (k *Kubelet) authorizer() *auth.Authorizer {
-	if k.config.Authorization == "AlwaysAllow" || k.client == nil {
+	if k.config.AuthorizationMode == "AlwaysAllow" || k.client == nil {
 		return auth.AlwaysAllow()
 	}
-	return auth.NewAuthorizer(k.nodeName, k.client, k.config.Holds, k.clock)
+	return auth.NewAuthorizer(k.nodeName, k.client, k.config.CacheTTLs, k.clock)
 }

@@ -43,7 +43,7 @@ func (k *Kubelet) shutdownChanged() {
 		k.metrics.ShutdownStart.Set(float64(k.clock.Now().Unix()))
 	}
 	k.events.Eventf(k.node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
-	k.node.Kick()
+	k.node.UpdateStatusSoon()
 }
 
 // shutdownDone is called when all pods have ended. The channel is closed when
@@ -55,7 +55,7 @@ func (k *Kubelet) shutdownDone() <-chan struct{} {
 
 func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{}) {
 	k.logger.Info("pod ends for the machine's shutdown", daemon.PodFields(pod), zap.Int64("grace", grace))
-	k.endPod(pod, nodeEnd{
+	k.terminatePod(pod, termination{
 		reason: shutdown.Reason, message: shutdown.Message, disrupted: shutdown.Message, keepsSuccess: true, grace: &grace, done: done,
 	})
 }

@@ -18,7 +18,9 @@ func TestPodsEndBeforeTheMachineDoes(t *testing.T) {
 	address, _ := shutdowntest.StartBus(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
 	logind := shutdowntest.StartLogind(t, address, time.Hour)
-	b, _ := newHollowBed(t, func(c *config.Config) { c.Shutdown.All, c.Shutdown.Critical = 20*time.Minute, 10*time.Minute })
+	b, _ := newHollowBed(t, func(c *config.Config) {
+		c.Shutdown.GracePeriod, c.Shutdown.CriticalPodsGracePeriod = 20*time.Minute, 10*time.Minute
+	})
 	logind.Await("a lock", true)
 	ready := func() corev1.NodeCondition {
 		n := &core.Node{}

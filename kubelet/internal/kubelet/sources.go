@@ -11,10 +11,10 @@ import (
 
 func (k *Kubelet) sources() []string {
 	var names []string
-	if k.config.ManifestPath != "" {
+	if k.config.StaticPodPath != "" {
 		names = append(names, core.FileSource)
 	}
-	if k.config.ManifestURL != "" {
+	if k.config.StaticPodURL != "" {
 		names = append(names, core.HTTPSource)
 	}
 	if k.client != nil {
@@ -25,13 +25,13 @@ func (k *Kubelet) sources() []string {
 
 // runSources runs the sources that are configured.
 func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
-	if k.config.ManifestPath != "" {
-		file := &source.File{Path: k.config.ManifestPath, NodeName: k.nodeName, Period: k.config.FileEvery, Clock: k.clock, Logger: k.logger}
+	if k.config.StaticPodPath != "" {
+		file := &source.File{Path: k.config.StaticPodPath, NodeName: k.nodeName, Period: k.config.FileCheckFrequency, Clock: k.clock, Logger: k.logger}
 		run(func() error { return file.Run(ctx, k.mux) })
 	}
-	if k.config.ManifestURL != "" {
+	if k.config.StaticPodURL != "" {
 		url := &source.HTTP{
-			URL: k.config.ManifestURL, Header: k.config.ManifestHeader, NodeName: k.nodeName, Period: k.config.HTTPEvery,
+			URL: k.config.StaticPodURL, Header: k.config.StaticPodURLHeader, NodeName: k.nodeName, Period: k.config.HTTPCheckFrequency,
 			Clock: k.clock, Logger: k.logger, Client: &http.Client{Timeout: manifestTimeout},
 		}
 		run(func() error { return url.Run(ctx, k.mux) })

@@ -235,7 +235,7 @@ func (b *bed) checkSandboxes(want map[string]uint32) {
 // While the API server is away, pods go on, crashed containers are restarted,
 // and probes act; afterwards the API is told.
 func TestTheAPIIsAwayForLong(t *testing.T) {
-	b := newBed(t, func(c *config.Config) { c.MaxBackOff = time.Second })
+	b := newBed(t, func(c *config.Config) { c.MaxContainerRestartPeriod = time.Second })
 	sick := shellPod("sick", forever)
 	sick.Spec.Containers[0].LivenessProbe = &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "! test -f /dead"}}},

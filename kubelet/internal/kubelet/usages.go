@@ -107,7 +107,7 @@ func (k *Kubelet) daemonUsage() map[string]cgroup.Usage {
 		}
 	}
 	add(stats.SystemContainerKubelet, os.Getpid())
-	if pid, err := cri.Process(k.config.RuntimeEndpoint); err == nil { // else it is away, or not to be seen
+	if pid, err := cri.RuntimeProcess(k.config.ContainerRuntimeEndpoint); err == nil { // else it is away, or not to be seen
 		add(stats.SystemContainerRuntime, pid)
 	}
 	return usages

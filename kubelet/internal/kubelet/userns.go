@@ -27,7 +27,7 @@ func (k *Kubelet) makeUserNamespaces(ctx context.Context) error {
 }
 
 func (k *Kubelet) userIDsOf(pod types.UID) (first, count uint32, err error) {
-	ids, err := k.userIDs.Of(pod)
+	ids, err := k.userIDs.Allocate(pod)
 	return uint32(ids.First), uint32(ids.Count), err
 }
 

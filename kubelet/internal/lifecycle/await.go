@@ -10,24 +10,24 @@ import (
 	"kctl/proto/core"
 )
 
-// Leave is a pod that ends to make room. Done is closed when it has ended;
+// Victim is a pod that ends to make room. Done is closed when it has ended;
 // nothing waits for it after Until.
-type Leave struct {
+type Victim struct {
 	Pod   *core.Pod
 	Done  <-chan struct{}
 	Until time.Time
 }
 
-// Await makes a critical pod start only after other pods have ended.
-func (l *Lifecycle) Await(critical types.UID, leaves []Leave) {
-	l.records.change(critical, func(r *record) { r.leaves = leaves })
+// WaitForVictims makes a critical pod start only after other pods have ended.
+func (l *Lifecycle) WaitForVictims(critical types.UID, leaves []Victim) {
+	l.records.change(critical, func(r *record) { r.victims = leaves })
 }
 
-// awaitRoom delays a critical pod while others end to make room for it. It does not
+// waitForVictims delays a critical pod while others end to make room for it. It does not
 // wait for ever: the node can cope with too many pods for a while, but perhaps not
 // without this one.
-func (l *Lifecycle) awaitRoom(ctx context.Context, pod *core.Pod) error {
-	for _, end := range l.records.of(pod.UID).leaves {
+func (l *Lifecycle) waitForVictims(ctx context.Context, pod *core.Pod) error {
+	for _, end := range l.records.of(pod.UID).victims {
 		timer := l.Clock.NewTimer(end.Until.Sub(l.Clock.Now()))
 		select {
 		case <-end.Done:
@@ -40,6 +40,6 @@ func (l *Lifecycle) awaitRoom(ctx context.Context, pod *core.Pod) error {
 			return ctx.Err()
 		}
 	}
-	l.records.change(pod.UID, func(r *record) { r.leaves = nil })
+	l.records.change(pod.UID, func(r *record) { r.victims = nil })
 	return nil
 }

@@ -18,15 +18,15 @@ func TestHowLongCriticalPodsWait(t *testing.T) {
 		l := New(Options{Clock: clock.RealClock{}, Events: &eventLog{}})
 		pod := &core.Pod{}
 		pod.UID = "critical"
-		l.Await(pod.UID, []Leave{{Pod: &core.Pod{}, Done: make(chan struct{}), Until: time.Now().Add(10 * time.Second)}})
+		l.WaitForVictims(pod.UID, []Victim{{Pod: &core.Pod{}, Done: make(chan struct{}), Until: time.Now().Add(10 * time.Second)}})
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := l.awaitRoom(ctx, pod); err == nil || time.Since(start) != time.Second {
+		if err := l.waitForVictims(ctx, pod); err == nil || time.Since(start) != time.Second {
 			t.Errorf("a pod that is to end waited for %v: %v", time.Since(start), err)
 		}
 		for range 2 { // the second time, there is nothing to wait for
-			if err := l.awaitRoom(t.Context(), pod); err != nil || time.Since(start) != 10*time.Second {
+			if err := l.waitForVictims(t.Context(), pod); err != nil || time.Since(start) != 10*time.Second {
 				t.Errorf("waited for %v: %v", time.Since(start), err)
 			}
 		}

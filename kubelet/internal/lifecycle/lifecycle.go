@@ -35,8 +35,8 @@ type Events interface {
 
 // Mirrors creates and deletes the mirror pods of static pods.
 type Mirrors interface {
-	Ensure(pod *core.Pod)
-	Drop(pod *core.Pod)
+	EnsureMirror(pod *core.Pod)
+	DeleteMirror(pod *core.Pod)
 }
 
 // Volumes mounts and unmounts pods' volumes.
@@ -49,8 +49,8 @@ type Volumes interface {
 
 // PLEG relists pods from the runtime.
 type PLEG interface {
-	Poke()
-	Inspect(pod types.UID)
+	RelistSoon()
+	RequestReinspect(pod types.UID)
 }
 
 // Options are the rooms that a pod passes through.
@@ -65,7 +65,7 @@ type Options struct {
 	Allocations *allocation.Manager
 	// Rooms that act on pods.
 	Runtime *podruntime.Manager
-	Groups  *cgroup.Manager
+	Cgroups *cgroup.Manager
 	Objects *objects.Objects
 	Volumes Volumes
 	// ReadFile reads a file of one of a pod's own volumes; nil if containers can't
@@ -86,8 +86,8 @@ type Options struct {
 	NetworkError func() error
 	// Ending reports whether the pod is ending or has ended.
 	Ending func(pod types.UID) bool
-	// Neighbours returns the other pods that hold resources of the node.
-	Neighbours func(pod *core.Pod) []*core.Pod
+	// OtherPods returns the other pods that hold resources of the node.
+	OtherPods func(pod *core.Pod) []*core.Pod
 	// Allocatable returns the resources of the node that pods may use, HostIPs its
 	// addresses.
 	Allocatable func() corev1.ResourceList

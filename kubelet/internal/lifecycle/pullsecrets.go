@@ -50,8 +50,8 @@ func (l *Lifecycle) pullSecrets(ctx context.Context, pod *core.Pod) (secrets pul
 	return secrets
 }
 
-// tellMissing reports missing pull secrets, if a pull failed.
-func (l *Lifecycle) tellMissing(pod *core.Pod, pull func() pullSecrets, waiting map[string]runtimestate.Waiting) {
+// recordMissingSecrets reports missing pull secrets, if a pull failed.
+func (l *Lifecycle) recordMissingSecrets(pod *core.Pod, pull func() pullSecrets, waiting map[string]runtimestate.Waiting) {
 	for _, why := range waiting {
 		if why.Reason != image.ReasonErrPull {
 			continue

@@ -12,8 +12,8 @@ import (
 
 // record is what is remembered of a pod between two steps.
 type record struct {
-	// leaves are the pods whose end the pod waits for before it starts.
-	leaves []Leave
+	// victims are the pods whose end the pod waits for before it starts.
+	victims []Victim
 	// waiting is why containers are not running, by name, as the last syncs found.
 	// It is replaced, never changed.
 	waiting map[string]runtimestate.Waiting

@@ -22,19 +22,19 @@ import (
 // had no room.
 const resizeRetry = 5 * time.Second
 
-// grant returns the pod with the resources that it and its containers are to have now.
-func (l *Lifecycle) grant(pod *core.Pod) *core.Pod {
+// allocate returns the pod with the resources that it and its containers are to have now.
+func (l *Lifecycle) allocate(pod *core.Pod) *core.Pod {
 	before, now := l.Allocations.Pending(pod.UID), (*core.PodCondition)(nil)
 	changed, why := false, ""
-	with := l.Allocations.Grant(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
-		var others []admit.Wish
-		for _, other := range l.Neighbours(pod) {
-			others = append(others, admit.Wish{Has: granted(other), Wants: other})
+	with := l.Allocations.Allocate(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
+		var others []admit.ResizeRequest
+		for _, other := range l.OtherPods(pod) {
+			others = append(others, admit.ResizeRequest{Allocated: granted(other), Desired: other})
 		}
-		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: withKnownStatus(l.Pods, pod)}, others, l.Allocatable())
+		decision := admit.Resize(admit.ResizeRequest{Allocated: granted(pod), Desired: withKnownStatus(l.Pods, pod)}, others, l.Allocatable())
 		if changed = decision.Admitted; !changed {
-			if why = decision.Reason; decision.NoRoom != "" {
-				why = "OutOf" + string(decision.NoRoom)
+			if why = decision.Reason; decision.InsufficientResource != "" {
+				why = "OutOf" + string(decision.InsufficientResource)
 			}
 			now = &core.PodCondition{Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message}
 		}
@@ -89,27 +89,27 @@ func sizes(pod *core.Pod, problem string) string {
 	return string(text)
 }
 
-// makeGroup sets the pod's control group as its containers need it. While they
+// ensureCgroup sets the pod's control group as its containers need it. While they
 // are being resized, it also has room for their old resources; the returned
 // function ends that, once they are.
-func (l *Lifecycle) makeGroup(job podworker.Job, pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
+func (l *Lifecycle) ensureCgroup(job podworker.Job, pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
 	none := func() error { return nil }
 	if l.resizing(pod.UID, runtime) {
-		before := l.Allocations.Before(pod)
-		return func() error { return l.settle(pod, before) }, l.Groups.Widen(pod, before)
+		before := l.Allocations.AsActual(pod)
+		return func() error { return l.settle(pod, before) }, l.Cgroups.RaiseLimits(pod, before)
 	}
 	if job.First || job.Type == podworker.Change {
-		return none, l.Groups.Create(pod)
+		return none, l.Cgroups.Create(pod)
 	}
 	return none, nil
 }
 
 // settle finishes the resizing of a pod whose containers have their new resources.
 func (l *Lifecycle) settle(pod, before *core.Pod) error {
-	if err := l.Groups.Settle(pod, before); err != nil {
+	if err := l.Cgroups.SetFinalLimits(pod, before); err != nil {
 		return &podruntime.ResizeError{Err: err}
 	}
-	l.Allocations.AppliedToPod(pod.UID)
+	l.Allocations.SetPodActual(pod.UID)
 	l.Events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod, ""))
 	return nil
 }
@@ -123,9 +123,9 @@ func (l *Lifecycle) noteResize(pod *core.Pod, err error) {
 		if failed.Error() != l.Allocations.Failure(pod.UID) {
 			l.Events.Eventf(pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: %s", sizes(pod, failed.Error()))
 		}
-		l.Allocations.Failed(pod.UID, failed.Error())
+		l.Allocations.SetFailure(pod.UID, failed.Error())
 	case err == nil:
-		l.Allocations.Failed(pod.UID, "")
+		l.Allocations.SetFailure(pod.UID, "")
 	}
 }
 
@@ -171,9 +171,9 @@ func (r podResources) Actual(container string) (corev1.ResourceRequirements, boo
 }
 
 func (r podResources) Applied(container string, resources corev1.ResourceRequirements) {
-	r.Allocations.Applied(r.pod, container, resources)
+	r.Allocations.SetActual(r.pod, container, resources)
 }
 
 func (r podResources) PodMemoryInUse() error {
-	return r.Groups.MemoryInUse(r.pod, r.Allocations.Before(r.pod))
+	return r.Cgroups.MemoryInUse(r.pod, r.Allocations.AsActual(r.pod))
 }

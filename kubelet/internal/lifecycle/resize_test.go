@@ -21,7 +21,7 @@ func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 	pods, allocations := podmanager.New(), allocation.New()
 	l := New(Options{
 		Pods: pods, Allocations: allocations, Events: &eventLog{},
-		Neighbours: func(pod *core.Pod) []*core.Pod {
+		OtherPods: func(pod *core.Pod) []*core.Pod {
 			return slices.DeleteFunc(pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID })
 		},
 		Allocatable: func() corev1.ResourceList {
@@ -35,13 +35,13 @@ func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 	}
 	names := []string{"first", "second"}
 	for i, name := range names {
-		l.grant(sized(name, "100m"))
+		l.allocate(sized(name, "100m"))
 		pod, since := sized(name, "5"), metav1.NewTime(time.Unix(int64(1000+i), 0))
 		pod.Status.Conditions = []core.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, LastTransitionTime: since}}
 		pods.Set(pod)
 	}
 	for _, name := range []string{"second", "first"} {
-		l.grant(sized(name, "5"))
+		l.allocate(sized(name, "5"))
 		pending := allocations.Pending(types.UID(name))
 		if granted := pending == nil; granted != (name == "first") {
 			t.Errorf("%s: %+v", name, pending)

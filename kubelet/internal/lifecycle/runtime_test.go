@@ -53,7 +53,7 @@ func (l *eventLog) has(part string) bool {
 func newLifecycle(t *testing.T, fault func(ctx context.Context, method string, call func() error) error) (*Lifecycle, *simulated.Runtime) {
 	t.Helper()
 	box := simulated.New(simulated.Options{Clock: clock.RealClock{}, Fault: fault})
-	client := cri.Over(box.Connection(), cri.Options{})
+	client := cri.NewOver(box.Connection(), cri.Options{})
 	t.Cleanup(func() { client.Close() })
 	dir, events := t.TempDir(), &eventLog{}
 	state, err := runtimestate.NewReader(t.Context(), client, clock.RealClock{})

@@ -31,27 +31,27 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	ctx, span := l.tracePod(ctx, "syncPod", pod)
 	defer func() { tracing.End(span, err) }()
 	if job.First {
-		l.begin(job)
+		l.firstSync(job)
 	}
-	runtime, err := l.inRuntime(ctx, pod)
+	runtime, err := l.runtimeStatus(ctx, pod)
 	if err != nil {
 		return podworker.Outcome{}, err
 	}
-	pod = l.grant(pod)
+	pod = l.allocate(pod)
 	current := l.generate(pod, runtime, false)
 	deadline, exceeded := l.deadline(pod, &current)
 	l.Statuses.Set(pod, current)
 	if status.Ended(current.Phase) || exceeded {
 		return podworker.Outcome{Terminal: true}, nil
 	}
-	if err := l.awaitRoom(ctx, pod); err != nil {
+	if err := l.waitForVictims(ctx, pod); err != nil {
 		return podworker.Outcome{}, err
 	}
 	if err := l.NetworkError(); err != nil && !pod.Spec.HostNetwork {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("network is not ready: %w", err)
 	}
-	settle, err := l.makeGroup(job, pod, runtime)
+	settle, err := l.ensureCgroup(job, pod, runtime)
 	if err != nil {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return podworker.Outcome{}, err
@@ -59,7 +59,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	if err := l.endPredecessors(ctx, pod, runtime); err != nil {
 		return podworker.Outcome{}, err
 	}
-	l.Mirrors.Ensure(pod)
+	l.Mirrors.EnsureMirror(pod)
 	if err := os.MkdirAll(podfiles.PodDir(l.RootDir, pod.UID), 0o750); err != nil {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
@@ -70,7 +70,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	started := l.Events.StartPod()
 	defer started()
 	result := l.syncRuntime(ctx, pod, runtime, func() []*core.Secret { return pull().found })
-	l.tellMissing(pod, pull, result.Waiting)
+	l.recordMissingSecrets(pod, pull, result.Waiting)
 	if result.Err == nil {
 		result.Err = settle()
 	}
@@ -103,10 +103,10 @@ func (l *Lifecycle) syncRuntime(ctx context.Context, pod *core.Pod, runtime *run
 	return result
 }
 
-// inRuntime returns the pod's state in the runtime, as far as known. If the
+// runtimeStatus returns the pod's state in the runtime, as far as known. If the
 // last query failed, it asks the runtime again: that may work by now, and the
 // old failure would otherwise count as a new one, with a longer back-off.
-func (l *Lifecycle) inRuntime(ctx context.Context, pod *core.Pod) (*runtimestate.PodStatus, error) {
+func (l *Lifecycle) runtimeStatus(ctx context.Context, pod *core.Pod) (*runtimestate.PodStatus, error) {
 	known, err := l.Cache.GetNewerThan(ctx, pod.UID, time.Time{})
 	if err != nil && ctx.Err() == nil {
 		asked := l.Clock.Now()
@@ -119,8 +119,8 @@ func (l *Lifecycle) inRuntime(ctx context.Context, pod *core.Pod) (*runtimestate
 	return known, nil
 }
 
-// begin is what the first sync of a pod does once.
-func (l *Lifecycle) begin(job podworker.Job) {
+// firstSync is what the first sync of a pod does once.
+func (l *Lifecycle) firstSync(job podworker.Job) {
 	l.Statuses.Begin(job.Pod, job.Start)
 	l.Statuses.Recorder(job.Pod).Stamp(relay.KubeletWorker, l.Clock.Now())
 	l.Begun(job.Pod, job.Start)
@@ -135,7 +135,7 @@ func (l *Lifecycle) conclude(ctx context.Context, pod *core.Pod, before *runtime
 	l.records.noteWaiting(pod.UID, result.Waiting)
 	l.report(pod, result.Status)
 	if result.Status != before {
-		l.PLEG.Inspect(pod.UID)
+		l.PLEG.RequestReinspect(pod.UID)
 	}
 	if result.Err != nil {
 		return podworker.Outcome{}, result.Err

@@ -51,7 +51,7 @@ func TestAStatusThatCouldNotBeHad(t *testing.T) {
 	runs(t, runtime, sandboxOf(t, runtime, pod))
 	// Later than any other observation in this test.
 	l.Cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now().Add(time.Hour))
-	known, err := l.inRuntime(t.Context(), pod)
+	known, err := l.runtimeStatus(t.Context(), pod)
 	if err != nil || len(known.Running()) != 1 {
 		t.Errorf("%+v, %v", known, err)
 	}

@@ -48,7 +48,7 @@ func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (
 		return fmt.Errorf("end containers: %w", err)
 	}
 	l.Probes.RemovePod(pod.UID)
-	l.PLEG.Poke()
+	l.PLEG.RelistSoon()
 	if runtime, err = l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace); err != nil {
 		return fmt.Errorf("how the pod ended is not known: %w", err)
 	}
@@ -107,7 +107,7 @@ func (l *Lifecycle) removeFromRuntime(ctx context.Context, pod podworker.Running
 	if err := l.Runtime.RemovePod(ctx, running); err != nil {
 		return fmt.Errorf("remove containers: %w", err)
 	}
-	l.PLEG.Poke()
+	l.PLEG.RelistSoon()
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (l *Lifecycle) SyncTerminatedPod(ctx context.Context, job podworker.Job) (e
 	l.Allocations.Forget(pod.UID)
 	l.Statuses.Finish(pod)
 	if job.Removed {
-		l.Mirrors.Drop(pod)
+		l.Mirrors.DeleteMirror(pod)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (l *Lifecycle) SyncTerminatedPod(ctx context.Context, job podworker.Job) (e
 // release releases what the pod held besides its volumes.
 func (l *Lifecycle) release(ctx context.Context, job podworker.Job) error {
 	pod := job.Pod
-	if err := l.Groups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {
+	if err := l.Cgroups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {
 		return err
 	}
 	if err := l.UserIDs.Release(pod.UID); err != nil {
@@ -151,13 +151,13 @@ func (l *Lifecycle) release(ctx context.Context, job podworker.Job) error {
 }
 
 func (l *Lifecycle) removePod(ctx context.Context, pod *core.Pod) error {
-	runtime, err := l.inRuntime(ctx, pod)
+	runtime, err := l.runtimeStatus(ctx, pod)
 	if err != nil {
 		return err
 	}
 	running := runtime.RunningPod(l.State.Name())
 	if err := l.removeFromRuntime(ctx, podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
-		if !l.nothingRuns(ctx, pod) {
+		if !l.hasStopped(ctx, pod) {
 			return err
 		}
 		// For a container during whose start a kubelet was killed, containerd 1.6
@@ -172,8 +172,8 @@ func (l *Lifecycle) removePod(ctx context.Context, pod *core.Pod) error {
 	return l.Volumes.RemovePodDir(ctx, pod.UID)
 }
 
-// nothingRuns says that according to the runtime everything of the pod has ended.
-func (l *Lifecycle) nothingRuns(ctx context.Context, pod *core.Pod) bool {
+// hasStopped says that according to the runtime everything of the pod has ended.
+func (l *Lifecycle) hasStopped(ctx context.Context, pod *core.Pod) bool {
 	now, err := l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	return err == nil && now.ReadySandbox() == nil &&
 		!slices.ContainsFunc(now.Containers, func(c *runtimestate.ContainerStatus) bool { return c.State != runtimestate.StateExited })

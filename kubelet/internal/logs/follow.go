@@ -16,13 +16,13 @@ import (
 // for itself, and asks whether the container runs.
 const lookAgain = time.Second
 
-// happened is what a follower waited for.
-type happened int
+// change is what a follower waited for.
+type change int
 
 const (
-	grown happened = iota // there may be more in the file
-	moved                 // another file has taken the file's place
-	ended                 // the container has ended
+	grown change = iota // there may be more in the file
+	moved               // another file has taken the file's place
+	ended               // the container has ended
 )
 
 // heldFiles bounds the files that are held open for a follower: as many as the
@@ -149,7 +149,7 @@ func (f *follower) reopen() (lost int, err error) {
 }
 
 // wait returns when something happened to the log.
-func (f *follower) wait(ctx context.Context) (happened, error) {
+func (f *follower) wait(ctx context.Context) (change, error) {
 	// The file may have grown between the last read and the watch's beginning;
 	// the size tells without another read.
 	if more, err := f.more(); err != nil || more {
@@ -171,7 +171,7 @@ func (f *follower) wait(ctx context.Context) (happened, error) {
 }
 
 // look finds out what happened when there was no notification.
-func (f *follower) look(ctx context.Context) (happened, error) {
+func (f *follower) look(ctx context.Context) (change, error) {
 	running, err := f.running(ctx)
 	if err != nil {
 		return ended, fmt.Errorf("asking whether the container runs: %w", err)

@@ -4,5 +4,5 @@
 // Package kubelet makes them and gives each room the functions with which to
 // report: no room knows this one. metrics.go and measure.go have what is
 // counted as it happens, probes.go has the metrics of each probed container,
-// population.go and claims.go what is counted when metrics are scraped.
+// podmetrics.go and volumestats.go what is counted when metrics are scraped.
 package metrics

@@ -68,7 +68,7 @@ func (m *Metrics) measureNode(registry *prometheus.Registry) {
 	m.sandboxFails = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Subsystem: "kubelet", Name: "run_podsandbox_errors_total", Help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
 	}, []string{"runtime_handler"})
-	m.startup = map[node.StartupLeg]prometheus.Gauge{}
+	m.startup = map[node.StartupPhase]prometheus.Gauge{}
 	for leg, help := range startupHelp {
 		m.startup[leg] = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: string(leg), Help: help})
 		registry.MustRegister(m.startup[leg])
@@ -76,7 +76,7 @@ func (m *Metrics) measureNode(registry *prometheus.Registry) {
 	registry.MustRegister(m.groups, m.storage, m.StatusSent, m.ContainersPerPod, m.sandboxStart, m.sandboxFails)
 }
 
-var startupHelp = map[node.StartupLeg]string{
+var startupHelp = map[node.StartupPhase]string{
 	node.StartupPreKubelet:       "Duration in seconds of node startup before kubelet starts.",
 	node.StartupPreRegistration:  "Duration in seconds of node startup before registration.",
 	node.StartupRegistration:     "Duration in seconds of node startup during registration.",
@@ -85,7 +85,7 @@ var startupHelp = map[node.StartupLeg]string{
 }
 
 // ObserveStartup sets how long a part of the node's start took.
-func (m *Metrics) ObserveStartup(leg node.StartupLeg, took time.Duration) {
+func (m *Metrics) ObserveStartup(leg node.StartupPhase, took time.Duration) {
 	m.startup[leg].Set(took.Seconds())
 }
 

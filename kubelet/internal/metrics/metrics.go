@@ -46,7 +46,7 @@ type Metrics struct {
 	restarts                *prometheus.CounterVec
 	groups                  *prometheus.HistogramVec
 	storage                 *prometheus.HistogramVec
-	startup                 map[node.StartupLeg]prometheus.Gauge
+	startup                 map[node.StartupPhase]prometheus.Gauge
 	Probes                  *ProbeMetrics
 }
 

@@ -41,8 +41,8 @@ type Manager struct {
 	calls sync.WaitGroup // under way
 	retry *backoff.Keyed[types.UID]
 
-	mu     sync.Mutex
-	making map[types.UID]bool
+	mu       sync.Mutex
+	creating map[types.UID]bool
 }
 
 // pauses are those between attempts to make the mirror of a pod; housekeeping runs
@@ -53,7 +53,7 @@ var pauses = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
 func New(ctx context.Context, client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock, logger *zap.Logger) *Manager {
 	return &Manager{
 		ctx: ctx, client: client, pods: pods, node: node, logger: logger,
-		retry: backoff.NewKeyed[types.UID](pauses, clock), making: map[types.UID]bool{},
+		retry: backoff.NewKeyed[types.UID](pauses, clock), creating: map[types.UID]bool{},
 	}
 }
 
@@ -70,7 +70,7 @@ func (m *Manager) Of(pod *core.Pod) *core.Pod {
 
 // Ensure makes sure that the API shows a static pod that is to run as it is now. A
 // mirror that has ended shows an earlier one, whose manifest came back.
-func (m *Manager) Ensure(pod *core.Pod) {
+func (m *Manager) EnsureMirror(pod *core.Pod) {
 	if m.client == nil || !podmanager.IsStatic(pod) || status.Ending(pod) || m.node().UID == "" {
 		return // its mirror belongs to the node: housekeeping makes it when there is one
 	}
@@ -94,17 +94,17 @@ func (m *Manager) Ensure(pod *core.Pod) {
 func (m *Manager) begin(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.making[uid] || m.retry.Remaining(uid) > 0 {
+	if m.creating[uid] || m.retry.Remaining(uid) > 0 {
 		return false
 	}
-	m.making[uid] = true
+	m.creating[uid] = true
 	return true
 }
 
 func (m *Manager) end(uid types.UID, made bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.making, uid)
+	delete(m.creating, uid)
 	if made {
 		m.retry.Reset(uid)
 	} else {
@@ -115,7 +115,7 @@ func (m *Manager) end(uid types.UID, made bool) {
 // Drop deletes the mirror of a static pod that was removed and has ended. If its
 // manifest is back by now, that is another pod with a mirror of its own, whether
 // or not the API was told in time how this one ended.
-func (m *Manager) Drop(pod *core.Pod) {
+func (m *Manager) DeleteMirror(pod *core.Pod) {
 	mirror := m.Of(pod)
 	if m.client == nil || mirror == nil {
 		return

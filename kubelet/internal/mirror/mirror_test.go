@@ -46,7 +46,7 @@ func TestMirrorsOfAnAPIServerThatIsAway(t *testing.T) {
 		defer m.Wait()
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "static-node-1", UID: "s", Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource}}}
 		for range 10 {
-			m.Ensure(pod)
+			m.EnsureMirror(pod)
 		}
 		synctest.Wait()
 		if asked := api.asked.Load(); asked != 1 {
@@ -54,7 +54,7 @@ func TestMirrorsOfAnAPIServerThatIsAway(t *testing.T) {
 		}
 		for range 10 * 30 { // as housekeeping does for ten minutes
 			time.Sleep(2 * time.Second) // the bubble's clock
-			m.Ensure(pod)
+			m.EnsureMirror(pod)
 		}
 		if asked := api.asked.Load(); asked < 5 || asked > 60 {
 			t.Errorf("%d calls in ten minutes", asked)
@@ -73,7 +73,7 @@ func TestCallsEndWithTheKubelet(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		m := New(ctx, client, podmanager.New(), func() *core.Node { return node }, clock.RealClock{}, zap.NewNop())
-		m.Ensure(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "static-node-1", UID: "s", Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource}}})
+		m.EnsureMirror(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "static-node-1", UID: "s", Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource}}})
 		synctest.Wait()
 		start := time.Now()
 		end()

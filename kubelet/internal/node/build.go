@@ -24,8 +24,8 @@ type state struct {
 	now      time.Time
 }
 
-// object is the Node as it is registered.
-func (m *Manager) object() *core.Node {
+// newNode is the Node as it is registered.
+func (m *Manager) newNode() *core.Node {
 	labels := maps.Clone(m.config.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -37,7 +37,7 @@ func (m *Manager) object() *core.Node {
 		Spec: corev1.NodeSpec{Taints: slices.Clone(m.config.Taints), PodCIDR: m.config.PodCIDR, PodCIDRs: cidrs(m.config.PodCIDR),
 			ProviderID: m.config.ProviderID},
 	}
-	if m.config.Cloud {
+	if m.config.CloudProviderExternal {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 		if m.config.GivenIP != "" {
 			node.Annotations[annotationGivenIP] = m.config.GivenIP
@@ -91,7 +91,7 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 		}
 	}
 	status.Allocatable = allocatable(status.Capacity, m.config.Reserved)
-	if !m.config.Cloud || len(before.Addresses) == 0 { // otherwise the cloud sets them
+	if !m.config.CloudProviderExternal || len(before.Addresses) == 0 { // otherwise the cloud sets them
 		status.Addresses = m.addresses()
 	}
 	status.DaemonEndpoints.KubeletEndpoint.Port = m.config.Port()
@@ -152,9 +152,9 @@ func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.No
 		}
 	}
 	ours := []corev1.NodeCondition{
-		memoryPressure.condition(m.config.Under),
-		diskPressure.condition(m.config.Under),
-		pidPressure.condition(m.config.Under),
+		memoryPressure.condition(m.config.UnderPressure),
+		diskPressure.condition(m.config.UnderPressure),
+		pidPressure.condition(m.config.UnderPressure),
 		ready,
 	}
 	now := metav1.NewTime(s.now).Rfc3339Copy()
@@ -174,30 +174,30 @@ func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.No
 	return conditions
 }
 
-// said is a condition's reason and message, in upstream's words.
-type said struct{ reason, message string }
+// message is a condition's reason and message, in upstream's words.
+type message struct{ reason, message string }
 
 // pressure is a node condition that says whether the node is short of something.
 type pressure struct {
 	of            corev1.NodeConditionType
-	short, enough said
+	short, enough message
 }
 
 var (
 	memoryPressure = pressure{
 		corev1.NodeMemoryPressure,
-		said{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available"},
-		said{"KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
+		message{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available"},
+		message{"KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
 	}
 	diskPressure = pressure{
 		corev1.NodeDiskPressure,
-		said{"KubeletHasDiskPressure", "kubelet has disk pressure"},
-		said{"KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
+		message{"KubeletHasDiskPressure", "kubelet has disk pressure"},
+		message{"KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
 	}
 	pidPressure = pressure{
 		corev1.NodePIDPressure,
-		said{"KubeletHasInsufficientPID", "kubelet has insufficient PID available"},
-		said{"KubeletHasSufficientPID", "kubelet has sufficient PID available"},
+		message{"KubeletHasInsufficientPID", "kubelet has insufficient PID available"},
+		message{"KubeletHasSufficientPID", "kubelet has sufficient PID available"},
 	}
 )
 

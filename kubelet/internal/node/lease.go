@@ -21,12 +21,12 @@ func (m *Manager) runLease(ctx context.Context) error {
 	leases := m.config.Client.Resource(core.Leases, core.NamespaceNodeLease)
 	var lease *core.Lease
 	failures := 0
-	var others rival
+	var others leaseRival
 	for ctx.Err() == nil {
 		wait := m.config.LeaseDuration / 4
 		next, err := m.renew(ctx, leases, lease)
 		if conflict := apierrors.IsConflict(err); (err == nil || conflict) && others.renewed(conflict) {
-			m.tellRival()
+			m.recordRival()
 		}
 		if err == nil {
 			lease, failures = next, 0

@@ -61,11 +61,11 @@ type Config struct {
 	Labels    map[string]string
 	Taints    []corev1.Taint
 	PodCIDR   string
-	// Cloud says that a cloud's controller completes the node; GivenIP is the
+	// CloudProviderExternal says that a cloud's controller completes the node; GivenIP is the
 	// configured address, if any, and ProviderID the cloud's name for it.
-	Cloud      bool
-	GivenIP    string
-	ProviderID string
+	CloudProviderExternal bool
+	GivenIP               string
+	ProviderID            string
 	// Register says that we make the Node; otherwise somebody else has to.
 	Register bool
 	Machine  Machine
@@ -77,15 +77,15 @@ type Config struct {
 	DeclaredFeatures []string
 	Runtime          Runtime
 	Events           Events
-	// Under says whether the node is short of memory, disk or process ids.
-	Under func(corev1.NodeConditionType) bool
-	// StatusEvery is how often the status is checked, ReportEvery how often it is
+	// UnderPressure says whether the node is short of memory, disk or process ids.
+	UnderPressure func(corev1.NodeConditionType) bool
+	// StatusUpdateFrequency is how often the status is checked, StatusReportFrequency how often it is
 	// sent even if unchanged.
-	StatusEvery   time.Duration
-	ReportEvery   time.Duration
-	LeaseDuration time.Duration
+	StatusUpdateFrequency time.Duration
+	StatusReportFrequency time.Duration
+	LeaseDuration         time.Duration
 	// Startup takes how long the machine took to become a node, leg by leg.
-	Startup func(StartupLeg, time.Duration)
+	Startup func(StartupPhase, time.Duration)
 	Clock   clock.Clock
 	Logger  *zap.Logger
 }
@@ -94,7 +94,7 @@ type Config struct {
 type Manager struct {
 	config Config
 	nodes  rest.Resource
-	kick   chan struct{}
+	wake   chan struct{}
 
 	mu       sync.RWMutex
 	node     *core.Node // newest known; before registration as we would make it
@@ -108,9 +108,9 @@ type Manager struct {
 
 // New returns a Manager that does nothing before Run.
 func New(config Config) *Manager {
-	m := &Manager{config: config, nodes: config.Client.Resource(core.Nodes, ""), kick: make(chan struct{}, 1)}
+	m := &Manager{config: config, nodes: config.Client.Resource(core.Nodes, ""), wake: make(chan struct{}, 1)}
 	m.startup = startup{booted: config.Machine.Booted, begun: config.Clock.Now(), now: config.Clock.Now, observe: config.Startup}
-	m.node = m.object()
+	m.node = m.newNode()
 	m.node.Status = m.status(&corev1.NodeStatus{}, state{now: config.Clock.Now()})
 	return m
 }
@@ -122,10 +122,10 @@ func (m *Manager) Node() *core.Node {
 	return m.node
 }
 
-// Kick makes the status be checked now.
-func (m *Manager) Kick() {
+// UpdateStatusSoon makes the status be checked now.
+func (m *Manager) UpdateStatusSoon() {
 	select {
-	case m.kick <- struct{}{}:
+	case m.wake <- struct{}{}:
 	default:
 	}
 }
@@ -146,31 +146,31 @@ type nodeSink struct{ *Manager }
 
 func (s nodeSink) Replace(nodes []*core.Node) {
 	if len(nodes) == 0 {
-		s.lost()
+		s.nodeDeleted()
 		return
 	}
-	s.take(nodes[0])
+	s.setNode(nodes[0])
 }
 
 func (s nodeSink) Apply(t watch.Type, node *core.Node) {
 	if t == watch.Deleted {
-		s.lost()
+		s.nodeDeleted()
 		return
 	}
-	s.take(node)
+	s.setNode(node)
 }
 
-func (m *Manager) take(node *core.Node) {
+func (m *Manager) setNode(node *core.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.node.UID == node.UID && revision(m.node) > revision(node) {
 		return // the watch was faster than the answer to our own request
 	}
 	if !slices.Equal(m.node.Spec.PodCIDRs, node.Spec.PodCIDRs) {
-		m.Kick()
+		m.UpdateStatusSoon()
 	}
 	m.node, m.deleted = node, false
-	m.tellSchedulable(node)
+	m.recordSchedulable(node)
 }
 
 // revision orders two states of one object; resource versions are numbers that
@@ -183,12 +183,12 @@ func revision(node *core.Node) uint64 {
 	return n
 }
 
-// lost makes the next check of the status register the node again.
-func (m *Manager) lost() {
+// nodeDeleted makes the next check of the status register the node again.
+func (m *Manager) nodeDeleted() {
 	m.mu.Lock()
 	m.deleted = m.node.UID != ""
 	m.mu.Unlock()
-	m.Kick()
+	m.UpdateStatusSoon()
 }
 
 var retry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 7 * time.Second, Jitter: 0.2}
@@ -196,7 +196,7 @@ var retry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 7 * time.Second
 func (m *Manager) runStatus(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
-		wait := m.config.StatusEvery
+		wait := m.config.StatusUpdateFrequency
 		err := m.update(ctx)
 		switch {
 		case err == nil:
@@ -218,7 +218,7 @@ func (m *Manager) wait(ctx context.Context, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-m.kick:
+	case <-m.wake:
 	case <-timer.C():
 	}
 }
@@ -228,16 +228,16 @@ func (m *Manager) update(ctx context.Context) error {
 	m.mu.RLock()
 	node, unknown := m.node, m.node.UID == "" || m.deleted
 	m.mu.RUnlock()
-	s := m.look(ctx)
+	s := m.observe(ctx)
 	if unknown {
 		var err error
 		if node, err = m.register(ctx, s); err != nil {
 			return err
 		}
 	}
-	m.tellPodCIDRs(ctx, node)
+	m.updateRuntimePodCIDRs(ctx, node)
 	status := m.status(&node.Status, s)
-	if sameButHeartbeat(node.Status, status) && m.config.Clock.Since(m.reported) < m.config.ReportEvery {
+	if sameButHeartbeat(node.Status, status) && m.config.Clock.Since(m.reported) < m.config.StatusReportFrequency {
 		return nil
 	}
 	return m.send(ctx, node, status)
@@ -247,7 +247,7 @@ func (m *Manager) update(ctx context.Context) error {
 // must not delay the report that the node is therefore not ready.
 const runtimeWithin = 5 * time.Second
 
-func (m *Manager) look(ctx context.Context) state {
+func (m *Manager) observe(ctx context.Context) state {
 	ctx, cancel := context.WithTimeout(ctx, runtimeWithin)
 	defer cancel()
 	images, err := m.config.Runtime.Images(ctx)
@@ -259,14 +259,14 @@ func (m *Manager) look(ctx context.Context) state {
 
 // register makes the Node, or takes over the one that is there.
 func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
-	object := m.object()
+	object := m.newNode()
 	object.Status = m.status(&corev1.NodeStatus{}, s)
 	node := &core.Node{}
 	if !m.config.Register {
 		if err := m.nodes.Get(ctx, m.config.Name, node); err != nil {
 			return nil, fmt.Errorf("node %s, which somebody else registers: %w", m.config.Name, err)
 		}
-		m.take(node)
+		m.setNode(node)
 		return node, nil
 	}
 	m.startup.attempt()
@@ -281,9 +281,9 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register node %s: %w", m.config.Name, err)
 	}
-	m.take(node)
+	m.setNode(node)
 	m.config.Logger.Info("node registered", zap.String("node", node.Name), zap.String("uid", string(node.UID)))
-	m.tellRegistered(node, &object.Status, created)
+	m.recordRegistered(node, &object.Status, created)
 	m.noteReady(&object.Status)
 	return node, nil
 }
@@ -330,13 +330,13 @@ func (m *Manager) send(ctx context.Context, node *core.Node, status corev1.NodeS
 	patched := &core.Node{}
 	if err := m.nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, patch, patched, rest.Sub("status")); err != nil {
 		if apierrors.IsNotFound(err) {
-			m.lost()
+			m.nodeDeleted()
 		}
 		return errors.Join(errNotSent, err)
 	}
-	m.tell(node, &node.Status, &status)
+	m.recordChanges(node, &node.Status, &status)
 	m.noteReady(&status)
-	m.take(patched)
+	m.setNode(patched)
 	m.reported = m.config.Clock.Now()
 	return nil
 }

@@ -65,11 +65,11 @@ func testConfig(t *testing.T, client *rest.Client, clock clock.Clock) Config {
 	return Config{
 		Client: client, Name: "n", Hostname: "N", Addresses: []string{"192.0.2.1"}, Labels: map[string]string{"zone": "a"},
 		Register: true, MaxPods: 7, Port: func() int32 { return 10250 }, DeclaredFeatures: []string{"A", "B"}, Version: "v1",
-		Machine:  Machine{CPUs: 2, Memory: 1 << 30, EphemeralStorage: 1 << 30, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 1 << 28}, Kernel: "k"},
-		Reserved: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("3")},
-		Under:    func(corev1.NodeConditionType) bool { return false },
-		Runtime:  &fakeRuntime{}, Events: noEvents{}, StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute,
-		LeaseDuration: 40 * time.Second, Startup: func(StartupLeg, time.Duration) {}, Clock: clock, Logger: zap.NewNop(),
+		Machine:       Machine{CPUs: 2, Memory: 1 << 30, EphemeralStorage: 1 << 30, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 1 << 28}, Kernel: "k"},
+		Reserved:      corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("3")},
+		UnderPressure: func(corev1.NodeConditionType) bool { return false },
+		Runtime:       &fakeRuntime{}, Events: noEvents{}, StatusUpdateFrequency: 10 * time.Second, StatusReportFrequency: 5 * time.Minute,
+		LeaseDuration: 40 * time.Second, Startup: func(StartupPhase, time.Duration) {}, Clock: clock, Logger: zap.NewNop(),
 	}
 }
 
@@ -106,7 +106,7 @@ func TestStatus(t *testing.T) {
 	if told := m.status(&first, state{now: later}); told.Capacity.Name("example.com/dongle", resource.DecimalSI).Value() != 4 || told.Allocatable.Name("example.com/dongle", resource.DecimalSI).Value() != 4 {
 		t.Errorf("of what an operator advertised there is %v, for pods %v", told.Capacity, told.Allocatable)
 	}
-	m.config.Under = func(condition corev1.NodeConditionType) bool { return condition == corev1.NodeMemoryPressure }
+	m.config.UnderPressure = func(condition corev1.NodeConditionType) bool { return condition == corev1.NodeMemoryPressure }
 	down := m.status(&same, state{now: later, notReady: []string{"down", "out"}})
 	ready := down.Conditions[4]
 	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "[down, out]" || !ready.LastTransitionTime.Time.Equal(later) {
@@ -123,7 +123,7 @@ func TestRuntimeFeaturesAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := New(testConfig(t, client, clocktesting.NewFakeClock(time.Now())))
-	status := m.status(&corev1.NodeStatus{}, m.look(t.Context()))
+	status := m.status(&corev1.NodeStatus{}, m.observe(t.Context()))
 	if got := strings.Join(status.DeclaredFeatures, " "); got != "A B" {
 		t.Errorf("declared features %q", got)
 	}
@@ -144,9 +144,9 @@ func TestARuntimeThatIsSilent(t *testing.T) {
 		config.Runtime = &fakeRuntime{silent: true, notReady: []string{"it is silent"}}
 		m := New(config)
 		m.node.Status.Images = []corev1.ContainerImage{{Names: []string{"before"}}}
-		ctx, cancel := context.WithTimeout(t.Context(), config.StatusEvery)
+		ctx, cancel := context.WithTimeout(t.Context(), config.StatusUpdateFrequency)
 		defer cancel()
-		if s := m.look(ctx); ctx.Err() != nil || len(s.notReady) != 1 || len(s.images) != 1 {
+		if s := m.observe(ctx); ctx.Err() != nil || len(s.notReady) != 1 || len(s.images) != 1 {
 			t.Errorf("%+v, %v", s, ctx.Err())
 		}
 	})
@@ -213,7 +213,7 @@ type nodeAPI struct {
 	patches int
 	renews  int
 	away    bool
-	// rival renews the lease before each renewal of ours; conflicted says that we
+	// leaseRival renews the lease before each renewal of ours; conflicted says that we
 	// noticed.
 	rival, conflicted bool
 }
@@ -327,7 +327,7 @@ func TestRegistersReportsAndRenews(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		api.look(func() { api.away, api.node = false, nil })
-		m.lost() // the watch reports that the node was deleted
+		m.nodeDeleted() // the watch reports that the node was deleted
 		time.Sleep(10 * time.Second)
 		api.look(func() {
 			if api.creates != 2 {
@@ -346,12 +346,12 @@ func TestNodesOfACloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := testConfig(t, client, clocktesting.NewFakeClock(time.Now()))
-	if plain := New(config).object(); len(plain.Spec.Taints) != 0 || plain.Spec.ProviderID != "" || plain.Annotations[annotationGivenIP] != "" {
+	if plain := New(config).newNode(); len(plain.Spec.Taints) != 0 || plain.Spec.ProviderID != "" || plain.Annotations[annotationGivenIP] != "" {
 		t.Errorf("a node of no cloud says %+v %v", plain.Spec, plain.Annotations)
 	}
-	config.Cloud, config.GivenIP, config.ProviderID = true, "192.0.2.1", "cloud://1"
+	config.CloudProviderExternal, config.GivenIP, config.ProviderID = true, "192.0.2.1", "cloud://1"
 	m := New(config)
-	node := m.object()
+	node := m.newNode()
 	want := corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 	if len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != want || node.Spec.ProviderID != "cloud://1" || node.Annotations["alpha.kubernetes.io/provided-node-ip"] != "192.0.2.1" {
 		t.Errorf("%+v %v", node.Spec, node.Annotations)

@@ -9,10 +9,10 @@ import (
 	"kctl/proto/core"
 )
 
-// tellPodCIDRs reports the node's pod CIDRs to the runtime if they have
+// updateRuntimePodCIDRs reports the node's pod CIDRs to the runtime if they have
 // changed. If the call fails, the next status update tries again, and pods
 // whose network does not depend on it keep working.
-func (m *Manager) tellPodCIDRs(ctx context.Context, node *core.Node) {
+func (m *Manager) updateRuntimePodCIDRs(ctx context.Context, node *core.Node) {
 	cidrs := strings.Join(node.Spec.PodCIDRs, ",")
 	if cidrs == "" || cidrs == m.podCIDRs {
 		return

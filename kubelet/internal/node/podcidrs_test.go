@@ -23,7 +23,7 @@ func TestTheRuntimeIsToldOfRanges(t *testing.T) {
 	runtime := &fakeRuntime{deaf: errors.New("not now")}
 	config.Runtime = runtime
 	m := New(config)
-	m.tellPodCIDRs(t.Context(), m.Node())
+	m.updateRuntimePodCIDRs(t.Context(), m.Node())
 	if len(runtime.cidrs) > 0 {
 		t.Errorf("a node without a range told the runtime %q", runtime.cidrs)
 	}
@@ -31,16 +31,16 @@ func TestTheRuntimeIsToldOfRanges(t *testing.T) {
 	node := m.Node().DeepCopy()
 	node.UID = "u"
 	node.Spec.PodCIDRs = []string{"10.1.0.0/24", "fd00:1::/64"}
-	m.take(node)
+	m.setNode(node)
 	select {
-	case <-m.kick:
+	case <-m.wake:
 	default:
 		t.Error("a new range waits for the next check of the status")
 	}
 	tell := func(node *core.Node, want ...string) {
 		t.Helper()
 		runtime.cidrs = nil
-		m.tellPodCIDRs(t.Context(), node)
+		m.updateRuntimePodCIDRs(t.Context(), node)
 		if !slices.Equal(runtime.cidrs, want) {
 			t.Errorf("the runtime was told %q, want %q", runtime.cidrs, want)
 		}
@@ -53,8 +53,8 @@ func TestTheRuntimeIsToldOfRanges(t *testing.T) {
 	lost := node.DeepCopy() // registered again, without a range yet
 	lost.Spec.PodCIDRs = nil
 	tell(lost)
-	m.take(node)
-	if len(m.kick) > 0 {
+	m.setNode(node)
+	if len(m.wake) > 0 {
 		t.Error("a range that is known makes the status be checked")
 	}
 }

@@ -56,7 +56,7 @@ func TestTwoKubeletsOfOneName(t *testing.T) {
 }
 
 func TestOneWriteIsNoRival(t *testing.T) {
-	var r rival
+	var r leaseRival
 	for i := range 100 {
 		if r.renewed(i%20 == 0) {
 			t.Fatal("a write now and then is taken for a kubelet's")

@@ -6,17 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// StartupLeg is a part of a machine's way from its start to a node that is ready, by
+// StartupPhase is a part of a machine's way from its start to a node that is ready, by
 // the name of upstream's metric without "kubelet_".
-type StartupLeg string
+type StartupPhase string
 
 // The legs, in their order, and the whole way.
 const (
-	StartupPreKubelet       StartupLeg = "node_startup_pre_kubelet_duration_seconds"
-	StartupPreRegistration  StartupLeg = "node_startup_pre_registration_duration_seconds"
-	StartupRegistration     StartupLeg = "node_startup_registration_duration_seconds"
-	StartupPostRegistration StartupLeg = "node_startup_post_registration_duration_seconds"
-	Startup                 StartupLeg = "node_startup_duration_seconds"
+	StartupPreKubelet       StartupPhase = "node_startup_pre_kubelet_duration_seconds"
+	StartupPreRegistration  StartupPhase = "node_startup_pre_registration_duration_seconds"
+	StartupRegistration     StartupPhase = "node_startup_registration_duration_seconds"
+	StartupPostRegistration StartupPhase = "node_startup_post_registration_duration_seconds"
+	Startup                 StartupPhase = "node_startup_duration_seconds"
 )
 
 // startup tells once how long each leg took. Only the kubelet that makes the Node
@@ -26,7 +26,7 @@ type startup struct {
 	attempted, made time.Time
 	ready           bool
 	now             func() time.Time
-	observe         func(StartupLeg, time.Duration)
+	observe         func(StartupPhase, time.Duration)
 }
 
 // attempt notes that the Node is about to be made.

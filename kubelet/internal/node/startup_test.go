@@ -34,8 +34,8 @@ func TestStartupIsToldOnce(t *testing.T) {
 	}
 	config, runtime := testConfig(t, client, clock), &fakeRuntime{notReady: []string{"down"}}
 	config.Runtime, config.Machine.Booted = runtime, started.Add(-time.Minute)
-	legs := map[StartupLeg]time.Duration{}
-	config.Startup = func(leg StartupLeg, took time.Duration) { legs[leg] += took }
+	legs := map[StartupPhase]time.Duration{}
+	config.Startup = func(leg StartupPhase, took time.Duration) { legs[leg] += took }
 	look := func(m *Manager, notReady ...string) {
 		t.Helper()
 		runtime.notReady = notReady
@@ -51,7 +51,7 @@ func TestStartupIsToldOnce(t *testing.T) {
 	look(m, "down")
 	look(m)
 	// The Node is created with one request, and updated with one for each change.
-	want := map[StartupLeg]time.Duration{
+	want := map[StartupPhase]time.Duration{
 		StartupPreKubelet: time.Minute, StartupPreRegistration: 10 * time.Second, StartupRegistration: time.Second,
 		StartupPostRegistration: 32 * time.Second, Startup: 103 * time.Second,
 	}

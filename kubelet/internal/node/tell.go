@@ -9,10 +9,10 @@ import (
 	"kctl/proto/core"
 )
 
-// tell writes an event for each of our conditions that has changed, named after the
+// recordChanges writes an event for each of our conditions that has changed, named after the
 // condition's reason, like upstream's. It also reports that the machine was
 // rebooted.
-func (m *Manager) tell(node *core.Node, before, now *corev1.NodeStatus) {
+func (m *Manager) recordChanges(node *core.Node, before, now *corev1.NodeStatus) {
 	if boot := before.NodeInfo.BootID; boot != "" && boot != now.NodeInfo.BootID {
 		m.config.Events.Eventf(node, corev1.EventTypeWarning, "Rebooted", "Node %s has been rebooted, boot id: %s", node.Name, now.NodeInfo.BootID)
 	}
@@ -23,35 +23,35 @@ func (m *Manager) tell(node *core.Node, before, now *corev1.NodeStatus) {
 		}
 		m.config.Logger.Info("node condition changed", zap.String("node", node.Name), zap.String("condition", string(c.Type)),
 			zap.String("status", string(c.Status)), zap.String("message", c.Message))
-		m.tellStatus(node, "Node"+reason)
+		m.recordStatus(node, "Node"+reason)
 	}
 }
 
-func (m *Manager) tellStatus(node *core.Node, reason string) {
+func (m *Manager) recordStatus(node *core.Node, reason string) {
 	m.config.Events.Eventf(node, corev1.EventTypeNormal, reason, "Node %s status is now: %s", node.Name, reason)
 }
 
-// tellRegistered reports every pressure condition, whatever was known before, and
+// recordRegistered reports every pressure condition, whatever was known before, and
 // readiness if it has changed.
-func (m *Manager) tellRegistered(node *core.Node, now *corev1.NodeStatus, created bool) {
+func (m *Manager) recordRegistered(node *core.Node, now *corev1.NodeStatus, created bool) {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: statusOf(now, corev1.NodeReady)}
 	if created {
 		ready.Status = corev1.ConditionFalse
 	}
-	m.tell(node, &corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}, now)
+	m.recordChanges(node, &corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}, now)
 }
 
-// tellSchedulable reports that the node was cordoned, or may be used again. The
+// recordSchedulable reports that the node was cordoned, or may be used again. The
 // caller holds m.mu.
-func (m *Manager) tellSchedulable(node *core.Node) {
+func (m *Manager) recordSchedulable(node *core.Node) {
 	if m.cordoned == node.Spec.Unschedulable {
 		return
 	}
 	m.cordoned = node.Spec.Unschedulable
 	if m.cordoned {
-		m.tellStatus(node, "NodeNotSchedulable")
+		m.recordStatus(node, "NodeNotSchedulable")
 	} else {
-		m.tellStatus(node, "NodeSchedulable")
+		m.recordStatus(node, "NodeSchedulable")
 	}
 }
 

@@ -20,7 +20,7 @@ func TestConditionsThatChangeAreTold(t *testing.T) {
 	}
 	told, short := &toldEvents{}, map[corev1.NodeConditionType]bool{}
 	config := testConfig(t, client, clock.RealClock{})
-	config.Events, config.Under = told, func(c corev1.NodeConditionType) bool { return short[c] }
+	config.Events, config.UnderPressure = told, func(c corev1.NodeConditionType) bool { return short[c] }
 	m := New(config)
 	node := &core.Node{Status: m.status(&corev1.NodeStatus{}, state{})}
 	for _, step := range []struct {
@@ -39,7 +39,7 @@ func TestConditionsThatChangeAreTold(t *testing.T) {
 	} {
 		told.told, short[step.condition] = nil, step.is
 		status := m.status(&node.Status, state{notReady: step.notReady})
-		m.tell(node, &node.Status, &status)
+		m.recordChanges(node, &node.Status, &status)
 		node.Status = status
 		if got := strings.ReplaceAll(strings.Join(told.told, " "), "Normal ", ""); got != step.want {
 			t.Errorf("%s %v: %q, want %q", step.condition, step.is, got, step.want)
@@ -87,8 +87,8 @@ func TestARegisteredNodeIsToldOf(t *testing.T) {
 		}
 		usable := m.Node().DeepCopy()
 		usable.Spec.Unschedulable, usable.ResourceVersion = false, "2"
-		m.take(usable)
-		m.take(usable)
+		m.setNode(usable)
+		m.setNode(usable)
 		if got := strings.Join(told.told, ", "); got != step.want+", Normal NodeSchedulable" {
 			t.Errorf("uncordoned: %q", got)
 		}

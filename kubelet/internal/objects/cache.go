@@ -15,10 +15,10 @@ import (
 type cache[T any] struct {
 	// get asks the API server; refused says that the node was not allowed to read the
 	// object before, and that no further pod refers to it since.
-	get    func(ctx context.Context, name types.NamespacedName, refused bool) (T, error)
-	frozen func(T) bool // immutable objects are never asked for again
-	ttl    time.Duration
-	clock  clock.PassiveClock
+	get       func(ctx context.Context, name types.NamespacedName, refused bool) (T, error)
+	immutable func(T) bool // immutable objects are never asked for again
+	ttl       time.Duration
+	clock     clock.PassiveClock
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry[T]
@@ -48,11 +48,11 @@ type flight[T any] struct {
 func newCache[T any](clock clock.PassiveClock, ttl time.Duration, frozen func(T) bool,
 	get func(ctx context.Context, name types.NamespacedName, refused bool) (T, error),
 ) *cache[T] {
-	return &cache[T]{get: get, frozen: frozen, ttl: ttl, clock: clock, entries: map[types.NamespacedName]*entry[T]{}}
+	return &cache[T]{get: get, immutable: frozen, ttl: ttl, clock: clock, entries: map[types.NamespacedName]*entry[T]{}}
 }
 
-// refer makes the cache keep the object, and ask for it again at the next Get.
-func (c *cache[T]) refer(name types.NamespacedName) {
+// addReference makes the cache keep the object, and ask for it again at the next Get.
+func (c *cache[T]) addReference(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[name]
@@ -102,7 +102,7 @@ func (c *cache[T]) Get(ctx context.Context, name types.NamespacedName) (T, error
 		f := &flight[T]{asked: e.wanted, refused: e.refused == e.wanted, done: make(chan struct{})}
 		e.flight = f
 		c.mu.Unlock()
-		return c.fly(ctx, name, e, f)
+		return c.fetch(ctx, name, e, f)
 	}
 }
 
@@ -110,11 +110,11 @@ func (c *cache[T]) fresh(e *entry[T]) bool {
 	if !e.has {
 		return false
 	}
-	return c.frozen(e.value) || e.held == e.wanted && c.clock.Since(e.at) < c.ttl
+	return c.immutable(e.value) || e.held == e.wanted && c.clock.Since(e.at) < c.ttl
 }
 
-// fly makes the request in the caller's own goroutine and context.
-func (c *cache[T]) fly(ctx context.Context, name types.NamespacedName, e *entry[T], f *flight[T]) (T, error) {
+// fetch makes the request in the caller's own goroutine and context.
+func (c *cache[T]) fetch(ctx context.Context, name types.NamespacedName, e *entry[T], f *flight[T]) (T, error) {
 	at := c.clock.Now()
 	f.value, f.err = c.get(ctx, name, f.refused)
 	c.mu.Lock()

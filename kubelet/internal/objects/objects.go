@@ -124,10 +124,10 @@ func (o *Objects) Register(pod *core.Pod) {
 	}
 	r := referencesOf(pod)
 	for name := range r.secrets {
-		o.secrets.refer(name)
+		o.secrets.addReference(name)
 	}
 	for name := range r.configMaps {
-		o.configMaps.refer(name)
+		o.configMaps.addReference(name)
 	}
 	o.pods[pod.UID] = r
 }

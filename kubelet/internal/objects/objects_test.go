@@ -100,7 +100,7 @@ func TestTokensLastWhereClocksDisagree(t *testing.T) {
 			Spec:   authenticationv1.TokenRequestSpec{ExpirationSeconds: c.seconds},
 			Status: authenticationv1.TokenRequestStatus{ExpirationTimestamp: metav1.NewTime(now.Add(c.expires))},
 		}
-		if got := lifeOf(answer, now); got != c.want {
+		if got := lifetimeOf(answer, now); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

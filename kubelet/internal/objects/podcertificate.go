@@ -45,7 +45,7 @@ type podCertificates struct {
 	client *rest.Client // nil for no API server
 	clock  clock.Clock
 	// The key contains everything that a volume of the pod says about the certificate.
-	ofPods[string, podCertificate]
+	podEntries[string, podCertificate]
 }
 
 // podCertificate is one certificate, and the request for the next one; mu is

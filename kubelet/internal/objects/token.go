@@ -25,7 +25,7 @@ type tokens struct {
 	request requestToken
 	clock   clock.PassiveClock
 
-	ofPods[tokenKey, tokenEntry]
+	podEntries[tokenKey, tokenEntry]
 }
 
 // tokenKey holds all that a pod's token depends on.
@@ -79,16 +79,16 @@ func (t *tokens) renew(ctx context.Context, e *tokenEntry, now time.Time, key to
 		return err
 	}
 	e.token = answer.Status.Token
-	life := lifeOf(answer, now)
+	life := lifetimeOf(answer, now)
 	e.expires, e.replace = now.Add(life), now.Add(min(life*4/5, maxTokenAge))
 	return nil
 }
 
-// lifeOf is how long a token lasts from now on. The server may grant a
+// lifetimeOf is how long a token lasts from now on. The server may grant a
 // different lifetime from the requested one. If our clock and the server's
 // disagree, so that a token seems to outlast its lifetime or to have expired
 // before it was issued, the lifetime counts.
-func lifeOf(answer *authenticationv1.TokenRequest, now time.Time) time.Duration {
+func lifetimeOf(answer *authenticationv1.TokenRequest, now time.Time) time.Duration {
 	left := answer.Status.ExpirationTimestamp.Sub(now)
 	if answer.Spec.ExpirationSeconds == nil {
 		return left

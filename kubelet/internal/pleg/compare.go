@@ -54,11 +54,11 @@ func compare(uid types.UID, before, after *runtimestate.RunningPod) []Event {
 	return events
 }
 
-// unheard are those of the events that are news given the pod's status: none, if
+// withoutKnownStarts are those of the events that are news given the pod's status: none, if
 // all of them are starts that its worker has already reported. Looking at the pod
 // again because of its own worker's actions would take the runtime's time while it
 // starts the next one.
-func unheard(events []Event, status *runtimestate.PodStatus) []Event {
+func withoutKnownStarts(events []Event, status *runtimestate.PodStatus) []Event {
 	for _, e := range events {
 		if e.Type != ContainerStarted || !runs(status, e.ContainerID) {
 			return events

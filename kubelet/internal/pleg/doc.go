@@ -3,7 +3,7 @@
 // that changed, and tells the sync loop.
 //
 // It lists often while things happen and seldom while nothing does; rooms that
-// act on the runtime, or expect something from it, call Poke. If the runtime has
+// act on the runtime, or expect something from it, call RelistSoon. If the runtime has
 // an event stream (CRI, GetContainerEvents), it asks only for the pod in
 // question, and lists just for safety. It only reads from the runtime, and
 // decides nothing about pods.

@@ -61,7 +61,7 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		// The container ends just after a relist.
 		before := time.Now()
 		r.set(func() { r.pods = []*runtimestate.RunningPod{running("alive", runtimestate.StateExited), dead} })
-		g.Ended(id)
+		g.ContainerEnded(id)
 		if e := <-g.Events(); e.Type != ContainerDied || time.Since(before) > 0 {
 			t.Errorf("%v after %v", e, time.Since(before))
 		}
@@ -71,7 +71,7 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		// A container that no list has shown yet is found by the next one, soon.
 		before = time.Now()
 		r.set(func() { r.pods = append(r.pods, running("new", runtimestate.StateExited)) })
-		g.Ended("unknown")
+		g.ContainerEnded("unknown")
 		if e := <-g.Events(); e.UID != "new" || time.Since(before) > fastest {
 			t.Errorf("%v after %v", e, time.Since(before))
 		}

@@ -75,13 +75,13 @@ type Generator struct {
 	logger  *zap.Logger
 	observe func(took, interval time.Duration)
 
-	events chan Event
-	poke   chan struct{}
-	ended  chan string
+	events     chan Event
+	relistSoon chan struct{}
+	ended      chan string
 
 	stream    *Stream // nil without events of the runtime
 	streaming atomic.Bool
-	heard     chan about
+	heard     chan podRef
 
 	exits Exits // nil if ends are not watched
 
@@ -116,7 +116,7 @@ func New(o Options) *Generator {
 	}
 	return &Generator{
 		runtime: o.Runtime, cache: o.Cache, clock: o.Clock, logger: o.Logger, observe: o.Observe, stream: o.Stream, exits: o.Exits,
-		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan about, heardBuffer),
+		events: make(chan Event, eventBuffer), relistSoon: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan podRef, heardBuffer),
 		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: map[types.UID]bool{},
 		last: o.Clock.Now(), asked: map[types.UID]bool{},
 	}
@@ -125,31 +125,31 @@ func New(o Options) *Generator {
 // Events is where the sync loop receives what happened.
 func (g *Generator) Events() <-chan Event { return g.events }
 
-// Poke asks for relists at the fastest interval from now on.
-func (g *Generator) Poke() {
+// RelistSoon asks for relists at the fastest interval from now on.
+func (g *Generator) RelistSoon() {
 	select {
-	case g.poke <- struct{}{}:
+	case g.relistSoon <- struct{}{}:
 	default: // one is pending already
 	}
 }
 
-// Ended makes the generator look at the pod of an ended container at once.
-func (g *Generator) Ended(container string) {
+// ContainerEnded makes the generator look at the pod of an ended container at once.
+func (g *Generator) ContainerEnded(container string) {
 	select {
 	case g.ended <- container:
 	default: // so many end that they are listed
-		g.Poke()
+		g.RelistSoon()
 	}
 }
 
-// Inspect makes the next relist, soon, ask for the pod's full status even if it
+// RequestReinspect makes the next relist, soon, ask for the pod's full status even if it
 // sees no change: a worker that writes the pod's status into the cache piece by
 // piece may have overwritten what a relist found meanwhile with something older.
-func (g *Generator) Inspect(uid types.UID) {
+func (g *Generator) RequestReinspect(uid types.UID) {
 	g.mu.Lock()
 	g.asked[uid] = true
 	g.mu.Unlock()
-	g.Poke()
+	g.RelistSoon()
 }
 
 func (g *Generator) takeAsked() map[types.UID]bool {
@@ -170,8 +170,8 @@ func (g *Generator) Healthy() error {
 	return nil
 }
 
-// Seen is when the runtime was listed last.
-func (g *Generator) Seen() time.Time {
+// LastRelist is when the runtime was listed last.
+func (g *Generator) LastRelist() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.last
@@ -193,11 +193,11 @@ func (g *Generator) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-g.poke:
+		case <-g.relistSoon:
 			if g.Streaming() {
 				g.inspectAsked(ctx)
 			}
-			if !g.Streaming() || g.owes() {
+			if !g.Streaming() || g.hasUnanswered() {
 				next.soon()
 			}
 			continue
@@ -207,7 +207,7 @@ func (g *Generator) Run(ctx context.Context) error {
 			}
 			continue
 		case pod := <-g.heard:
-			if g.hear(ctx, pod); g.owes() {
+			if g.hear(ctx, pod); g.hasUnanswered() {
 				next.soon()
 			}
 			continue
@@ -215,7 +215,7 @@ func (g *Generator) Run(ctx context.Context) error {
 		}
 		start := g.clock.Now()
 		next.relisted(g.relist(ctx, next.interval), g.clock.Since(start))
-		if g.Streaming() && !g.owes() {
+		if g.Streaming() && !g.hasUnanswered() {
 			next.in(streamed)
 		} else if next.rest() > patience {
 			g.watchExits(ctx)
@@ -223,9 +223,9 @@ func (g *Generator) Run(ctx context.Context) error {
 	}
 }
 
-// owes tells whether the runtime left a question unanswered, which the next relist
+// hasUnanswered tells whether the runtime left a question unanswered, which the next relist
 // repeats.
-func (g *Generator) owes() bool {
+func (g *Generator) hasUnanswered() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.failed != nil || len(g.reinspect) > 0
@@ -251,15 +251,15 @@ func (g *Generator) watchExits(ctx context.Context) {
 // ended by now. It reports whether it found all of them, and the results.
 func (g *Generator) hearEnded(ctx context.Context, first string) bool {
 	ended := map[string]bool{}
-	for _, container := range waiting(first, g.ended) {
+	for _, container := range receiveAll(first, g.ended) {
 		ended[container] = true
 	}
-	pods := map[types.UID]about{}
+	pods := map[types.UID]podRef{}
 	for uid, pod := range g.known {
 		for _, c := range pod.Containers {
 			if ended[c.ID.ID] {
 				delete(ended, c.ID.ID)
-				pods[uid] = about{uid: uid}
+				pods[uid] = podRef{uid: uid}
 			}
 		}
 	}
@@ -321,7 +321,7 @@ func (g *Generator) compare(current map[types.UID]*runtimestate.RunningPod, aske
 		events := compare(uid, g.known[uid], pod)
 		if len(events) > 0 {
 			if status, err := g.cache.Get(uid); err == nil {
-				events = unheard(events, status)
+				events = withoutKnownStarts(events, status)
 			}
 		}
 		if len(events) == 0 && (asked[uid] || g.reinspect[uid]) {

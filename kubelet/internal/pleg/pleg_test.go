@@ -147,7 +147,7 @@ func TestIdleRelistsGrowRareAndAPokeMakesThemFrequent(t *testing.T) {
 		if n := count(10 * time.Second); n > 11 {
 			t.Errorf("%d relists in ten idle seconds", n)
 		}
-		g.Poke()
+		g.RelistSoon()
 		if n := count(time.Second); n < 4 { // after 40, 120, 280 and 600 ms
 			t.Errorf("%d relists in the second after a poke", n)
 		}
@@ -161,7 +161,7 @@ func TestAPodIsInspectedWhenAsked(t *testing.T) {
 		<-g.Events()
 		// A worker's own, older view of the pod comes late.
 		cache.Set("p", &runtimestate.PodStatus{Name: "stale", Containers: []*runtimestate.ContainerStatus{{}}}, nil, time.Now())
-		g.Inspect("p")
+		g.RequestReinspect("p")
 		if e := <-g.Events(); e.UID != "p" {
 			t.Errorf("event %v", e)
 		}
@@ -177,7 +177,7 @@ func TestPokesDoNotPutARelistOff(t *testing.T) {
 		g, _ := start(t, r)
 		for range 1000 {
 			time.Sleep(time.Millisecond) // the bubble's clock
-			g.Poke()
+			g.RelistSoon()
 		}
 		r.set(func() {
 			if r.lists < 10 {

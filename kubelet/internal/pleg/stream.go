@@ -42,8 +42,8 @@ const (
 
 var reconnect = backoff.Policy{Initial: 500 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.2}
 
-// about is the pod that something happened to; unknown if there is no UID.
-type about struct {
+// podRef is the pod that something happened to; unknown if there is no UID.
+type podRef struct {
 	uid             types.UID
 	name, namespace string
 }
@@ -60,7 +60,7 @@ func (g *Generator) listen(ctx context.Context) {
 			return
 		}
 		g.streaming.Store(false)
-		g.Poke()
+		g.RelistSoon()
 		g.stream.Failed()
 		if received {
 			failures, none = 0, false
@@ -96,9 +96,9 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 			return received, fmt.Errorf("events of the container runtime: %w", err)
 		}
 		g.stream.Received(g.clock.Since(time.Unix(0, event.GetCreatedAt())))
-		pod := about{}
+		pod := podRef{}
 		if m := event.GetPodSandboxStatus().GetMetadata(); received && m != nil {
-			pod = about{uid: types.UID(m.GetUid()), name: m.GetName(), namespace: m.GetNamespace()}
+			pod = podRef{uid: types.UID(m.GetUid()), name: m.GetName(), namespace: m.GetNamespace()}
 		}
 		if !received { // what was missed before is found by one relist
 			received = true
@@ -115,9 +115,9 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 
 // hear inspects the pod that an event is about, together with all others whose
 // events have come by now.
-func (g *Generator) hear(ctx context.Context, first about) {
-	pods := map[types.UID]about{}
-	for _, pod := range waiting(first, g.heard) {
+func (g *Generator) hear(ctx context.Context, first podRef) {
+	pods := map[types.UID]podRef{}
+	for _, pod := range receiveAll(first, g.heard) {
 		pods[pod.uid] = pod
 	}
 	if _, unknown := pods[""]; unknown {
@@ -127,9 +127,9 @@ func (g *Generator) hear(ctx context.Context, first about) {
 	g.single(ctx, pods)
 }
 
-// waiting returns the first event and those that have arrived since, as far as there
+// receiveAll returns the first event and those that have arrived since, as far as there
 // is room.
-func waiting[T any](first T, more <-chan T) []T {
+func receiveAll[T any](first T, more <-chan T) []T {
 	all := []T{first}
 	for range heardBuffer {
 		select {
@@ -144,15 +144,15 @@ func waiting[T any](first T, more <-chan T) []T {
 
 // inspectAsked inspects the pods that Inspect named, where no relist is near.
 func (g *Generator) inspectAsked(ctx context.Context) {
-	pods := map[types.UID]about{}
+	pods := map[types.UID]podRef{}
 	for uid := range g.takeAsked() {
-		pods[uid] = about{uid: uid}
+		pods[uid] = podRef{uid: uid}
 	}
 	g.single(ctx, pods)
 }
 
 // single does for some pods what a relist does for all.
-func (g *Generator) single(ctx context.Context, pods map[types.UID]about) {
+func (g *Generator) single(ctx context.Context, pods map[types.UID]podRef) {
 	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
 	found, failed := make(chan *runtimestate.RunningPod, len(pods)), make(chan types.UID, len(pods))

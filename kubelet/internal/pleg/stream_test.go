@@ -151,8 +151,8 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerRemoved}) {
 			t.Errorf("removed: events %v", events)
 		}
-		g.Inspect("b")
-		g.Poke()
+		g.RequestReinspect("b")
+		g.RelistSoon()
 		if _, lists, asked := r.take(g); lists != 0 || !slices.Equal(asked, []types.UID{"b"}) {
 			t.Errorf("asked to inspect: %d lists and questions about %v", lists, asked)
 		}

@@ -55,7 +55,7 @@ func (a Actions) Idle() bool {
 		return false
 	}
 	for _, s := range a.Start {
-		if s.HeldFor == 0 {
+		if s.BackOff == 0 {
 			return false
 		}
 	}
@@ -99,8 +99,8 @@ type Start struct {
 	Kind  Kind
 	Index int
 	Name  string
-	// HeldFor is what is left of the container's crash back-off.
-	HeldFor time.Duration
+	// BackOff is what is left of the container's crash back-off.
+	BackOff time.Duration
 }
 
 // Compute decides what to do for a pod that shall run. It is a pure
@@ -289,7 +289,7 @@ func (d *decision) start(kind Kind, index int, name string) Start {
 		if !known {
 			ended = last.FinishedAt
 		}
-		s.HeldFor = max(0, ended.Add(d.facts.Delays[name]).Sub(d.facts.Now))
+		s.BackOff = max(0, ended.Add(d.facts.Delays[name]).Sub(d.facts.Now))
 	}
 	return s
 }
@@ -297,7 +297,7 @@ func (d *decision) start(kind Kind, index int, name string) Start {
 // restart restarts a container that must be killed first, with the same
 // back-off as if it had ended by itself.
 func (d *decision) restart(kind Kind, index int, name string) {
-	d.actions.Start = append(d.actions.Start, Start{Kind: kind, Index: index, Name: name, HeldFor: d.facts.Delays[name]})
+	d.actions.Start = append(d.actions.Start, Start{Kind: kind, Index: index, Name: name, BackOff: d.facts.Delays[name]})
 }
 
 // EverInitialized tells whether a regular container was ever made, so that all

@@ -72,8 +72,8 @@ func summary(a Actions) string {
 	}
 	for _, s := range a.Start {
 		name := s.Name
-		if s.HeldFor > 0 {
-			name += "+" + s.HeldFor.String()
+		if s.BackOff > 0 {
+			name += "+" + s.BackOff.String()
 		}
 		parts = append(parts, fmt.Sprintf("start(%s)", name))
 	}
@@ -315,7 +315,7 @@ func sidecarCases() []actionCase {
 }
 
 func TestIdle(t *testing.T) {
-	held := Start{Name: "a", HeldFor: time.Second}
+	held := Start{Name: "a", BackOff: time.Second}
 	for want, cases := range map[bool][]Actions{
 		true:  {{}, {SandboxID: "x"}, {Start: []Start{held}}},
 		false: {{KillPod: true}, {CreateSandbox: true}, {Start: []Start{held, {Name: "b"}}}, {Kill: []Kill{{}}}, {Remove: []runtimestate.ContainerID{{}}}},

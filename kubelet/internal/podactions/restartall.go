@@ -58,7 +58,7 @@ func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 		}
 	}
 	d.restartOne(ended.Name)
-	if len(d.actions.Kill) > 0 || d.actions.Start[0].HeldFor > 0 {
+	if len(d.actions.Kill) > 0 || d.actions.Start[0].BackOff > 0 {
 		return
 	}
 	d.actions.Start = nil // once all is forgotten, the pod is at its beginning

@@ -34,23 +34,23 @@ func (s *podSync) key(c *core.Container) containerKey {
 	return containerKey{pod: s.pod.UID, name: c.Name, hash: runtimestate.HashContainer(c)}
 }
 
-// hold reports the containers whose back-off has not run out.
-func (s *podSync) hold(starts []podactions.Start) {
+// applyBackOff reports the containers whose back-off has not run out.
+func (s *podSync) applyBackOff(starts []podactions.Start) {
 	for _, c := range starts {
-		if c.HeldFor == 0 {
+		if c.BackOff == 0 {
 			continue
 		}
 		spec, fieldPath := s.spec(c)
 		s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "BackOff",
 			"Back-off restarting failed container %s in pod %s", c.Name, describe(s.pod))
 		s.wait(c.Name, runtimestate.ReasonCrashLoopBackOff, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
-			s.crashes.Delay(s.key(spec)), c.Name, describe(s.pod)), c.HeldFor)
+			s.crashes.Delay(s.key(spec)), c.Name, describe(s.pod)), c.BackOff)
 	}
 }
 
 // due returns the starts whose back-off has expired.
 func (s *podSync) due(starts []podactions.Start) []podactions.Start {
-	return slices.DeleteFunc(slices.Clone(starts), func(c podactions.Start) bool { return c.HeldFor > 0 })
+	return slices.DeleteFunc(slices.Clone(starts), func(c podactions.Start) bool { return c.BackOff > 0 })
 }
 
 // ends knows when containers ended, for their back-off, on a monotonic clock.

@@ -39,7 +39,7 @@ func TestBackOffsOutliveClocksThatAreSet(t *testing.T) {
 				if len(actions.Start) != 1 {
 					t.Fatalf("the actions are %+v", actions)
 				}
-				return actions.Start[0].HeldFor
+				return actions.Start[0].BackOff
 			}
 			if got := look(start); got != c.first {
 				t.Errorf("at first held for %s, want %s", got, c.first)

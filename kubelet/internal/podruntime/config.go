@@ -38,7 +38,7 @@ type Config struct {
 	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
 	MaxParallelPulls int
 	// Registries has the node's credentials for registries; may be nil.
-	Registries image.Node
+	Registries image.NodeCredentials
 	// ImageAccess says which pods may use present images; nil allows all.
 	ImageAccess image.Access
 	// ImageAsked, if not nil, is image.Options' Asked.

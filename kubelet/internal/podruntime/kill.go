@@ -77,7 +77,7 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *ru
 	for _, containers := range turns {
 		turn, done := before, make(chan struct{})
 		g.Go(func() error {
-			err := m.killSideBySide(ctx, pod, containers, turnOf(waiting, turn), grace)
+			err := m.killSideBySide(ctx, pod, containers, terminationTurn(waiting, turn), grace)
 			if err == nil {
 				close(done)
 			}
@@ -88,8 +88,8 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *ru
 	return g.Wait()
 }
 
-// turnOf waits until the containers before have ended; it fails if they can't be ended.
-func turnOf(ctx context.Context, before <-chan struct{}) func() error {
+// terminationTurn waits until the containers before have ended; it fails if they can't be ended.
+func terminationTurn(ctx context.Context, before <-chan struct{}) func() error {
 	if before == nil {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 		spec = podactions.FindContainer(pod, kill.Name)
 	}
 	if spec == nil {
-		known, container, err := m.recall(ctx, kill.ID)
+		known, container, err := m.restoreSpecs(ctx, kill.ID)
 		if cri.IsNotFound(err) {
 			return nil
 		}
@@ -216,14 +216,14 @@ func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container,
 	}
 }
 
-// recall reads from the runtime what is needed to end a container whose spec is
+// restoreSpecs reads from the runtime what is needed to end a container whose spec is
 // no longer known.
-func (m *Manager) recall(ctx context.Context, id runtimestate.ContainerID) (*core.Pod, *core.Container, error) {
+func (m *Manager) restoreSpecs(ctx context.Context, id runtimestate.ContainerID) (*core.Pod, *core.Container, error) {
 	status, err := m.runtime.ContainerStatus(ctx, id.ID)
 	if err != nil {
 		return nil, nil, err
 	}
-	pod, container := runtimestate.Remembered(status.GetLabels(), status.GetAnnotations())
+	pod, container := runtimestate.RestoreSpecs(status.GetLabels(), status.GetAnnotations())
 	return pod, container, nil
 }
 

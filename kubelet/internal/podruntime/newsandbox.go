@@ -44,7 +44,7 @@ func (s *podSync) sandbox(a podactions.Actions) bool {
 	id, err := s.createSandbox()
 	s.countSandbox(err)
 	if err != nil {
-		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", cri.Call(err))
+		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", cri.GRPCMessage(err))
 		s.fail(fmt.Errorf("creating the sandbox of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
 		return false
 	}

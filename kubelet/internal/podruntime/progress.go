@@ -32,8 +32,8 @@ func (s *podSync) record(change func(*runtimestate.PodStatus), tell bool) {
 // replaced is ready again at once, or never stops being so.
 const restartTime = time.Second
 
-// tellLater reports what was recorded if nothing else has by then.
-func (s *podSync) tellLater() {
+// publishLater reports what was recorded if nothing else has by then.
+func (s *podSync) publishLater() {
 	s.background.Go(func() {
 		select {
 		case <-s.beside.Done():

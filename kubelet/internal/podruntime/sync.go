@@ -75,7 +75,7 @@ func (s *podSync) step() (again bool) {
 	// Nothing is done twice to the same container in one SyncPod.
 	actions.Start = slices.DeleteFunc(actions.Start, func(c podactions.Start) bool { return s.tried(c.Name) })
 	actions.Kill = slices.DeleteFunc(actions.Kill, func(k podactions.Kill) bool { return s.tried(k.Name) })
-	s.hold(actions.Start)
+	s.applyBackOff(actions.Start)
 	if actions.Idle() {
 		return false
 	}
@@ -91,7 +91,7 @@ func (s *podSync) step() (again bool) {
 		s.Events.Eventf(s.pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 	}
 	if actions.RestartAll != nil {
-		return s.beginAnew(actions)
+		return s.restartAll(actions)
 	}
 	if actions.KillPod {
 		if !s.endPod(actions.CreateSandbox) || !actions.CreateSandbox {
@@ -190,7 +190,7 @@ func (s *podSync) endContainers(a podactions.Actions) bool {
 			case ended == nil:
 			case slices.ContainsFunc(restarts, func(c podactions.Start) bool { return c.Name == kill.Name }):
 				s.record(with(ended), false)
-				s.tellLater()
+				s.publishLater()
 			default:
 				s.publish(with(ended))
 			}

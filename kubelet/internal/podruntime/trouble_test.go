@@ -157,7 +157,7 @@ func (c *losesAnswers) Invoke(ctx context.Context, method string, request, reply
 func TestAStopWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
 	runtime := &losesAnswers{ClientConnInterface: simulated.New(simulated.Options{Clock: clock.RealClock{}}).Connection(), method: "/StopContainer"}
 	dir := t.TempDir()
-	client := cri.Over(runtime, cri.Options{})
+	client := cri.NewOver(runtime, cri.Options{})
 	reader, err := runtimestate.NewReader(t.Context(), client, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)

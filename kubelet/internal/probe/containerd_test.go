@@ -56,19 +56,19 @@ func TestProberOnContainerd(t *testing.T) {
 	}
 	// The server takes a moment to listen.
 	a, err := ask(exec("/bin/sh", "-c", "until wget -q -O /dev/null http://127.0.0.1:8080/ok; do :; done; echo up"))
-	expectAnswer(t, "exec", a, err, Succeeded, "up")
+	expectAnswer(t, "exec", a, err, Success, "up")
 	a, err = ask(exec("/bin/false"))
-	expectAnswer(t, "exec that fails", a, err, Failed, "")
+	expectAnswer(t, "exec that fails", a, err, Failure, "")
 	seconds = 1
 	a, err = ask(exec("/bin/sleep", "100"))
-	expectAnswer(t, "exec that hangs", a, err, Failed, `command timed out: "/bin/sleep 100" timed out after 1s`)
+	expectAnswer(t, "exec that hangs", a, err, Failure, `command timed out: "/bin/sleep 100" timed out after 1s`)
 	seconds = 60
 	a, err = ask(get("/ok"))
-	expectAnswer(t, "httpGet", a, err, Succeeded, "fine")
+	expectAnswer(t, "httpGet", a, err, Success, "fine")
 	a, err = ask(get("/none"))
-	expectAnswer(t, "httpGet of nothing", a, err, Failed, "HTTP probe failed with statuscode: 404")
+	expectAnswer(t, "httpGet of nothing", a, err, Failure, "HTTP probe failed with statuscode: 404")
 	a, err = ask(tcp(8080))
-	expectAnswer(t, "tcpSocket", a, err, Succeeded, "")
+	expectAnswer(t, "tcpSocket", a, err, Success, "")
 	a, err = ask(tcp(8081))
-	expectAnswer(t, "tcpSocket of nothing", a, err, Failed, "connection refused")
+	expectAnswer(t, "tcpSocket of nothing", a, err, Failure, "connection refused")
 }

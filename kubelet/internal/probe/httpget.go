@@ -54,7 +54,7 @@ func (g *httpGetter) get(request *http.Request, timeout time.Duration) Answer {
 	}
 	switch {
 	case response.StatusCode >= 300 && response.StatusCode < 400:
-		return Answer{Warned, "Probe terminated redirects, Response body: " + string(body)}
+		return Answer{Warning, "Probe terminated redirects, Response body: " + string(body)}
 	case response.StatusCode >= 200 && response.StatusCode < 400:
 		return Answer{Output: string(body)}
 	}

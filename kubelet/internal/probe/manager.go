@@ -20,14 +20,14 @@ type Events interface {
 	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
 }
 
-// Asker runs one probe once.
-type Asker interface {
+// ProbeRunner runs one probe once.
+type ProbeRunner interface {
 	Probe(ctx context.Context, target Target) (Answer, error)
 }
 
 // Config is a Manager's parameters.
 type Config struct {
-	Asker Asker
+	Runner ProbeRunner
 	// Status is a pod's state in the runtime, as far as known; an error or nil if
 	// unknown.
 	Status func(uid types.UID) (*runtimestate.PodStatus, error)
@@ -56,7 +56,7 @@ type Manager struct {
 	mu      sync.Mutex
 	pods    map[types.UID]*probed
 	results map[resultKey]podactions.ProbeResult
-	dirty   []types.UID // pods with results that were not sent yet; no UID twice
+	updated []types.UID // pods with results that were not sent yet; no UID twice
 }
 
 // probed is one pod's probes.
@@ -86,7 +86,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-m.changed:
 		}
-		for _, uid := range m.takeDirty() {
+		for _, uid := range m.takeUpdated() {
 			select {
 			case m.updates <- uid:
 			case <-ctx.Done():
@@ -100,11 +100,11 @@ func (m *Manager) Run(ctx context.Context) error {
 // again before it was received is there only once.
 func (m *Manager) Updates() <-chan types.UID { return m.updates }
 
-func (m *Manager) takeDirty() []types.UID {
+func (m *Manager) takeUpdated() []types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dirty := m.dirty
-	m.dirty = nil
+	dirty := m.updated
+	m.updated = nil
 	return dirty
 }
 
@@ -231,12 +231,12 @@ func (m *Manager) newest(uid types.UID) *core.Pod {
 	return nil
 }
 
-// tell notes that the pod has new results. The caller holds m.mu.
-func (m *Manager) tell(uid types.UID) {
-	if slices.Contains(m.dirty, uid) {
+// notify notes that the pod has new results. The caller holds m.mu.
+func (m *Manager) notify(uid types.UID) {
+	if slices.Contains(m.updated, uid) {
 		return
 	}
-	m.dirty = append(m.dirty, uid)
+	m.updated = append(m.updated, uid)
 	select {
 	case m.changed <- struct{}{}:
 	default: // Run already knows

@@ -160,7 +160,7 @@ func TestErrorsChangeNothing(t *testing.T) {
 func TestWarningsAreSuccesses(t *testing.T) {
 	run(t, func(w *world) {
 		pod := podWith(nil, probe("ready"), nil)
-		w.answer("ready", Answer{Warned, "moved"})
+		w.answer("ready", Answer{Warning, "moved"})
 		w.manager.AddPod(pod)
 		w.after(time.Second)
 		id := w.container("1", runtimestate.StateRunning)

@@ -27,23 +27,23 @@ type Target struct {
 	Probe     *corev1.Probe
 }
 
-// Verdict is the result of a probe.
-type Verdict int
+// Result is the result of a probe.
+type Result int
 
 const (
-	Succeeded Verdict = iota
-	Failed
-	// Warned is a success with a warning for users.
-	Warned
+	Success Result = iota
+	Failure
+	// Warning is a success with a warning for users.
+	Warning
 )
 
 // Answer is the outcome of a probe.
 type Answer struct {
-	Verdict Verdict
-	Output  string
+	Result Result
+	Output string
 }
 
-func failed(format string, args ...any) Answer { return Answer{Failed, fmt.Sprintf(format, args...)} }
+func failed(format string, args ...any) Answer { return Answer{Failure, fmt.Sprintf(format, args...)} }
 
 // maxOutput bounds how much of a container's output is kept.
 const maxOutput = 10 << 10
@@ -153,7 +153,7 @@ func (p *Prober) exec(ctx context.Context, target Target, timeout time.Duration)
 	output := append(result.Stdout, result.Stderr...)
 	answer := Answer{Output: string(output[:min(len(output), maxOutput)])}
 	if result.ExitCode != 0 {
-		answer.Verdict = Failed
+		answer.Result = Failure
 	}
 	return answer, nil
 }

@@ -50,9 +50,9 @@ func ask(t *testing.T, probe corev1.Probe, change ...func(*Target)) (Answer, err
 	return NewProber(commands{}, func() string { return "127.0.0.1" }).Probe(t.Context(), target)
 }
 
-func expectAnswer(t *testing.T, name string, a Answer, err error, verdict Verdict, output string) {
+func expectAnswer(t *testing.T, name string, a Answer, err error, verdict Result, output string) {
 	t.Helper()
-	if err != nil || a.Verdict != verdict || !strings.Contains(a.Output, output) {
+	if err != nil || a.Result != verdict || !strings.Contains(a.Output, output) {
 		t.Errorf("%s: %+v, %v; want %v, %q", name, a, err, verdict, output)
 	}
 }
@@ -62,11 +62,11 @@ func TestExec(t *testing.T) {
 		return ask(t, corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{command}}}})
 	}
 	a, err := exec("true")
-	expectAnswer(t, "true", a, err, Succeeded, "outerr")
+	expectAnswer(t, "true", a, err, Success, "outerr")
 	a, err = exec("false")
-	expectAnswer(t, "false", a, err, Failed, "bad")
+	expectAnswer(t, "false", a, err, Failure, "bad")
 	a, err = exec("slow")
-	expectAnswer(t, "slow", a, err, Failed, `command timed out: "slow" timed out after 1s`)
+	expectAnswer(t, "slow", a, err, Failure, `command timed out: "slow" timed out after 1s`)
 	a, err = exec("loud")
 	if err != nil || len(a.Output) != maxOutput {
 		t.Errorf("loud: %d bytes, %v", len(a.Output), err)
@@ -117,26 +117,26 @@ func TestHTTPGet(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		action  corev1.HTTPGetAction
-		verdict Verdict
+		verdict Result
 		output  string
 	}{
-		{"ok", corev1.HTTPGetAction{Path: "/ok?a=b"}, Succeeded, "agent=kube-probe/1."},
-		{"accept", corev1.HTTPGetAction{Path: "/ok?a=b"}, Succeeded, "accept=*/* q=a=b"},
-		{"without a slash", corev1.HTTPGetAction{Path: "ok"}, Succeeded, "host=127.0.0.1"},
+		{"ok", corev1.HTTPGetAction{Path: "/ok?a=b"}, Success, "agent=kube-probe/1."},
+		{"accept", corev1.HTTPGetAction{Path: "/ok?a=b"}, Success, "accept=*/* q=a=b"},
+		{"without a slash", corev1.HTTPGetAction{Path: "ok"}, Success, "host=127.0.0.1"},
 		{"headers", corev1.HTTPGetAction{Path: "/ok", HTTPHeaders: []corev1.HTTPHeader{
 			{Name: "Host", Value: "example.com"}, {Name: "X-Y", Value: "1"}, {Name: "x-y", Value: "2"}, {Name: "User-Agent", Value: "mine"}, {Name: "Accept", Value: ""},
-		}}, Succeeded, "host=example.com agent=mine accept= q= x=[1 2]"},
-		{"TLS", corev1.HTTPGetAction{Path: "/ok", Scheme: corev1.URISchemeHTTPS, Port: portOf(t, secure.URL)}, Succeeded, "HTTP/2.0 host="},
-		{"explicit host", corev1.HTTPGetAction{Path: "/ok", Host: "localhost"}, Succeeded, "host=localhost"},
-		{"broken", corev1.HTTPGetAction{Path: "/broken"}, Failed, "HTTP probe failed with statuscode: 503"},
-		{"none", corev1.HTTPGetAction{Path: "/none"}, Failed, "statuscode: 404"},
-		{"redirect", corev1.HTTPGetAction{Path: "/here"}, Succeeded, "host="},
-		{"redirect elsewhere", corev1.HTTPGetAction{Path: "/there"}, Warned, "Probe terminated redirects, Response body: "},
-		{"redirect round and round", corev1.HTTPGetAction{Path: "/round"}, Failed, "stopped after 10 redirects"},
-		{"slow", corev1.HTTPGetAction{Path: "/slow"}, Failed, "deadline exceeded"},
-		{"plain on TLS", corev1.HTTPGetAction{Path: "/ok", Port: portOf(t, secure.URL)}, Failed, "400"},
-		{"long headers", corev1.HTTPGetAction{Path: "/long"}, Failed, "headers exceeded 65536 bytes"},
-		{"nobody there", corev1.HTTPGetAction{Path: "/ok", Port: intstr.FromInt32(1)}, Failed, "connection refused"},
+		}}, Success, "host=example.com agent=mine accept= q= x=[1 2]"},
+		{"TLS", corev1.HTTPGetAction{Path: "/ok", Scheme: corev1.URISchemeHTTPS, Port: portOf(t, secure.URL)}, Success, "HTTP/2.0 host="},
+		{"explicit host", corev1.HTTPGetAction{Path: "/ok", Host: "localhost"}, Success, "host=localhost"},
+		{"broken", corev1.HTTPGetAction{Path: "/broken"}, Failure, "HTTP probe failed with statuscode: 503"},
+		{"none", corev1.HTTPGetAction{Path: "/none"}, Failure, "statuscode: 404"},
+		{"redirect", corev1.HTTPGetAction{Path: "/here"}, Success, "host="},
+		{"redirect elsewhere", corev1.HTTPGetAction{Path: "/there"}, Warning, "Probe terminated redirects, Response body: "},
+		{"redirect round and round", corev1.HTTPGetAction{Path: "/round"}, Failure, "stopped after 10 redirects"},
+		{"slow", corev1.HTTPGetAction{Path: "/slow"}, Failure, "deadline exceeded"},
+		{"plain on TLS", corev1.HTTPGetAction{Path: "/ok", Port: portOf(t, secure.URL)}, Failure, "400"},
+		{"long headers", corev1.HTTPGetAction{Path: "/long"}, Failure, "headers exceeded 65536 bytes"},
+		{"nobody there", corev1.HTTPGetAction{Path: "/ok", Port: intstr.FromInt32(1)}, Failure, "connection refused"},
 	} {
 		a, err := get(c.action)
 		expectAnswer(t, c.name, a, err, c.verdict, c.output)
@@ -148,9 +148,9 @@ func TestHTTPGet(t *testing.T) {
 	a, err = get(corev1.HTTPGetAction{Path: "/ok", Port: intstr.FromString("web")}, func(t *Target) {
 		t.Container.Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: int32(port.IntValue())}}
 	})
-	expectAnswer(t, "named port", a, err, Succeeded, "host=")
+	expectAnswer(t, "named port", a, err, Success, "host=")
 	a, err = get(corev1.HTTPGetAction{Path: "/ok"}, func(t *Target) { t.IP = ""; t.Pod.Spec.HostNetwork = true })
-	expectAnswer(t, "host network", a, err, Succeeded, "host=127.0.0.1")
+	expectAnswer(t, "host network", a, err, Success, "host=127.0.0.1")
 	for name, change := range map[string]func(*Target){
 		"no address":      func(t *Target) { t.IP = "" },
 		"no such port":    func(t *Target) { t.Probe.HTTPGet.Port = intstr.FromString("web") },
@@ -189,10 +189,10 @@ func TestTCPSocket(t *testing.T) {
 	}
 	probe := corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: portOf(t, listener.Addr().String())}}}
 	a, err := ask(t, probe)
-	expectAnswer(t, "open", a, err, Succeeded, "")
+	expectAnswer(t, "open", a, err, Success, "")
 	_ = listener.Close()
 	a, err = ask(t, probe)
-	expectAnswer(t, "closed", a, err, Failed, "connection refused")
+	expectAnswer(t, "closed", a, err, Failure, "connection refused")
 }
 
 func TestGRPC(t *testing.T) {
@@ -228,18 +228,18 @@ func TestGRPC(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		action  corev1.GRPCAction
-		verdict Verdict
+		verdict Result
 		output  string
 	}{
-		{"whole server", corev1.GRPCAction{Port: healthy}, Succeeded, ""},
-		{"up", corev1.GRPCAction{Port: healthy, Service: service("up")}, Succeeded, ""},
-		{"down", corev1.GRPCAction{Port: healthy, Service: service("down")}, Failed, `service unhealthy (responded with "NOT_SERVING")`},
-		{"unknown", corev1.GRPCAction{Port: healthy, Service: service("unknown")}, Failed, "unknown service"},
-		{"no health service", corev1.GRPCAction{Port: without}, Failed, "does not implement the grpc health protocol"},
-		{"nobody there", corev1.GRPCAction{Port: 1}, Failed, "failed to connect service at"},
-		{"long message", corev1.GRPCAction{Port: talkative, Service: service("message")}, Failed, "larger than max"},
-		{"long headers", corev1.GRPCAction{Port: talkative, Service: service("headers")}, Failed, "RST_STREAM"},
-		{"silent", corev1.GRPCAction{Port: int32(silent.Addr().(*net.TCPAddr).Port)}, Failed, "within 1s"},
+		{"whole server", corev1.GRPCAction{Port: healthy}, Success, ""},
+		{"up", corev1.GRPCAction{Port: healthy, Service: service("up")}, Success, ""},
+		{"down", corev1.GRPCAction{Port: healthy, Service: service("down")}, Failure, `service unhealthy (responded with "NOT_SERVING")`},
+		{"unknown", corev1.GRPCAction{Port: healthy, Service: service("unknown")}, Failure, "unknown service"},
+		{"no health service", corev1.GRPCAction{Port: without}, Failure, "does not implement the grpc health protocol"},
+		{"nobody there", corev1.GRPCAction{Port: 1}, Failure, "failed to connect service at"},
+		{"long message", corev1.GRPCAction{Port: talkative, Service: service("message")}, Failure, "larger than max"},
+		{"long headers", corev1.GRPCAction{Port: talkative, Service: service("headers")}, Failure, "RST_STREAM"},
+		{"silent", corev1.GRPCAction{Port: int32(silent.Addr().(*net.TCPAddr).Port)}, Failure, "within 1s"},
 	} {
 		a, err := ask(t, corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &c.action}})
 		expectAnswer(t, c.name, a, err, c.verdict, c.output)

@@ -42,10 +42,10 @@ type worker struct {
 	stopped bool                     // results are no longer taken
 
 	// The worker's own.
-	next time.Time // when to ask
-	last podactions.ProbeResult
-	row  int32 // how often in a row last was the answer
-	done bool
+	next      time.Time // when to ask
+	last      podactions.ProbeResult
+	resultRun int32 // how often in a row last was the answer
+	done      bool
 }
 
 // wake makes the worker look again; it never blocks.
@@ -128,7 +128,7 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 		// the moment when this kubelet starts.
 		w.next = now.Add(rand.N(w.period()))
 	}
-	w.last, w.row, w.done = podactions.ProbeUnknown, 0, false
+	w.last, w.resultRun, w.done = podactions.ProbeUnknown, 0, false
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *worker) ask(ctx context.Context, id runtimestate.ContainerID) {
 	var err error
 	began := w.manager.config.Clock.Now()
 	for range attempts {
-		answer, err = w.manager.config.Asker.Probe(ctx, target)
+		answer, err = w.manager.config.Runner.Probe(ctx, target)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -213,7 +213,7 @@ func (w *worker) observe(pod *core.Pod, answer Answer, err error, took time.Dura
 	if m.config.Observe == nil || w.stopped {
 		return
 	}
-	result := map[Verdict]string{Succeeded: "successful", Failed: "failed", Warned: "warning"}[answer.Verdict]
+	result := map[Result]string{Success: "successful", Failure: "failed", Warning: "warning"}[answer.Result]
 	if err != nil {
 		result = "unknown"
 	}
@@ -223,19 +223,19 @@ func (w *worker) observe(pod *core.Pod, answer Answer, err error, took time.Dura
 // take counts an answer, and records it once it has come often enough in a row.
 func (w *worker) take(pod *core.Pod, answer Answer) {
 	result := podactions.ProbeSuccess
-	switch answer.Verdict {
-	case Failed:
+	switch answer.Result {
+	case Failure:
 		result = podactions.ProbeFailure
 		w.event(pod, "Unhealthy", "%s probe failed: %s", w.kind, answer.Output)
-	case Warned:
+	case Warning:
 		w.event(pod, "ProbeWarning", "%s probe warning: %s", w.kind, answer.Output)
 	}
 	if w.last != result {
-		w.last, w.row = result, 0
+		w.last, w.resultRun = result, 0
 	}
-	w.row++
-	if result == podactions.ProbeFailure && w.row < w.probe.FailureThreshold ||
-		result == podactions.ProbeSuccess && w.row < w.probe.SuccessThreshold {
+	w.resultRun++
+	if result == podactions.ProbeFailure && w.resultRun < w.probe.FailureThreshold ||
+		result == podactions.ProbeSuccess && w.resultRun < w.probe.SuccessThreshold {
 		return
 	}
 	// A container that has failed is being ended; probing it again meanwhile could
@@ -257,7 +257,7 @@ func (w *worker) record(result podactions.ProbeResult) {
 		return
 	}
 	m.results[key] = result
-	m.tell(w.uid)
+	m.notify(w.uid)
 	if p := m.pods[w.uid]; p != nil && w.kind == Startup {
 		p.wake() // the other probes are due now
 	}

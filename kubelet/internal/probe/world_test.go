@@ -45,7 +45,7 @@ func run(t *testing.T, do func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, begun: time.Now(), answers: map[string]Answer{}}
 		w.manager = NewManager(Config{
-			Asker: w, Events: w, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+			Runner: w, Events: w, Clock: clock.RealClock{}, Logger: zap.NewNop(),
 			Status: func(types.UID) (*runtimestate.PodStatus, error) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -188,6 +188,6 @@ func podWith(liveness, readiness, startup *corev1.Probe) *core.Pod {
 }
 
 var (
-	no  = Answer{Failed, "no"}
-	yes = Answer{Succeeded, "yes"}
+	no  = Answer{Failure, "no"}
+	yes = Answer{Success, "yes"}
 )

@@ -100,22 +100,22 @@ func normal(image string) string {
 }
 
 // RecordIntent notes that an image is about to be pulled; see image.Access.
-func (r *Records) RecordIntent(image string) (end func(id string, by *credential.Pass), err error) {
+func (r *Records) RecordIntent(image string) (end func(id string, by *credential.Credential), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.files.writeIntent(image); err != nil {
 		return nil, err
 	}
 	r.begun[image]++
-	return func(id string, by *credential.Pass) { r.recordEnd(image, id, by) }, nil
+	return func(id string, by *credential.Credential) { r.recordEnd(image, id, by) }, nil
 }
 
-func (r *Records) recordEnd(image, id string, by *credential.Pass) {
+func (r *Records) recordEnd(image, id string, by *credential.Credential) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if id != "" {
 		if by == nil {
-			by = &credential.Pass{}
+			by = &credential.Credential{}
 		}
 		if err := r.note(image, id, by); err != nil { // the intent stays, which records it all the same
 			r.logger.Error("who may have an image is not noted: whoever names it has to pull it", zap.String("image", image), zap.Error(err))
@@ -132,7 +132,7 @@ func (r *Records) recordEnd(image, id string, by *credential.Pass) {
 }
 
 // MayUse says whether a pod with the passes may use a present image.
-func (r *Records) MayUse(image, id string, passes func() []credential.Pass) bool {
+func (r *Records) MayUse(image, id string, passes func() []credential.Credential) bool {
 	check := r.check(image, id, passes)
 	if r.Checked != nil {
 		r.Checked(check)
@@ -140,7 +140,7 @@ func (r *Records) MayUse(image, id string, passes func() []credential.Pass) bool
 	return check == ByPolicy || check == ByRecord
 }
 
-func (r *Records) check(image, id string, passes func() []credential.Pass) Check {
+func (r *Records) check(image, id string, passes func() []credential.Credential) Check {
 	if r.policy.Verify == kubeletv1beta1.NeverVerify {
 		return ByPolicy
 	}
@@ -189,7 +189,7 @@ func (r *Records) Count() (intents, records int, err error) {
 
 // isGood tells whether a pass is one of those that pulled an image: the same secret,
 // even if its content was renewed, or another one with the same content.
-func (r *Records) isGood(noted kubeletv1beta1.ImagePullCredentials, pass credential.Pass) bool {
+func (r *Records) isGood(noted kubeletv1beta1.ImagePullCredentials, pass credential.Credential) bool {
 	if a := pass.Account; a != nil {
 		return slices.Contains(noted.KubernetesServiceAccounts, kubeletv1beta1.ImagePullServiceAccount{UID: a.UID, Namespace: a.Namespace, Name: a.Name})
 	}
@@ -203,7 +203,7 @@ func (r *Records) isGood(noted kubeletv1beta1.ImagePullCredentials, pass credent
 }
 
 // learn records an equivalent pass, for when the original one has changed.
-func (r *Records) learn(image, id string, noted kubeletv1beta1.ImagePullCredentials, pass credential.Pass) {
+func (r *Records) learn(image, id string, noted kubeletv1beta1.ImagePullCredentials, pass credential.Credential) {
 	if pass.Secret == nil || len(noted.KubernetesSecrets) >= mostNoted {
 		return
 	}
@@ -215,7 +215,7 @@ func (r *Records) learn(image, id string, noted kubeletv1beta1.ImagePullCredenti
 }
 
 // note adds a pass to an image's record; with nil it only makes the record.
-func (r *Records) note(image, id string, pass *credential.Pass) error {
+func (r *Records) note(image, id string, pass *credential.Credential) error {
 	name, err := bareName(image)
 	if err != nil {
 		return err
@@ -266,7 +266,7 @@ func (r *Records) record(id string) (*kubeletv1beta1.ImagePulledRecord, error) {
 }
 
 // add says whether there was anything to add.
-func add(noted *kubeletv1beta1.ImagePullCredentials, pass credential.Pass) bool {
+func add(noted *kubeletv1beta1.ImagePullCredentials, pass credential.Credential) bool {
 	switch s, a := pass.Secret, pass.Account; {
 	case noted.NodePodsAccessible:
 		return false

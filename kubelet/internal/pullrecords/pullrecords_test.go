@@ -30,15 +30,15 @@ func recordsIn(t *testing.T, dir string, policy Policy, there ...*runtimeapi.Ima
 }
 
 // bySecret is a pass from a secret in that namespace.
-func bySecret(namespace, password string) credential.Pass {
-	return credential.Pass{Auth: &runtimeapi.AuthConfig{Username: "u", Password: password}, Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"}}
+func bySecret(namespace, password string) credential.Credential {
+	return credential.Credential{Auth: &runtimeapi.AuthConfig{Username: "u", Password: password}, Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"}}
 }
 
-func byAccount(namespace string) credential.Pass {
-	return credential.Pass{Auth: &runtimeapi.AuthConfig{Username: "u"}, Account: &credential.Owner{UID: "uid", Namespace: namespace, Name: "robot"}}
+func byAccount(namespace string) credential.Credential {
+	return credential.Credential{Auth: &runtimeapi.AuthConfig{Username: "u"}, Account: &credential.Owner{UID: "uid", Namespace: namespace, Name: "robot"}}
 }
 
-func pull(t *testing.T, r *Records, by *credential.Pass) {
+func pull(t *testing.T, r *Records, by *credential.Credential) {
 	t.Helper()
 	end, err := r.RecordIntent(image)
 	if err != nil {
@@ -47,8 +47,8 @@ func pull(t *testing.T, r *Records, by *credential.Pass) {
 	end(id, by)
 }
 
-func may(r *Records, passes ...credential.Pass) bool {
-	return r.MayUse(image, id, func() []credential.Pass { return passes })
+func may(r *Records, passes ...credential.Credential) bool {
+	return r.MayUse(image, id, func() []credential.Credential { return passes })
 }
 
 func TestWhoMayHaveWhatWasPulled(t *testing.T) {
@@ -66,17 +66,17 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	}
 	for range 2 { // the second time as after a restart
 		for what, c := range map[string]struct {
-			passes []credential.Pass
+			passes []credential.Credential
 			want   bool
 		}{
 			"nothing":                 {nil, false},
-			"the secret":              {[]credential.Pass{mine}, true},
-			"the secret renewed":      {[]credential.Pass{bySecret("a", "secret")}, true},
-			"another with the same":   {[]credential.Pass{bySecret("b", "secret")}, true},
-			"another":                 {[]credential.Pass{bySecret("c", "other")}, false},
-			"the node's":              {[]credential.Pass{{Auth: mine.Auth}}, false},
-			"an account":              {[]credential.Pass{byAccount("a")}, false},
-			"another and the secret ": {[]credential.Pass{bySecret("c", "other"), mine}, true},
+			"the secret":              {[]credential.Credential{mine}, true},
+			"the secret renewed":      {[]credential.Credential{bySecret("a", "secret")}, true},
+			"another with the same":   {[]credential.Credential{bySecret("b", "secret")}, true},
+			"another":                 {[]credential.Credential{bySecret("c", "other")}, false},
+			"the node's":              {[]credential.Credential{{Auth: mine.Auth}}, false},
+			"an account":              {[]credential.Credential{byAccount("a")}, false},
+			"another and the secret ": {[]credential.Credential{bySecret("c", "other"), mine}, true},
 		} {
 			if got := may(r, c.passes...); got != c.want {
 				t.Errorf("with %s: %v", what, got)
@@ -90,7 +90,7 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 	if !may(r, bySecret("b", "changed since")) {
 		t.Error("the secret that was as good is forgotten")
 	}
-	if r.MayUse("registry.example/other/name:1", id, func() []credential.Pass { return []credential.Pass{mine} }) {
+	if r.MayUse("registry.example/other/name:1", id, func() []credential.Credential { return []credential.Credential{mine} }) {
 		t.Error("the pass for one repository is good for another one's")
 	}
 	account := byAccount("a")
@@ -129,7 +129,7 @@ func TestAPullThatWasCutShort(t *testing.T) {
 		t.Error("an image that is being pulled may be used")
 	}
 	r := recordsIn(t, dir, preloaded, &runtimeapi.Image{Id: id, RepoTags: []string{image}}, &runtimeapi.Image{Id: "sha256:2", RepoTags: []string{"docker.io/library/busybox:latest"}})
-	if may(r, bySecret("a", "x")) || r.MayUse("busybox", "sha256:2", func() []credential.Pass { return nil }) {
+	if may(r, bySecret("a", "x")) || r.MayUse("busybox", "sha256:2", func() []credential.Credential { return nil }) {
 		t.Error("an image whose pull was interrupted may be used")
 	}
 	if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", "pulling")); len(entries) != 1 {

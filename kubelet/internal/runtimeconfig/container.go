@@ -37,7 +37,7 @@ type Container struct {
 
 // Container makes a container's configuration, and the files that it refers to.
 func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.ContainerConfig, error) {
-	if err := refuse(c.Spec); err != nil {
+	if err := checkSupported(c.Spec); err != nil {
 		return nil, err
 	}
 	security, err := m.linuxSecurity(c.Pod, c.Spec, c.Image)
@@ -48,7 +48,7 @@ func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.Contain
 	if c.TargetID != "" {
 		security.NamespaceOptions.Pid, security.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, c.TargetID
 	}
-	env, err := m.Environment.Of(ctx, c.Container)
+	env, err := m.Environment.Build(ctx, c.Container)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func stopSignal(c *core.Container) (runtimeapi.Signal, error) {
 	return runtimeapi.Signal(signal), nil
 }
 
-// refuse names what a container asks for and cannot have here.
-func refuse(c *core.Container) error {
+// checkSupported names what a container asks for and cannot have here.
+func checkSupported(c *core.Container) error {
 	if len(c.VolumeDevices) > 0 {
 		return fmt.Errorf("volumeDevices (%s) are not supported by this kubelet", c.VolumeDevices[0].Name)
 	}

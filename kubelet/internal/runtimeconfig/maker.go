@@ -35,9 +35,9 @@ type Options struct {
 	SeccompDefault bool
 	// NoCPUQuota does not enforce cpu limits.
 	NoCPUQuota bool
-	// OOMTogether makes the kernel kill all of a container's processes instead of one
+	// OOMKillGroup makes the kernel kill all of a container's processes instead of one
 	// when it is out of memory (cgroup v2).
-	OOMTogether bool
+	OOMKillGroup bool
 }
 
 // Maker makes configurations. It is safe for concurrent use.
@@ -56,9 +56,9 @@ func New(o Options) (*Maker, error) {
 	return &Maker{Options: o, memory: memory, swap: swapAccounted()}, nil
 }
 
-// can returns the features that the runtime reports for a handler; "" is the
+// handlerFeatures returns the features that the runtime reports for a handler; "" is the
 // default one.
-func (m *Maker) can(handler string) *runtimeapi.RuntimeHandlerFeatures {
+func (m *Maker) handlerFeatures(handler string) *runtimeapi.RuntimeHandlerFeatures {
 	for _, h := range m.Reported().GetRuntimeHandlers() {
 		if h.GetName() == handler {
 			return h.GetFeatures()

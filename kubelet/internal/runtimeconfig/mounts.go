@@ -115,7 +115,7 @@ func (m *Maker) mount(c *Container, one *Mount) (*runtimeapi.Mount, error) {
 // recursiveReadOnly tells whether the runtime is to make a mount recursively
 // read-only (KEP-3857).
 func (m *Maker) recursiveReadOnly(one *Mount, handler string) (bool, error) {
-	can := m.can(handler).GetRecursiveReadOnlyMounts()
+	can := m.handlerFeatures(handler).GetRecursiveReadOnlyMounts()
 	switch one.RecursiveReadOnly {
 	case "", corev1.RecursiveReadOnlyDisabled:
 		return false, nil

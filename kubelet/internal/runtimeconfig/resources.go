@@ -35,7 +35,7 @@ func (m *Maker) Resources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxCon
 		r.CpuShares = int64(cgroup.Shares(0)) // the pod's limit is no request of this container's
 	}
 	r.OomScoreAdj = m.oomScore(pod, c)
-	if m.OOMTogether {
+	if m.OOMKillGroup {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
 	if m.swap {

@@ -150,7 +150,7 @@ func TestWhatANodeSaysOfLimits(t *testing.T) {
 	if r := m.Resources(pod, &c); r.CpuQuota != 100_000 || r.Unified != nil {
 		t.Errorf("%v", r)
 	}
-	m.NoCPUQuota, m.OOMTogether = true, true
+	m.NoCPUQuota, m.OOMKillGroup = true, true
 	if r := m.Resources(pod, &c); r.CpuQuota != 0 || r.CpuShares != 1024 || r.MemoryLimitInBytes != 1<<30 || r.Unified["memory.oom.group"] != "1" {
 		t.Errorf("%v", r)
 	}

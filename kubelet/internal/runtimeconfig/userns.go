@@ -20,7 +20,7 @@ func (m *Maker) userNamespace(pod *core.Pod, handler string) (*runtimeapi.UserNa
 		return nil, errors.New("can't set `spec.hostUsers: false` together with hostNetwork, hostPID or hostIPC")
 	case m.UserIDs == nil || len(m.Reported().GetRuntimeHandlers()) == 0:
 		return nil, errors.New("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
-	case !m.can(handler).GetUserNamespaces():
+	case !m.handlerFeatures(handler).GetUserNamespaces():
 		return nil, fmt.Errorf("can't set `spec.hostUsers: false`, RuntimeClass handler %q does not support user namespaces", handler)
 	}
 	first, count, err := m.UserIDs(pod.UID)

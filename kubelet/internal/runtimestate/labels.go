@@ -79,10 +79,10 @@ func ContainerAnnotations(pod *core.Pod, container *core.Container, restartCount
 	return annotations
 }
 
-// Remembered is a pod and a container with just as much of their specs as the
+// RestoreSpecs is a pod and a container with just as much of their specs as the
 // annotations of a container tell: what it takes to end a container whose pod
 // is gone from every source.
-func Remembered(labels, annotations map[string]string) (*core.Pod, *core.Container) {
+func RestoreSpecs(labels, annotations map[string]string) (*core.Pod, *core.Container) {
 	pod := &core.Pod{}
 	pod.Name = labels[kubelettypes.KubernetesPodNameLabel]
 	pod.Namespace = labels[kubelettypes.KubernetesPodNamespaceLabel]

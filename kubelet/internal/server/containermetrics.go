@@ -24,7 +24,7 @@ func (s *Server) containerMetrics(c *gin.Context) {
 	if !ok {
 		return
 	}
-	f := figures{}
+	f := samples{}
 	for _, one := range all {
 		s.addContainer(f, one)
 	}
@@ -68,7 +68,7 @@ func labelled(pairs ...string) string {
 }
 
 // addContainer adds one container's usage and limits.
-func (s *Server) addContainer(f figures, one *runtimeapi.ContainerStats) {
+func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats) {
 	known := one.GetAttributes().GetLabels()
 	uid := known[kubelettypes.KubernetesPodUIDLabel]
 	if uid == "" {
@@ -112,7 +112,7 @@ func (s *Server) addContainer(f figures, one *runtimeapi.ContainerStats) {
 }
 
 // addGroup adds what a container's group reports.
-func (f figures) addGroup(u cgroup.ContainerUsage, ms int64, of func(more ...string) string) {
+func (f samples) addGroup(u cgroup.ContainerUsage, ms int64, of func(more ...string) string) {
 	f.add("container_cpu_user_seconds_total", of(), seconds(u.User), ms)
 	f.add("container_cpu_system_seconds_total", of(), seconds(u.System), ms)
 	if u.Periods > 0 { // it has a limit
@@ -137,7 +137,7 @@ func (f figures) addGroup(u cgroup.ContainerUsage, ms int64, of func(more ...str
 }
 
 // addLimits adds what the container may use, as its spec has it.
-func addLimits(f figures, pod *core.Pod, name, of string) {
+func addLimits(f samples, pod *core.Pod, name, of string) {
 	for _, list := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for _, c := range list {
 			if c.Name != name {
@@ -168,7 +168,7 @@ func imageOf(status *core.PodStatus, name string) string {
 }
 
 // addMachine adds the usage of the whole machine.
-func addMachine(f figures, u node.Usage) {
+func addMachine(f samples, u node.Usage) {
 	ms := u.At.UnixMilli()
 	of := func(more ...string) string {
 		return labelled(append([]string{"container", "", "id", "/", "image", "", "name", "", "namespace", "", "pod", ""}, more...)...)
@@ -183,5 +183,5 @@ func addMachine(f figures, u node.Usage) {
 	f.add("container_fs_inodes_free", disk, fmt.Sprint(u.InodesFree), ms)
 	f.add("container_fs_inodes_total", disk, fmt.Sprint(u.Inodes), ms)
 	f.addPressure(u.Pressure, ms, of)
-	network{at: u.At, interfaces: carriedBy(u.Interfaces)}.addTo(f, of)
+	network{at: u.At, interfaces: trafficOf(u.Interfaces)}.addTo(f, of)
 }

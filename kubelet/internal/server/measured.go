@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// measured counts and times requests by the first element of their path, under
+// withMetrics counts and times requests by the first element of their path, under
 // upstream's names. All unknown paths are one class: a client that requests
 // many must not create as many metrics.
-func measured(registry *prometheus.Registry) gin.HandlerFunc {
+func withMetrics(registry *prometheus.Registry) gin.HandlerFunc {
 	if registry == nil {
 		return func(*gin.Context) {}
 	}

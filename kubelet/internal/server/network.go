@@ -19,21 +19,21 @@ type network struct {
 	id         string                         // of the pod's sandbox
 	pod        *runtimeapi.PodSandboxMetadata // nil for the machine
 	at         time.Time
-	interfaces []carried
+	interfaces []interfaceTraffic
 }
 
-// carried is the traffic of one interface; nil values were not measured.
-type carried struct {
+// interfaceTraffic is the traffic of one interface; nil values were not measured.
+type interfaceTraffic struct {
 	name   string
-	rx, tx direction
+	rx, tx counters
 }
 
-type direction struct{ bytes, packets, errors, dropped *uint64 }
+type counters struct{ bytes, packets, errors, dropped *uint64 }
 
-func carriedBy(all []node.Interface) []carried {
-	var of []carried
+func trafficOf(all []node.Interface) []interfaceTraffic {
+	var of []interfaceTraffic
 	for _, i := range all {
-		of = append(of, carried{i.Name, direction{&i.RxBytes, &i.RxPackets, &i.RxErrors, &i.RxDropped}, direction{&i.TxBytes, &i.TxPackets, &i.TxErrors, &i.TxDropped}})
+		of = append(of, interfaceTraffic{i.Name, counters{&i.RxBytes, &i.RxPackets, &i.RxErrors, &i.RxDropped}, counters{&i.TxBytes, &i.TxPackets, &i.TxErrors, &i.TxDropped}})
 	}
 	return of
 }
@@ -50,7 +50,7 @@ func (s *Server) podNetworks(ctx context.Context) []network {
 	told := map[string]bool{}
 	for _, one := range sandboxes {
 		if of := s.Interfaces(types.UID(one.GetMetadata().GetUid()), one.GetId()); of != nil {
-			all = append(all, network{one.GetId(), one.GetMetadata(), s.Clock.Now(), carriedBy(of)})
+			all = append(all, network{one.GetId(), one.GetMetadata(), s.Clock.Now(), trafficOf(of)})
 			told[one.GetId()] = true
 		}
 	}
@@ -72,8 +72,8 @@ func (s *Server) measuredNetworks(ctx context.Context, but map[string]bool) (all
 		first := n.GetDefaultInterface().GetName()
 		for _, u := range append([]*runtimeapi.NetworkInterfaceUsage{n.GetDefaultInterface()}, n.GetInterfaces()...) {
 			if u != nil && (len(of.interfaces) == 0 || u.GetName() != first) {
-				of.interfaces = append(of.interfaces, carried{
-					u.GetName(), direction{bytes: value(u.GetRxBytes()), errors: value(u.GetRxErrors())}, direction{bytes: value(u.GetTxBytes()), errors: value(u.GetTxErrors())},
+				of.interfaces = append(of.interfaces, interfaceTraffic{
+					u.GetName(), counters{bytes: value(u.GetRxBytes()), errors: value(u.GetRxErrors())}, counters{bytes: value(u.GetTxBytes()), errors: value(u.GetTxErrors())},
 				})
 			}
 		}
@@ -96,10 +96,10 @@ func (n network) stats() *stats.NetworkStats {
 }
 
 // addTo adds cAdvisor's metrics for it; of writes the labels.
-func (n network) addTo(f figures, of func(more ...string) string) {
+func (n network) addTo(f samples, of func(more ...string) string) {
 	for _, i := range n.interfaces {
 		labels := of("interface", i.name)
-		for way, d := range map[string]direction{"receive": i.rx, "transmit": i.tx} {
+		for way, d := range map[string]counters{"receive": i.rx, "transmit": i.tx} {
 			for what, v := range map[string]*uint64{"bytes": d.bytes, "packets": d.packets, "errors": d.errors, "packets_dropped": d.dropped} {
 				if v != nil {
 					f.add("container_network_"+way+"_"+what+"_total", labels, fmt.Sprint(*v), n.at.UnixMilli())

@@ -36,7 +36,7 @@ func addPressure(now metav1.Time, p cgroup.Pressure, cpu *stats.CPUStats, memory
 }
 
 // addPressure adds cAdvisor's metrics for it; of writes the labels.
-func (f figures) addPressure(p cgroup.Pressure, ms int64, of func(more ...string) string) {
+func (f samples) addPressure(p cgroup.Pressure, ms int64, of func(more ...string) string) {
 	for what, waited := range map[string]*cgroups.PSIStats{"cpu": p.CPU, "memory": p.Memory, "io": p.IO} {
 		if waited != nil {
 			f.add("container_pressure_"+what+"_waiting_seconds_total", of(), seconds(waited.Some.Total*1000), ms)

@@ -24,7 +24,7 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 	if !ok {
 		return
 	}
-	f := figures{}
+	f := samples{}
 	f.addContainers(all, s.Groups, s.Clock.Now())
 	f.addStarts(all, s.Status)
 	failed := 0
@@ -109,21 +109,21 @@ var kinds = map[string]struct{ kind, help string }{
 	"resource_scrape_error":                            {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
 }
 
-// figures are lines of the answer by metric.
-type figures map[string][]string
+// samples are lines of the answer by metric.
+type samples map[string][]string
 
-func (f figures) add(name, labels, value string, milliseconds int64) {
+func (f samples) add(name, labels, value string, milliseconds int64) {
 	f[name] = append(f[name], fmt.Sprintf("%s%s %s %d\n", name, labels, value, milliseconds))
 }
 
 // plain adds a figure without a timestamp of its own.
-func (f figures) plain(name, labels, value string) {
+func (f samples) plain(name, labels, value string) {
 	f[name] = append(f[name], fmt.Sprintf("%s%s %s\n", name, labels, value))
 }
 
 // addStarts adds when containers started, from which metrics-server computes
 // their usage.
-func (f figures) addStarts(all []*runtimeapi.ContainerStats, status func(types.UID) (core.PodStatus, bool)) {
+func (f samples) addStarts(all []*runtimeapi.ContainerStats, status func(types.UID) (core.PodStatus, bool)) {
 	for _, one := range all {
 		labels := one.GetAttributes().GetLabels()
 		known, _ := status(types.UID(labels[kubelettypes.KubernetesPodUIDLabel]))
@@ -137,7 +137,7 @@ func (f figures) addStarts(all []*runtimeapi.ContainerStats, status func(types.U
 
 // addContainers adds the usage of containers, and of their pods: as the sum, or from
 // the pods' control groups if they have some.
-func (f figures) addContainers(all []*runtimeapi.ContainerStats, groups func(types.UID) (cgroup.Usage, bool), now time.Time) {
+func (f samples) addContainers(all []*runtimeapi.ContainerStats, groups func(types.UID) (cgroup.Usage, bool), now time.Time) {
 	type sum struct {
 		uid                              string
 		cpu, memory, swap                uint64
@@ -191,13 +191,13 @@ func (f figures) addContainers(all []*runtimeapi.ContainerStats, groups func(typ
 
 func seconds(nanoseconds uint64) string { return fmt.Sprintf("%g", float64(nanoseconds)/1e9) }
 
-func (f figures) answer(c *gin.Context) {
+func (f samples) answer(c *gin.Context) {
 	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
 }
 
 // String is the answer; metrics without any value are left out.
-func (f figures) String() string {
+func (f samples) String() string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %s %s\n", name, kinds[name].help, name, kinds[name].kind)

@@ -44,7 +44,7 @@ func TestRunTakesClientCertificates(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	addresses, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() {
-		done <- s.Run(ctx, Listen{
+		done <- s.Run(ctx, ListenOptions{
 			Address: "127.0.0.1:0", CertDir: filepath.Join(dir, "pki"), ClientCAFile: caFile, TLS: daemon.TLSOptions{MinVersion: "VersionTLS13"},
 			IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, OnListen: func(a net.Addr) { addresses <- a },
 		})

@@ -125,11 +125,11 @@ func New(config Config) (*Server, error) {
 		DialContext:       (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		DisableKeepAlives: true,
 	}}
-	s.engine.Use(s.recover, measured(config.Metrics))
+	s.engine.Use(s.recover, withMetrics(config.Metrics))
 	if config.Tracer != nil {
-		s.engine.Use(traced(config.Tracer, config.Clock))
+		s.engine.Use(withTracing(config.Tracer, config.Clock))
 	}
-	s.engine.Use(s.admit)
+	s.engine.Use(s.authFilter)
 	s.routes(s.engine)
 	return s, nil
 }
@@ -164,7 +164,7 @@ func (s *Server) routes(e *gin.Engine) {
 		}
 		e.GET(daemon.SLIsPath, gin.WrapH(s.Health.SLIs()))
 	}
-	s.tellOf(e)
+	s.statusPageRoutes(e)
 	e.NoRoute(withoutSlash)
 	if s.Debugging {
 		s.debugRoutes(e)
@@ -218,8 +218,8 @@ func withoutSlash(c *gin.Context) {
 	c.Redirect(code, to.String())
 }
 
-// tellOf adds the pages about the program itself; /statusz lists the paths.
-func (s *Server) tellOf(e *gin.Engine) {
+// statusPageRoutes adds the pages about the program itself; /statusz lists the paths.
+func (s *Server) statusPageRoutes(e *gin.Engine) {
 	mux := http.NewServeMux()
 	s.Pages.Program, s.Pages.Clock = "kubelet", s.Clock
 	s.Pages.Paths = []string{daemon.ConfigPath, "/healthz", "/livez", "/logs", "/metrics", "/pods", "/readyz", "/runningpods", "/stats"}
@@ -235,8 +235,8 @@ func (s *Server) tellOf(e *gin.Engine) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
 
-// Listen is where and as whom the server listens.
-type Listen struct {
+// ListenOptions is where and as whom the server listens.
+type ListenOptions struct {
 	Address      string // host:port
 	CertFile     string
 	KeyFile      string
@@ -250,7 +250,7 @@ type Listen struct {
 }
 
 // Run listens until ctx ends.
-func (s *Server) Run(ctx context.Context, l Listen) error {
+func (s *Server) Run(ctx context.Context, l ListenOptions) error {
 	certFile, keyFile, err := pki.ServingFiles(l.CertFile, l.KeyFile, l.CertDir, pki.Subject{CommonName: "kubelet", IPs: l.IPs, DNSNames: l.DNSNames}, s.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
@@ -263,9 +263,9 @@ func (s *Server) Run(ctx context.Context, l Listen) error {
 	return listener.Serve(ctx)
 }
 
-// admit lets only authenticated and authorized requests through, whatever their
+// authFilter lets only authenticated and authorized requests through, whatever their
 // path.
-func (s *Server) admit(c *gin.Context) {
+func (s *Server) authFilter(c *gin.Context) {
 	user, err := s.Authenticator.Authenticate(c.Request)
 	if errors.Is(err, auth.ErrUnauthenticated) {
 		c.Header("WWW-Authenticate", `Bearer realm="kubelet"`)

@@ -140,7 +140,7 @@ func addNode(n *stats.NodeStats, u node.Usage) {
 	n.Rlimit = &stats.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &processes}
 	n.Swap = &stats.SwapStats{Time: now, SwapAvailableBytes: &u.SwapFree, SwapUsageBytes: &swapped}
 	n.IO = addPressure(now, u.Pressure, n.CPU, n.Memory)
-	n.Network = network{at: u.At, interfaces: carriedBy(u.Interfaces)}.stats()
+	n.Network = network{at: u.At, interfaces: trafficOf(u.Interfaces)}.stats()
 }
 
 // containerGroup is what the group of a measured container reports, if it has one.

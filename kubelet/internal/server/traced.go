@@ -7,9 +7,9 @@ import (
 	"kctl/proto/tracing"
 )
 
-// traced makes a span of each request. The client can't decide what is recorded,
+// withTracing makes a span of each request. The client can't decide what is recorded,
 // because it is not authenticated yet.
-func traced(tracer *tracing.Tracer, clock clock.PassiveClock) gin.HandlerFunc {
+func withTracing(tracer *tracing.Tracer, clock clock.PassiveClock) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx, span := tracer.Request(c.Request, c.Request.Method+" "+c.FullPath(), clock.Now(), false)
 		c.Request = c.Request.WithContext(ctx)

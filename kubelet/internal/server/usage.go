@@ -152,7 +152,7 @@ func addUsage(pod *stats.PodStats, usage PodUsage, machine node.Usage) {
 	}
 	for name, v := range usage.Volumes {
 		of := stats.FsStats{Time: usage.At, UsedBytes: &v.Bytes, InodesUsed: &v.Inodes}
-		addRoom(&of, v.Dir) // some are in memory
+		addFsSpace(&of, v.Dir) // some are in memory
 		one := stats.VolumeStats{Name: name, FsStats: of}
 		if v.Claim != "" {
 			one.PVCRef = &stats.PVCReference{Namespace: pod.PodRef.Namespace, Name: v.Claim}
@@ -190,12 +190,12 @@ func fileSystem(usages []*runtimeapi.FilesystemUsage) *stats.FsStats {
 	}
 	u := usages[0]
 	result := &stats.FsStats{Time: at(u.GetTimestamp()), UsedBytes: value(u.GetUsedBytes()), InodesUsed: value(u.GetInodesUsed())}
-	addRoom(result, u.GetFsId().GetMountpoint())
+	addFsSpace(result, u.GetFsId().GetMountpoint())
 	return result
 }
 
-// addRoom adds how large the file system is that the directory is on, if it is there.
-func addRoom(s *stats.FsStats, dir string) {
+// addFsSpace adds how large the file system is that the directory is on, if it is there.
+func addFsSpace(s *stats.FsStats, dir string) {
 	if disk, err := filesystem.Of(dir); err == nil {
 		s.CapacityBytes, s.AvailableBytes, s.Inodes, s.InodesFree = &disk.Capacity, &disk.Available, &disk.Inodes, &disk.InodesFree
 	}

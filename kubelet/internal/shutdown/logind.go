@@ -41,8 +41,8 @@ func (l logind) property(ctx context.Context, name string) (value dbus.Variant, 
 	return value, err
 }
 
-// delay is how long a shutdown waits for inhibitors.
-func (l logind) delay(ctx context.Context) (time.Duration, error) {
+// inhibitDelay is how long a shutdown waits for inhibitors.
+func (l logind) inhibitDelay(ctx context.Context) (time.Duration, error) {
 	property, err := l.property(ctx, "InhibitDelayMaxUSec")
 	if err != nil {
 		return 0, fmt.Errorf("asking logind how long it waits: %w", err)
@@ -90,9 +90,9 @@ func (l logind) watch() (<-chan *dbus.Signal, error) {
 	return signals, nil
 }
 
-// lengthen makes logind wait for at least that long, through a file in its
+// raiseInhibitDelay makes logind wait for at least that long, through a file in its
 // configuration.
-func (l logind) lengthen(ctx context.Context, dir string, least time.Duration) error {
+func (l logind) raiseInhibitDelay(ctx context.Context, dir string, least time.Duration) error {
 	seconds := int64((least + time.Second - 1) / time.Second)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("directory of logind's configuration: %w", err)
@@ -114,15 +114,15 @@ func (l logind) lengthen(ctx context.Context, dir string, least time.Duration) e
 // some time after it was told to.
 func (m *Manager) ensure(ctx context.Context, l logind) error {
 	least := total(m.Periods) + tellWithin
-	has, err := l.delay(ctx)
+	has, err := l.inhibitDelay(ctx)
 	if err != nil || has >= least {
 		return err
 	}
-	if err := l.lengthen(ctx, m.ConfigDir, least); err != nil {
+	if err := l.raiseInhibitDelay(ctx, m.ConfigDir, least); err != nil {
 		return err
 	}
 	for range rereads {
-		if has, err = l.delay(ctx); err == nil && has >= least {
+		if has, err = l.inhibitDelay(ctx); err == nil && has >= least {
 			return nil
 		}
 		if m.sleep(ctx, rereadEvery) != nil {

@@ -121,7 +121,7 @@ func (m *Manager) session(ctx context.Context) (held bool, err error) {
 			if !open {
 				return true, errBusGone
 			}
-			if lock, err = m.heard(ctx, l, signal, lock); err != nil {
+			if lock, err = m.handleSignal(ctx, l, signal, lock); err != nil {
 				return true, err
 			}
 		}
@@ -143,8 +143,8 @@ func (m *Manager) catchUp(ctx context.Context, l logind) error {
 	return err
 }
 
-// heard acts on one signal, and returns the lock that is held afterwards.
-func (m *Manager) heard(ctx context.Context, l logind, signal *dbus.Signal, lock *os.File) (*os.File, error) {
+// handleSignal acts on one signal, and returns the lock that is held afterwards.
+func (m *Manager) handleSignal(ctx context.Context, l logind, signal *dbus.Signal, lock *os.File) (*os.File, error) {
 	if signal.Name != logindInterface+"."+prepare || len(signal.Body) != 1 {
 		return lock, nil
 	}
@@ -158,14 +158,14 @@ func (m *Manager) heard(ctx context.Context, l logind, signal *dbus.Signal, lock
 		return l.inhibit(ctx)
 	}
 	m.endAll(ctx)
-	m.tell(ctx)
+	m.reportShutdown(ctx)
 	m.Logger.Info("the machine may shut down now")
 	return lock, lock.Close()
 }
 
 // endAll ends group after group, each within its period.
 func (m *Manager) endAll(ctx context.Context) {
-	for i, pods := range share(m.Periods, m.Pods()) {
+	for i, pods := range groupByPriority(m.Periods, m.Pods()) {
 		p := m.Periods[i]
 		if len(pods) == 0 {
 			continue
@@ -179,10 +179,10 @@ func (m *Manager) endAll(ctx context.Context) {
 // shut down before it.
 const tellWithin = 5 * time.Second
 
-// tell waits until the API knows what became of the pods. Later that would be
+// reportShutdown waits until the API knows what became of the pods. Later that would be
 // impossible: to everyone else they would seem to be running until the node is
 // back.
-func (m *Manager) tell(ctx context.Context) {
+func (m *Manager) reportShutdown(ctx context.Context) {
 	timer := m.Clock.NewTimer(tellWithin)
 	defer timer.Stop()
 	select {

@@ -58,9 +58,9 @@ func total(periods []Period) time.Duration {
 	return sum
 }
 
-// share assigns each pod to the period with the highest priority that is not
+// groupByPriority assigns each pod to the period with the highest priority that is not
 // above the pod's own; pods below all periods go first, with the lowest.
-func share(periods []Period, pods []*core.Pod) [][]*core.Pod {
+func groupByPriority(periods []Period, pods []*core.Pod) [][]*core.Pod {
 	groups := make([][]*core.Pod, len(periods))
 	for _, pod := range pods {
 		priority := int32(0)

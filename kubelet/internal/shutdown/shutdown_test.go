@@ -52,7 +52,7 @@ func pod(name string, priority int32, grace int64) *core.Pod {
 func TestShare(t *testing.T) {
 	none := pod("none", 0, 1)
 	none.Spec.Priority = nil
-	groups := share([]Period{{-10, 1}, {0, 1}, {100, 1}}, []*core.Pod{pod("below", -100, 1), none, pod("99", 99, 1), pod("100", 100, 1), pod("critical", 2000000000, 1)})
+	groups := groupByPriority([]Period{{-10, 1}, {0, 1}, {100, 1}}, []*core.Pod{pod("below", -100, 1), none, pod("99", 99, 1), pod("100", 100, 1), pod("critical", 2000000000, 1)})
 	var got []string
 	for _, group := range groups {
 		var names []string
@@ -168,7 +168,7 @@ func TestLogindIsMadeToWaitLongEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bus.Close()
-	if delay, err := (logind{bus}).delay(t.Context()); err != nil || delay != 30*time.Second+tellWithin {
+	if delay, err := (logind{bus}).inhibitDelay(t.Context()); err != nil || delay != 30*time.Second+tellWithin {
 		t.Errorf("it waits %v, %v", delay, err)
 	}
 	l.Deaf = true

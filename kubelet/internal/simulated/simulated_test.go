@@ -18,7 +18,7 @@ import (
 func reached(t *testing.T, o Options, test func(t *testing.T, r *Runtime, c *cri.Client)) {
 	t.Run("in process", func(t *testing.T) {
 		r := New(o)
-		test(t, r, cri.Over(r.Connection(), cri.Options{}))
+		test(t, r, cri.NewOver(r.Connection(), cri.Options{}))
 	})
 	t.Run("socket", func(t *testing.T) {
 		r := New(o)
@@ -162,7 +162,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 func TestContainersEndAsTheyAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := cri.Over(New(Options{Clock: clock.RealClock{}}).Connection(), cri.Options{})
+		c := cri.NewOver(New(Options{Clock: clock.RealClock{}}).Connection(), cri.Options{})
 		_, failing := run(t, c, box("a", map[string]string{ExitAfter: "1m", ExitCode: "3"}))
 		_, stubborn := run(t, c, box("b", map[string]string{Stubborn: "true"}))
 		time.Sleep(59 * time.Second) // the bubble's clock

@@ -160,7 +160,7 @@ func validateStatic(pod *core.Pod) error {
 			return fmt.Errorf("volume name %q is there twice", v.Name)
 		}
 		volumes[v.Name] = true
-		if ofTheAPI(v) {
+		if refersToAPI(v) {
 			return fmt.Errorf("spec.volumes[%s]: static pods may not reference objects of the API", v.Name)
 		}
 	}
@@ -193,8 +193,8 @@ func validateStatic(pod *core.Pod) error {
 	return nil
 }
 
-// ofTheAPI says that a volume needs something from the API.
-func ofTheAPI(v *corev1.Volume) bool {
+// refersToAPI says that a volume needs something from the API.
+func refersToAPI(v *corev1.Volume) bool {
 	switch {
 	case v.Secret != nil, v.ConfigMap != nil, v.PersistentVolumeClaim != nil, v.CSI != nil, v.Ephemeral != nil:
 		return true

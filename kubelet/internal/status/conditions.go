@@ -10,8 +10,8 @@ import (
 	"kctl/proto/core"
 )
 
-// owned are the conditions that the kubelet writes; all others it keeps.
-var owned = map[corev1.PodConditionType]bool{
+// kubeletConditions are the conditions that the kubelet writes; all others it keeps.
+var kubeletConditions = map[corev1.PodConditionType]bool{
 	corev1.PodReadyToStartContainers: true,
 	corev1.PodInitialized:            true,
 	corev1.ContainersReady:           true,
@@ -31,12 +31,12 @@ func Previous(last, api *core.PodStatus) *core.PodStatus {
 	previous := *last
 	previous.Conditions = nil
 	for _, c := range last.Conditions {
-		if owned[c.Type] {
+		if kubeletConditions[c.Type] {
 			previous.Conditions = append(previous.Conditions, c)
 		}
 	}
 	for _, c := range api.Conditions {
-		if !owned[c.Type] {
+		if !kubeletConditions[c.Type] {
 			previous.Conditions = append(previous.Conditions, c)
 		}
 	}
@@ -52,7 +52,7 @@ func setConditions(status *core.PodStatus, in Input) {
 	if disrupted := findCondition(before, corev1.DisruptionTarget); disrupted != nil {
 		conditions = append(conditions, *disrupted) // first, as upstream's
 	}
-	add(corev1.PodReadyToStartContainers, sandboxed(in))
+	add(corev1.PodReadyToStartContainers, readyToStartContainers(in))
 	anew := restartOf(in)
 	initial := initialized(&in.Pod.Spec, status)
 	if old := findCondition(before, corev1.PodInitialized); anew.there && old != nil && old.Status == corev1.ConditionTrue {
@@ -62,7 +62,7 @@ func setConditions(status *core.PodStatus, in Input) {
 	containers := containersReady(&in.Pod.Spec, status)
 	gates := containers
 	if containers.ok {
-		gates = gatesOpen(&in.Pod.Spec, before)
+		gates = readinessGatesPassed(&in.Pod.Spec, before)
 	}
 	add(corev1.PodReady, gates)
 	add(corev1.ContainersReady, containers)
@@ -78,7 +78,7 @@ func setConditions(status *core.PodStatus, in Input) {
 		add(c.Type, verdict{ok: true, reason: c.Reason, message: c.Message})
 	}
 	for _, c := range before {
-		if !owned[c.Type] && c.Type != corev1.DisruptionTarget {
+		if !kubeletConditions[c.Type] && c.Type != corev1.DisruptionTarget {
 			conditions = append(conditions, c)
 		}
 	}
@@ -114,8 +114,8 @@ func findCondition(conditions []core.PodCondition, t corev1.PodConditionType) *c
 	return nil
 }
 
-// sandboxed says whether there is a sandbox with its network.
-func sandboxed(in Input) verdict {
+// readyToStartContainers says whether there is a sandbox with its network.
+func readyToStartContainers(in Input) verdict {
 	const reason = "PodSandboxNotReady"
 	switch {
 	case len(in.Runtime.Sandboxes) == 0:
@@ -178,9 +178,9 @@ func containersReady(spec *core.PodSpec, status *core.PodStatus) verdict {
 	return verdict{ok: true}
 }
 
-// gatesOpen says whether the conditions that others write and the pod's
+// readinessGatesPassed says whether the conditions that others write and the pod's
 // readiness depends on are true.
-func gatesOpen(spec *core.PodSpec, conditions []core.PodCondition) verdict {
+func readinessGatesPassed(spec *core.PodSpec, conditions []core.PodCondition) verdict {
 	var closed []string
 	for _, gate := range spec.ReadinessGates {
 		switch c := findCondition(conditions, gate.ConditionType); {

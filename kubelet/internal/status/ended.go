@@ -16,10 +16,10 @@ const (
 	EphemeralContainer
 )
 
-// tellEnded reports the containers that have ended between two statuses. Ends are
+// observeEnded reports the containers that have ended between two statuses. Ends are
 // identified by the containers' ids, because an end stays in the status as the
 // last state after the container was restarted.
-func (m *Manager) tellEnded(before, after *core.PodStatus) {
+func (m *Manager) observeEnded(before, after *core.PodStatus) {
 	if m.options.Ended == nil {
 		return
 	}

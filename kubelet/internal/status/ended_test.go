@@ -42,7 +42,7 @@ func TestEnded(t *testing.T) {
 		{"one that never ran", core.PodStatus{ContainerStatuses: of(end("", 128), none)}, nil},
 	} {
 		told = nil
-		m.tellEnded(&before, &step.status)
+		m.observeEnded(&before, &step.status)
 		slices.Sort(told)
 		if !slices.Equal(told, step.want) {
 			t.Errorf("%s: told of %q, want %q", step.what, told, step.want)

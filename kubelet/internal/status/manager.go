@@ -193,12 +193,12 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 		return
 	}
 	m.stamp(e, &status)
-	m.tellRunning(e, status.Phase)
+	m.observeRunning(e, status.Phase)
 	before := &e.status
 	if e.version == 0 {
 		before = m.inAPI(pod) // told by an earlier kubelet
 	}
-	m.tellEnded(before, &status)
+	m.observeEnded(before, &status)
 	m.hold(pod.UID, e, e.version > 0 && isStep(&e.status, &status))
 	e.status = status
 	e.version++
@@ -217,7 +217,7 @@ func (m *Manager) stamp(e *entry, status *core.PodStatus) {
 	}
 }
 
-func (m *Manager) tellRunning(e *entry, phase corev1.PodPhase) {
+func (m *Manager) observeRunning(e *entry, phase corev1.PodPhase) {
 	if phase != corev1.PodRunning || e.seen.IsZero() || m.options.Running == nil {
 		return
 	}

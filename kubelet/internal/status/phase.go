@@ -13,7 +13,7 @@ type tally struct {
 	again                               int // of those that ended, the ones that will be restarted
 }
 
-func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.ContainerStatus, a anew) {
+func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.ContainerStatus, a restartAll) {
 	ended := status.State.Terminated
 	if ended == nil && !a.before(status) {
 		ended = status.LastTerminationState.Terminated // it is between two runs
@@ -46,7 +46,7 @@ func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.Containe
 // Whether a container will be restarted is decided by its own rules and policy,
 // or by the pod's policy if it has none. A pod that starts over is Pending
 // again.
-func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a anew) corev1.PodPhase {
+func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a restartAll) corev1.PodPhase {
 	pendingInit, failedInit := false, false
 	for i := range spec.InitContainers {
 		c, s := &spec.InitContainers[i], &status.InitContainerStatuses[i]

@@ -10,17 +10,17 @@ import (
 	"kctl/proto/core"
 )
 
-// anew describes the progress of a pod that starts over because of how one of
+// restartAll describes the progress of a pod that starts over because of how one of
 // its containers ended (KEP-5532). Its condition exists from the first time on.
-type anew struct {
+type restartAll struct {
 	verdict
 	there bool
 	was   bool      // it was under way when the status was made last
 	since time.Time // when the pod last started over
 }
 
-func restartOf(in Input) anew {
-	a := anew{}
+func restartOf(in Input) restartAll {
+	a := restartAll{}
 	if old := findCondition(in.Previous.Conditions, corev1.AllContainersRestarting); old != nil {
 		a.there, a.was = true, old.Status == corev1.ConditionTrue
 		a.since = old.LastTransitionTime.Time
@@ -52,7 +52,7 @@ func forgotten(in Input, waiting core.ContainerStatus, old *core.ContainerStatus
 }
 
 // before tells whether a waiting container ended before the pod started over.
-func (a anew) before(status *core.ContainerStatus) bool {
+func (a restartAll) before(status *core.ContainerStatus) bool {
 	ended := status.LastTerminationState.Terminated
 	return a.there && status.State.Waiting != nil && ended != nil && !ended.FinishedAt.IsZero() && !ended.FinishedAt.After(a.since)
 }

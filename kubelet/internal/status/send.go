@@ -188,7 +188,7 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	e.base = patched
 	e.sent = max(e.sent, w.version)
 	e.stamps = e.stamps[len(w.stamps):]
-	m.tellSent(e, w)
+	m.observeSent(e, w)
 	return nil
 }
 
@@ -221,7 +221,7 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 	for _, ours := range status.Conditions {
 		theirs := findCondition(api.Conditions, ours.Type)
 		switch {
-		case theirs != nil && !owned[ours.Type]:
+		case theirs != nil && !kubeletConditions[ours.Type]:
 			ours = *theirs
 		case theirs == nil && early && ours.Type == corev1.DisruptionTarget:
 			continue // it is sent when the pod has ended

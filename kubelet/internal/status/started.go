@@ -30,8 +30,8 @@ func (m *Manager) Pulled(pod types.UID, from, to time.Time) {
 	}
 }
 
-// tellSent reports what the API has accepted.
-func (m *Manager) tellSent(e *entry, w work) {
+// observeSent reports what the API has accepted.
+func (m *Manager) observeSent(e *entry, w work) {
 	now := m.options.Clock.Now()
 	if m.options.Sent != nil && !e.changed.IsZero() {
 		m.options.Sent(now.Sub(e.changed))

@@ -60,8 +60,8 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Of returns a pod's ids, which belong to it until Release.
-func (m *Manager) Of(uid types.UID) (Range, error) {
+// Allocate returns a pod's ids, which belong to it until Release.
+func (m *Manager) Allocate(uid types.UID) (Range, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if given, ok := m.taken[uid]; ok {

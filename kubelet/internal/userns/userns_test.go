@@ -23,7 +23,7 @@ func newManager(t *testing.T, dir string, places int64) *Manager {
 
 func give(t *testing.T, m *Manager, pod string) Range {
 	t.Helper()
-	given, err := m.Of(types.UID(pod))
+	given, err := m.Allocate(types.UID(pod))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestIDsAreOnePodsAlone(t *testing.T) {
 			}
 		}
 	}
-	if _, err := m.Of("one-more"); err == nil || !strings.Contains(err.Error(), "no ids are left") {
+	if _, err := m.Allocate("one-more"); err == nil || !strings.Contains(err.Error(), "no ids are left") {
 		t.Errorf("one more: %v", err)
 	}
 	if err := m.Release("pod7"); err != nil {
@@ -100,7 +100,7 @@ func TestTheLastIDsAreNobodys(t *testing.T) {
 		t.Fatal(err)
 	}
 	give(t, m, "a")
-	if got, err := m.Of("b"); err == nil {
+	if got, err := m.Allocate("b"); err == nil {
 		t.Errorf("b has %v, up to the kernel's \"nobody\"", got)
 	}
 }
@@ -120,7 +120,7 @@ func TestFilesThatCantBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := newManager(t, dir, 4)
-		if got, err := m.Of("a"); err == nil || !strings.Contains(err.Error(), "userns") {
+		if got, err := m.Allocate("a"); err == nil || !strings.Contains(err.Error(), "userns") {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 		give(t, m, "b") // others are not affected

@@ -70,8 +70,8 @@ func (m *Manager) makeLocal(ctx context.Context, pod *core.Pod, made *volume, so
 	return one.SetUp(ctx, pod, made.path)
 }
 
-// turns are those of pods for which one persistent volume is to be mounted.
-type turns struct {
+// mountTurns are those of pods for which one persistent volume is to be mounted.
+type mountTurns struct {
 	token  chan struct{} // the goroutine that put one there may mount
 	wanted int           // goroutines that have a turn, or wait for theirs
 }
@@ -81,7 +81,7 @@ func (m *Manager) hold(ctx context.Context, name string) (give func(), err error
 	m.mu.Lock()
 	lock := m.held[name]
 	if lock == nil {
-		lock = &turns{token: make(chan struct{}, 1)}
+		lock = &mountTurns{token: make(chan struct{}, 1)}
 		m.held[name] = lock
 	}
 	lock.wanted++

@@ -70,7 +70,7 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*podVolumes
-	held map[string]*turns // of persistent volumes that are being mounted, by name
+	held map[string]*mountTurns // of persistent volumes that are being mounted, by name
 }
 
 // podVolumes is one pod's volumes as far as this Manager made them.
@@ -103,7 +103,7 @@ func NewManager(config Config) (*Manager, error) {
 	if !filepath.IsAbs(config.RootDir) {
 		return nil, fmt.Errorf("volumes: the root directory %q must be an absolute path", config.RootDir)
 	}
-	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}, held: map[string]*turns{}}, nil
+	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}, held: map[string]*mountTurns{}}, nil
 }
 
 func (m *Manager) allocatable() corev1.ResourceList {
@@ -146,7 +146,7 @@ func (m *Manager) Mount(ctx context.Context, pod *core.Pod) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, mountTimeout)
 	defer cancel()
-	p := m.enter(pod)
+	p := m.register(pod)
 	if err := p.take(ctx); err != nil {
 		return fmt.Errorf("waiting for the pod's volumes: %w", err)
 	}
@@ -163,11 +163,11 @@ func (m *Manager) ready(pod *core.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[pod.UID]
-	return p != nil && !p.gone && p.pod != nil && len(p.mounted) == len(used(pod)) && sameContent(p.pod, pod)
+	return p != nil && !p.gone && p.pod != nil && len(p.mounted) == len(usedVolumes(pod)) && sameContent(p.pod, pod)
 }
 
-// enter returns the pod's entry, which may have been there before.
-func (m *Manager) enter(pod *core.Pod) *podVolumes {
+// register returns the pod's entry, which may have been there before.
+func (m *Manager) register(pod *core.Pod) *podVolumes {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[pod.UID]
@@ -181,7 +181,7 @@ func (m *Manager) enter(pod *core.Pod) *podVolumes {
 func (m *Manager) allMounted(p *podVolumes, pod *core.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return p.pod != nil && len(p.mounted) == len(used(pod))
+	return p.pod != nil && len(p.mounted) == len(usedVolumes(pod))
 }
 
 func (m *Manager) isGone(p *podVolumes) bool {
@@ -205,7 +205,7 @@ func (p *podVolumes) give() { <-p.lock }
 // objects that only containers need. Existing volumes are left to the next
 // refresh, which is due at once if the pod has changed.
 func (m *Manager) mountAll(ctx context.Context, p *podVolumes, pod *core.Pod) error {
-	volumes := used(pod)
+	volumes := usedVolumes(pod)
 	errs := make([]error, len(volumes))
 	var work sync.WaitGroup
 	if !m.allMounted(p, pod) {
@@ -269,7 +269,7 @@ func (m *Manager) Count() (desired, actual map[string]int) {
 		if p.pod == nil {
 			continue
 		}
-		for _, spec := range used(p.pod) {
+		for _, spec := range usedVolumes(p.pod) {
 			if made := p.mounted[spec.Name]; made != nil {
 				desired[made.plugin]++
 				actual[made.plugin]++

@@ -111,7 +111,7 @@ func (m *Manager) share(pod *core.Pod, made *runtimeconfig.Mount) error {
 		!strings.HasPrefix(made.HostPath, m.podDir(pod.UID)+string(filepath.Separator)) {
 		return nil
 	}
-	return mount.Share(made.HostPath)
+	return mount.MakeShared(made.HostPath)
 }
 
 // subPathOf is the path inside the volume, cleaned of everything that could

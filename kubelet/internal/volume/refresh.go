@@ -41,7 +41,7 @@ func nextRefresh() time.Duration {
 
 // refreshable tells whether the content of any of the pod's volumes may change.
 func refreshable(pod *core.Pod) bool {
-	return slices.ContainsFunc(used(pod), func(v *corev1.Volume) bool { return hasContent(kindOf(v.VolumeSource)) })
+	return slices.ContainsFunc(usedVolumes(pod), func(v *corev1.Volume) bool { return hasContent(kindOf(v.VolumeSource)) })
 }
 
 // sameContent tells whether both pods show the same in their volumes, as far

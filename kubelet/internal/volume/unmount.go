@@ -19,7 +19,7 @@ import (
 // pods of an earlier kubelet too, and does nothing for those without volumes.
 // If it fails it can be called again.
 func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
-	if p := m.leave(uid); p != nil {
+	if p := m.unregister(uid); p != nil {
 		if err := p.take(ctx); err != nil {
 			return fmt.Errorf("waiting for the volumes of pod %s: %w", uid, err)
 		}
@@ -35,8 +35,8 @@ func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// leave marks the pod so that nothing is mounted or refreshed any more.
-func (m *Manager) leave(uid types.UID) *podVolumes {
+// unregister marks the pod so that nothing is mounted or refreshed any more.
+func (m *Manager) unregister(uid types.UID) *podVolumes {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[uid]

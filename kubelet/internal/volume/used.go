@@ -6,9 +6,9 @@ import (
 	"kctl/proto/core"
 )
 
-// used are the pod's volumes that some container mounts. No others are made, as
+// usedVolumes are the pod's volumes that some container mounts. No others are made, as
 // upstream: a pod runs without volumes that no container uses.
-func used(pod *core.Pod) []*corev1.Volume {
+func usedVolumes(pod *core.Pod) []*corev1.Volume {
 	mounted := map[string]bool{}
 	note := func(mounts []corev1.VolumeMount) {
 		for i := range mounts {

@@ -137,7 +137,7 @@ func TestCertificatesExpireOnOpenConnections(t *testing.T) {
 
 func TestReviewsAreKeptForAWhile(t *testing.T) {
 	r, client := newReviewer(t)
-	a := NewAuthenticator(Authentication{Tokens: true, Holds: DefaultHolds.Token}, client, r.clock)
+	a := NewAuthenticator(Authentication{Tokens: true, CacheTTL: DefaultCacheTTLs.Token}, client, r.clock)
 	ask := func(token string, wantErr bool, reviews int) {
 		t.Helper()
 		if _, err := a.Authenticate(requestWith("Bearer "+token, nil)); (err != nil) != wantErr || r.tokens != reviews {
@@ -148,12 +148,12 @@ func TestReviewsAreKeptForAWhile(t *testing.T) {
 	ask("good", false, 1)
 	ask("bad", true, 2)
 	ask("bad", true, 2)
-	r.clock.SetTime(r.clock.Now().Add(noTokenHolds))
+	r.clock.SetTime(r.clock.Now().Add(unauthenticatedTTL))
 	ask("bad", true, 3)
 	ask("good", false, 3)
 	r.broken = true
 	ask("good", false, 3)
-	r.clock.SetTime(r.clock.Now().Add(DefaultHolds.Token))
+	r.clock.SetTime(r.clock.Now().Add(DefaultCacheTTLs.Token))
 	ask("good", true, 3)
 	r.broken = false
 	ask("good", false, 4)
@@ -161,7 +161,7 @@ func TestReviewsAreKeptForAWhile(t *testing.T) {
 
 func TestAuthorize(t *testing.T) {
 	r, client := newReviewer(t)
-	a := NewAuthorizer("node-1", client, DefaultHolds, r.clock)
+	a := NewAuthorizer("node-1", client, DefaultCacheTTLs, r.clock)
 	alice, bob := authenticationv1.UserInfo{Username: "alice"}, authenticationv1.UserInfo{Username: "bob"}
 	asked := func(want ...string) {
 		t.Helper()
@@ -203,7 +203,7 @@ func TestAuthorize(t *testing.T) {
 		t.Errorf("metrics: %v", err)
 	}
 	r.questions = nil
-	r.clock.SetTime(r.clock.Now().Add(DefaultHolds.Denied))
+	r.clock.SetTime(r.clock.Now().Add(DefaultCacheTTLs.Denied))
 	_ = a.Authorize(t.Context(), bob, http.MethodGet, "/stats/summary")
 	_ = a.Authorize(t.Context(), alice, http.MethodGet, "/metrics/resource")
 	asked("get stats", "get metrics")

@@ -18,19 +18,19 @@ import (
 	"kctl/proto/rest"
 )
 
-// Holds is how long the API server's answers are cached.
-type Holds struct {
+// CacheTTLs is how long the API server's answers are cached.
+type CacheTTLs struct {
 	Token           time.Duration // that somebody is who they are
 	Allowed, Denied time.Duration // that they may do something, or may not
 }
 
-// DefaultHolds are upstream's.
-var DefaultHolds = Holds{Token: 2 * time.Minute, Allowed: 5 * time.Minute, Denied: 30 * time.Second}
+// DefaultCacheTTLs are upstream's.
+var DefaultCacheTTLs = CacheTTLs{Token: 2 * time.Minute, Allowed: 5 * time.Minute, Denied: 30 * time.Second}
 
 const (
-	noTokenHolds  = 10 * time.Second
-	keptAnswers   = 1024
-	reviewTimeout = 10 * time.Second
+	unauthenticatedTTL = 10 * time.Second
+	cacheSize          = 1024
+	reviewTimeout      = 10 * time.Second
 )
 
 // Authentication says which kinds of credentials are accepted. The zero value
@@ -42,8 +42,8 @@ type Authentication struct {
 	Tokens bool
 	// Anonymous lets clients without credentials in, as system:anonymous.
 	Anonymous bool
-	// Holds is how long the answer about a token is cached.
-	Holds time.Duration
+	// CacheTTLs is how long the answer about a token is cached.
+	CacheTTL time.Duration
 }
 
 // Authenticator finds out who makes a request.
@@ -51,20 +51,20 @@ type Authenticator struct {
 	accept Authentication
 	client *rest.Client
 	clock  clock.PassiveClock
-	known  *lru.Cache // of token hashes
+	cache  *lru.Cache // of token hashes
 }
 
 // tokenAnswer is the API server's answer about a token.
 type tokenAnswer struct {
-	user  authenticationv1.UserInfo
-	good  bool
-	until time.Time
+	user          authenticationv1.UserInfo
+	authenticated bool
+	expires       time.Time
 }
 
 // NewAuthenticator returns an Authenticator that lets the API server behind
 // client review tokens.
 func NewAuthenticator(accept Authentication, client *rest.Client, clock clock.PassiveClock) *Authenticator {
-	return &Authenticator{accept: accept, client: client, clock: clock, known: lru.New(keptAnswers)}
+	return &Authenticator{accept: accept, client: client, clock: clock, cache: lru.New(cacheSize)}
 }
 
 // ErrUnauthenticated says that a request has no valid credentials.
@@ -99,8 +99,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo
 // token itself is not kept.
 func (a *Authenticator) reviewed(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte(token))
-	if kept, ok := a.known.Get(key); ok {
-		if answer := kept.(tokenAnswer); a.clock.Now().Before(answer.until) {
+	if kept, ok := a.cache.Get(key); ok {
+		if answer := kept.(tokenAnswer); a.clock.Now().Before(answer.expires) {
 			return answer.result()
 		}
 	}
@@ -108,7 +108,7 @@ func (a *Authenticator) reviewed(ctx context.Context, token string) (authenticat
 	if err != nil {
 		return authenticationv1.UserInfo{}, fmt.Errorf("reviewing the request's token: %w", err)
 	}
-	a.known.Add(key, answer)
+	a.cache.Add(key, answer)
 	return answer.result()
 }
 
@@ -120,15 +120,15 @@ func (a *Authenticator) review(ctx context.Context, token string) (tokenAnswer, 
 	if err := a.client.Resource(core.TokenReviews, "").Create(ctx, review, review); err != nil {
 		return tokenAnswer{}, err
 	}
-	answer := tokenAnswer{user: review.Status.User, good: review.Status.Authenticated, until: a.clock.Now().Add(noTokenHolds)}
-	if answer.good {
-		answer.until = a.clock.Now().Add(a.accept.Holds)
+	answer := tokenAnswer{user: review.Status.User, authenticated: review.Status.Authenticated, expires: a.clock.Now().Add(unauthenticatedTTL)}
+	if answer.authenticated {
+		answer.expires = a.clock.Now().Add(a.accept.CacheTTL)
 	}
 	return answer, nil
 }
 
 func (t tokenAnswer) result() (authenticationv1.UserInfo, error) {
-	if !t.good {
+	if !t.authenticated {
 		return authenticationv1.UserInfo{}, ErrUnauthenticated
 	}
 	return t.user, nil

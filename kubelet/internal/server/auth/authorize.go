@@ -22,22 +22,22 @@ import (
 type Authorizer struct {
 	always bool
 	node   string
-	holds  Holds
+	ttls   CacheTTLs
 	client *rest.Client
 	clock  clock.PassiveClock
-	known  *lru.Cache // of questions
+	cache  *lru.Cache // of questions
 }
 
 // accessAnswer is the API server's answer to a review.
 type accessAnswer struct {
 	allowed bool
-	until   time.Time
+	expires time.Time
 }
 
 // NewAuthorizer returns an Authorizer for node that asks the API server behind
 // client and caches its answers as holds says.
-func NewAuthorizer(node string, client *rest.Client, holds Holds, clock clock.PassiveClock) *Authorizer {
-	return &Authorizer{node: node, holds: holds, client: client, clock: clock, known: lru.New(keptAnswers)}
+func NewAuthorizer(node string, client *rest.Client, holds CacheTTLs, clock clock.PassiveClock) *Authorizer {
+	return &Authorizer{node: node, ttls: holds, client: client, clock: clock, cache: lru.New(cacheSize)}
 }
 
 // AlwaysAllow returns an Authorizer that allows everything to every
@@ -75,14 +75,14 @@ func (a *Authorizer) Authorize(ctx context.Context, user authenticationv1.UserIn
 }
 
 func (a *Authorizer) reviewed(ctx context.Context, user authenticationv1.UserInfo, verb, subresource string) (bool, error) {
-	review := a.question(user, verb, subresource)
+	review := a.newAccessReview(user, verb, subresource)
 	spec, err := json.Marshal(review.Spec)
 	if err != nil {
 		return false, err
 	}
 	key := string(spec)
-	if kept, ok := a.known.Get(key); ok {
-		if answer := kept.(accessAnswer); a.clock.Now().Before(answer.until) {
+	if kept, ok := a.cache.Get(key); ok {
+		if answer := kept.(accessAnswer); a.clock.Now().Before(answer.expires) {
 			return answer.allowed, nil
 		}
 	}
@@ -91,15 +91,15 @@ func (a *Authorizer) reviewed(ctx context.Context, user authenticationv1.UserInf
 	if err := a.client.Resource(core.AccessReviews, "").Create(ctx, review, review); err != nil {
 		return false, err
 	}
-	answer := accessAnswer{allowed: review.Status.Allowed, until: a.clock.Now().Add(a.holds.Denied)}
+	answer := accessAnswer{allowed: review.Status.Allowed, expires: a.clock.Now().Add(a.ttls.Denied)}
 	if answer.allowed {
-		answer.until = a.clock.Now().Add(a.holds.Allowed)
+		answer.expires = a.clock.Now().Add(a.ttls.Allowed)
 	}
-	a.known.Add(key, answer)
+	a.cache.Add(key, answer)
 	return answer.allowed, nil
 }
 
-func (a *Authorizer) question(user authenticationv1.UserInfo, verb, subresource string) *authorizationv1.SubjectAccessReview {
+func (a *Authorizer) newAccessReview(user authenticationv1.UserInfo, verb, subresource string) *authorizationv1.SubjectAccessReview {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, Groups: slices.Clone(user.Groups), UID: user.UID,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

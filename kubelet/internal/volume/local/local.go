@@ -74,14 +74,14 @@ func (v Volume) mount(ctx context.Context, pod *core.Pod, dir string) error {
 		return err
 	}
 	defer tree.Close()
-	if group, ok := v.group(pod, &is); ok {
+	if group, ok := v.fsGroup(pod, &is); ok {
 		shared, err := v.isElsewhere(&is)
 		switch {
 		case err != nil:
 			return err
 		case !shared:
 			// Through the clone, in which nothing else is mounted.
-			err = give(ctx, fmt.Sprintf("/proc/self/fd/%d/.", tree.Fd()), group)
+			err = setGroup(ctx, fmt.Sprintf("/proc/self/fd/%d/.", tree.Fd()), group)
 		case int(is.Gid) != group:
 			v.Warn("AlreadyMountedVolume", fmt.Sprintf("The requested fsGroup is %d, but the volume %s has GID %d. The volume may not be shareable.", group, v.Name, is.Gid))
 		}

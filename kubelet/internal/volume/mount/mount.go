@@ -150,7 +150,7 @@ func UnmountBelow(dir string) error {
 		if len(points) == 0 {
 			return nil
 		}
-		errs = part(points)
+		errs = makePrivate(points)
 		for _, point := range points {
 			errs = errors.Join(errs, Unmount(point))
 		}
@@ -162,10 +162,10 @@ func UnmountBelow(dir string) error {
 	return errors.Join(fmt.Errorf("still mounted: %s", strings.Join(points, ", ")), errs)
 }
 
-// part makes mounts independent of what they were bound from. If that is shared, as all
+// makePrivate makes mounts independent of what they were bound from. If that is shared, as all
 // mounts are under systemd, unmounting something in one would unmount it in the other
 // as well: below a bind mount of the host's /, that would be the host's /proc.
-func part(points []string) error {
+func makePrivate(points []string) error {
 	var errs error
 	for _, point := range points {
 		err := unix.Mount("", point, "", unix.MS_PRIVATE, "")

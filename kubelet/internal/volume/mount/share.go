@@ -9,10 +9,10 @@ import (
 	"kctl/kubelet/internal/mountinfo"
 )
 
-// Share has mounts that are made in dir appear in all mounts of dir, and theirs in it. Where
+// MakeShared has mounts that are made in dir appear in all mounts of dir, and theirs in it. Where
 // all mounts of the machine are shared, as under systemd, it is so already; else
 // dir becomes a mount of its own.
-func Share(dir string) error {
+func MakeShared(dir string) error {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return fmt.Errorf("looking for the mount of %s: %w", dir, err)

@@ -23,8 +23,8 @@ func TestShare(t *testing.T) {
 	volume, container := filepath.Join(base, "volume"), filepath.Join(base, "container")
 	must(os.MkdirAll(filepath.Join(volume, "inner"), 0o755))
 	must(os.Mkdir(container, 0o755))
-	must(Share(volume))
-	must(Share(volume))
+	must(MakeShared(volume))
+	must(MakeShared(volume))
 	if points, err := Below(volume); err != nil || len(points) != 1 {
 		t.Errorf("shared twice, it is mounted at %v, %v", points, err)
 	}

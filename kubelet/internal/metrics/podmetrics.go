@@ -14,9 +14,9 @@ import (
 	"kctl/proto/core"
 )
 
-// population exports how many pods, containers and volumes there currently are,
+// podMetrics exports how many pods, containers and volumes there currently are,
 // as metrics with upstream's names.
-type population struct{ Sources }
+type podMetrics struct{ Sources }
 
 // Sources are where the numbers come from.
 type Sources struct {
@@ -36,7 +36,7 @@ type Sources struct {
 
 // RegisterPopulation has those metrics told that are counted when somebody asks.
 func RegisterPopulation(registry *prometheus.Registry, s Sources) {
-	registry.MustRegister(population{s}, claimed{s.Volumes})
+	registry.MustRegister(podMetrics{s}, volumeStats{s.Volumes})
 }
 
 func populationDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -61,7 +61,7 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (population) Describe(descs chan<- *prometheus.Desc) {
+func (podMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc, lastSeenDesc, logsDesc, cgroupDesc,
 		intentsDesc, recordsDesc,
@@ -91,7 +91,7 @@ func (t tally) tell(metrics chan<- prometheus.Metric, labels int) {
 }
 
 // Collect implements prometheus.Collector.
-func (p population) Collect(metrics chan<- prometheus.Metric) {
+func (p podMetrics) Collect(metrics chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
@@ -127,7 +127,7 @@ func (p population) Collect(metrics chan<- prometheus.Metric) {
 }
 
 // collectPods counts what the sources have.
-func (p population) collectPods(metrics chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
+func (p podMetrics) collectPods(metrics chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
 	desired, active := newTally(desiredDesc), newTally(activeDesc)
 	for _, static := range []string{"", "true"} {
 		desired.add(0, static)
@@ -159,7 +159,7 @@ func staticLabel(pod *core.Pod) string {
 }
 
 // collectRunning counts what the runtime has.
-func (p population) collectRunning(metrics chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
+func (p podMetrics) collectRunning(metrics chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
 	pods, containers := 0, newTally(containersDesc)
 	for _, status := range p.Cache.All() {
 		if status.ReadySandbox() != nil {
@@ -175,7 +175,7 @@ func (p population) collectRunning(metrics chan<- prometheus.Metric, gauge func(
 }
 
 // collectWorkers counts pod workers by what they are doing.
-func (p population) collectWorkers(metrics chan<- prometheus.Metric) {
+func (p podMetrics) collectWorkers(metrics chan<- prometheus.Metric) {
 	working := newTally(workingDesc)
 	for _, config := range []string{"desired", "orphan"} {
 		for _, lifecycle := range []string{"sync", "terminating", "terminated"} {

@@ -11,8 +11,8 @@ import (
 	"kctl/proto/core"
 )
 
-// nodeEnd is how and why the node ends a pod that was not deleted.
-type nodeEnd struct {
+// termination is how and why the node ends a pod that was not deleted.
+type termination struct {
 	reason, message string
 	// disrupted is the message of the condition DisruptionTarget; "" for none, for a
 	// pod that would end like this on any node.
@@ -28,9 +28,9 @@ type nodeEnd struct {
 	done  chan<- struct{}
 }
 
-// endPod ends a pod as Failed, for good: its controller makes another one, and the
+// terminatePod ends a pod as Failed, for good: its controller makes another one, and the
 // scheduler finds a better place for that.
-func (k *Kubelet) endPod(pod *core.Pod, end nodeEnd) {
+func (k *Kubelet) terminatePod(pod *core.Pod, end termination) {
 	k.kill(pod, podworker.KillOptions{
 		GracePeriod: end.grace, Done: end.done,
 		Status: func(status *core.PodStatus) { k.explain(pod, end, status) },
@@ -42,7 +42,7 @@ func (k *Kubelet) kill(pod *core.Pod, options podworker.KillOptions) {
 }
 
 // explain is called for each status that the pod has on its way to its end.
-func (k *Kubelet) explain(pod *core.Pod, end nodeEnd, current *core.PodStatus) {
+func (k *Kubelet) explain(pod *core.Pod, end termination, current *core.PodStatus) {
 	if end.keepsSuccess && current.Phase == corev1.PodSucceeded {
 		return
 	}

@@ -20,10 +20,10 @@ const (
 	good
 )
 
-// look determines the state of the stored certificate. A file that can't be
+// inspect determines the state of the stored certificate. A file that can't be
 // read as one, because the machine lost power or its disk was full, is put
 // aside for people to look at, so that another can take its place.
-func (o Options) look() (state, error) {
+func (o Options) inspect() (state, error) {
 	file := o.File()
 	pair, err := pki.Load(file, file)
 	if errors.Is(err, fs.ErrNotExist) {

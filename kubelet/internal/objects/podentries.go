@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ofPods keeps what was obtained for single pods: one entry for each K, as long as
+// podEntries keeps what was obtained for single pods: one entry for each K, as long as
 // the pod is registered.
-type ofPods[K comparable, E any] struct {
+type podEntries[K comparable, E any] struct {
 	mu      sync.Mutex
 	entries map[types.UID]map[K]*E
 }
 
 // entry is the pod's entry under the key, a new one if there is none.
-func (o *ofPods[K, E]) entry(pod types.UID, key K) *E {
+func (o *podEntries[K, E]) entry(pod types.UID, key K) *E {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.entries == nil {
@@ -33,7 +33,7 @@ func (o *ofPods[K, E]) entry(pod types.UID, key K) *E {
 	return e
 }
 
-func (o *ofPods[K, E]) forget(pod types.UID) {
+func (o *podEntries[K, E]) forget(pod types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.entries, pod)

@@ -20,8 +20,8 @@ const (
 	directoryMode = fileMode | 0o110 | fs.ModeSetgid
 )
 
-// group is the pod's group that must be given the volume; ok is false if there is none.
-func (v Volume) group(pod *core.Pod, is *unix.Stat_t) (group int, ok bool) {
+// fsGroup is the pod's group that must be given the volume; ok is false if there is none.
+func (v Volume) fsGroup(pod *core.Pod, is *unix.Stat_t) (group int, ok bool) {
 	security := pod.Spec.SecurityContext
 	if security == nil || security.FSGroup == nil || v.ReadOnly {
 		return 0, false
@@ -33,10 +33,10 @@ func (v Volume) group(pod *core.Pod, is *unix.Stat_t) (group int, ok bool) {
 	return group, !has || policy == nil || *policy != corev1.FSGroupChangeOnRootMismatch
 }
 
-// give gives a directory and everything in it to the group: the directory last, so
+// setGroup gives a directory and everything in it to the group: the directory last, so
 // that its owner shows whether all is done. Links that somebody made in it are not
 // followed.
-func give(ctx context.Context, dir string, group int) error {
+func setGroup(ctx context.Context, dir string, group int) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("opening the volume: %w", err)
@@ -44,7 +44,7 @@ func give(ctx context.Context, dir string, group int) error {
 	defer root.Close()
 	info, err := root.Lstat(".")
 	if err == nil {
-		err = gift{root, group}.all(ctx, ".", info)
+		err = groupChange{root, group}.all(ctx, ".", info)
 	}
 	if err != nil {
 		return fmt.Errorf("giving the volume to the group %d: %w", group, err)
@@ -52,12 +52,12 @@ func give(ctx context.Context, dir string, group int) error {
 	return nil
 }
 
-type gift struct {
+type groupChange struct {
 	root  *os.Root
 	group int
 }
 
-func (g gift) all(ctx context.Context, name string, info fs.FileInfo) error {
+func (g groupChange) all(ctx context.Context, name string, info fs.FileInfo) error {
 	mode := fileMode
 	if info.IsDir() {
 		mode = directoryMode
@@ -78,7 +78,7 @@ func (g gift) all(ctx context.Context, name string, info fs.FileInfo) error {
 	return g.root.Chmod(name, info.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)|mode)
 }
 
-func (g gift) below(ctx context.Context, name string) error {
+func (g groupChange) below(ctx context.Context, name string) error {
 	// Another pod that has the volume may have put a pipe in the directory's place, which
 	// would hold us for ever.
 	dir, err := g.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)

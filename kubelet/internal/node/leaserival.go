@@ -15,21 +15,21 @@ const (
 	rivalGone = 8
 )
 
-// rival notices that another kubelet with this node's name and credentials
+// leaseRival notices that another kubelet with this node's name and credentials
 // renews the node's lease, for example on a copied machine. Both would run the
 // node's pods, and the API server can't distinguish them.
-type rival struct {
+type leaseRival struct {
 	writes, peace int
 	told          bool
 }
 
 // renewed records whether a renewal found somebody else's write. It returns
 // whether to report that now, once for each rival.
-func (r *rival) renewed(conflict bool) (tell bool) {
+func (r *leaseRival) renewed(conflict bool) (tell bool) {
 	if conflict {
 		r.writes, r.peace = r.writes+1, 0
 	} else if r.peace++; r.peace >= rivalGone {
-		*r = rival{}
+		*r = leaseRival{}
 	}
 	if r.told || r.writes < rivalWrites {
 		return false
@@ -38,7 +38,7 @@ func (r *rival) renewed(conflict bool) (tell bool) {
 	return true
 }
 
-func (m *Manager) tellRival() {
+func (m *Manager) recordRival() {
 	node, here := m.Node(), strings.Join(m.config.Addresses, ", ")
 	m.config.Logger.Error("another kubelet renews the lease of this node: two machines have its name and credentials; stop one of them, and let it join under a name of its own",
 		zap.String("node", m.config.Name), zap.String("address", here))

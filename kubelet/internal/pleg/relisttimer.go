@@ -14,8 +14,8 @@ const (
 	restFactor = 4 // rest this many times longer than a relist took
 )
 
-// pace is when the runtime is listed next. It is for one goroutine.
-type pace struct {
+// relistTimer is when the runtime is listed next. It is for one goroutine.
+type relistTimer struct {
 	clock    clock.Clock
 	timer    clock.Timer
 	interval time.Duration
@@ -23,13 +23,13 @@ type pace struct {
 }
 
 // newPace is due at once.
-func newPace(clock clock.Clock) *pace {
+func newPace(clock clock.Clock) *relistTimer {
 	now := clock.Now()
-	return &pace{clock: clock, timer: clock.NewTimer(0), interval: fastest, due: now}
+	return &relistTimer{clock: clock, timer: clock.NewTimer(0), interval: fastest, due: now}
 }
 
 // soon brings the next relist forward to the fastest interval from now.
-func (p *pace) soon() {
+func (p *relistTimer) soon() {
 	p.interval = fastest
 	if p.rest() > fastest {
 		p.in(fastest)
@@ -38,7 +38,7 @@ func (p *pace) soon() {
 
 // relisted sets when the next relist is due, given how long the last one took: soon
 // if something happened, and later each time if nothing did.
-func (p *pace) relisted(happened bool, took time.Duration) {
+func (p *relistTimer) relisted(happened bool, took time.Duration) {
 	if happened {
 		p.interval = fastest
 	} else {
@@ -49,9 +49,9 @@ func (p *pace) relisted(happened bool, took time.Duration) {
 }
 
 // rest is how long it is until the next relist.
-func (p *pace) rest() time.Duration { return p.due.Sub(p.clock.Now()) }
+func (p *relistTimer) rest() time.Duration { return p.due.Sub(p.clock.Now()) }
 
-func (p *pace) in(wait time.Duration) {
+func (p *relistTimer) in(wait time.Duration) {
 	p.due = p.clock.Now().Add(wait)
 	p.timer.Stop()
 	p.timer.Reset(wait)

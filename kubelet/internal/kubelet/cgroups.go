@@ -12,11 +12,11 @@ import (
 	"kctl/kubelet/internal/node"
 )
 
-// makeGroups makes the control groups above the pods, with the driver that the
+// setUpCgroups makes the control groups above the pods, with the driver that the
 // container runtime says it has: two drivers on one machine would each move
 // what the other made. The configuration counts where the runtime says nothing
 // (KEP-4033).
-func (k *Kubelet) makeGroups(ctx context.Context) error {
+func (k *Kubelet) setUpCgroups(ctx context.Context) error {
 	driver, err := k.cri.CgroupDriver(ctx)
 	if err != nil {
 		return fmt.Errorf("asking the container runtime for its cgroup driver: %w", err)
@@ -33,7 +33,7 @@ func (k *Kubelet) makeGroups(ctx context.Context) error {
 	k.cgroups, err = cgroup.New(cgroup.Options{
 		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
 		Allocatable: boundOfPods(k.node.Node().Status.Capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
-		Unbounded: !k.config.BoundsPods(), NoQuota: !k.config.CPUQuota,
+		PodsUnlimited: !k.config.EnforcesPods(), NoCPUQuota: !k.config.CPUCFSQuota,
 		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.ObserveGroup,
 	})
 	return err

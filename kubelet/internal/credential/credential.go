@@ -10,9 +10,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Pass is a credential for a registry, with its owner: a pod's secret or service
+// Credential is a credential for a registry, with its owner: a pod's secret or service
 // account, or, without either, the node, for all its pods.
-type Pass struct {
+type Credential struct {
 	Auth            *runtimeapi.AuthConfig
 	Secret, Account *Owner
 }
@@ -22,7 +22,7 @@ type Owner struct{ UID, Namespace, Name string }
 
 // Hash distinguishes passes without revealing them. It is upstream's, so that
 // each kubelet understands the other's records.
-func (p Pass) Hash() string {
+func (p Credential) Hash() string {
 	data, err := json.Marshal(struct {
 		Username      string `json:"username,omitempty"`
 		Password      string `json:"password,omitempty"`

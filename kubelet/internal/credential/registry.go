@@ -26,33 +26,33 @@ type entry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// credential is the credential for a registry, or a part of it.
-type credential struct {
-	place string // host[:port][/path], the host's labels may have wildcards
-	Pass
+// registryCredential is the credential for a registry, or a part of it.
+type registryCredential struct {
+	registry string // host[:port][/path], the host's labels may have wildcards
+	Credential
 }
 
 // fitting are the known credentials whose place fits, in the order of their
 // places.
-func fitting(known []credential, fits func(place string) bool, order func(a, b string) int) (fit []Pass) {
-	places := slices.DeleteFunc(slices.Clone(known), func(c credential) bool { return !fits(c.place) })
-	slices.SortStableFunc(places, func(a, b credential) int { return order(a.place, b.place) })
+func fitting(known []registryCredential, fits func(place string) bool, order func(a, b string) int) (fit []Credential) {
+	places := slices.DeleteFunc(slices.Clone(known), func(c registryCredential) bool { return !fits(c.registry) })
+	slices.SortStableFunc(places, func(a, b registryCredential) int { return order(a.registry, b.registry) })
 	for _, c := range places {
-		fit = append(fit, c.Pass)
+		fit = append(fit, c.Credential)
 	}
 	return fit
 }
 
 // covering are the credentials in a file or a secret that cover a repository, those
 // for the longest path first.
-func covering(repository string, known []credential) []Pass {
+func covering(repository string, known []registryCredential) []Credential {
 	return fitting(known, func(place string) bool { return matches(place, repository) }, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
-// OfSecrets finds the secrets' credentials for an image, those for the longest
+// FromSecrets finds the secrets' credentials for an image, those for the longest
 // path first. Secrets that cannot be read are left out and reported in the
 // error.
-func OfSecrets(image string, secrets []*core.Secret) ([]Pass, error) {
+func FromSecrets(image string, secrets []*core.Secret) ([]Credential, error) {
 	if len(secrets) == 0 {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func OfSecrets(image string, secrets []*core.Secret) ([]Pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known []credential
+	var known []registryCredential
 	var unreadable []error
 	for _, secret := range secrets {
 		found, err := readSecret(secret)
@@ -78,7 +78,7 @@ func OfSecrets(image string, secrets []*core.Secret) ([]Pass, error) {
 
 // readSecret reads a secret of one of the two types made for this; others, as
 // upstream has it, hold no credentials.
-func readSecret(secret *core.Secret) ([]credential, error) {
+func readSecret(secret *core.Secret) ([]registryCredential, error) {
 	switch secret.Type {
 	case corev1.SecretTypeDockerConfigJson:
 		return readConfig(corev1.DockerConfigJsonKey, secret.Data[corev1.DockerConfigJsonKey])
@@ -89,7 +89,7 @@ func readSecret(secret *core.Secret) ([]credential, error) {
 }
 
 // readConfig reads a Docker configuration.
-func readConfig(name string, data []byte) ([]credential, error) {
+func readConfig(name string, data []byte) ([]registryCredential, error) {
 	file := struct {
 		Auths map[string]entry `json:"auths"`
 	}{}
@@ -100,7 +100,7 @@ func readConfig(name string, data []byte) ([]credential, error) {
 }
 
 // readOldConfig reads one in the old format, which has only the entries.
-func readOldConfig(name string, data []byte) ([]credential, error) {
+func readOldConfig(name string, data []byte) ([]registryCredential, error) {
 	entries := map[string]entry{}
 	if err := json.Unmarshal(data, &entries); err != nil {
 		return nil, fmt.Errorf("%s is not a Docker configuration: %w", name, err)
@@ -108,8 +108,8 @@ func readOldConfig(name string, data []byte) ([]credential, error) {
 	return readEntries(entries)
 }
 
-func readEntries(entries map[string]entry) ([]credential, error) {
-	var found []credential
+func readEntries(entries map[string]entry) ([]registryCredential, error) {
+	var found []registryCredential
 	for place, e := range entries {
 		auth := &runtimeapi.AuthConfig{
 			Username: e.Username, Password: e.Password,
@@ -122,10 +122,10 @@ func readEntries(entries map[string]entry) ([]credential, error) {
 			}
 			auth.Username, auth.Password = user, password
 		}
-		found = append(found, credential{place: normalPlace(place), Pass: Pass{Auth: auth}})
+		found = append(found, registryCredential{registry: normalRegistry(place), Credential: Credential{Auth: auth}})
 	}
 	// Maps have no order; equal inputs must be tried in the same order.
-	slices.SortFunc(found, func(a, b credential) int { return cmp.Compare(a.place, b.place) })
+	slices.SortFunc(found, func(a, b registryCredential) int { return cmp.Compare(a.registry, b.registry) })
 	return found, nil
 }
 
@@ -143,8 +143,8 @@ func splitAuth(auth string) (user, password string, err error) {
 	return user, strings.TrimRight(password, "\x00"), nil
 }
 
-// normalPlace strips what Docker's files have around a registry's name.
-func normalPlace(place string) string {
+// normalRegistry strips what Docker's files have around a registry's name.
+func normalRegistry(place string) string {
 	place = strings.TrimPrefix(strings.TrimPrefix(place, "https://"), "http://")
 	place = strings.TrimSuffix(place, "/")
 	for _, version := range []string{"/v1", "/v2"} {

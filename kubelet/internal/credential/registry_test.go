@@ -28,7 +28,7 @@ func TestCredentialsOfSecrets(t *testing.T) {
 		"old.test/x":           "old",
 		"elsewhere.test/x:tag": "",
 	} {
-		found, err := OfSecrets(image, []*core.Secret{all, old})
+		found, err := FromSecrets(image, []*core.Secret{all, old})
 		if err != nil {
 			t.Fatal(err)
 		}

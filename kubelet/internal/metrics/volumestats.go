@@ -7,9 +7,9 @@ import (
 	"kctl/kubelet/internal/volume"
 )
 
-// claimed exports how full pods' claimed volumes are, as metrics with upstream's
+// volumeStats exports how full pods' claimed volumes are, as metrics with upstream's
 // names. Paths of the host are left out, as upstream does.
-type claimed struct{ volumes *volume.Manager }
+type volumeStats struct{ volumes *volume.Manager }
 
 func claimedDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("kubelet_volume_stats_"+name, help, []string{"namespace", "persistentvolumeclaim"}, nil)
@@ -28,14 +28,14 @@ var claimedFigures = []struct {
 }
 
 // Describe implements prometheus.Collector.
-func (claimed) Describe(descs chan<- *prometheus.Desc) {
+func (volumeStats) Describe(descs chan<- *prometheus.Desc) {
 	for _, figure := range claimedFigures {
 		descs <- figure.desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c claimed) Collect(metrics chan<- prometheus.Metric) {
+func (c volumeStats) Collect(metrics chan<- prometheus.Metric) {
 	for _, one := range c.volumes.Claimed() {
 		space, err := filesystem.Of(one.Dir)
 		if err != nil {

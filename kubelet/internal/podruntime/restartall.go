@@ -12,9 +12,9 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// beginAnew ends what runs, or forgets what ended. It tells whether there is
+// restartAll ends what runs, or forgets what ended. It tells whether there is
 // more to do.
-func (s *podSync) beginAnew(a podactions.Actions) bool {
+func (s *podSync) restartAll(a podactions.Actions) bool {
 	var g errgroup.Group
 	atOnce := int64(0)
 	for _, kill := range a.Kill {

@@ -2,12 +2,12 @@ package volume
 
 import "strings"
 
-// several are errors in one line, as upstream has them: "[a, b]". Events show them.
-type several []error
+// oneLineErrors are errors in one line, as upstream has them: "[a, b]". Events show them.
+type oneLineErrors []error
 
-func (s several) Unwrap() []error { return s }
+func (s oneLineErrors) Unwrap() []error { return s }
 
-func (s several) Error() string {
+func (s oneLineErrors) Error() string {
 	var text []string
 	for _, err := range s {
 		text = append(text, err.Error())
@@ -18,7 +18,7 @@ func (s several) Error() string {
 // inOneLine takes joined errors, which are a line each, into one.
 func inOneLine(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 1 {
-		return several(joined.Unwrap())
+		return oneLineErrors(joined.Unwrap())
 	}
 	return err
 }
