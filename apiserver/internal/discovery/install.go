@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +53,9 @@ func New(own []Resource, source Source, address string) *Catalog {
 	return &Catalog{own: own, source: source, address: address}
 }
 
+// anyMethod gets the list of groups, and a group: upstream does not look at the method.
+var anyMethod = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+
 // Install serves the documents of the server's own resources.
 func (c *Catalog) Install(router gin.IRoutes) error {
 	made, err := c.current()
@@ -60,11 +64,12 @@ func (c *Catalog) Install(router gin.IRoutes) error {
 	}
 	for _, path := range made.paths() {
 		answer := func(g *gin.Context) { c.Serve(g, path) }
-		router.GET(path, answer)
-		router.GET(path+"/", answer)
+		methods := []string{http.MethodGet}
 		if path == "/apis" || strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") == 2 {
-			router.HEAD(path, answer) // of the others upstream has none
+			methods = anyMethod
 		}
+		router.Match(methods, path, answer)
+		router.Match(methods, path+"/", answer)
 	}
 	return nil
 }

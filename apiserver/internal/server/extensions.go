@@ -2,7 +2,7 @@ package server
 
 import (
 	"errors"
-	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -35,11 +35,15 @@ func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 		if s.aggregator.Serve(c.Writer, c.Request) {
 			return
 		}
+		if strings.HasPrefix(c.Request.URL.Path, "//") { // no path of an API, whatever follows
+			s.notFound(c)
+			return
+		}
 		info := request.InfoFrom(c.Request.Context())
 		if info.Resource && info.APIPrefix == "apis" && s.serveCustom(c, dispatcher, info) {
 			return
 		}
-		if slices.Contains(reading, c.Request.Method) && catalog.Serve(c, c.Request.URL.Path) {
+		if catalog.Serve(c, c.Request.URL.Path) { // whatever the method, as upstream
 			return
 		}
 		s.notFound(c)

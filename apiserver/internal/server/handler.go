@@ -183,10 +183,12 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 		serviceaccount.ConfigurationPath: {"application/json", documents.Configuration},
 		serviceaccount.KeySetPath:        {"application/jwk-set+json", documents.KeySet},
 	} {
-		router.GET(path, document(func(c *gin.Context) {
+		answer := document(func(c *gin.Context) {
 			c.Header("Cache-Control", issuerMayBeKept)
 			c.Data(http.StatusOK, served.media, served.body)
-		}, served.media))
+		}, served.media)
+		router.GET(path, answer)
+		router.GET(path+"/", answer)
 	}
 	return nil
 }
