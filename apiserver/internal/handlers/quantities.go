@@ -3,21 +3,12 @@ package handlers
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-)
 
-// Bounds on the text of a quantity (resource.Quantity). Quantities have arbitrary
-// precision and are computed digit by digit: an exponent like 1e99999999 keeps
-// a CPU busy for hours, here and wherever the object is read. No real quantity
-// needs more; the largest that is stored is 2^63.
-const (
-	maxQuantityExponent = 99
-	maxQuantityLength   = 256
-	maxQuantitySuffix   = 2 // Ki, m: a longer suffix that is no exponent makes it no quantity
+	"kctl/apiserver/internal/quantity"
 )
 
 // quantityFields are the JSON fields that hold quantities, or maps of them.
@@ -26,9 +17,7 @@ var quantityFields = map[string]bool{
 	"allocatedResources": true, "sizeLimit": true, "divisor": true,
 }
 
-func quantityOutOfRange(text []byte) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("quantity %q is out of range: exponents up to %d and %d characters are taken", text[:min(len(text), 32)], maxQuantityExponent, maxQuantityLength))
-}
+func quantityOutOfRange(text []byte) error { return apierrors.NewBadRequest(quantity.Refusal(text)) }
 
 // checkJSONQuantities refuses a body with a quantity beyond the bounds. Hardly any
 // body contains text that looks like one; only such bodies are examined
@@ -47,26 +36,26 @@ func checkJSONQuantities(body []byte) error {
 	return checkQuantitiesIn(value, false)
 }
 
-func checkQuantitiesIn(value any, quantity bool) error {
+func checkQuantitiesIn(value any, isQuantity bool) error {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, item := range v {
-			if err := checkQuantitiesIn(item, quantity || quantityFields[key]); err != nil {
+			if err := checkQuantitiesIn(item, isQuantity || quantityFields[key]); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, item := range v {
-			if err := checkQuantitiesIn(item, quantity); err != nil {
+			if err := checkQuantitiesIn(item, isQuantity); err != nil {
 				return err
 			}
 		}
 	case string:
-		if quantity && isHugeQuantity([]byte(v)) {
+		if isQuantity && quantity.Huge([]byte(v)) {
 			return quantityOutOfRange([]byte(v))
 		}
 	case json.Number:
-		if quantity && isHugeQuantity([]byte(v)) {
+		if isQuantity && quantity.Huge([]byte(v)) {
 			return quantityOutOfRange([]byte(v))
 		}
 	}
@@ -104,7 +93,7 @@ func checkMessage(data []byte, depth int) (ok bool, err error) {
 		}
 		if kind == protowire.BytesType {
 			field, _ := protowire.ConsumeBytes(data)
-			if number == 1 && isHugeQuantity(field) {
+			if number == 1 && quantity.Huge(field) {
 				return true, quantityOutOfRange(field)
 			}
 			if mayContainHugeQuantity(field) {
@@ -118,25 +107,6 @@ func checkMessage(data []byte, depth int) (ok bool, err error) {
 	return true, nil
 }
 
-// isHugeQuantity reports whether text is a number beyond the bounds.
-func isHugeQuantity(text []byte) bool {
-	text = bytes.TrimSpace(text)
-	digits := bytes.TrimLeft(text, "+-")
-	mantissa := len(digits) - len(bytes.TrimLeft(digits, ".0123456789"))
-	if mantissa == 0 {
-		return false
-	}
-	rest := digits[mantissa:]
-	if len(text) > maxQuantityLength && len(rest) <= maxQuantitySuffix {
-		return true
-	}
-	if len(rest) == 0 || rest[0] != 'e' && rest[0] != 'E' {
-		return false
-	}
-	exponent := bytes.TrimLeft(bytes.TrimLeft(rest[1:], "+-"), "0")
-	return len(exponent) > 2 && isDigits(exponent)
-}
-
 // mayContainHugeQuantity reports whether data contains an exponent of three digits,
 // or a number as long as the bound.
 func mayContainHugeQuantity(data []byte) bool {
@@ -144,12 +114,12 @@ func mayContainHugeQuantity(data []byte) bool {
 	for i, b := range data {
 		switch {
 		case isDigit(b) || b == '.':
-			if run++; run > maxQuantityLength-8 {
+			if run++; run > quantity.MaxText-8 {
 				return true
 			}
 			continue
 		case run > 0 && (b == 'e' || b == 'E'):
-			exponent := bytes.TrimLeft(data[i+1:min(i+maxQuantityLength, len(data))], "+-")
+			exponent := bytes.TrimLeft(data[i+1:min(i+quantity.MaxText, len(data))], "+-")
 			if exponent = bytes.TrimLeft(exponent, "0"); len(exponent) > 2 && isDigits(exponent[:3]) || len(exponent) == 0 {
 				return true
 			}

@@ -67,7 +67,7 @@ func TestTheTextOfErrorsIsBounded(t *testing.T) {
 	runtime := simulated.New(simulated.Options{Clock: clock.RealClock{}, Fault: func(context.Context, string, func() error) error {
 		return status.Error(codes.NotFound, "pulling: "+strings.Repeat("é", 1<<20)+": that is why")
 	}})
-	_, err := cri.Over(runtime.Connection(), cri.Options{}).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: "x"}, nil, nil)
+	_, err := cri.NewOver(runtime.Connection(), cri.Options{}).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: "x"}, nil, nil)
 	if !cri.IsNotFound(err) {
 		t.Fatalf("error %.100v", err)
 	}

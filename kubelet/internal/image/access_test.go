@@ -67,7 +67,7 @@ func TestAPrivateImageIsNotEverybodys(t *testing.T) {
 // countingNode counts how often it is asked.
 type countingNode struct{ asked int }
 
-func (n *countingNode) Of(context.Context, *core.Pod, string) ([]credential.Credential, error) {
+func (n *countingNode) Lookup(context.Context, *core.Pod, string) ([]credential.Credential, error) {
 	n.asked++
 	return []credential.Credential{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, nil
 }

@@ -38,7 +38,7 @@ func told(t *testing.T, from prometheus.Gatherer) []string {
 
 // Monitors ask for single checks by their names, which are upstream's.
 func TestChecksHaveUpstreamsNames(t *testing.T) {
-	paths := new(Kubelet).checks().Paths()
+	paths := new(Kubelet).healthChecks().Paths()
 	for _, want := range []string{"/healthz/ping", "/healthz/log", "/healthz/syncloop"} {
 		if !slices.Contains(paths, want) {
 			t.Errorf("%s is not among %q", want, paths)

@@ -20,7 +20,7 @@ func TestAPipeInADirectorysPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := (gift{root, os.Getgid()}).below(t.Context(), "pipe"); !errors.Is(err, unix.ENOTDIR) {
+	if err := (groupChange{root, os.Getgid()}).below(t.Context(), "pipe"); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("error %v", err)
 	}
 }

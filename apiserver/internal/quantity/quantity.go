@@ -1,0 +1,48 @@
+// Package quantity knows which texts of quantities (resource.Quantity) are too dear to
+// compute.
+//
+// Quantities have arbitrary precision and are computed digit by digit: an exponent
+// like 1e99999999 keeps a CPU busy for hours, here and wherever the quantity is read.
+// Ask it before parsing what clients send. It parses nothing itself.
+package quantity
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// Bounds on the text of a quantity. No real one needs more; the largest that is
+// stored is 2^63.
+const (
+	MaxExponent = 99
+	MaxText     = 256
+)
+
+// maxSuffix is the length of Ki and m: a longer suffix that is no exponent makes
+// a text no quantity.
+const maxSuffix = 2
+
+// Refusal says that a quantity is beyond the bounds.
+func Refusal(text []byte) string {
+	return fmt.Sprintf("quantity %q is out of range: exponents up to %d and %d characters are taken", text[:min(len(text), 32)], MaxExponent, MaxText)
+}
+
+// Huge reports whether text is a number beyond the bounds.
+func Huge(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	digits := bytes.TrimLeft(text, "+-")
+	mantissa := len(digits) - len(bytes.TrimLeft(digits, ".0123456789"))
+	if mantissa == 0 {
+		return false
+	}
+	rest := digits[mantissa:]
+	if len(text) > MaxText && len(rest) <= maxSuffix {
+		return true
+	}
+	if len(rest) == 0 || rest[0] != 'e' && rest[0] != 'E' {
+		return false
+	}
+	exponent := bytes.TrimLeft(bytes.TrimLeft(rest[1:], "+-"), "0")
+	return len(exponent) > 2 && !slices.ContainsFunc(exponent, func(b byte) bool { return b < '0' || b > '9' })
+}
