@@ -250,7 +250,7 @@ func secret(name, content string) *core.Secret {
 // node knows one user, and fails if asked for more.
 type node struct{}
 
-func (node) Of(context.Context, *core.Pod, string) ([]credential.Credential, error) {
+func (node) Lookup(context.Context, *core.Pod, string) ([]credential.Credential, error) {
 	return []credential.Credential{{Auth: &runtimeapi.AuthConfig{Username: "node"}}}, errors.New("credential provider x: no way")
 }
 
