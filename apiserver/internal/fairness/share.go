@@ -97,18 +97,24 @@ func (c claim) at(factor float64) float64 {
 	return min(max(c.target*factor, float64(c.lower)), float64(c.upper))
 }
 
-// objectsPerSeat and widest determine the cost of a list: upstream's figures.
+// objectsPerSeat, bytesPerSeat and widest determine the cost of a list: upstream's
+// figures (SizeBasedListCostEstimate), and its older ones for lists of small
+// objects.
 const (
 	objectsPerSeat = 100
+	bytesPerSeat   = 100_000
 	widest         = 10
 )
 
-// MostCounted is the number of objects from which a list has the highest cost.
-const MostCounted = objectsPerSeat * widest
+// A list has the highest cost from so many objects or bytes on.
+const (
+	MostCounted = objectsPerSeat * widest
+	MostBytes   = bytesPerSeat * widest
+)
 
-// Seats is what a list of so many objects costs.
-func Seats(objects int) int {
-	return min(widest, max(1, (objects+objectsPerSeat-1)/objectsPerSeat))
+// Seats is what a list of so many objects and bytes costs.
+func Seats(objects, bytes int) int {
+	return min(widest, max(1, (objects+objectsPerSeat-1)/objectsPerSeat, (bytes+bytesPerSeat-1)/bytesPerSeat))
 }
 
 // mostSeats is the highest cost of a request of a level: no single one may take

@@ -73,9 +73,12 @@ func TestLendKeepsBounds(t *testing.T) {
 }
 
 func TestSeats(t *testing.T) {
-	for objects, want := range map[int]int{0: 1, 1: 1, 100: 1, 101: 2, 999: 10, 1000: 10, 1 << 30: 10} {
-		if got := Seats(objects); got != want {
-			t.Errorf("a list of %d objects costs %d seats, want %d", objects, got, want)
+	for size, want := range map[[2]int]int{
+		{0, 0}: 1, {1, 1}: 1, {100, 1}: 1, {101, 1}: 2, {999, 0}: 10, {1000, 0}: 10, {1 << 30, 0}: 10,
+		{1, 100_000}: 1, {1, 100_001}: 2, {25, 900_000}: 9, {25, MostBytes + 900_000}: 10, {101, 500_000}: 5,
+	} {
+		if got := Seats(size[0], size[1]); got != want {
+			t.Errorf("a list of %d objects and %d bytes costs %d seats, want %d", size[0], size[1], got, want)
 		}
 	}
 	if mostSeats(share{nominal: 8}) != 2 || mostSeats(share{}) != 1 {

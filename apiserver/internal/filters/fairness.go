@@ -26,8 +26,9 @@ const (
 // FairnessOptions are what Fairness needs.
 type FairnessOptions struct {
 	Controller *fairness.Controller
-	// Count returns how many objects a list has, counting no further than most.
-	Count    func(info *request.Info, most int) int
+	// Measure returns how many objects a list has, and their bytes, reading no
+	// further than to the object at which either reaches its bound.
+	Measure  func(info *request.Info, mostObjects, mostBytes int) (objects, bytes int)
 	Timeout  time.Duration // of requests
 	Registry prometheus.Registerer
 }
@@ -89,7 +90,8 @@ func patience(ctx context.Context, wait time.Duration) time.Duration {
 	return wait
 }
 
-// seats is what a request costs; for lists it depends on the number of objects.
+// seats is what a request costs; for lists it depends on the number of objects and
+// on their size.
 func (o *FairnessOptions) seats(c *gin.Context, info *request.Info) int {
 	if info.Verb != "list" || info.Name != "" {
 		return 1
@@ -98,5 +100,5 @@ func (o *FairnessOptions) seats(c *gin.Context, info *request.Info) int {
 	if limit, err := strconv.Atoi(c.Query("limit")); err == nil && limit > 0 {
 		most = limit
 	}
-	return fairness.Seats(o.Count(info, min(most, fairness.MostCounted)))
+	return fairness.Seats(o.Measure(info, min(most, fairness.MostCounted), fairness.MostBytes))
 }

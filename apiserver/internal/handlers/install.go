@@ -61,14 +61,17 @@ func Install(router gin.IRouter, o Options) {
 	}
 }
 
-type handlers struct{ Options }
+type handlers struct {
+	Options
+	conversions conversions
+}
 
 func newHandlers(o Options) *handlers {
 	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
 	if o.Admission == nil {
 		o.Admission = admission.NewChain()
 	}
-	return &handlers{Options: o}
+	return &handlers{Options: o, conversions: newConversions()}
 }
 
 // methods are the handlers of one path.

@@ -144,28 +144,33 @@ func (c *call) respondList(list registry.List) error {
 		c.write(200, runtime.ContentTypeJSON, parts...)
 		return nil
 	}
-	if c.jsonOnly && f.as == "" {
-		parts, err := c.listParts(list)
-		if err != nil {
-			return err
-		}
-		body, err := reformat(f, bytes.Join(parts, nil))
-		if err != nil {
-			return err
-		}
-		c.write(200, f.media, body)
-		return nil
-	}
-	obj, err := c.listObject(f, list)
+	leave, err := c.conversions.enter(c.ctx, list.Items)
 	if err != nil {
 		return err
 	}
-	body, err := marshal(f, obj)
+	body, err := c.convertList(f, list)
+	leave()
 	if err != nil {
 		return err
 	}
 	c.write(200, f.media, body)
 	return nil
+}
+
+// convertList is a list in another form than that in which it is stored.
+func (c *call) convertList(f form, list registry.List) ([]byte, error) {
+	if c.jsonOnly && f.as == "" {
+		parts, err := c.listParts(list)
+		if err != nil {
+			return nil, err
+		}
+		return reformat(f, bytes.Join(parts, nil))
+	}
+	obj, err := c.listObject(f, list)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(f, obj)
 }
 
 var (

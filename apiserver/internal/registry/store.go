@@ -304,6 +304,12 @@ func (s *Store[T]) Count(namespace string, most int) int {
 	return s.cache.Count(s.key(namespace, ""), most)
 }
 
+// Measure returns how many objects there are in a namespace, or in all ("") of
+// them, and how many bytes they have, up to the bounds.
+func (s *Store[T]) Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int) {
+	return s.cache.Measure(s.key(namespace, ""), mostObjects, mostBytes)
+}
+
 func (s *Store[T]) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Name}
 }

@@ -33,29 +33,29 @@ func (s *Server) limit() gin.HandlerFunc {
 		return filters.InFlight(o.MaxRequestsInFlight, o.MaxMutatingRequestsInFlight, s.metrics)
 	}
 	return filters.Fairness(filters.FairnessOptions{
-		Controller: s.fairness.Controller, Count: s.counter(), Timeout: o.RequestTimeout, Registry: s.metrics,
+		Controller: s.fairness.Controller, Measure: s.measure(), Timeout: o.RequestTimeout, Registry: s.metrics,
 	})
 }
 
-// counter counts a list's objects, by which its cost is estimated. Custom
-// resources are not counted: they may not have been read yet.
-func (s *Server) counter() func(info *request.Info, most int) int {
-	type counted interface {
-		Count(namespace string, most int) int
+// measure finds the size of a list, by which its cost is estimated. Custom
+// resources are not measured: they may not have been read yet.
+func (s *Server) measure() func(info *request.Info, mostObjects, mostBytes int) (objects, bytes int) {
+	type measured interface {
+		Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int)
 	}
-	stores := map[[2]string]counted{}
+	stores := map[[2]string]measured{}
 	for _, served := range s.served {
-		if store, ok := served.Resource.(counted); ok {
+		if store, ok := served.Resource.(measured); ok {
 			info := served.Resource.Info()
 			stores[[2]string{info.Group, info.Name}] = store
 		}
 	}
-	return func(info *request.Info, most int) int {
+	return func(info *request.Info, mostObjects, mostBytes int) (objects, bytes int) {
 		store, ok := stores[[2]string{info.APIGroup, info.ResourceName}]
 		if !ok {
-			return 0
+			return 0, 0
 		}
-		return store.Count(info.Namespace, most)
+		return store.Measure(info.Namespace, mostObjects, mostBytes)
 	}
 }
 

@@ -48,6 +48,22 @@ func (c *Cache) Count(prefix string, most int) int {
 	return count
 }
 
+// Measure returns how many keys begin with prefix and how many bytes their values
+// have, reading no further than to the key at which either reaches its bound.
+func (c *Cache) Measure(prefix string, mostKeys, mostBytes int) (keys, bytes int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.entries.AscendGreaterOrEqual(&Entry{Key: prefix}, func(e *Entry) bool {
+		if keys >= mostKeys || bytes >= mostBytes || !strings.HasPrefix(e.Key, prefix) {
+			return false
+		}
+		keys++
+		bytes += len(e.Value)
+		return true
+	})
+	return keys, bytes
+}
+
 // List reads a page of the cache's present state.
 func (c *Cache) List(p Page) List {
 	c.mu.RLock()

@@ -145,3 +145,31 @@ func TestRevisionThatNeverComes(t *testing.T) {
 		}
 	}
 }
+
+// TestMeasure: a list's cost is known without reading much more of it than costs
+// the most.
+func TestMeasure(t *testing.T) {
+	b := start(t, etcdtest.Start(t), clock.RealClock{})
+	bytes := map[string]int{}
+	for _, key := range []string{"a/1", "a/2", "b/1"} {
+		b.create(key, "red")
+		b.current()
+		e, _ := b.Get(prefix + key)
+		bytes[key] = len(e.Value)
+	}
+	for _, c := range []struct {
+		prefix                string
+		mostKeys, mostBytes   int
+		wantKeys, wantInBytes int
+	}{
+		{"", 100, 1 << 20, 3, bytes["a/1"] + bytes["a/2"] + bytes["b/1"]},
+		{"a/", 100, 1 << 20, 2, bytes["a/1"] + bytes["a/2"]},
+		{"a/", 1, 1 << 20, 1, bytes["a/1"]},
+		{"", 100, 1, 1, bytes["a/1"]},
+		{"c/", 100, 1 << 20, 0, 0},
+	} {
+		if keys, n := b.Measure(prefix+c.prefix, c.mostKeys, c.mostBytes); keys != c.wantKeys || n != c.wantInBytes {
+			t.Errorf("%+v: %d keys, %d bytes", c, keys, n)
+		}
+	}
+}
