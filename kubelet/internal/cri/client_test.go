@@ -71,7 +71,7 @@ func TestTheTextOfErrorsIsBounded(t *testing.T) {
 	if !cri.IsNotFound(err) {
 		t.Fatalf("error %.100v", err)
 	}
-	for _, text := range []string{cri.Message(err), cri.Coded(err), cri.Call(err), err.Error()} {
+	for _, text := range []string{cri.Message(err), cri.MessageWithCode(err), cri.GRPCMessage(err), err.Error()} {
 		if len(text) > 4200 || !utf8.ValidString(text) || !strings.Contains(text, "pulling: é") || !strings.HasSuffix(text, "é: that is why") {
 			t.Errorf("%d bytes: %.50s", len(text), text)
 		}
