@@ -144,12 +144,7 @@ func (c *call) respondList(list registry.List) error {
 		c.write(200, runtime.ContentTypeJSON, parts...)
 		return nil
 	}
-	leave, err := c.conversions.enter(c.ctx, list.Items)
-	if err != nil {
-		return err
-	}
 	body, err := c.convertList(f, list)
-	leave()
 	if err != nil {
 		return err
 	}
@@ -159,6 +154,11 @@ func (c *call) respondList(list registry.List) error {
 
 // convertList is a list in another form than that in which it is stored.
 func (c *call) convertList(f form, list registry.List) ([]byte, error) {
+	leave, err := c.conversions.enter(c.ctx, list.Items)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if c.jsonOnly && f.as == "" {
 		parts, err := c.listParts(list)
 		if err != nil {

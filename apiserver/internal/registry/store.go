@@ -298,11 +298,8 @@ func (s *Store[T]) Names() iter.Seq[string] {
 	}
 }
 
-// Count returns how many objects there are in a namespace, or in all ("") of
-// them, counting no further than most.
-func (s *Store[T]) Count(namespace string, most int) int {
-	return s.cache.Count(s.key(namespace, ""), most)
-}
+// Count returns how many objects there are.
+func (s *Store[T]) Count() int { return s.cache.Count() }
 
 // Measure returns how many objects there are in a namespace, or in all ("") of
 // them, and how many bytes they have, up to the bounds.

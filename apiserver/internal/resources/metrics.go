@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"math"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kctl/apiserver/internal/registry"
@@ -24,7 +22,7 @@ func (s *Set) Describe(descriptions chan<- *prometheus.Desc) {
 type counted interface {
 	runner
 	Info() registry.Info
-	Count(namespace string, most int) int
+	Count() int
 }
 
 // Collect implements prometheus.Collector: the number of objects of each built-in
@@ -37,7 +35,7 @@ func (s *Set) Collect(out chan<- prometheus.Metric) {
 		}
 		n := -1
 		if store.Ready() == nil {
-			n = store.Count("", math.MaxInt)
+			n = store.Count()
 		}
 		r := store.Info().Resource
 		out <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(n), r.Group, r.Name)

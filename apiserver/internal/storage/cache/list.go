@@ -30,22 +30,11 @@ func (c *Cache) Get(key string) (*Entry, bool) {
 	return c.entries.Get(&Entry{Key: key})
 }
 
-// Count returns how many keys begin with prefix, counting no further than most.
-func (c *Cache) Count(prefix string, most int) int {
+// Count returns how many keys there are.
+func (c *Cache) Count() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if prefix == c.options.Prefix {
-		return min(most, c.entries.Len())
-	}
-	count := 0
-	c.entries.AscendGreaterOrEqual(&Entry{Key: prefix}, func(e *Entry) bool {
-		if count == most || !strings.HasPrefix(e.Key, prefix) {
-			return false
-		}
-		count++
-		return true
-	})
-	return count
+	return c.entries.Len()
 }
 
 // Measure returns how many keys begin with prefix and how many bytes their values
