@@ -129,6 +129,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	m.mu.Unlock()
 	<-ctx.Done()
+	m.mu.Lock()
+	m.ctx = nil // nothing more is sent, and whoever was about to has begun
+	m.mu.Unlock()
 	m.sending.Wait()
 	return ctx.Err()
 }

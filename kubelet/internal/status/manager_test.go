@@ -297,3 +297,22 @@ func TestAPodThatIsGoneIsNotPatchedForEver(t *testing.T) {
 		}
 	})
 }
+
+// A manager that is stopped while statuses arrive waits for those it began to send,
+// and begins no more: the race detector would see it.
+func TestStopsWhileStatusesArrive(t *testing.T) {
+	for range 200 {
+		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"}}
+		m := NewManager(Options{API: &fakeAPI{t: t, pod: pod}, Pods: &fakePods{pod: pod}, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+		ctx, stop := context.WithCancel(t.Context())
+		var both sync.WaitGroup
+		both.Go(func() { _ = m.Run(ctx) })
+		both.Go(func() {
+			m.Finish(pod)
+			m.Set(pod, core.PodStatus{Phase: corev1.PodRunning})
+			m.Reconcile(pod)
+		})
+		both.Go(stop)
+		both.Wait()
+	}
+}
