@@ -79,7 +79,7 @@ func NewManager(config Config) *Manager {
 // Run sends updates until ctx ends, then ends all workers.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.workers.Wait()
-	defer m.cancel()
+	defer m.stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,6 +94,13 @@ func (m *Manager) Run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// stop ends all workers, and lets none begin afterwards: AddPod checks under the lock.
+func (m *Manager) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cancel()
 }
 
 // Updates has the UIDs of pods with new results. A pod whose results change
