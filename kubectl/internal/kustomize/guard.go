@@ -18,12 +18,28 @@ import (
 type guarded struct {
 	filesys.FileSystem
 	refused error // the first refusal; kustomize drops what ReadFile says
+	// targets are the files to which links lead that have a kustomization's name.
+	targets map[string]bool
+}
+
+// CleanedAbs resolves links. Kustomize reads what it returns, under the name that
+// this has.
+func (g *guarded) CleanedAbs(path string) (filesys.ConfirmedDir, string, error) {
+	dir, file, err := g.FileSystem.CleanedAbs(path)
+	if err == nil && file != "" && isKustomization(path) {
+		g.targets[dir.Join(file)] = true
+	}
+	return dir, file, err
+}
+
+func isKustomization(path string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(path))
 }
 
 // ReadFile returns a file's content, unless it is a kustomization that is refused.
 func (g *guarded) ReadFile(path string) ([]byte, error) {
 	data, err := g.FileSystem.ReadFile(path)
-	if err != nil || !slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(path)) {
+	if err != nil || !isKustomization(path) && !g.targets[path] {
 		return data, err
 	}
 	var content any
@@ -36,8 +52,8 @@ func (g *guarded) ReadFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// check looks at all texts of a kustomization, because many fields may name
-// repositories.
+// check looks at nearly all texts of a kustomization, because many fields may name
+// repositories, in any spelling.
 func (g *guarded) check(content any) error {
 	switch content := content.(type) {
 	case string:
@@ -55,7 +71,10 @@ func (g *guarded) check(content any) error {
 			}
 		}
 	case map[string]any:
-		for _, each := range content {
+		for key, each := range content {
+			if strings.EqualFold(key, "literals") || strings.EqualFold(key, "patch") {
+				continue // which are values of users, and name nothing
+			}
 			if err := g.check(each); err != nil {
 				return err
 			}

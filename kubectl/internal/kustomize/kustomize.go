@@ -22,7 +22,7 @@ func Build(dir string, o Options) (resmap.ResMap, error) {
 	if o.Anywhere {
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
-	disk := &guarded{FileSystem: filesys.MakeFsOnDisk()}
+	disk := &guarded{FileSystem: filesys.MakeFsOnDisk(), targets: map[string]bool{}}
 	if err := disk.check(dir); err != nil {
 		return nil, err
 	}

@@ -153,10 +153,14 @@ func TestRefsThatAreOptions(t *testing.T) {
 		"version/kustomization.yml":    "resources: [\"file:///none?timeout=9&version=--upload-pack=touch%20" + made + "\"]\n",
 		"generator/kustomization.yaml": "generators: [\"file:///none" + option + "\"]\n",
 		"base/kustomization.yaml":      "resources: [../resource]\n",
+		"linked/k.txt":                 "resources: [\"file:///none" + option + "\"]\n",
 	})
+	if err := os.Symlink("k.txt", filepath.Join(dir, "linked", "kustomization.yaml")); err != nil {
+		t.Fatal(err)
+	}
 	repository := filepath.Join(dir, "resource")
 	commit(t, repository)
-	for _, at := range []string{"resource", "component", "version", "generator", "base", "file:///none" + option, "file://" + repository} {
+	for _, at := range []string{"resource", "component", "version", "generator", "base", "linked", "file:///none" + option, "file://" + repository} {
 		if !strings.Contains(at, ":") {
 			at = filepath.Join(dir, at)
 		}
@@ -167,7 +171,10 @@ func TestRefsThatAreOptions(t *testing.T) {
 	if _, err := os.Lstat(made); err == nil {
 		t.Error("git ran a program that a kustomization names")
 	}
-	plain := write(t, map[string]string{"kustomization.yaml": "resources: [a.yaml]\nnameSuffix: -why?ref=main\n", "a.yaml": account})
+	plain := write(t, map[string]string{
+		"kustomization.yaml": "resources: [a.yaml]\nnameSuffix: -why?ref=main\nconfigMapGenerator: [{name: c, literals: [\"URL=http://svc/api?version=-1\"]}]\n",
+		"a.yaml":             account,
+	})
 	if _, err := YAML(plain); err != nil {
 		t.Errorf("other refs are refused: %v", err)
 	}
