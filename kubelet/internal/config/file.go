@@ -92,7 +92,7 @@ func (o option) kept() reflect.Value {
 	return reflect.ValueOf(o.target).Elem()
 }
 
-// read copies the field from the file to the Config.
+// take copies the field from the file to the Config.
 func (o option) take() error {
 	if t, _ := o.field.(translation); t.read != nil {
 		return t.read()
@@ -103,7 +103,7 @@ func (o option) take() error {
 	return nil
 }
 
-// write copies the field from the Config to a KubeletConfiguration.
+// show copies the field from the Config to a KubeletConfiguration.
 func (o option) show() {
 	if t, _ := o.field.(translation); t.write != nil {
 		t.write()

@@ -17,10 +17,10 @@ type Credential struct {
 	Secret, Account *Owner
 }
 
-// Owner is the object that a pass is from.
+// Owner is the object that a credential is from.
 type Owner struct{ UID, Namespace, Name string }
 
-// Hash distinguishes passes without revealing them. It is upstream's, so that
+// Hash distinguishes credentials without revealing them. It is upstream's, so that
 // each kubelet understands the other's records.
 func (p Credential) Hash() string {
 	data, err := json.Marshal(struct {

@@ -14,7 +14,7 @@ import (
 type Error struct {
 	Verb string // the CRI method
 	ID   string // of the sandbox, container or image; may be empty
-	Err  error  // as gRPC gave it
+	Err  error  // as gRPC gave it, its text bounded
 }
 
 func (e *Error) Error() string {

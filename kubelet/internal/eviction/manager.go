@@ -39,7 +39,7 @@ type Options struct {
 	Measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error)
 	// Pods are those that use the node's resources.
 	Pods func() []*core.Pod
-	// MinReclaim frees disk space that nobody needs: dead containers and unused images.
+	// Reclaim frees disk space that nobody needs: dead containers and unused images.
 	Reclaim func(ctx context.Context) error
 	// Evict ends a pod, reports why, and waits for its end as far as that makes
 	// sense.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -73,6 +74,7 @@ type Options struct {
 type Collector struct {
 	Options
 	now chan struct{}
+	mu  sync.Mutex // of a round: two would remove the same, and one of them fail
 }
 
 // New returns a Collector that does nothing before Run.
@@ -115,6 +117,8 @@ func (c *Collector) Reclaim(ctx context.Context) error { return c.round(ctx, c.E
 
 // round keeps nothing of the containers of known pods that are spent.
 func (c *Collector) round(ctx context.Context, spent func(types.UID) bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !c.Ready() {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 )
 
-// removePod makes one from words, newest first: "box1" or "box1!" (ended) is a
+// pod makes one from words, newest first: "box1" or "box1!" (ended) is a
 // sandbox; "a3:running@box1" is restart 3 of container a in it.
 func pod(uid, words string) *runtimestate.RunningPod {
 	p := &runtimestate.RunningPod{UID: types.UID(uid), Name: uid, Namespace: "ns"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 
 // maxOutput limits how many bytes of a command's output are shown.
 const maxOutput = 1 << 10
+
+// maxAnswer is how many bytes of an answer are waited for, as by upstream.
+const maxAnswer = 10 << 10
 
 // Runtime runs commands in containers.
 type Runtime interface {
@@ -113,10 +117,16 @@ func (r *Runner) get(ctx context.Context, pod *core.Pod, c *core.Container, get 
 	return nil
 }
 
+// send waits for the end of the answer, too, if it is short: a container may begin to
+// answer, and drain.
 func (r *Runner) send(request *http.Request) error {
 	response, err := r.client.Do(request)
 	if err != nil {
 		return err
 	}
-	return response.Body.Close()
+	defer response.Body.Close()
+	if response.ContentLength <= maxAnswer { // or is unknown
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // whatever it is
+	}
+	return nil
 }

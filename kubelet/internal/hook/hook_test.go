@@ -36,6 +36,13 @@ func TestHTTPGet(t *testing.T) {
 			http.Redirect(w, r, "/end?now=1", http.StatusFound)
 		case "/away":
 			http.Redirect(w, r, strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1), http.StatusFound)
+		case "/drain":
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				t.Error("the hook was over before its answer had ended")
+			case <-time.After(100 * time.Millisecond): // of work
+			}
 		case "/missing":
 			http.Error(w, strings.Repeat("gone ", 1000), http.StatusNotFound)
 		}
@@ -52,6 +59,7 @@ func TestHTTPGet(t *testing.T) {
 	}{
 		{path: "end?now=1", port: "web", want: []string{"/end?now=1"}},
 		{path: "/moved", port: "web", want: []string{"/moved", "/end?now=1"}},
+		{path: "/drain", port: "web", want: []string{"/drain"}},
 		{path: "/away", port: "web", want: []string{"/away"}},
 		{path: "/missing", port: "web", want: []string{"/missing"}}, // upstream does not look at the status, either
 		{path: "/", port: "none", fail: `httpGet hook: port "none" not found in container "main"`},

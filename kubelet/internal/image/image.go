@@ -62,7 +62,7 @@ type Options struct {
 	Logger  *zap.Logger
 	// Parallel bounds the pulls at one time; zero means 8.
 	Parallel int
-	// NodeCredentials has credentials besides those of the pods; it may be nil.
+	// Node has credentials besides those of the pods; it may be nil.
 	Node NodeCredentials
 	// Access says who may use images that are present; nil allows everybody.
 	Access Access

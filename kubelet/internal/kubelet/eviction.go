@@ -61,9 +61,12 @@ func (k *Kubelet) running() []*core.Pod {
 	return pods
 }
 
+// ended tells whether no container of a pod runs or will run.
+func (k *Kubelet) ended(uid types.UID) bool { return k.workers.Phase(uid) >= podworker.Terminated }
+
 // endedByNode tells whether a pod has ended because the node was short of what it used.
 func (k *Kubelet) endedByNode(uid types.UID) bool {
-	if !k.workers.Finished(uid) {
+	if !k.ended(uid) {
 		return false
 	}
 	status, ok := k.statuses.Get(uid)

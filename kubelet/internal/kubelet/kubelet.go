@@ -250,8 +250,7 @@ func (k *Kubelet) makeLoops() error {
 	})
 	k.collector = garbagecollector.New(garbagecollector.Options{
 		State: k.state, Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Cgroups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
-		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Evicted: k.endedByNode,
-		Ended: func(uid types.UID) bool { return k.workers.Finished(uid) },
+		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Evicted: k.endedByNode, Ended: k.ended,
 		Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 	k.rotator = logrotate.New(logrotate.Options{

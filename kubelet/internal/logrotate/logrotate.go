@@ -202,7 +202,7 @@ func (r *Rotator) olderLogs(path string) ([]string, error) {
 			continue
 		}
 		log := filepath.Join(dir, e.Name())
-		if _, ours := asideAt(path, strings.TrimSuffix(log, unfinished)); !ours {
+		if _, ours := asideAt(path, strings.TrimSuffix(log, unfinished)); !ours || e.IsDir() {
 			continue
 		}
 		if strings.HasSuffix(log, unfinished) {

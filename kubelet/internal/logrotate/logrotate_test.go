@@ -180,7 +180,7 @@ func TestWhatIsNoLogIsLeftAlone(t *testing.T) {
 	const pipe, link, dir = ".20260101-000000", ".20260101-000001", ".20260101-000002"
 	for _, err := range []error{
 		unix.Mkfifo(runtime.path+pipe, 0o600), os.Symlink(secret, runtime.path+link),
-		os.MkdirAll(filepath.Join(runtime.path+dir, "full"), 0o700), os.Symlink(secret, runtime.path+".20260102-030405.tmp"),
+		os.MkdirAll(filepath.Join(runtime.path+dir, "full"), 0o700), os.MkdirAll(filepath.Join(runtime.path+dir+unfinished, "full"), 0o700), os.Symlink(secret, runtime.path+".20260102-030405.tmp"),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestWhatIsNoLogIsLeftAlone(t *testing.T) {
 		}
 		clock.Step(time.Second)
 	}
-	const want = "1.log 1.log.20260101-000000 1.log.20260101-000001 1.log.20260101-000002 1.log.20260102-030407.gz 1.log.20260102-030408"
+	const want = "1.log 1.log.20260101-000000 1.log.20260101-000001 1.log.20260101-000002 1.log.20260101-000002.tmp 1.log.20260102-030407.gz 1.log.20260102-030408"
 	if got := files(t, runtime.path); got != want {
 		t.Errorf("there are %s, want %s", got, want)
 	}

@@ -68,7 +68,7 @@ func (m *Manager) Of(pod *core.Pod) *core.Pod {
 	return nil
 }
 
-// Ensure makes sure that the API shows a static pod that is to run as it is now. A
+// EnsureMirror makes sure that the API shows a static pod that is to run as it is now. A
 // mirror that has ended shows an earlier one, whose manifest came back.
 func (m *Manager) EnsureMirror(pod *core.Pod) {
 	if m.client == nil || !podmanager.IsStatic(pod) || status.Ending(pod) || m.node().UID == "" {
@@ -112,7 +112,7 @@ func (m *Manager) end(uid types.UID, made bool) {
 	}
 }
 
-// Drop deletes the mirror of a static pod that was removed and has ended. If its
+// DeleteMirror deletes the mirror of a static pod that was removed and has ended. If its
 // manifest is back by now, that is another pod with a mirror of its own, whether
 // or not the API was told in time how this one ended.
 func (m *Manager) DeleteMirror(pod *core.Pod) {

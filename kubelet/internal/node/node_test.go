@@ -213,7 +213,7 @@ type nodeAPI struct {
 	patches int
 	renews  int
 	away    bool
-	// leaseRival renews the lease before each renewal of ours; conflicted says that we
+	// rival renews the lease before each renewal of ours; conflicted says that we
 	// noticed.
 	rival, conflicted bool
 }

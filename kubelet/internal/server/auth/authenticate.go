@@ -18,7 +18,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// CacheTTLs is how long the API server's answers are cached.
+// CacheTTL is how long the API server's answers are cached.
 type CacheTTLs struct {
 	Token           time.Duration // that somebody is who they are
 	Allowed, Denied time.Duration // that they may do something, or may not
