@@ -98,8 +98,8 @@ func (c claim) at(factor float64) float64 {
 }
 
 // objectsPerSeat, bytesPerSeat and widest determine the cost of a list: upstream's
-// figures (SizeBasedListCostEstimate), and its older ones for lists of small
-// objects.
+// 100 kB a seat (SizeBasedListCostEstimate), its older 100 objects a seat, and at most
+// the 10 seats that it asks for lists from its cache.
 const (
 	objectsPerSeat = 100
 	bytesPerSeat   = 100_000

@@ -2,8 +2,9 @@ package handlers
 
 import (
 	"context"
-	"fmt"
 	"runtime"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/registry"
 )
@@ -34,6 +35,6 @@ func (c conversions) enter(ctx context.Context, items []registry.Encoded) (leave
 	case c <- struct{}{}:
 		return func() { <-c }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait to convert a list: %w", ctx.Err())
+		return nil, apierrors.NewTimeoutError("the request ended before its list could be converted: too many are", 0)
 	}
 }

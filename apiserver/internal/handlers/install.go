@@ -177,8 +177,7 @@ func (h *handlers) installSubresource(router gin.IRouter, object string, base ca
 		m[http.MethodPost] = func(c *call) error { return c.createSubresource(sub) }
 	}
 	h.route(router, object+"/"+sub.Name, m, base)
-	if len(sub.Connect) > 0 && sub.Name == "proxy" {
-		// The rest of the path belongs to the connected server.
+	if sub.AnyPath {
 		h.route(router, object+"/"+sub.Name+"/*path", m, base)
 	}
 }

@@ -125,6 +125,7 @@ var echo = registry.Subresource{
 		binding.Target.Name = namespace + "/" + name
 		return binding, nil
 	},
+	AnyPath: true,
 	Connect: map[string]func(context.Context, http.ResponseWriter, *http.Request, string, string) error{
 		http.MethodGet: func(_ context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
 			_, err := io.WriteString(w, "connected to "+namespace+"/"+name+" at "+r.URL.Path)

@@ -11,7 +11,7 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// includeObject is what includeObject asks for.
+// includeObject is what the query's parameter of that name asks for.
 func (c *call) includeObject() (metav1.IncludeObjectPolicy, error) {
 	switch include := metav1.IncludeObjectPolicy(c.gin.Query("includeObject")); include {
 	case "":

@@ -33,7 +33,7 @@ func afterSync(part func(ctx context.Context) error, synced ...<-chan struct{}) 
 	}
 }
 
-// informer follows a resource.
+// newInformer returns an informer of a resource, and its store.
 func newInformer[P any](d *Dependencies, resource core.Resource, project func(core.Object) P, o informer.Options[P]) (*informer.Informer[P], registry.Resource, error) {
 	store, err := d.Of(resource)
 	if err != nil {

@@ -60,7 +60,7 @@ type Informer[P any] struct {
 	mu    sync.RWMutex
 	items map[Key]*P
 	index map[string]map[Key]*P
-	// revision is that of the items; when it changes, risen is closed and
+	// revision is that of the items; when it changes, advanced is closed and
 	// replaced.
 	revision int64
 	advanced chan struct{}
@@ -150,13 +150,13 @@ func (i *Informer[P]) advance(revision int64) {
 func (i *Informer[P]) WaitForRevision(ctx context.Context, revision int64) {
 	for {
 		i.mu.RLock()
-		there, risen := i.revision >= revision, i.advanced
+		there, advanced := i.revision >= revision, i.advanced
 		i.mu.RUnlock()
 		if there {
 			return
 		}
 		select {
-		case <-risen:
+		case <-advanced:
 		case <-ctx.Done():
 			return
 		}

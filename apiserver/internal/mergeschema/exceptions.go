@@ -13,7 +13,7 @@ type mergeRule struct {
 
 // mergeRuleOf is how the field of a struct is merged. Mostly that follows from the
 // tags for strategic merge patches: lists with a merge key are ListMap, others
-// that are merged are Sets, and those without tags are atomic. The table below
+// that are merged are ListSets, and those without tags are atomic. The table below
 // has the differences of server-side apply.
 func mergeRuleOf(in reflect.Type, field reflect.StructField, name string) mergeRule {
 	if m, ok := exceptions[shortName(in)+"."+name]; ok {

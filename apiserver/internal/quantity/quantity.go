@@ -37,10 +37,11 @@ func Huge(text []byte) bool {
 		return false
 	}
 	rest := digits[mantissa:]
-	if len(text) > MaxText && len(rest) <= maxSuffix {
+	hasExponent := len(rest) > 0 && (rest[0] == 'e' || rest[0] == 'E')
+	if len(text) > MaxText && len(rest) <= maxSuffix || mantissa > MaxText && hasExponent {
 		return true
 	}
-	if len(rest) == 0 || rest[0] != 'e' && rest[0] != 'E' {
+	if !hasExponent {
 		return false
 	}
 	exponent := bytes.TrimLeft(bytes.TrimLeft(rest[1:], "+-"), "0")

@@ -167,6 +167,9 @@ type Subresource struct {
 	// Connect answers the request itself (streams, proxies); the caller writes the
 	// error, if any, as a status.
 	Connect map[string]func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
+	// AnyPath says that Connect also answers what follows in the path: it belongs to
+	// the server that is connected (proxies).
+	AnyPath bool
 	// AlsoAccepts lists kinds that are accepted as if they were Kind: older versions that
 	// differ in name only.
 	AlsoAccepts []schema.GroupVersionKind

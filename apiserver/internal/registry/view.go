@@ -66,6 +66,16 @@ func (v *View) Info() Info {
 	return info
 }
 
+// Measure is that of the store where the objects are; nothing, if it can't tell.
+func (v *View) Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int) {
+	if stored, ok := v.Stored.(interface {
+		Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int)
+	}); ok {
+		return stored.Measure(namespace, mostObjects, mostBytes)
+	}
+	return 0, 0
+}
+
 // New implements Resource.
 func (v *View) New() core.Object { return v.NewKind() }
 

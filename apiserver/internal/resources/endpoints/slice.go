@@ -196,7 +196,7 @@ func validateAddress(text string, family discoveryv1.AddressType, at *field.Path
 	var errs field.ErrorList
 	ip, err := netip.ParseAddr(text)
 	switch {
-	case err != nil: // Reachable reports that
+	case err != nil: // NonSpecialIP reports that
 	case family == discoveryv1.AddressTypeIPv4 && !ip.Is4():
 		errs = append(errs, field.Invalid(at, text, "must be an IPv4 address"))
 	case family == discoveryv1.AddressTypeIPv6 && !ip.Is6():

@@ -76,7 +76,7 @@ func (p *Proxies) subresource(kind string, find finder) registry.Subresource {
 	} {
 		methods[method] = serve
 	}
-	return registry.Subresource{Name: "proxy", Kind: corev1.SchemeGroupVersion.WithKind(kind), Connect: methods}
+	return registry.Subresource{Name: "proxy", Kind: corev1.SchemeGroupVersion.WithKind(kind), Connect: methods, AnyPath: true}
 }
 
 func (p *Proxies) serve(find finder) connect {

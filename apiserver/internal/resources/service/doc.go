@@ -7,5 +7,5 @@
 // (KEP-1880): the server's own range is one of them, named `kubernetes`, and
 // users create others. The IPAddress is written first, then the service; if the
 // service is refused, the address is released. If a server stops between the
-// two, a loop finds what it left (housekeeping, KeepAddresses).
+// two, a loop finds what it left (housekeeping, NewServiceAddresses).
 package service

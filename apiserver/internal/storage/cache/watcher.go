@@ -16,7 +16,7 @@ import (
 // WatchOptions describe a watch.
 type WatchOptions struct {
 	Selection
-	// Since is the revision after which changes are delivered; Initial asks for
+	// Since is the revision after which changes are delivered; SendInitialEvents asks for
 	// the present state first, as ADDED events, and the changes after it.
 	Since             int64
 	SendInitialEvents bool

@@ -54,7 +54,7 @@ type provider struct {
 	sealer sealer
 }
 
-// New reads the configuration in file. Claim then tells it which keys belong to
+// New reads the configuration in file. RegisterPrefix then tells it which keys belong to
 // which resource.
 func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metrics, logger *zap.Logger) (*Transformer, error) {
 	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, prefixes: map[string]groupResource{}}

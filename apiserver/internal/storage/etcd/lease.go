@@ -11,7 +11,7 @@ import (
 )
 
 // A lease costs etcd memory and a place in a heap, so objects with the same
-// time to live share one for a while; they live at most leaseSlack longer than
+// time to live share one for a while; they live at most leaseMaxSlack longer than
 // requested.
 const (
 	leaseMaxSlack   = time.Minute

@@ -22,8 +22,8 @@ var errWatchEnded = errors.New("watch ended")
 
 // watch is one running watch on a prefix. It has a stream of its own to etcd,
 // without etcd's client in between: that shares streams among watches, and to do
-// so passes each event through three goroutines. When a stream breaks, the feed
-// that reads from here resumes.
+// so passes each event through three goroutines. When a stream breaks, the
+// reflector that reads from here resumes.
 type watch struct {
 	stream      pb.Watch_WatchClient
 	transformer Transformer
