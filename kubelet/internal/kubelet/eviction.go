@@ -13,6 +13,7 @@ import (
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
