@@ -208,7 +208,7 @@ func TestMisuse(t *testing.T) {
 		{"debug x --image=a --same-node", []string{"error: --same-node may only be used with --copy-to."}},
 		{"debug x --image=a --replace", []string{"error: --replace may only be used with --copy-to."}},
 		{"debug x --image=a --profile=god", []string{"unknown profile: god"}},
-		{"debug x --image=a --custom=/none", []string{"must pass a container spec json file for custom profile: open /none"}},
+		{"debug x --image=a --custom=/does/not/exist", []string{"must pass a container spec json file for custom profile: open /does/not/exist"}},
 		{"exec x --pod-running-timeout=0 -- ls", []string{"error: --pod-running-timeout must be higher than zero\nSee 'kctl exec -h'"}},
 		{"attach x --pod-running-timeout=-1s", []string{"error: --pod-running-timeout must be higher than zero"}},
 		{"port-forward x 80 --pod-running-timeout=0", []string{"error: --pod-running-timeout must be higher than zero"}},

@@ -122,12 +122,12 @@ func TestEvents(t *testing.T) {
 
 func TestPrintersRefuse(t *testing.T) {
 	for output, want := range map[string]string{
-		"nonsense":            `unable to match a printer suitable for the output format "nonsense"`,
-		"jsonpath":            "template format specified but no template given",
-		"jsonpath={.a":        "error parsing jsonpath",
-		"go-template={{":      "error parsing template",
-		"custom-columns=NAME": "expected <header>:<json-path-expr>",
-		"jsonpath-file=/none": "no such file",
+		"nonsense":                      `unable to match a printer suitable for the output format "nonsense"`,
+		"jsonpath":                      "template format specified but no template given",
+		"jsonpath={.a":                  "error parsing jsonpath",
+		"go-template={{":                "error parsing template",
+		"custom-columns=NAME":           "expected <header>:<json-path-expr>",
+		"jsonpath-file=/does/not/exist": "no such file",
 	} {
 		if _, err := New(Options{Output: output}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("-o %s: %v, want %q", output, err, want)
