@@ -23,7 +23,6 @@ import (
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/garbagecollector"
 	"kctl/kubelet/internal/image"
-	"kctl/kubelet/internal/informer"
 	"kctl/kubelet/internal/lifecycle"
 	"kctl/kubelet/internal/logrotate"
 	"kctl/kubelet/internal/metrics"
@@ -38,8 +37,10 @@ import (
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/pullrecords"
+	"kctl/kubelet/internal/runtimeclass"
 	"kctl/kubelet/internal/runtimehealth"
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/kubelet/internal/service"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
@@ -92,7 +93,8 @@ type Kubelet struct {
 	userIDs     *userns.Manager
 	images      *image.Collector
 	imageAccess *pullrecords.Records
-	informers   *informer.Informers // nil without an API server
+	services    *service.Lister       // nil without an API server
+	classes     *runtimeclass.Manager // nil without an API server
 
 	// What is known about pods.
 	pods        *podmanager.Manager

@@ -11,11 +11,12 @@ import (
 	"kctl/kubelet/internal/dns"
 	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/image"
-	"kctl/kubelet/internal/informer"
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/runtimeclass"
 	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/kubelet/internal/service"
 	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
 )
@@ -37,7 +38,8 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	if k.client != nil {
-		k.informers = informer.New(k.client, k.clock, k.logger)
+		k.services = service.NewLister(k.client, k.clock, k.logger)
+		k.classes = runtimeclass.NewManager(k.client, k.clock, k.logger)
 	}
 	registries, err := k.makeRegistries()
 	if err != nil {
@@ -59,8 +61,8 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: k.imageAccess, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxContainerRestartPeriod,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
 	}
-	if k.informers != nil {
-		config.RuntimeHandler = k.informers.RuntimeHandler
+	if k.classes != nil {
+		config.RuntimeHandler = k.classes.Handler
 	}
 	k.runtime, err = podruntime.New(k.cri, k.state, config)
 	return err
@@ -105,8 +107,8 @@ func (k *Kubelet) imageVolumes() []string {
 // makeConfigs creates the Maker of CRI configurations.
 func (k *Kubelet) makeConfigs() (*runtimeconfig.Maker, error) {
 	env := &environment.Sources{Events: k.events, Objects: k.objects, NodeName: k.nodeName, HostIPs: k.ownIPs, Allocatable: k.allocatable}
-	if k.informers != nil {
-		env.Services, env.WaitForServices = k.informers.Services, k.informers.WaitForServices
+	if k.services != nil {
+		env.Services, env.WaitForServices = k.services.List, k.services.WaitForSync
 	}
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	if k.hollow == nil { // simulated containers ask nobody for names

@@ -37,7 +37,8 @@ func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
 		run(func() error { return url.Run(ctx, k.mux) })
 	}
 	if k.client != nil {
-		run(func() error { return k.informers.Run(ctx) })
+		run(func() error { return k.services.Run(ctx) })
+		run(func() error { return k.classes.Run(ctx) })
 		server := &source.APIServer{Client: k.client, NodeName: k.nodeName, Clock: k.clock, Logger: k.logger}
 		run(func() error { return server.Run(ctx, k.mux) })
 	}
