@@ -58,7 +58,7 @@ func (r *Runner) Run(ctx context.Context, pod *core.Pod, c *core.Container, id r
 	case hook.HTTPGet != nil:
 		return r.get(ctx, pod, c, hook.HTTPGet)
 	case hook.Sleep != nil:
-		timer := r.Clock.NewTimer(time.Duration(hook.Sleep.Seconds) * time.Second)
+		timer := r.Clock.NewTimer(core.Seconds(hook.Sleep.Seconds))
 		defer timer.Stop()
 		select {
 		case <-timer.C():

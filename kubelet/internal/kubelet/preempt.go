@@ -64,6 +64,6 @@ func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName,
 // times that pod's grace period, and at least as long as a runtime may take to kill
 // it.
 func preemptionTimeout(pod *core.Pod) time.Duration {
-	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)) * time.Second
+	grace := core.Seconds(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0))
 	return max(grace+grace/2, 10*time.Second)
 }

@@ -157,7 +157,7 @@ func (l *Lifecycle) deadline(pod *core.Pod, current *core.PodStatus) (left time.
 	if pod.Spec.ActiveDeadlineSeconds == nil || current.StartTime == nil || status.Ended(current.Phase) {
 		return 0, false
 	}
-	left = time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second - l.Clock.Since(l.records.activeSince(pod.UID, current.StartTime.Time, l.Clock.Now()))
+	left = core.Seconds(*pod.Spec.ActiveDeadlineSeconds) - l.Clock.Since(l.records.activeSince(pod.UID, current.StartTime.Time, l.Clock.Now()))
 	if left > 0 {
 		return left, false
 	}

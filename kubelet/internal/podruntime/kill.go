@@ -249,7 +249,7 @@ func gracePeriod(pod *core.Pod, c *core.Container, reason podactions.KillReason,
 	case pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil:
 		seconds = *pod.Spec.TerminationGracePeriodSeconds
 	}
-	return time.Duration(max(seconds, 0)) * time.Second
+	return core.Seconds(max(seconds, 0))
 }
 
 // RemovePod removes an ended pod's containers and sandboxes from the runtime,

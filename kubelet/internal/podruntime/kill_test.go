@@ -3,6 +3,7 @@ package podruntime
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -378,6 +379,7 @@ func TestGracePeriod(t *testing.T) {
 		{"deletion", seconds(9), seconds(30), podactions.ForLiveness, nil, 9 * time.Second},
 		{"override", seconds(9), seconds(30), podactions.ForOther, seconds(0), 0},
 		{"negative", nil, seconds(-1), podactions.ForOther, nil, 0},
+		{"for ever", nil, seconds(math.MaxInt64), podactions.ForOther, nil, 100 * 365 * 24 * time.Hour},
 	} {
 		pod := &core.Pod{}
 		pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = g.deletion, g.spec

@@ -104,7 +104,7 @@ func (s *Server) logOptions(query url.Values) (o logs.Options, previous bool, er
 	case seconds != nil && since != "":
 		return o, false, errors.New("at most one of sinceTime or sinceSeconds may be specified")
 	case seconds != nil:
-		o.Since = s.Clock.Now().Add(-time.Duration(*seconds) * time.Second)
+		o.Since = s.Clock.Now().Add(-core.Seconds(*seconds))
 	case since != "":
 		if o.Since, err = time.Parse(time.RFC3339, since); err != nil {
 			return o, false, fmt.Errorf("sinceTime: %w", err)
