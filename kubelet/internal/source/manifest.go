@@ -144,50 +144,63 @@ func manifestUID(pod *core.Pod, o origin) (types.UID, error) {
 // validateStatic refuses what a pod without an object in the API can't have,
 // and what is not a valid pod at all.
 func validateStatic(pod *core.Pod) error {
-	if pod.Spec.ServiceAccountName != "" {
+	switch spec := &pod.Spec; {
+	case spec.ServiceAccountName != "":
 		return errors.New("spec.serviceAccountName: static pods may not reference service accounts")
-	}
-	if len(pod.Spec.ImagePullSecrets) > 0 || len(pod.Spec.ResourceClaims) > 0 {
+	case len(spec.ImagePullSecrets) > 0 || len(spec.ResourceClaims) > 0:
 		return errors.New("static pods may not reference objects of the API (imagePullSecrets, resourceClaims)")
+	case len(spec.EphemeralContainers) > 0:
+		return errors.New("spec.ephemeralContainers: only pods that exist can be given such containers")
+	case len(spec.Containers) == 0:
+		return errors.New("spec.containers: a pod needs at least one container")
 	}
 	volumes := map[string]bool{}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if problems := validation.IsDNS1123Label(v.Name); len(problems) > 0 { // directories are named by it
-			return fmt.Errorf("volume name %q: %s", v.Name, strings.Join(problems, "; "))
+		if err := validateName("volume", v.Name, volumes); err != nil {
+			return err
 		}
-		if volumes[v.Name] {
-			return fmt.Errorf("volume name %q is there twice", v.Name)
-		}
-		volumes[v.Name] = true
 		if refersToAPI(v) {
 			return fmt.Errorf("spec.volumes[%s]: static pods may not reference objects of the API", v.Name)
 		}
 	}
-	if len(pod.Spec.Containers) == 0 {
-		return errors.New("spec.containers: a pod needs at least one container")
+	containers := map[string]bool{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if err := validateName("container", c.Name, containers); err != nil {
+			return err
+		}
+		if err := validateContainer(&c); err != nil {
+			return fmt.Errorf("container %q: %w", c.Name, err)
+		}
 	}
-	names := map[string]bool{}
-	for _, c := range append(append([]core.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
-		if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
-			return fmt.Errorf("container name %q: %s", c.Name, strings.Join(problems, "; "))
+	return nil
+}
+
+// validateName checks a name by which directories are named, and that it is not
+// taken; it adds it to those that are.
+func validateName(of, name string, taken map[string]bool) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%s name %q: %s", of, name, strings.Join(problems, "; "))
+	}
+	if taken[name] {
+		return fmt.Errorf("%s name %q is there twice", of, name)
+	}
+	taken[name] = true
+	return nil
+}
+
+func validateContainer(c *core.Container) error {
+	if c.Image == "" {
+		return errors.New("image is required")
+	}
+	for _, e := range c.EnvFrom {
+		if e.SecretRef != nil || e.ConfigMapRef != nil {
+			return errors.New("static pods may not reference objects of the API (envFrom)")
 		}
-		if names[c.Name] {
-			return fmt.Errorf("container name %q is there twice", c.Name)
-		}
-		names[c.Name] = true
-		if c.Image == "" {
-			return fmt.Errorf("container %q: image is required", c.Name)
-		}
-		for _, e := range c.EnvFrom {
-			if e.SecretRef != nil || e.ConfigMapRef != nil {
-				return fmt.Errorf("container %q: static pods may not reference objects of the API (envFrom)", c.Name)
-			}
-		}
-		for _, e := range c.Env {
-			if e.ValueFrom != nil && (e.ValueFrom.SecretKeyRef != nil || e.ValueFrom.ConfigMapKeyRef != nil) {
-				return fmt.Errorf("container %q: static pods may not reference objects of the API (env %s)", c.Name, e.Name)
-			}
+	}
+	for _, e := range c.Env {
+		if e.ValueFrom != nil && (e.ValueFrom.SecretKeyRef != nil || e.ValueFrom.ConfigMapKeyRef != nil) {
+			return fmt.Errorf("static pods may not reference objects of the API (env %s)", e.Name)
 		}
 	}
 	return nil
