@@ -3,7 +3,7 @@
 // known.
 //
 // It does a round once a minute by itself, and at once when asked to after a
-// pod has ended. For pods that are still known it keeps, as upstream does, the
+// pod has ended; what an evicted pod leaves it removes for that pod alone. For pods that are still known it keeps, as upstream does, the
 // newest dead instance of each container, so that its logs and its end can be
 // read, and the newest sandbox; but nothing of a pod that was evicted and, if the
 // node is short of disk space, of one that has ended.

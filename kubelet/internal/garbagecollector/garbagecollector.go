@@ -27,6 +27,8 @@ const interval = time.Minute
 // State lists what pods have in the container runtime.
 type State interface {
 	Pods(ctx context.Context) ([]*runtimestate.RunningPod, error)
+	// Pod is nil if the runtime has nothing of the pod.
+	Pod(ctx context.Context, uid types.UID) (*runtimestate.RunningPod, error)
 }
 
 // Runtime removes just those parts of a pod that are in its argument.
@@ -114,6 +116,29 @@ func (c *Collector) Collect(ctx context.Context) error { return c.round(ctx, c.E
 // Reclaim goes round once like Collect, and keeps nothing of the containers of
 // pods that have ended: the node needs the space more than people need their logs.
 func (c *Collector) Reclaim(ctx context.Context) error { return c.round(ctx, c.Ended) }
+
+// CollectPod removes the containers of one pod that was evicted, and their logs,
+// without waiting for what else there is to remove on the node.
+func (c *Collector) CollectPod(ctx context.Context, uid types.UID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.Ready() || !c.Evicted(uid) {
+		return nil
+	}
+	pod, err := c.State.Pod(ctx, uid)
+	if err != nil {
+		return fmt.Errorf("listing what is left of an evicted pod: %w", err)
+	}
+	var failed []error
+	if pod != nil {
+		left, err := c.removePod(ctx, pod, c.Evicted)
+		if left {
+			return err // something of it runs, and may write to its logs
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(append(failed, c.removePodLogs(func(of types.UID) bool { return of == uid }), loglinks.RemoveAll(c.PodLogsDir))...)
+}
 
 // round keeps nothing of the containers of known pods that are spent.
 func (c *Collector) round(ctx context.Context, spent func(types.UID) bool) error {

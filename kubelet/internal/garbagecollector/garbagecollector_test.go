@@ -93,6 +93,15 @@ type world struct {
 
 func (w *world) Pods(context.Context) ([]*runtimestate.RunningPod, error) { return w.pods, w.fail }
 
+func (w *world) Pod(_ context.Context, uid types.UID) (*runtimestate.RunningPod, error) {
+	for _, p := range w.pods {
+		if p.UID == uid {
+			return p, w.fail
+		}
+	}
+	return nil, w.fail
+}
+
 func (w *world) RemovePod(_ context.Context, what *runtimestate.RunningPod) error {
 	if what.UID == "stuck" {
 		return errors.New("stuck")
@@ -180,6 +189,38 @@ func TestCollect(t *testing.T) {
 	}
 	if got := logsIn(logs); slices.Contains(got, "ns_known-ended_known-ended/a/0.log") || !slices.Contains(got, "ns_known_known/a/1.log") {
 		t.Errorf("logs left for want of space\n%v", got)
+	}
+}
+
+// An eviction waits for what its own pod left, and for nothing else.
+func TestCollectPod(t *testing.T) {
+	logs := t.TempDir()
+	for _, dir := range []string{"ns_e_known-evicted", "ns_gone_gone", "ns_known_known"} {
+		if err := os.Mkdir(filepath.Join(logs, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(logs, dir, "0.log"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{
+		pods: []*runtimestate.RunningPod{
+			pod("stuck", "box1! a0:exited@box1"), pod("gone", "box1! a0:exited@box1"), pod("known", "box1! a1:exited@box1 a0:exited@box1"),
+			pod("known-evicted", "box1! a0:exited@box1"),
+		},
+		dirs: []types.UID{"gone"}, groups: map[types.UID]corev1.PodQOSClass{"gone": corev1.PodQOSBestEffort},
+	}
+	c := newCollector(w, logs, true)
+	for _, uid := range []types.UID{"known", "known-evicted"} {
+		if err := c.CollectPod(t.Context(), uid); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"runtime known-evicted: 2"}; !slices.Equal(w.removed, want) {
+		t.Errorf("removed %q, want %q", w.removed, want)
+	}
+	if got := logsIn(logs); !slices.Equal(got, []string{"ns_gone_gone/0.log", "ns_known_known/0.log"}) {
+		t.Errorf("logs left %q", got)
 	}
 }
 

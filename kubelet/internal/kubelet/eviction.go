@@ -104,7 +104,7 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Decision)
 	defer timer.Stop()
 	select {
 	case <-done:
-		if err := k.collector.Collect(ctx); err != nil && ctx.Err() == nil {
+		if err := k.collector.CollectPod(ctx, pod.UID); err != nil && ctx.Err() == nil {
 			k.logger.Warn("not everything that an evicted pod left behind could be removed", daemon.PodFields(pod), zap.Error(err))
 		}
 	case <-timer.C():

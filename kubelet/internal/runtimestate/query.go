@@ -49,43 +49,38 @@ func (r *Reader) ContainerID(id string) ContainerID { return ContainerID{Type: r
 // Pods lists every pod that the runtime has anything of, dead or alive, with
 // two calls, however many there are. Sandboxes and containers that no kubelet
 // made are left out.
-func (r *Reader) Pods(ctx context.Context) ([]*RunningPod, error) {
-	sandboxes, containers, err := r.list(ctx, nil)
+func (r *Reader) Pods(ctx context.Context) ([]*RunningPod, error) { return r.pods(ctx, nil) }
+
+// Pod is what the runtime has of one pod; nil if it has nothing.
+func (r *Reader) Pod(ctx context.Context, uid types.UID) (*RunningPod, error) {
+	pods, err := r.pods(ctx, ofPod(uid))
+	if err != nil || len(pods) == 0 {
+		return nil, err
+	}
+	return pods[0], nil
+}
+
+// ofPod are the labels of everything that belongs to a pod.
+func ofPod(uid types.UID) map[string]string {
+	return map[string]string{kubelettypes.KubernetesPodUIDLabel: string(uid)}
+}
+
+// pods lists the pods whose sandboxes and containers have all the labels.
+func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]*RunningPod, error) {
+	sandboxes, containers, err := r.list(ctx, labels)
 	if err != nil {
 		return nil, err
 	}
-	pods, sources := map[types.UID]*RunningPod{}, map[string]string{}
-	pod := func(labels map[string]string) *RunningPod {
-		uid := types.UID(labels[kubelettypes.KubernetesPodUIDLabel])
-		if uid == "" {
-			return nil
-		}
-		p := pods[uid]
-		if p == nil {
-			p = &RunningPod{UID: uid, Name: labels[kubelettypes.KubernetesPodNameLabel], Namespace: labels[kubelettypes.KubernetesPodNamespaceLabel]}
-			pods[uid] = p
-		}
-		return p
-	}
+	pods, sources := podsByUID{}, map[string]string{}
 	for _, s := range sandboxes {
-		if p := pod(s.GetLabels()); p != nil {
-			state := StateExited
-			if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
-				state = StateRunning
-			}
-			p.Sandboxes = append(p.Sandboxes, &RunningContainer{
-				ID: r.ContainerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), Attempt: int32(s.GetMetadata().GetAttempt()),
-			})
+		if p := pods.of(s.GetLabels()); p != nil {
+			p.Sandboxes = append(p.Sandboxes, r.runningSandbox(s))
 			sources[s.GetId()] = s.GetAnnotations()[core.ConfigSourceAnnotation]
 		}
 	}
 	for _, c := range containers {
-		if p := pod(c.GetLabels()); p != nil {
-			p.Containers = append(p.Containers, &RunningContainer{
-				ID: r.ContainerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
-				State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
-				Attempt: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
-			})
+		if p := pods.of(c.GetLabels()); p != nil {
+			p.Containers = append(p.Containers, r.runningContainer(c))
 		}
 	}
 	all := make([]*RunningPod, 0, len(pods))
@@ -101,12 +96,45 @@ func (r *Reader) Pods(ctx context.Context) ([]*RunningPod, error) {
 	return all, nil
 }
 
+type podsByUID map[types.UID]*RunningPod
+
+// of returns the pod that something with these labels belongs to; nil if a kubelet
+// did not make it.
+func (pods podsByUID) of(labels map[string]string) *RunningPod {
+	uid := types.UID(labels[kubelettypes.KubernetesPodUIDLabel])
+	if uid == "" {
+		return nil
+	}
+	p := pods[uid]
+	if p == nil {
+		p = &RunningPod{UID: uid, Name: labels[kubelettypes.KubernetesPodNameLabel], Namespace: labels[kubelettypes.KubernetesPodNamespaceLabel]}
+		pods[uid] = p
+	}
+	return p
+}
+
+func (r *Reader) runningSandbox(s *runtimeapi.PodSandbox) *RunningContainer {
+	state := StateExited
+	if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
+		state = StateRunning
+	}
+	return &RunningContainer{ID: r.ContainerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), Attempt: int32(s.GetMetadata().GetAttempt())}
+}
+
+func (r *Reader) runningContainer(c *runtimeapi.Container) *RunningContainer {
+	return &RunningContainer{
+		ID: r.ContainerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
+		State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
+		Attempt: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
+	}
+}
+
 // PodStatus asks the runtime for everything about one pod. A pod that it does
 // not know has an empty status. Name and namespace are copied into it; if
 // empty, they come from the runtime.
 func (r *Reader) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error) {
 	status := &PodStatus{UID: uid, Name: name, Namespace: namespace, At: r.clock.Now()}
-	sandboxes, containers, err := r.list(ctx, map[string]string{kubelettypes.KubernetesPodUIDLabel: string(uid)})
+	sandboxes, containers, err := r.list(ctx, ofPod(uid))
 	if err != nil {
 		return nil, fmt.Errorf("status of pod %s/%s: %w", namespace, name, err)
 	}
