@@ -131,7 +131,7 @@ func TestFollowWaitsForTheEndOfWhatWasMoved(t *testing.T) {
 	clock := lookClock{looks: make(chan struct{}, 1)}
 	go func() {
 		writer.CloseWithError(log.Read(t.Context(), writer, Options{
-			Follow: true, Clock: clock, Running: func(context.Context) (bool, error) { return !ended.Load(), nil },
+			Follow: true, Watches: new(Watches), Clock: clock, Running: func(context.Context) (bool, error) { return !ended.Load(), nil },
 		}))
 	}()
 	lines := make(chan string, 3)

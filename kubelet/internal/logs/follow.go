@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -36,9 +35,8 @@ type follower struct {
 	log     *Log
 	running func(ctx context.Context) (bool, error)
 	clock   clock.Clock
-	watcher *fsnotify.Watcher // nil if the kernel has none left
-	heard   chan struct{}     // holds one token when something happened at the log's path
-	done    chan struct{}     // closed when nobody watches any more
+	watches *Watches      // nil if nothing is watched
+	heard   chan struct{} // holds one token when something happened at the log's path
 
 	mu     sync.Mutex
 	newest os.FileInfo // of the files that had the log's path
@@ -47,59 +45,39 @@ type follower struct {
 }
 
 func newFollower(log *Log, o Options) *follower {
-	f := &follower{log: log, running: o.Running, clock: o.Clock, heard: make(chan struct{}, 1), done: make(chan struct{})}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
+	f := &follower{log: log, running: o.Running, clock: o.Clock, heard: make(chan struct{}, 1)}
+	var err error
+	if f.newest, err = log.file.Stat(); err != nil || o.Watches == nil {
 		return f // looking each second will do
 	}
-	f.newest, err = log.file.Stat()
-	if err == nil {
-		err = watcher.Add(filepath.Dir(log.path))
+	if err := o.Watches.add(f); err == nil {
+		f.watches = o.Watches
 	}
-	if err != nil {
-		_ = watcher.Close()
-		return f
-	}
-	f.watcher = watcher
-	go f.watch()
 	return f
 }
 
 func (f *follower) close() {
-	if f.watcher == nil {
-		return
+	if f.watches != nil {
+		f.watches.remove(f)
 	}
-	_ = f.watcher.Close() // which ends watch
-	<-f.done
 	for _, file := range f.next {
 		_ = file.Close() // it was not even read
 	}
 }
 
-// watch notifies the reader of changes, and holds new files open for it.
-func (f *follower) watch() {
-	defer close(f.done)
-	for {
-		select {
-		case event, ok := <-f.watcher.Events:
-			if !ok {
-				return
-			}
-			if event.Name != f.log.path {
-				continue
-			}
-			if event.Has(fsnotify.Create) {
-				f.hold()
-			}
-		case _, ok := <-f.watcher.Errors:
-			if !ok {
-				return
-			} // events may be lost: look
-		}
-		select {
-		case f.heard <- struct{}{}:
-		default: // there is a look to come
-		}
+// notify takes note of what happened at the log's path.
+func (f *follower) notify(event fsnotify.Event) {
+	if event.Has(fsnotify.Create) {
+		f.hold()
+	}
+	f.wake()
+}
+
+// wake makes the reader look.
+func (f *follower) wake() {
+	select {
+	case f.heard <- struct{}{}:
+	default: // there is a look to come
 	}
 }
 

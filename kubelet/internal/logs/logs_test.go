@@ -214,7 +214,7 @@ func TestFollowThroughRotations(t *testing.T) {
 	})
 	var out bytes.Buffer
 	err = log.Read(t.Context(), &out, Options{
-		Follow: true, Clock: clock.RealClock{},
+		Follow: true, Watches: new(Watches), Clock: clock.RealClock{},
 		Running: func(context.Context) (bool, error) { return !ended.Load(), nil },
 	})
 	if err != nil {
@@ -267,7 +267,7 @@ func followSlowly(t *testing.T, rotations int, o Options) string {
 	var ended atomic.Bool
 	done := make(chan error, 1)
 	go func() {
-		o.Follow, o.Clock = true, clock.RealClock{}
+		o.Follow, o.Watches, o.Clock = true, new(Watches), clock.RealClock{}
 		o.Running = func(context.Context) (bool, error) { return !ended.Load(), nil }
 		err := log.Read(t.Context(), writer, o)
 		done <- errors.Join(err, writer.Close())
@@ -347,7 +347,7 @@ func TestFollowHasTheLastWord(t *testing.T) {
 	defer log.Close()
 	var out bytes.Buffer
 	err = log.Read(t.Context(), &out, Options{
-		Follow: true, Clock: clock.RealClock{}, TailLines: number(0),
+		Follow: true, Watches: new(Watches), Clock: clock.RealClock{}, TailLines: number(0),
 		Running: func(context.Context) (bool, error) {
 			file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
@@ -371,7 +371,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	defer log.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	err = log.Read(ctx, io.Discard, Options{
-		Follow: true, Clock: clock.RealClock{}, Flush: cancel,
+		Follow: true, Watches: new(Watches), Clock: clock.RealClock{}, Flush: cancel,
 		Running: func(context.Context) (bool, error) { return true, nil },
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -388,10 +388,54 @@ func TestFollowStopsWhenNobodyListens(t *testing.T) {
 	reader, writer := io.Pipe()
 	_ = reader.Close()
 	err = log.Read(t.Context(), writer, Options{
-		Follow: true, Clock: clock.RealClock{},
+		Follow: true, Watches: new(Watches), Clock: clock.RealClock{},
 		Running: func(context.Context) (bool, error) { return true, nil },
 	})
 	if !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// The kernel gives root few inotify instances, and all of the node's programs need them.
+func TestFollowersShareAnInotifyInstance(t *testing.T) {
+	before := inotifyInstances(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watches Watches
+	var followers, caughtUp sync.WaitGroup
+	for range 20 {
+		log, err := Open(logFile(t, sample))
+		if err != nil {
+			t.Fatal(err)
+		}
+		caughtUp.Add(1)
+		followers.Go(func() {
+			defer log.Close()
+			var once sync.Once
+			_ = log.Read(ctx, io.Discard, Options{ // ends with ctx's error
+				Follow: true, Watches: &watches, Clock: clock.RealClock{}, Flush: func() { once.Do(caughtUp.Done) },
+				Running: func(context.Context) (bool, error) { return true, nil },
+			})
+		})
+	}
+	caughtUp.Wait()
+	if n := inotifyInstances(t) - before; n != 1 {
+		t.Errorf("20 followers have %d inotify instances", n)
+	}
+	cancel()
+	followers.Wait()
+	waitFor(t, func() bool { return inotifyInstances(t) == before })
+}
+
+func inotifyInstances(t *testing.T) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if to, _ := os.Readlink("/proc/self/fd/" + e.Name()); to == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
 }

@@ -29,7 +29,9 @@ type Options struct {
 	// Flush sends on what was written so far; it is called whenever there is
 	// nothing more at the moment. May be nil.
 	Flush func()
-	Clock clock.Clock
+	// Watches notify a follower of what is new; without them it looks each second.
+	Watches *Watches
+	Clock   clock.Clock
 }
 
 // Log is an open log.
@@ -134,57 +136,61 @@ func (l *Log) flush(w *writer, o Options) error {
 // copy writes the lines that are there, and for a follower those that follow.
 func (l *Log) copy(ctx context.Context, w *writer, o Options) error {
 	lines := &lines{}
-	var follow *follower
 	if o.Follow {
-		follow = newFollower(l, o)
-		defer follow.close()
+		return l.follow(ctx, lines, w, o)
 	}
+	if err := l.drain(ctx, lines, w); err != nil {
+		return err
+	}
+	return lines.rest(w.line)
+}
+
+// follow writes lines until the container has ended.
+func (l *Log) follow(ctx context.Context, lines *lines, w *writer, o Options) error {
+	follower := newFollower(l, o)
+	defer follower.close()
 	for {
 		if err := l.drain(ctx, lines, w); err != nil {
 			return err
 		}
-		if follow == nil {
-			return lines.rest(w.line)
-		}
 		if err := l.flush(w, o); err != nil {
 			return err
 		}
-		next, err := follow.wait(ctx)
+		next, err := follower.wait(ctx)
 		if err != nil {
 			return err
 		}
-		switch next {
-		case ended:
-			err = l.complete(ctx, o)
-		case moved: // the runtime begins the next file before it lets go of this one
-			err = awaitComplete(ctx, l.file, o.Clock)
+		if next == grown {
+			continue
+		}
+		if err := l.finish(ctx, next, lines, w, o); err != nil || next == ended {
+			return err
+		}
+		lost, err := follower.reopen()
+		if err == nil && lost > 0 {
+			err = w.missing(lost)
 		}
 		if err != nil {
 			return err
-		}
-		if next == ended || next == moved {
-			// What was written between the last look and the end, or the move,
-			// is still in this file.
-			if err := l.drain(ctx, lines, w); err != nil {
-				return err
-			}
-			if err := lines.rest(w.line); err != nil {
-				return err
-			}
-		}
-		switch next {
-		case ended:
-			return nil
-		case moved:
-			lost, err := follow.reopen()
-			if err == nil && lost > 0 {
-				err = w.missing(lost)
-			}
-			if err != nil {
-				return err
-			}
 		}
 	}
+}
+
+// finish writes what is still in a file that ended, or was moved, since the last look.
+func (l *Log) finish(ctx context.Context, why change, lines *lines, w *writer, o Options) error {
+	var err error
+	if why == ended {
+		err = l.complete(ctx, o)
+	} else { // the runtime begins the next file before it lets go of this one
+		err = awaitComplete(ctx, l.file, o.Clock)
+	}
+	if err == nil {
+		err = l.drain(ctx, lines, w)
+	}
+	if err == nil {
+		err = lines.rest(w.line)
+	}
+	return err
 }
 
 // drain writes every whole line up to the present end of the file.

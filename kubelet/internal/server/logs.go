@@ -87,6 +87,7 @@ func (s *Server) logOptions(query url.Values) (o logs.Options, previous bool, er
 	o = logs.Options{
 		Follow:     isTrue(query.Get("follow")),
 		Timestamps: isTrue(query.Get("timestamps")),
+		Watches:    &s.logWatches,
 		Clock:      s.Clock,
 	}
 	if o.TailLines, err = count(query, "tailLines", 0); err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/logs"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
@@ -113,7 +114,9 @@ type Server struct {
 	engine *gin.Engine
 	// streams reaches the runtime's streaming server.
 	streams *http.Transport
-	rates   rates
+	// logWatches are those of all who follow logs.
+	logWatches logs.Watches
+	rates      rates
 }
 
 // New returns a Server that listens nowhere yet.
