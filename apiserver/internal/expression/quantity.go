@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
-	"kctl/apiserver/internal/quantity"
+	"kctl/proto/quantity"
 )
 
 // boundQuantities is a decorator of programs: quantity() and isQuantity() read no

@@ -83,7 +83,7 @@ func (c *call) decodeApplied(fieldValidation string) (*unstructured.Unstructured
 	if err := utiljson.ConvertMapNumbers(out.Object, 0); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
-	if err := checkQuantitiesIn(out.Object, false); err != nil {
+	if err := checkQuantitiesIn(out.Object); err != nil {
 		return nil, err
 	}
 	if kind := out.GroupVersionKind(); kind != c.kind {

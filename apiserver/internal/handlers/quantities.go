@@ -8,14 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"kctl/apiserver/internal/quantity"
+	"kctl/proto/quantity"
 )
-
-// quantityFields are the JSON fields that hold quantities, or maps of them.
-var quantityFields = map[string]bool{
-	"limits": true, "requests": true, "overhead": true, "capacity": true, "allocatable": true,
-	"allocatedResources": true, "sizeLimit": true, "divisor": true,
-}
 
 func quantityOutOfRange(text []byte) error { return apierrors.NewBadRequest(quantity.Refusal(text)) }
 
@@ -33,31 +27,13 @@ func checkJSONQuantities(body []byte) error {
 	if decoder.Decode(&value) != nil {
 		return nil // the decoder says what is wrong
 	}
-	return checkQuantitiesIn(value, false)
+	return checkQuantitiesIn(value)
 }
 
-func checkQuantitiesIn(value any, isQuantity bool) error {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, item := range v {
-			if err := checkQuantitiesIn(item, isQuantity || quantityFields[key]); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, item := range v {
-			if err := checkQuantitiesIn(item, isQuantity); err != nil {
-				return err
-			}
-		}
-	case string:
-		if isQuantity && quantity.Huge([]byte(v)) {
-			return quantityOutOfRange([]byte(v))
-		}
-	case json.Number:
-		if isQuantity && quantity.Huge([]byte(v)) {
-			return quantityOutOfRange([]byte(v))
-		}
+// checkQuantitiesIn is the same for what was decoded.
+func checkQuantitiesIn(object any) error {
+	if text, found := quantity.FindHuge(object); found {
+		return quantityOutOfRange([]byte(text))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
+	"kctl/proto/quantity"
 )
 
 // maxManifest bounds a manifest, as upstream does: what is larger is not a pod.
@@ -42,6 +43,9 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	data, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
+	}
+	if err := checkQuantities(data); err != nil {
+		return nil, err
 	}
 	var kind struct {
 		APIVersion string `json:"apiVersion"`
@@ -70,6 +74,21 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	default:
 		return nil, fmt.Errorf("kind %q is not supported in manifests: expected Pod or PodList", kind.Kind)
 	}
+}
+
+// checkQuantities refuses quantities with which the kubelet would compute for hours,
+// while it cares for no pod at all. An API server refuses them, too.
+func checkQuantities(data []byte) error {
+	var object any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&object); err != nil {
+		return fmt.Errorf("manifest is not an object: %w", err)
+	}
+	if text, found := quantity.FindHuge(object); found {
+		return errors.New(quantity.Refusal([]byte(text)))
+	}
+	return nil
 }
 
 func decodeStrict(data []byte, into any) error {

@@ -322,6 +322,8 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: ../../v}]", 1):                                                     "volume name",
 		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v}, {name: v}]", 1):                                                "twice",
 		strings.Replace(manifest, "spec:", "spec:\n  ephemeralContainers: [{name: ../../../../x, image: i}]", 1):                         "ephemeralContainers",
+		strings.Replace(manifest, "100m", "1e999999999", 1):                                                                              "out of range",
+		strings.Replace(manifest, "100m", "'1e9999999'", 1):                                                                              "out of range",
 		strings.Replace(manifest, "spec:", "spec:\n  imagePullSecrets: [{name: x}]", 1):                                                  "objects of the API",
 		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]", 1):                    "objects of the API",
 		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]", 1): "objects of the API",

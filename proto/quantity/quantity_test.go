@@ -1,6 +1,7 @@
 package quantity
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,24 @@ func TestHuge(t *testing.T) {
 	} {
 		if got := Huge([]byte(text)); got != want {
 			t.Errorf("%.40q: %v", text, got)
+		}
+	}
+}
+
+func TestFindHuge(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"spec":{"containers":[{"resources":{"limits":{"cpu":"1e100"}}}]}}`: "1e100",
+		`{"a":[{"sizeLimit":1e100}]}`:                                        "1e100",
+		`{"metadata":{"annotations":{"a":"1e100"}},"limits":{"cpu":"1"}}`:    "",
+	} {
+		var object any
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&object); err != nil {
+			t.Fatal(err)
+		}
+		if got, found := FindHuge(object); found != (want != "") || found && got != want {
+			t.Errorf("%s: %q, %v", text, got, found)
 		}
 	}
 }

@@ -8,6 +8,7 @@ package quantity
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -46,4 +47,36 @@ func Huge(text []byte) bool {
 	}
 	exponent := bytes.TrimLeft(bytes.TrimLeft(rest[1:], "+-"), "0")
 	return len(exponent) > 2 && !slices.ContainsFunc(exponent, func(b byte) bool { return b < '0' || b > '9' })
+}
+
+// fields are the JSON fields that hold quantities, or maps of them.
+var fields = map[string]bool{
+	"limits": true, "requests": true, "overhead": true, "capacity": true, "allocatable": true,
+	"allocatedResources": true, "sizeLimit": true, "divisor": true,
+}
+
+// FindHuge finds a number beyond the bounds in the quantities of an object that was
+// decoded from JSON. Its numbers must be json.Numbers.
+func FindHuge(object any) (text string, found bool) { return findHuge(object, false) }
+
+func findHuge(value any, isQuantity bool) (text string, found bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if text, found = findHuge(item, isQuantity || fields[key]); found {
+				return text, true
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if text, found = findHuge(item, isQuantity); found {
+				return text, true
+			}
+		}
+	case string:
+		return v, isQuantity && Huge([]byte(v))
+	case json.Number:
+		return v.String(), isQuantity && Huge([]byte(v))
+	}
+	return "", false
 }
