@@ -109,9 +109,8 @@ func checkConverted(i int, from, to *object, want string) error {
 	}
 	meta := maps.Clone(before)
 	for _, name := range []string{"labels", "annotations"} {
-		delete(meta, name)
-		if value, ok := after[name]; ok {
-			meta[name] = value
+		if err := takeTexts(meta, after, name); err != nil {
+			return fmt.Errorf("invalid metadata: %w", err)
 		}
 	}
 	to.Object["metadata"] = meta
@@ -120,6 +119,27 @@ func checkConverted(i int, from, to *object, want string) error {
 	if len(errs) > 0 {
 		return fmt.Errorf("invalid metadata: %w", errs.ToAggregate())
 	}
+	return nil
+}
+
+// takeTexts gives meta the labels or the annotations of the metadata that a webhook
+// returned: texts by name, or none.
+func takeTexts(meta, returned map[string]any, name string) error {
+	delete(meta, name)
+	value := returned[name]
+	if value == nil {
+		return nil
+	}
+	texts, ok := value.(map[string]any)
+	if !ok {
+		return fmt.Errorf("invalid metadata.%s of type %T in converted object", name, value)
+	}
+	for key, text := range texts {
+		if _, ok := text.(string); !ok {
+			return fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", name, key, text)
+		}
+	}
+	meta[name] = texts
 	return nil
 }
 

@@ -32,6 +32,9 @@ func TestConvertedByAWebhook(t *testing.T) {
 		"another object":  {answer(strings.Replace(good, `"uid":"u"`, `"uid":"v"`, 1)), "returned invalid object: must have the same UID: u != v"},
 		"no metadata":     {answer(`{"apiVersion":"c.io/v2","kind":"C"}`), "returned invalid object: must have the same name: a != "},
 		"a bad label":     {answer(strings.Replace(good, `"name"`, `"labels":{"a b":"c"},"name"`, 1)), `returned invalid metadata: metadata.labels: Invalid value: "a b"`},
+		"labels of null":  {answer(strings.Replace(good, `"name"`, `"labels":null,"annotations":null,"name"`, 1)), ""},
+		"a list":          {answer(strings.Replace(good, `"name"`, `"labels":["a"],"name"`, 1)), "returned invalid metadata: invalid metadata.labels of type []interface {} in converted object"},
+		"a number":        {answer(strings.Replace(good, `"name"`, `"annotations":{"a":7},"name"`, 1)), "returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in converted object"},
 	} {
 		var review apiextensionsv1.ConversionReview
 		if err := json.Unmarshal([]byte(c.answer), &review); err != nil {
