@@ -27,7 +27,7 @@ import (
 // force, the manager takes over what others own. Errors are status errors; a
 // conflict names the fields and their managers.
 func (t *Tracker) Apply(old core.Object, applied *unstructured.Unstructured, by Manager, force bool) (core.Object, error) {
-	if err := t.checkSteps(applied.Object); err != nil {
+	if err := t.checkSteps(old, applied.Object, by); err != nil {
 		return nil, err
 	}
 	fieldManager, err := t.fieldManager(by.Subresource, old)

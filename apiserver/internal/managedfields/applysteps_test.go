@@ -4,9 +4,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/mergeschema"
+	"kctl/proto/core"
 )
 
 // TestApplySteps: the cost of an apply depends on how many fields and elements
@@ -46,6 +53,49 @@ func TestApplySteps(t *testing.T) {
 		}
 		_, err := podTracker(t).Apply(nil, applied, Manager{Name: "m"}, false)
 		if refused := apierrors.IsRequestEntityTooLargeError(err); refused == test.ok || refused && !strings.Contains(err.Error(), "at most 3600000000") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDeepApply: the cost also depends on how deeply fields are nested, those that
+// the manager is said to own already among them.
+func TestDeepApply(t *testing.T) {
+	tracker := New(Options{
+		Kind: schema.GroupVersionKind{Group: "a.io", Version: "v1", Kind: "A"}, Clock: clocktesting.NewFakePassiveClock(time.Now()),
+		Schema: func() *mergeschema.Schema { return mergeschema.Anything }, New: func() core.Object { return &unstructured.Unstructured{} },
+	})
+	object := func(spec any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a.io/v1", "kind": "A", "metadata": map[string]any{"name": "a"}, "spec": spec}}
+	}
+	deep := func(levels int) (value any) {
+		for value = "v"; levels > 0; levels-- {
+			value = map[string]any{"a": value}
+		}
+		return value
+	}
+	owned := func(levels int) core.Object {
+		out := object("v")
+		out.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: "m", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "a.io/v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat(`{"f:\"{":`, levels) + "{}" + strings.Repeat("}", levels))},
+		}})
+		return out
+	}
+	for name, test := range map[string]struct {
+		old     core.Object
+		applied any
+		by      string
+		ok      bool
+	}{
+		"deep":            {nil, deep(1_000), "m", true},
+		"too deep":        {nil, deep(3_000), "m", false},
+		"owned":           {owned(1_000), "v", "m", true},
+		"owned too deep":  {owned(3_000), "v", "m", false},
+		"owned by others": {owned(3_000), "v", "n", true},
+	} {
+		_, err := tracker.Apply(test.old, object(test.applied), Manager{Name: test.by}, true)
+		if refused := apierrors.IsRequestEntityTooLargeError(err); refused == test.ok || err != nil && !refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
