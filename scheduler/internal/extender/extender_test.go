@@ -234,7 +234,7 @@ func TestConfiguration(t *testing.T) {
 		"extenders[0].httpTimeout":               `[{"urlPrefix":"http://x","httpTimeout":"-1s"}]`,
 		"extenders[1].bindVerb":                  `[{"urlPrefix":"http://x","bindVerb":"b"},{"urlPrefix":"http://y","bindVerb":"b"}]`,
 		"extenders[0].managedResources":          `[{"urlPrefix":"http://x","managedResources":[{"name":"cpu"}]}]`,
-		"extenders[0].tlsConfig":                 `[{"urlPrefix":"https://x","tlsConfig":{"caFile":"/none"}}]`,
+		"extenders[0].tlsConfig":                 `[{"urlPrefix":"https://x","tlsConfig":{"caFile":"` + t.TempDir() + `/none"}}]`,
 		"extenders[0].enableHTTPS":               `[{"urlPrefix":"http://x","enableHTTPS":true}]`,
 	} {
 		var configs []configv1.Extender
