@@ -21,17 +21,19 @@ var pluginPrefixes = []string{"kctl-", "kubectl-"}
 
 // plugin finds the program of a verb that kctl itself does not have. Of
 // `kctl a b c`, kctl-a-b-c is asked for first, then kubectl-a-b-c, then kctl-a-b, and so
-// on; what is left over are its arguments.
-func plugin(args []string) (path string, rest []string, found bool) {
-	words := args
-	for i, arg := range args {
+// on, but with no fewer words than least; what is left over are its arguments. Dashes
+// within a word are underscores in the program's name, as krew installs them:
+// `kctl view-secret` is kubectl-view_secret.
+func plugin(args []string, least int) (path string, rest []string, found bool) {
+	var words []string
+	for _, arg := range args {
 		if strings.HasPrefix(arg, "-") {
-			words = args[:i]
 			break
 		}
+		words = append(words, strings.ReplaceAll(arg, "-", "_"))
 	}
-	for n := len(words); n > 0; n-- {
-		verb := strings.ReplaceAll(strings.Join(words[:n], "-"), "_", "-")
+	for n := len(words); n >= least; n-- {
+		verb := strings.Join(words[:n], "-")
 		if strings.ContainsRune(verb, os.PathSeparator) {
 			continue
 		}
@@ -45,6 +47,14 @@ func plugin(args []string) (path string, rest []string, found bool) {
 	return "", nil, false
 }
 
+// leastWords keeps kubectl-create from being taken for create, where plugins add verbs.
+func leastWords(args []string) int {
+	if args[0] == "create" {
+		return 2
+	}
+	return 1
+}
+
 // runPlugin puts a plugin in kctl's place, so that terminal, signals and exit
 // code are its own. It returns only where there is none.
 func runPlugin(root *cobra.Command, args []string) error {
@@ -54,7 +64,7 @@ func runPlugin(root *cobra.Command, args []string) error {
 	if own(root, args) != nil {
 		return nil
 	}
-	path, rest, found := plugin(args)
+	path, rest, found := plugin(args, leastWords(args))
 	if !found {
 		return nil
 	}
@@ -101,8 +111,8 @@ func newPlugin(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// listPlugins warns about those that never run, because another of the same name
-// comes first on the PATH, or because kctl has a verb of that name.
+// listPlugins warns about those that never run, because they can't be executed, another
+// of the same name comes first on the PATH, or kctl has a verb of that name.
 func listPlugins(c *frame.CLI, root *cobra.Command, nameOnly bool) error {
 	found := plugins()
 	if len(found) == 0 {
@@ -121,6 +131,9 @@ func listPlugins(c *frame.CLI, root *cobra.Command, nameOnly bool) error {
 			fmt.Fprintln(c.Out, name)
 		} else {
 			fmt.Fprintln(c.Out, path)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode()&0o111 == 0 {
+			warn("%s identified as a %s plugin, but it is not executable", path, c.Name)
 		}
 		if earlier := seen[name]; earlier != "" {
 			warn("%s is overshadowed by a similarly named plugin: %s", path, earlier)
@@ -144,18 +157,19 @@ func isPlugin(name string) bool {
 	return slices.ContainsFunc(pluginPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// plugins are the programs on the PATH that are plugins.
+// plugins are the files on the PATH that are named as plugins.
 func plugins() []string {
 	var found []string
+	searched := map[string]bool{}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		entries, err := os.ReadDir(dir)
-		if err != nil {
-			continue // directories that are not there are common on PATHs
+		if err != nil || searched[dir] {
+			continue // directories that are not there, or are there twice, are common on PATHs
 		}
+		searched[dir] = true
 		for _, entry := range entries {
-			path := filepath.Join(dir, entry.Name())
-			if info, err := os.Stat(path); err == nil && isPlugin(entry.Name()) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				found = append(found, path)
+			if isPlugin(entry.Name()) && !entry.IsDir() {
+				found = append(found, filepath.Join(dir, entry.Name()))
 			}
 		}
 	}

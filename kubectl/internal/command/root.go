@@ -81,10 +81,13 @@ func newRoot(c *frame.CLI) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return frame.UnknownVerb(cmd, args[0])
+			if len(args) == 0 {
+				return cmd.Help()
 			}
-			return cmd.Help()
+			if _, _, found := plugin(args, 1); found {
+				return fmt.Errorf("flags cannot be placed before plugin name: %s", c.Args[0])
+			}
+			return frame.UnknownVerb(cmd, args[0])
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
