@@ -18,6 +18,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage/cache"
+	"kctl/proto/core"
 )
 
 // defaultWatchTime is how long a watch without timeoutSeconds lasts: between
@@ -38,7 +39,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	least := cmp.Or(c.WatchTime, defaultWatchTime)
 	timeout := least + rand.N(least)
 	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds != 0 {
-		timeout = time.Duration(max(*seconds, 1)) * time.Second
+		timeout = core.Seconds(max(*seconds, 1))
 	}
 	if q.err != nil {
 		return q.err

@@ -2,6 +2,7 @@ package housekeeping
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -193,6 +194,7 @@ func TestTolerated(t *testing.T) {
 		"another effect":    {[]corev1.Toleration{{Key: "fire", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, 0, false},
 		"for a while":       {[]corev1.Toleration{exists(seconds(15))}, 5 * time.Second, false},
 		"the shortest":      {[]corev1.Toleration{exists(nil), exists(seconds(30)), exists(seconds(15))}, 5 * time.Second, false},
+		"a number for ever": {[]corev1.Toleration{exists(seconds(math.MaxInt64 / 2))}, 100*365*24*time.Hour - 10*time.Second, false},
 		"no longer":         {[]corev1.Toleration{exists(seconds(5))}, -5 * time.Second, false},
 		"for no time, ever": {[]corev1.Toleration{exists(seconds(-1))}, -10 * time.Second, false},
 	}

@@ -160,7 +160,7 @@ func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, now time.Tim
 		if t.TolerationSeconds == nil {
 			continue
 		}
-		end := since.Add(time.Duration(max(0, *t.TolerationSeconds)) * time.Second)
+		end := since.Add(core.Seconds(max(0, *t.TolerationSeconds)))
 		if forever || end.Before(until) {
 			until, forever = end, false
 		}

@@ -108,7 +108,7 @@ func hasEnded(pod *core.Pod, now time.Time) bool {
 	}
 	// deletionTimestamp is when the pod was to be gone: it gets the same time again.
 	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil &&
-		now.After(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds)*time.Second))
+		now.After(pod.DeletionTimestamp.Add(core.Seconds(*pod.DeletionGracePeriodSeconds)))
 }
 
 func addServiceUsage(list corev1.ResourceList, spec *corev1.ServiceSpec) {

@@ -177,7 +177,7 @@ func (d *deletion[T]) decideAndMark(obj T) decision {
 		if !kept {
 			return remove
 		}
-		d.mark(obj, d.store.clock.Now().Add(time.Duration(grace)*time.Second), grace)
+		d.mark(obj, d.store.clock.Now().Add(core.Seconds(grace)), grace)
 		if obj.GetGeneration() > 0 && !d.store.strategy.NoGracePeriod {
 			obj.SetGeneration(obj.GetGeneration() + 1)
 		}
@@ -194,7 +194,7 @@ func (d *deletion[T]) decideAndMark(obj T) decision {
 	if had == nil || d.requestedGrace == nil || grace >= *had {
 		return keep
 	}
-	d.mark(obj, since.Add(time.Duration(grace-*had)*time.Second), grace)
+	d.mark(obj, since.Add(core.Seconds(grace)-core.Seconds(*had)), grace)
 	return mark
 }
 
@@ -286,7 +286,7 @@ func (d *deletion[T]) markAsDeleting(obj T) {
 	case since == nil && obj.GetGeneration() > 0:
 		obj.SetGeneration(obj.GetGeneration() + 1)
 	case since != nil && had != nil:
-		at = since.Add(-time.Duration(*had) * time.Second)
+		at = since.Add(-core.Seconds(*had))
 	}
 	d.mark(obj, at, 0)
 }

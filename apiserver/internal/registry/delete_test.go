@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -47,6 +48,18 @@ func TestGracefulDeletion(t *testing.T) {
 	}
 	if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, nil); !apierrors.IsNotFound(err) {
 		t.Errorf("after the deletion: %v", err)
+	}
+}
+
+// "For ever" overflows a time.Duration.
+func TestEndlessGracePeriod(t *testing.T) {
+	b := start(t)
+	b.create(service("a"))
+	if marked, gone := b.delete("a", grace(math.MaxInt64)); gone || !marked.DeletionTimestamp.After(now.AddDate(99, 0, 0)) {
+		t.Errorf("gone %v, %+v", gone, marked.ObjectMeta)
+	}
+	if shorter, gone := b.delete("a", grace(10)); gone || !shorter.DeletionTimestamp.Time.Equal(now.Add(10*time.Second)) {
+		t.Errorf("a shorter period: gone %v, %+v", gone, shorter.ObjectMeta)
 	}
 }
 
