@@ -183,7 +183,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/portForward/ns/none?port=x", 400, `invalid port "x"`},
 		{"POST", "/exec/ns/none/c?command=sh&output=1", 404, `pod "none" does not exist`},
 		{"POST", "/exec/ns/p/c?output=1", 400, "command"},
-		{"POST", "/exec/ns/p/c?output=1&command=sh", 500, "the runtime refuses"},
+		{"POST", "/exec/ns/p/c?output=1&command=sh", 500, "Upgrade request required"},
 		{"POST", "/exec/ns/p/other-uid/c?output=1&command=sh", 404, `pod "p" does not exist`},
 		{"POST", "/portForward/ns/p?port=0", 400, `invalid port "0"`},
 		{"GET", "/debug/pprof/cmdline", 200, "server.test"},
@@ -202,6 +202,9 @@ func TestAnswers(t *testing.T) {
 		if code != c.code || !strings.Contains(body, c.want) {
 			t.Errorf("%s %s: %d %q, want %d %q", c.method, c.path, code, body, c.code, c.want)
 		}
+	}
+	if code, body := do(t, server, "POST", "/exec/ns/p/c?output=1&command=sh", "Connection", "Upgrade", "Upgrade", "SPDY/3.1"); code != 500 || !strings.Contains(body, "the runtime refuses") {
+		t.Errorf("a runtime that refuses: %d %q", code, body)
 	}
 	archives, err := filepath.Glob(n.checkpoints() + "/*.tar")
 	if err != nil || len(archives) != 1 {
@@ -394,6 +397,10 @@ func TestStreamsPassThrough(t *testing.T) {
 		if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1", "Connection", "Upgrade", "Upgrade", upgrade); !strings.HasPrefix(fmt.Sprint(code, " ", body), want) {
 			t.Errorf("with the streaming server gone, upgrading to %q: %d %q", upgrade, code, body)
 		}
+	}
+	asked := len(n.execs)
+	if _, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1"); len(n.execs) != asked {
+		t.Errorf("the runtime was asked for an address that nobody will use: %q", body)
 	}
 }
 

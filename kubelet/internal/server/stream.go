@@ -67,10 +67,12 @@ func (s *Server) exec(c *gin.Context) {
 		s.refuse(c, http.StatusInternalServerError, err)
 		return
 	}
-	s.stream(c)(s.Runtime.Exec(c.Request.Context(), &runtimeapi.ExecRequest{
-		ContainerId: id, Cmd: query["command"],
-		Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
-	}))
+	s.stream(c, func(ctx context.Context) (string, error) {
+		return s.Runtime.Exec(ctx, &runtimeapi.ExecRequest{
+			ContainerId: id, Cmd: query["command"],
+			Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
+		})
+	})
 }
 
 // attach connects to a container's main process.
@@ -89,9 +91,11 @@ func (s *Server) attach(c *gin.Context) {
 		s.refuse(c, http.StatusInternalServerError, err)
 		return
 	}
-	s.stream(c)(s.Runtime.Attach(c.Request.Context(), &runtimeapi.AttachRequest{
-		ContainerId: id, Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
-	}))
+	s.stream(c, func(ctx context.Context) (string, error) {
+		return s.Runtime.Attach(ctx, &runtimeapi.AttachRequest{
+			ContainerId: id, Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
+		})
+	})
 }
 
 // portForward connects to ports in a pod's network.
@@ -110,7 +114,9 @@ func (s *Server) portForward(c *gin.Context) {
 		s.refuse(c, http.StatusInternalServerError, err)
 		return
 	}
-	s.stream(c)(s.Runtime.PortForward(c.Request.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports}))
+	s.stream(c, func(ctx context.Context) (string, error) {
+		return s.Runtime.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
+	})
 }
 
 // portsOf reads the ports that WebSocket callers name; others name them in the
@@ -191,33 +197,34 @@ func (s *Server) readySandbox(ctx context.Context, pod *core.Pod) (string, error
 // stream passes the request on to the address that the runtime returns. It does
 // not look at the protocol between the caller and the runtime (SPDY,
 // WebSocket).
-func (s *Server) stream(c *gin.Context) func(address string, err error) {
-	return func(address string, err error) {
-		if err != nil {
-			s.refuse(c, http.StatusInternalServerError, errors.New(cri.Message(err)))
-			return
-		}
-		target, err := url.Parse(address)
-		if err != nil || target.Host == "" {
-			s.refuse(c, http.StatusInternalServerError, fmt.Errorf("the runtime's streaming address %q can't be used", address))
-			return
-		}
-		if r := c.Request; r.Header.Get("Upgrade") == "" || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade") {
-			s.refuse(c, http.StatusInternalServerError, errors.New("Upgrade request required"))
-			return
-		}
-		proxy := &httputil.ReverseProxy{
-			Transport: s.streams,
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.Out.URL, r.Out.Host = target, target.Host
-				// The runtime does not need to know who the caller is.
-				r.Out.Header.Del("Authorization")
-			},
-			ErrorLog: zap.NewStdLog(s.Logger),
-			ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
-				s.refuse(c, http.StatusBadGateway, fmt.Errorf("the runtime's streaming server: %w", err))
-			},
-		}
-		upgrade.Serve(proxy, c.Writer, c.Request)
+func (s *Server) stream(c *gin.Context, ask func(context.Context) (address string, err error)) {
+	// The runtime keeps each address for a minute, and only so many at a time: those
+	// that nobody is going to use would keep others out of their pods.
+	if r := c.Request; r.Header.Get("Upgrade") == "" || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade") {
+		s.refuse(c, http.StatusInternalServerError, errors.New("Upgrade request required"))
+		return
 	}
+	address, err := ask(c.Request.Context())
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, errors.New(cri.Message(err)))
+		return
+	}
+	target, err := url.Parse(address)
+	if err != nil || target.Host == "" {
+		s.refuse(c, http.StatusInternalServerError, fmt.Errorf("the runtime's streaming address %q can't be used", address))
+		return
+	}
+	proxy := &httputil.ReverseProxy{
+		Transport: s.streams,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL, r.Out.Host = target, target.Host
+			// The runtime does not need to know who the caller is.
+			r.Out.Header.Del("Authorization")
+		},
+		ErrorLog: zap.NewStdLog(s.Logger),
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			s.refuse(c, http.StatusBadGateway, fmt.Errorf("the runtime's streaming server: %w", err))
+		},
+	}
+	upgrade.Serve(proxy, c.Writer, c.Request)
 }
