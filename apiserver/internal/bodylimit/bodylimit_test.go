@@ -77,3 +77,19 @@ func TestProtobuf(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswer: an answer may have as many parts as any body, and more if the question had.
+func TestAnswer(t *testing.T) {
+	list := func(parts int) []byte { return []byte("[" + strings.Repeat("{},", parts) + "1]") }
+	for name, c := range map[string]struct {
+		answer, question int
+		ok               bool
+	}{
+		"many": {maxParts, 0, true}, "too many": {maxParts + 1, 0, false},
+		"about many": {maxParts + 40_000, 10_000, true}, "too many about many": {maxParts + 40_001, 10_000, false},
+	} {
+		if err := Answer(list(c.answer), list(c.question)); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

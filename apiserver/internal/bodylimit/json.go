@@ -13,10 +13,26 @@ import (
 // largest objects that fit into etcd have some ten thousand.
 const maxParts = 100_000
 
-// JSON refuses a body with more parts than that. Only large bodies can have
-// that many, and hardly any of those has as many braces.
-func JSON(body []byte) error {
-	if len(body) < 3*maxParts || bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("null")) <= maxParts {
+// JSON refuses a body with more parts than that.
+func JSON(body []byte) error { return within(body, maxParts) }
+
+// Answer refuses an answer, in JSON, with far more parts than the question had, and
+// more than a body may have. An answer about many objects has many parts.
+func Answer(answer, question []byte) error {
+	return within(answer, maxParts+answerFactor*braces(question))
+}
+
+// answerFactor is how much larger an answer may be than the question.
+const answerFactor = 4
+
+// braces is the number of parts, or more. Only large bodies can have many parts, and
+// hardly any of those has many braces.
+func braces(body []byte) int {
+	return bytes.Count(body, []byte("{")) + bytes.Count(body, []byte("null"))
+}
+
+func within(body []byte, most int) error {
+	if len(body) < 3*most || braces(body) <= most {
 		return nil
 	}
 	parts, quoted := 0, false
@@ -31,12 +47,12 @@ func JSON(body []byte) error {
 			parts++
 		}
 	}
-	if parts <= maxParts {
+	if parts <= most {
 		return nil
 	}
-	return tooManyPartsError(parts)
+	return tooManyPartsError(parts, most)
 }
 
-func tooManyPartsError(parts int) error {
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, maxParts))
+func tooManyPartsError(parts, most int) error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, most))
 }

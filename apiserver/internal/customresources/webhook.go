@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/webhookclient"
 )
 
@@ -114,6 +115,9 @@ func (w *webhook) call(ctx context.Context, review *apiextensionsv1.ConversionRe
 	text, err := w.client.Post(ctx, body)
 	if err != nil {
 		return nil, err
+	}
+	if err := bodylimit.Answer(text, body); err != nil {
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	answer := &apiextensionsv1.ConversionReview{}
 	if err := json.Unmarshal(text, answer); err != nil {

@@ -13,13 +13,16 @@ import (
 // conversion: a webhook converts objects to another version.
 func (c *custom) conversion() {
 	var calls atomic.Int64
-	var broken atomic.Bool
+	var broken, large atomic.Bool
 	hook := c.converting(func(all []*unstructured.Unstructured) {
 		calls.Add(1)
 		for _, o := range all {
 			o.SetLabels(map[string]string{"converted": "yes"})
 			if broken.Load() {
 				o.SetName("another")
+			}
+			if large.Load() {
+				o.Object["none"] = json.RawMessage("[" + strings.Repeat("{},", 200_000) + "{}]")
 			}
 		}
 	})
@@ -44,6 +47,11 @@ func (c *custom) conversion() {
 	broken.Store(true)
 	if answer := c.want(500, "GET", path("v2beta1")+"/a", nil); !strings.Contains(fmt.Sprint(answer["message"]), "must have the same name") {
 		c.T.Errorf("a webhook that answers with another object: %v", answer["message"])
+	}
+	broken.Store(false)
+	large.Store(true)
+	if answer := c.want(500, "GET", path("v2beta1")+"/a", nil); !strings.Contains(fmt.Sprint(answer["message"]), "at most 100") {
+		c.T.Errorf("a webhook that answers with 200,001 objects in one: %v", answer["message"])
 	}
 }
 
