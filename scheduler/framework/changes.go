@@ -11,8 +11,8 @@ import (
 
 // PodActions says what changed in a pod's requirements; zero if nothing did
 // that a plugin could look at.
-func PodActions(old, updated *core.Pod) Action {
-	var actions Action
+func PodActions(old, updated *core.Pod) ActionType {
+	var actions ActionType
 	if !maps.Equal(old.Labels, updated.Labels) {
 		actions |= UpdatePodLabel
 	}
@@ -50,8 +50,8 @@ func anyLess(a, b Resource) bool {
 }
 
 // NodeActions says what changed in a node that plugins look at; zero for a heartbeat.
-func NodeActions(old, updated *core.Node) Action {
-	var actions Action
+func NodeActions(old, updated *core.Node) ActionType {
+	var actions ActionType
 	if !apiequality.Semantic.DeepEqual(old.Status.Allocatable, updated.Status.Allocatable) {
 		actions |= UpdateNodeAllocatable
 	}

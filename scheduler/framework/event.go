@@ -33,11 +33,11 @@ var resourceNames = [...]string{
 	"storage.k8s.io/StorageClass", "storage.k8s.io/CSINode", "storage.k8s.io/CSIStorageCapacity", "storage.k8s.io/VolumeAttachment",
 }
 
-// Action says what happened; actions can be joined with |.
-type Action uint32
+// ActionType says what happened; types can be joined with |.
+type ActionType uint32
 
 const (
-	Add Action = 1 << iota
+	Add ActionType = 1 << iota
 	Delete
 	UpdateNodeAllocatable
 	UpdateNodeLabel
@@ -52,8 +52,8 @@ const (
 	// Update is a change of anything but a node or a pod.
 	Update = UpdatePodOther
 
-	// AllActions is every action.
-	AllActions = UpdatePodOther<<1 - 1
+	// AllActionTypes are all of them.
+	AllActionTypes = UpdatePodOther<<1 - 1
 )
 
 var actionNames = [...]string{
@@ -61,11 +61,11 @@ var actionNames = [...]string{
 	"UpdatePodScaleDown", "UpdatePodToleration", "UpdatePodSchedulingGatesEliminated", "Update",
 }
 
-// Event is a change in the cluster that may let a waiting pod be scheduled.
+// ClusterEvent is a change in the cluster that may let a waiting pod be scheduled.
 // Old and New are nil where there is none.
-type Event struct {
-	Resource EventResource
-	Action   Action
+type ClusterEvent struct {
+	Resource   EventResource
+	ActionType ActionType
 
 	OldNode, NewNode *core.Node
 	OldPod, NewPod   *core.Pod
@@ -77,33 +77,33 @@ type Event struct {
 }
 
 // Label names the event in metrics and logs.
-func (e Event) Label() string {
+func (e ClusterEvent) Label() string {
 	label := resourceNames[e.Resource]
 	for i, name := range actionNames {
-		if e.Action&(1<<i) != 0 {
+		if e.ActionType&(1<<i) != 0 {
 			return label + name
 		}
 	}
 	return label
 }
 
-// EventInterest is one kind of event that may undo a plugin's rejection.
-type EventInterest struct {
-	Resource EventResource
-	Actions  Action
-	// Hint looks closer: it reports whether this event may make this pod pass. Nil
+// ClusterEventWithHint is one kind of event that may undo a plugin's rejection.
+type ClusterEventWithHint struct {
+	Resource   EventResource
+	ActionType ActionType
+	// QueueingHint looks closer: it reports whether this event may make this pod pass. Nil
 	// means that it always may. It is called under the queue's lock and must be
 	// quick. When in doubt it returns true, because a wrong false leaves the pod
 	// waiting until the flush of leftovers.
-	Hint func(pod *PodInfo, event Event) bool
+	QueueingHint func(pod *PodInfo, event ClusterEvent) bool
 }
 
 // IsAbout reports whether the event is of this kind.
-func (i EventInterest) IsAbout(event Event) bool {
-	return i.Resource == event.Resource && i.Actions&event.Action != 0
+func (i ClusterEventWithHint) IsAbout(event ClusterEvent) bool {
+	return i.Resource == event.Resource && i.ActionType&event.ActionType != 0
 }
 
 // Covers reports whether the event is of this kind and passes the hint.
-func (i EventInterest) Covers(pod *PodInfo, event Event) bool {
-	return i.IsAbout(event) && (i.Hint == nil || i.Hint(pod, event))
+func (i ClusterEventWithHint) Covers(pod *PodInfo, event ClusterEvent) bool {
+	return i.IsAbout(event) && (i.QueueingHint == nil || i.QueueingHint(pod, event))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // MaxNodeScore and MinNodeScore bound a plugin's score of a node, after
-// Normalize and before its weight.
+// NormalizeScore and before its weight.
 const (
 	MaxNodeScore int64 = 100
 	MinNodeScore int64 = 0
@@ -30,7 +30,7 @@ type PreEnqueue interface {
 // QueueSort orders the active queue. Every profile has the same one.
 type QueueSort interface {
 	Plugin
-	Less(a, b *QueuedPod) bool
+	Less(a, b *QueuedPodInfo) bool
 }
 
 // PreFilter is called once an attempt, before any node is looked at. It may
@@ -86,9 +86,9 @@ type Score interface {
 	Score(ctx context.Context, state *CycleState, pod *PodInfo, node *NodeInfo) (int64, *Status)
 }
 
-// Normalize is for a Score plugin that needs all nodes' scores to scale them to
+// ScoreExtensions is for a Score plugin that needs all nodes' scores to scale them to
 // between MinNodeScore and MaxNodeScore. It changes them in place.
-type Normalize interface {
+type ScoreExtensions interface {
 	Score
 	NormalizeScore(ctx context.Context, state *CycleState, pod *PodInfo, scores []int64) *Status
 }
@@ -143,11 +143,11 @@ type PostBind interface {
 	PostBind(ctx context.Context, state *CycleState, pod *PodInfo, node string)
 }
 
-// Enqueue says which events may make a pod schedulable that this plugin
+// EnqueueExtensions says which events may make a pod schedulable that this plugin
 // rejected. For a plugin without it, every event counts as relevant.
-type Enqueue interface {
+type EnqueueExtensions interface {
 	Plugin
-	EventsToRegister() []EventInterest
+	EventsToRegister() []ClusterEventWithHint
 }
 
 // PreFilterResult narrows the nodes that are looked at to NodeNames; nil means

@@ -162,9 +162,9 @@ func (p HostPort) Conflicts(other HostPort) bool {
 		(p.IP == other.IP || p.IP == anyIP || other.IP == anyIP)
 }
 
-// QueuedPod is a pod that waits for a node, with the history of its waiting.
+// QueuedPodInfo is a pod that waits for a node, with the history of its waiting.
 // The queue owns it; in an attempt the cycle may read it.
-type QueuedPod struct {
+type QueuedPodInfo struct {
 	*PodInfo
 	// Added is when the pod could first be attempted, without gates; Timestamp is
 	// when it last entered the queue, which orders pods of equal priority.

@@ -129,13 +129,13 @@ func (p *Profile) RunPostBind(ctx context.Context, state *CycleState, pod *PodIn
 
 // Interests maps every plugin that can reject a pod to the events it waits
 // for; a nil slice stands for every event.
-func (p *Profile) Interests() map[string][]EventInterest {
-	interests := map[string][]EventInterest{}
+func (p *Profile) Interests() map[string][]ClusterEventWithHint {
+	interests := map[string][]ClusterEventWithHint{}
 	note := func(plugin Plugin) {
 		if _, known := interests[plugin.Name()]; known {
 			return
 		}
-		if e, ok := plugin.(Enqueue); ok {
+		if e, ok := plugin.(EnqueueExtensions); ok {
 			interests[plugin.Name()] = e.EventsToRegister()
 			return
 		}

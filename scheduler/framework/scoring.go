@@ -65,7 +65,7 @@ func (s *Scores) RunEach(ctx context.Context, plugins []WeightedScore, state *Cy
 		if status := scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
 			return status
 		}
-		if normalizer, ok := plugin.Score.(Normalize); ok {
+		if normalizer, ok := plugin.Score.(ScoreExtensions); ok {
 			status := state.observe(plugin, "ScoreExtensionNormalize", func() *Status { return normalizer.NormalizeScore(ctx, state, pod, scores) })
 			if !status.IsSuccess() {
 				return status.running("Score", plugin)

@@ -33,10 +33,10 @@ func (t *teamNodes) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 	to.String(pod.Pod.Labels[t.Label])
 }
 
-// EventsToRegister implements framework.Enqueue: a node that comes or gets
+// EventsToRegister implements framework.EnqueueExtensions: a node that comes or gets
 // another label may be the team's.
-func (*teamNodes) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{{Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel}}
+func (*teamNodes) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{{Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel}}
 }
 
 func newTeamNodes(arguments json.RawMessage, _ framework.Handle) (framework.Plugin, error) {

@@ -10,7 +10,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// apiPods is what the cycle, the reporter and the evictor ask of the API about
+// apiPods is what the cycle, the reporter and the executor of preemption ask of the API about
 // pods.
 type apiPods struct{ client *rest.Client }
 

@@ -29,19 +29,19 @@ import (
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/config"
 	"kctl/scheduler/internal/cycle"
-	"kctl/scheduler/internal/evict"
+	"kctl/scheduler/internal/eventhandlers"
 	"kctl/scheduler/internal/explain"
 	"kctl/scheduler/internal/extender"
-	"kctl/scheduler/internal/feed"
 	"kctl/scheduler/internal/metrics"
-	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
+	"kctl/scheduler/internal/preemption"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
 	"kctl/scheduler/internal/report"
 	"kctl/scheduler/internal/selectors"
 	"kctl/scheduler/internal/volumes"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // expireEvery is how often expired assumptions are taken out of the cache.
@@ -58,8 +58,8 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		logger.Info("note on the configuration", zap.String("note", note))
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	keeps := feed.Keeps(len(plugins) > 0 || s.extenders != nil)
-	routes := feed.New(ctx, keeps, s.queue, s.cache, s.nominations, s.waiting)
+	keeps := eventhandlers.Keeps(len(plugins) > 0 || s.extenders != nil)
+	routes := eventhandlers.New(ctx, keeps, s.queue, s.cache, s.nominator, s.waitingPods)
 	watches := s.watches(routes)
 	for name, w := range watches {
 		s.health.Add("informer-sync-"+name, isClosed(w.Synced()), daemon.Readyz)
@@ -118,14 +118,14 @@ func (s *parts) compete(ctx context.Context, follow func() error, delayed bool) 
 }
 
 // watches are what pods are placed by, by resource.
-func (s *parts) watches(routes *feed.Feed) map[string]selectors.Reflector {
+func (s *parts) watches(routes *eventhandlers.Handlers) map[string]selectors.Reflector {
 	all := map[string]selectors.Reflector{}
 	if s.selectors.Wanted() {
 		all = s.selectors.Watches(s.client, watch.Options{Clock: s.clock, Logger: s.logger})
 	}
 	all["namespaces"] = reflector(s, core.Namespaces, s.namespaces, "")
 	all["nodes"] = reflector(s, core.Nodes, routes.Nodes(), "")
-	all["pods"] = reflector(s, core.Pods, routes.Pods(), feed.PodSelector)
+	all["pods"] = reflector(s, core.Pods, routes.Pods(), eventhandlers.PodSelector)
 	return all
 }
 
@@ -151,12 +151,12 @@ type parts struct {
 	reporter   *report.Reporter
 	selectors  *selectors.Selectors
 	volumes    *volumes.Volumes
-	evictor    *evict.Evictor
+	preemption *preemption.Executor
 	extenders  *extender.Chain // may be nil
 	recorders  recorders
 
-	nominations *nominate.Nominations
-	waiting     *permit.Waiting
+	nominator   *nominator.Nominator
+	waitingPods *waitingpods.Map
 	cycle       *cycle.Scheduler
 	explainer   *explain.Explainer
 	elector     *leader.Elector // nil without election
@@ -196,14 +196,14 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	}
 	s := &parts{
 		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(), requests: requests,
-		budgets: newBudgets(), nominations: nominate.New(), waiting: permit.New(clock), selectors: selectors.New(),
+		budgets: newBudgets(), nominator: nominator.New(), waitingPods: waitingpods.New(clock), selectors: selectors.New(),
 		cache: cache.New(clock, cache.DefaultExpiry),
 	}
-	s.volumes = volumes.New(clock, func(event framework.Event) { s.queue.Move(event) })
+	s.volumes = volumes.New(clock, func(event framework.ClusterEvent) { s.queue.MoveAllToActiveOrBackoffQueue(event) })
 	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
-	s.evictor = evict.New(evict.Options{API: api, Nominations: s.nominations, Permits: s.waiting, Events: s.recorders, Clock: clock, Logger: logger})
+	s.preemption = preemption.New(preemption.Options{API: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Events: s.recorders, Clock: clock, Logger: logger})
 	if s.extenders, err = extender.NewChain(configuration.Extenders, logger); err != nil {
 		return nil, &daemon.UsageError{Err: configuration.Locate(err)}
 	}
@@ -221,14 +221,14 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
-	s.nominations.OnRelease(func(pod *core.Pod) {
-		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Nominated: true})
+	s.nominator.OnRelease(func(pod *core.Pod) {
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod, Nominated: true})
 	})
 	s.cycle = &cycle.Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations, Waiting: s.waiting, Extenders: s.extenders,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Extenders: s.extenders,
 		Clock: clock, Logger: logger, Metrics: s.metrics,
 	}
-	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominations: s.nominations, Pods: api, Extenders: s.extenders}
+	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominator: s.nominator, Pods: api, Extenders: s.extenders}
 	return s, s.elect(options, host)
 }
 
@@ -259,7 +259,7 @@ const byNamespace = "namespace"
 func (s *parts) services(plugins map[string]framework.Factory) profile.Services {
 	return profile.Services{
 		Handle: framework.Handle{
-			Client: s.client, Clock: s.clock, Logger: s.logger, Waiting: s.waiting,
+			Client: s.client, Clock: s.clock, Logger: s.logger, Waiting: s.waitingPods,
 			Namespaces: func(name string) labels.Set {
 				if namespace, ok := s.namespaces.Get("", name); ok {
 					return namespace.Labels
@@ -269,8 +269,8 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 		},
 		Plugins: plugins, Selectors: s.selectors, Volumes: s.volumes,
 		Preemption: defaultpreemption.Services{
-			Nominations: s.nominations, Extenders: s.extenders, Evictor: s.evictor, Observe: s.metrics.Preempted,
-			TryAgain: func(uid types.UID) { s.queue.TryAgain(uid) },
+			Nominator: s.nominator, Extenders: s.extenders, Executor: s.preemption, Observe: s.metrics.Preempted,
+			Activate: func(uid types.UID) { s.queue.Activate(uid) },
 			Budgets: func(namespace string) []*policyv1.PodDisruptionBudget {
 				return s.budgets.ByIndex(byNamespace, namespace)
 			},
@@ -308,7 +308,7 @@ func (s *parts) lead(ctx context.Context) error {
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.reporter.Run(ctx) })
-	group.Go(func() error { return s.evictor.Run(ctx) })
+	group.Go(func() error { return s.preemption.Run(ctx) })
 	group.Go(func() error { return s.cycle.Run(ctx) })
 	return group.Wait()
 }
@@ -322,7 +322,7 @@ func (s *parts) expire(ctx context.Context) error {
 		for _, pod := range s.cache.Expire() {
 			s.logger.Warn("bound pod was never seen on its node and no longer counts there",
 				daemon.PodFields(pod))
-			s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+			s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod})
 		}
 	}
 }

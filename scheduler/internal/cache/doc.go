@@ -12,6 +12,6 @@
 //	(new) → known                somebody else bound it
 //	any → (gone)                 Remove: the watch says it ended
 //
-// The feed writes what the API says, the cycle assumes and forgets, and reads
+// The event handlers write what the API says, the cycle assumes and forgets, and reads
 // a Snapshot at the start of each attempt. The package does no I/O.
 package cache

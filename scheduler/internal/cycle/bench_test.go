@@ -18,7 +18,7 @@ import (
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/metrics"
-	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/profile"
 )
@@ -98,11 +98,11 @@ func newBench(b *testing.B, nodes int, load workload) *bench {
 	defer b.StartTimer()
 	const zones = 10
 	s := &bench{b: b, cache: cache.New(clock.RealClock{}, cache.DefaultExpiry)}
-	nominations := nominate.New()
+	nominated := nominator.New()
 	s.profile = defaultProfile(b, profile.Services{Preemption: defaultpreemption.Services{
-		Nominations: nominations, Evictor: s, Budgets: func(string) []*policyv1.PodDisruptionBudget { return nil },
+		Nominator: nominated, Executor: s, Budgets: func(string) []*policyv1.PodDisruptionBudget { return nil },
 	}})
-	s.placer = newPlacer(nominations, nil, newPoints(metrics.New(), clock.RealClock{}))
+	s.placer = newPlacer(nominated, nil, newPoints(metrics.New(), clock.RealClock{}))
 	size := fixture.Allocatable("cpu", "32", "memory", "256Gi")
 	if load.residents > 0 {
 		size = fixture.Allocatable("cpu", fmt.Sprint(load.residents), "memory", "256Gi")
@@ -129,11 +129,11 @@ func newBench(b *testing.B, nodes int, load workload) *bench {
 	return s
 }
 
-// Evict implements defaultpreemption.Evictor: victims are gone at once.
+// Evict implements defaultpreemption.Executor: victims are gone at once.
 func (s *bench) Evict(_ *core.Pod, victims []*core.Pod, _ string) {
 	for _, victim := range victims {
 		s.cache.RemovePod(victim.UID)
-		s.placer.nominations.Left(victim.UID)
+		s.placer.nominator.Left(victim.UID)
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *bench) run() time.Duration {
 		if err := s.cache.Assume(pod, node); err != nil {
 			s.b.Fatal(err)
 		}
-		s.placer.nominations.Taken(pod.Pod.UID, node)
+		s.placer.nominator.Taken(pod.Pod.UID, node)
 	}
 	return time.Since(began) / time.Duration(len(s.pods))
 }
@@ -161,7 +161,7 @@ func (s *bench) place(pod *framework.PodInfo) string {
 	for range 2 {
 		s.cache.Update(s.placer.snapshot)
 		state := framework.NewCycleState(&relay.Recorder{})
-		placement, err := s.placer.place(s.b.Context(), s.profile, state, pod, func(relay.Hop) {})
+		placement, err := s.placer.schedulePod(s.b.Context(), s.profile, state, pod, func(relay.Hop) {})
 		var fit *framework.FitError
 		switch {
 		case err == nil:
@@ -182,7 +182,7 @@ func (s *bench) place(pod *framework.PodInfo) string {
 func walkOnly(nodes []*framework.NodeInfo) time.Duration {
 	const rounds = 1000
 	var most int64
-	enough, next := enoughNodes(len(nodes), 0), 0
+	enough, next := numFeasibleNodesToFind(len(nodes), 0), 0
 	began := time.Now()
 	for range rounds * enough {
 		n := nodes[next]

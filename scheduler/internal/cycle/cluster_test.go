@@ -19,8 +19,8 @@ import (
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/extender"
-	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/nominator"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // cluster plays the API server's part in scheduling, for faults that a real one
@@ -42,8 +42,8 @@ type cluster struct {
 	lingering   bool          // victims of preemption do not end
 	extenders   *extender.Chain
 	budgets     []*policyv1.PodDisruptionBudget
-	nominations *nominate.Nominations
-	permits     *permit.Waiting // of pods that are preempted before they are bound
+	nominator   *nominator.Nominator
+	waitingPods *waitingpods.Map // of pods that are preempted before they are bound
 }
 
 // fault is what goes wrong with a binding.
@@ -169,12 +169,12 @@ func (c *cluster) Nominated(pod *core.Pod, nominated string) {
 	c.show(stored)
 }
 
-// Evict implements defaultpreemption.Evictor: the victims end within their
+// Evict implements defaultpreemption.Executor: the victims end within their
 // grace period.
 func (c *cluster) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
-		if c.permits != nil && c.permits.Reject(victim.UID, "", "preempted") {
-			c.nominations.Left(victim.UID)
+		if c.waitingPods != nil && c.waitingPods.Reject(victim.UID, "", "preempted") {
+			c.nominator.Left(victim.UID)
 			continue
 		}
 		c.event(victim.Name + " leaves " + node + " for " + preemptor.Name)

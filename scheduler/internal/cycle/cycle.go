@@ -14,19 +14,19 @@ import (
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/metrics"
-	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/queue"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // Queue gives the pods and takes them back.
 type Queue interface {
-	Pop(ctx context.Context) (*framework.QueuedPod, error)
+	Pop(ctx context.Context) (*framework.QueuedPodInfo, error)
 	Current(uid types.UID) (*core.Pod, bool)
 	Left(uid types.UID) <-chan struct{}
 	Done(uid types.UID)
-	Failed(uid types.UID, failure queue.Failure)
-	Move(event framework.Event)
+	AddUnschedulable(uid types.UID, failure queue.Failure)
+	MoveAllToActiveOrBackoffQueue(event framework.ClusterEvent)
 }
 
 // Cache holds the nodes and takes assumptions.
@@ -75,10 +75,10 @@ type Scheduler struct {
 	Cache    Cache
 	Reporter Reporter
 	Pods     PodReader
-	// Nominations are on which nodes room is kept for which pods.
-	Nominations *nominate.Nominations
-	// Waiting are the pods that Permit plugins hold back.
-	Waiting *permit.Waiting
+	// Nominator knows on which nodes room is kept for which pods.
+	Nominator *nominator.Nominator
+	// WaitingPods are those that Permit plugins hold back.
+	WaitingPods *waitingpods.Map
 	// Extenders may be nil.
 	Extenders *extender.Chain
 	// Leading says whether this process may bind pods right now; nil means that it always
@@ -95,14 +95,14 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	measured := newPoints(s.Metrics, s.Clock)
-	r := &run{Scheduler: s, points: measured, placer: newPlacer(s.Nominations, s.Extenders, measured), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
+	r := &run{Scheduler: s, points: measured, placer: newPlacer(s.Nominator, s.Extenders, measured), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
 	for {
 		pod, err := s.Queue.Pop(ctx)
 		if err != nil {
 			r.drain(abandon)
 			return err
 		}
-		r.attempt(ctx, pod)
+		r.scheduleOne(ctx, pod)
 	}
 }
 

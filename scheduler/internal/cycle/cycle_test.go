@@ -22,17 +22,17 @@ import (
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
-	"kctl/scheduler/internal/feed"
+	"kctl/scheduler/internal/eventhandlers"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/metrics"
-	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
+	"kctl/scheduler/internal/waitingpods"
 )
 
-// withScheduler runs the real queue, cache, feed and cycle on the cluster, in
+// withScheduler runs the real queue, cache, event handlers and cycle on the cluster, in
 // fake time, and stops them when the test ends.
 func withScheduler(t *testing.T, nodes []*core.Node, test func(t *testing.T, c *cluster, s *running), plugins ...plugged) {
 	t.Helper()
@@ -55,7 +55,7 @@ type running struct {
 }
 
 // plugged adds a test's plugin to a profile.
-type plugged func(p *framework.Profile, waiting *permit.Waiting)
+type plugged func(p *framework.Profile, waiting *waitingpods.Map)
 
 func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	t.Helper()
@@ -63,13 +63,13 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nominations := nominate.New()
-	c.nominations = nominations
-	waiting := permit.New(clock.RealClock{})
+	nominated := nominator.New()
+	c.nominator = nominated
+	waiting := waitingpods.New(clock.RealClock{})
 	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), metrics: metrics.New()}
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
-		Nominations: nominations, Evictor: c, Extenders: c.extenders, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
-		TryAgain: func(uid types.UID) { s.queue.TryAgain(uid) },
+		Nominator: nominated, Executor: c, Extenders: c.extenders, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
+		Activate: func(uid types.UID) { s.queue.Activate(uid) },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -85,13 +85,13 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 		Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter,
 		Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
-	nominations.OnRelease(func(pod *core.Pod) {
-		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Nominated: true})
+	nominated.OnRelease(func(pod *core.Pod) {
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod, Nominated: true})
 	})
-	routes := feed.New(ctx, feed.Slim, s.queue, s.cache, nominations, waiting)
+	routes := eventhandlers.New(ctx, eventhandlers.Slim, s.queue, s.cache, nominated, waiting)
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()
 	scheduler := &Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations, Waiting: waiting, Extenders: c.extenders,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominator: nominated, WaitingPods: waiting, Extenders: c.extenders,
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: s.metrics, Leading: func() bool { return !c.stopped.Load() },
 	}
 	var group sync.WaitGroup

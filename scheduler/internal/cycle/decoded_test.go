@@ -18,13 +18,13 @@ import (
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
-	"kctl/scheduler/internal/feed"
-	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/eventhandlers"
+	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/volumes"
+	"kctl/scheduler/internal/waitingpods"
 )
 
-// The feed keeps only those fields of pods that the plugins here use. Whatever
+// The event handlers keep only those fields of pods that the plugins here use. Whatever
 // other fields a pod has, it is placed and counted as if all had been kept.
 func TestPluginsSayTheSameOfSlimPods(t *testing.T) {
 	services := withNamespaces
@@ -40,7 +40,7 @@ func TestPluginsSayTheSameOfSlimPods(t *testing.T) {
 			pod := d.pod(0)
 			pod.Spec.InitContainers = []core.Container{{Name: "init"}}
 			set(pod)
-			if whole, slim := outcome(t, p, nodes, pod, feed.Whole), outcome(t, p, nodes, pod, feed.Slim); whole != slim {
+			if whole, slim := outcome(t, p, nodes, pod, eventhandlers.Whole), outcome(t, p, nodes, pod, eventhandlers.Slim); whole != slim {
 				t.Errorf("seed %d, a pod with %s: whole\n%s, slim\n%s", seed, name, whole, slim)
 			}
 		}
@@ -48,14 +48,14 @@ func TestPluginsSayTheSameOfSlimPods(t *testing.T) {
 }
 
 // outcome is the result for a pod on a cluster that runs another like it, both
-// as the feed keeps them.
-func outcome(t *testing.T, p *framework.Profile, nodes []*core.Node, pod *core.Pod, keeps feed.Keeps) string {
+// as the event handlers keep them.
+func outcome(t *testing.T, p *framework.Profile, nodes []*core.Node, pod *core.Pod, keeps eventhandlers.Keeps) string {
 	t.Helper()
 	data, err := json.Marshal(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink := feed.New(t.Context(), keeps, nil, nil, nominate.New(), permit.New(clock.RealClock{})).Pods().(watch.Decoder[*core.Pod])
+	sink := eventhandlers.New(t.Context(), keeps, nil, nil, nominator.New(), waitingpods.New(clock.RealClock{})).Pods().(watch.Decoder[*core.Pod])
 	decode := func() *core.Pod {
 		decoded, err := sink.Decode(data)
 		if err != nil {

@@ -11,14 +11,14 @@ import (
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // gate is a Permit plugin that answers what the test wants.
 type gate struct {
 	name    string
 	answer  func(pod *core.Pod) (*framework.Status, time.Duration)
-	waiting *permit.Waiting
+	waiting *waitingpods.Map
 }
 
 func (g *gate) Name() string { return g.name }
@@ -27,9 +27,9 @@ func (g *gate) Permit(_ context.Context, _ *framework.CycleState, pod *framework
 	return g.answer(pod.Pod)
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (g *gate) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{{Resource: framework.NodeEvent, Actions: framework.UpdateNodeLabel}}
+// EventsToRegister implements framework.EnqueueExtensions.
+func (g *gate) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel}}
 }
 
 // waitFor makes pods with that name prefix wait.
@@ -43,7 +43,7 @@ func waitFor(name, prefix string, wait time.Duration) *gate {
 }
 
 func plug(gates ...*gate) plugged {
-	return func(p *framework.Profile, waiting *permit.Waiting) {
+	return func(p *framework.Profile, waiting *waitingpods.Map) {
 		for _, g := range gates {
 			g.waiting = waiting
 			p.Permit = append(p.Permit, g)
@@ -180,7 +180,7 @@ func TestPermitLastsAQuarterOfAnHourAtMost(t *testing.T) {
 func TestPreemptedWhileItWaits(t *testing.T) {
 	g := waitFor("A", "p", 14*time.Minute)
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
-		c.permits = g.waiting
+		c.waitingPods = g.waiting
 		c.create(whole("p"))
 		synctest.Wait()
 		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))
@@ -212,7 +212,7 @@ func TestPending(t *testing.T) {
 		}
 		ready = true
 		began := time.Now()
-		s.queue.Move(framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeLabel, NewNode: fixture.Node("n1")})
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel, NewNode: fixture.Node("n1")})
 		synctest.Wait()
 		if c.nodeOf("p") != "n1" || time.Since(began) != 0 {
 			t.Errorf("is on %q after %s", c.nodeOf("p"), time.Since(began))

@@ -12,7 +12,7 @@ import (
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // slow is a PreBind plugin that takes minutes for pods with a certain name.
@@ -50,7 +50,7 @@ func (s *slow) PreBind(ctx context.Context, state *framework.CycleState, _ *fram
 }
 
 func withSlow(s *slow) plugged {
-	return func(p *framework.Profile, _ *permit.Waiting) {
+	return func(p *framework.Profile, _ *waitingpods.Map) {
 		p.PreFilter, p.PreBind = append(p.PreFilter, s), append(p.PreBind, s)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/extender"
-	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/queue"
 )
 
@@ -64,12 +64,12 @@ type PodReader interface {
 
 // Explainer is safe for concurrent use.
 type Explainer struct {
-	Profiles    map[string]*framework.Profile
-	Cache       *cache.Cache
-	Queue       *queue.Queue
-	Nominations *nominate.Nominations
-	Pods        PodReader
-	Extenders   *extender.Chain // may be nil
+	Profiles  map[string]*framework.Profile
+	Cache     *cache.Cache
+	Queue     *queue.Queue
+	Nominator *nominator.Nominator
+	Pods      PodReader
+	Extenders *extender.Chain // may be nil
 
 	one sync.Mutex // a snapshot is large: there is one at a time
 }
@@ -98,7 +98,7 @@ func (e *Explainer) Explain(ctx context.Context, namespace, name string) (*Expla
 		return nil, err // the client has gone
 	}
 	result := &Explanation{
-		Pod: info.Key(), Scheduler: pod.Spec.SchedulerName, Node: pod.Spec.NodeName, Nominated: e.Nominations.Of(pod.UID),
+		Pod: info.Key(), Scheduler: pod.Spec.SchedulerName, Node: pod.Spec.NodeName, Nominated: e.Nominator.Of(pod.UID),
 	}
 	result.Queue, result.RejectedBy = e.Queue.Where(pod.UID)
 	if result.Node != "" {
@@ -106,20 +106,20 @@ func (e *Explainer) Explain(ctx context.Context, namespace, name string) (*Expla
 		anywhere.Spec.NodeName = ""
 		info = framework.NewPodInfo(&anywhere)
 	}
-	q := &question{profile: profile, pod: info, nominations: e.Nominations, extenders: e.Extenders, result: result}
+	q := &question{profile: profile, pod: info, nominator: e.Nominator, extenders: e.Extenders, result: result}
 	q.look(e.Cache)
 	return result, q.ask(ctx)
 }
 
 // question is one Explain under way.
 type question struct {
-	profile     *framework.Profile
-	pod         *framework.PodInfo
-	nominations *nominate.Nominations
-	extenders   *extender.Chain
-	state       *framework.CycleState
-	fit         *framework.FitError
-	result      *Explanation
+	profile   *framework.Profile
+	pod       *framework.PodInfo
+	nominator *nominator.Nominator
+	extenders *extender.Chain
+	state     *framework.CycleState
+	fit       *framework.FitError
+	result    *Explanation
 }
 
 // look takes a snapshot in which the pod is nowhere.
@@ -185,9 +185,9 @@ func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutc
 	if outcome.LeavesOut(node.Name()) {
 		refusals = append(refusals, outcome.LeftOut())
 	}
-	others := q.nominations.Before(q.pod, node)
+	others := q.nominator.Before(q.pod, node)
 	for _, filter := range q.profile.ActiveFilters(q.state) {
-		status := q.profile.RunFiltersWith(ctx, others, []framework.Filter{filter}, q.state, q.pod, node)
+		status := q.profile.RunFiltersWithNominatedPods(ctx, others, []framework.Filter{filter}, q.state, q.pod, node)
 		switch {
 		case status.IsRejected():
 			refusals = append(refusals, status)

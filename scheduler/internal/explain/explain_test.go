@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
 )
@@ -40,7 +40,7 @@ func explainer(t *testing.T, stored pods, nodes ...*core.Node) *Explainer {
 		t.Fatal(err)
 	}
 	e := &Explainer{
-		Profiles: profiles, Cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), Nominations: nominate.New(), Pods: stored,
+		Profiles: profiles, Cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), Nominator: nominator.New(), Pods: stored,
 		Queue: queue.New(queue.Options{Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter}),
 	}
 	for _, node := range nodes {
@@ -92,8 +92,8 @@ func TestExplain(t *testing.T) {
 		stored[pod.Name] = pod
 	}
 	e := explainer(t, stored, nodes...)
-	e.Nominations.Set(fixture.Pod("important", fixture.Priority(9), fixture.Requests("cpu", "2")), "n4")
-	e.Nominations.Set(stored["large"], "n1")
+	e.Nominator.Set(fixture.Pod("important", fixture.Priority(9), fixture.Requests("cpu", "2")), "n4")
+	e.Nominator.Set(stored["large"], "n1")
 	for name, want := range map[string]string{
 		// n3 is full, and half of n4 is reserved for a nominated pod.
 		"fits": `default/fits queue="active" node="" nominated="" "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."

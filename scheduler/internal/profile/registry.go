@@ -16,7 +16,6 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
-	"kctl/scheduler/internal/curve"
 	"kctl/scheduler/internal/plugins/defaultbinder"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/plugins/imagelocality"
@@ -37,6 +36,7 @@ import (
 	"kctl/scheduler/internal/plugins/volumerestrictions"
 	"kctl/scheduler/internal/plugins/volumezone"
 	"kctl/scheduler/internal/selectors"
+	"kctl/scheduler/internal/shape"
 	"kctl/scheduler/internal/volumes"
 )
 
@@ -203,7 +203,7 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 			if ratio := s.RequestedToCapacityRatio; ratio != nil {
 				points = ratio.Shape
 			}
-			if options.Shape, err = shape(points, "scoringStrategy.requestedToCapacityRatio.shape"); err != nil {
+			if options.Shape, err = readShape(points, "scoringStrategy.requestedToCapacityRatio.shape"); err != nil {
 				return nil, err
 			}
 		default:
@@ -225,12 +225,12 @@ func qualified(at, name string) error {
 }
 
 // shape reads the points of a field, whose scores go to 10.
-func shape(points []configv1.UtilizationShapePoint, name string) (curve.Curve, error) {
+func readShape(points []configv1.UtilizationShapePoint, name string) (shape.Function, error) {
 	const most = 10
 	if len(points) == 0 {
 		return nil, field.Required(field.NewPath(name), "at least one point must be specified")
 	}
-	var read curve.Curve
+	var read shape.Function
 	for i, p := range points {
 		switch {
 		case p.Utilization < 0 || p.Utilization > 100:
@@ -240,7 +240,7 @@ func shape(points []configv1.UtilizationShapePoint, name string) (curve.Curve, e
 		case i > 0 && p.Utilization <= points[i-1].Utilization:
 			return nil, invalid(fmt.Sprintf("%s[%d].utilization", name, i), p.Utilization, "values must be sorted in increasing order")
 		}
-		read = append(read, curve.Point{Utilization: int64(p.Utilization), Score: int64(p.Score) * framework.MaxNodeScore / most})
+		read = append(read, shape.Point{Utilization: int64(p.Utilization), Score: int64(p.Score) * framework.MaxNodeScore / most})
 	}
 	return read, nil
 }

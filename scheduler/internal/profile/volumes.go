@@ -29,7 +29,7 @@ func newVolumeBinding(raw runtime.RawExtension, services Services) (framework.Pl
 	options := volumebinding.DefaultOptions
 	if len(args.Shape) > 0 {
 		var err error
-		if options.Shape, err = shape(args.Shape, "shape"); err != nil {
+		if options.Shape, err = readShape(args.Shape, "shape"); err != nil {
 			return nil, err
 		}
 	}

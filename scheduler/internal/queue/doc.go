@@ -1,14 +1,16 @@
 // Package queue keeps the pods that wait for a node, and says which is next.
 //
-// The feed tells it of pods and of events in the cluster; the cycle pops pods
-// and gives each back as Done or Failed. A pod is in one place at a time:
+// The event handlers tell it of pods and of events in the cluster; the cycle pops
+// pods and gives each back as Done or by AddUnschedulable. A pod is in one part at
+// a time: the active queue (activeQ), the back-off queue (backoffQ), the
+// unschedulable pods, the gated ones, or in flight:
 //
 //	new       → gated | active
 //	gated     → active                          its gates are gone
 //	active    → in flight                       popped
 //	in flight → (left)                          Done, or deleted
-//	in flight → backoff                         Failed by an error, or an event that may help came meanwhile
-//	in flight → unschedulable                   Failed, and nothing that may help has happened
+//	in flight → backoff                         AddUnschedulable after an error, or an event that may help came meanwhile
+//	in flight → unschedulable                   AddUnschedulable, and nothing that may help has happened
 //	unschedulable → active | backoff            an event, a change of the pod, or the flush of leftovers; at once
 //	                                            for a plugin that was only Pending
 //	backoff   → active                          its time is over

@@ -2,7 +2,7 @@ package queue
 
 import "container/heap"
 
-// itemHeap is a heap of items that know their place in it.
+// itemHeap is a heap of items that know their index in it.
 type itemHeap struct {
 	items []*item
 	less  func(a, b *item) bool

@@ -39,8 +39,8 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 		if pending != stayed {
 			t.Fatalf("step %d: %d pods pending, want %d", step, pending, stayed)
 		}
-		if q.flying.Len() != len(flying) {
-			t.Fatalf("step %d: %d in flight, want %d", step, q.flying.Len(), len(flying))
+		if q.inFlight.Len() != len(flying) {
+			t.Fatalf("step %d: %d in flight, want %d", step, q.inFlight.Len(), len(flying))
 		}
 	}
 	any := func(set map[types.UID]bool) (types.UID, bool) {
@@ -70,7 +70,7 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 			}
 		case 5:
 			if uid, ok := any(flying); ok {
-				q.Failed(uid, []Failure{{Error: true}, fitFailure, taintFailure}[random.IntN(3)])
+				q.AddUnschedulable(uid, []Failure{{Error: true}, fitFailure, taintFailure}[random.IntN(3)])
 				delete(flying, uid)
 			}
 		case 6:
@@ -79,13 +79,13 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 				delete(waiting, uid)
 			}
 		case 7:
-			q.Move(podGone())
+			q.MoveAllToActiveOrBackoffQueue(podGone())
 			time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
 		}
 		check(step)
 	}
 	for uid := range flying {
-		q.Failed(uid, fitFailure)
+		q.AddUnschedulable(uid, fitFailure)
 		delete(flying, uid)
 	}
 	for range 3 {

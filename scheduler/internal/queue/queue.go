@@ -45,35 +45,35 @@ var DefaultBackoff = backoff.Policy{Initial: time.Second, Max: 10 * time.Second}
 // DefaultFlushAfter is upstream's limit on how long a pod can go without an attempt.
 const DefaultFlushAfter = 5 * time.Minute
 
-type place int
+type part int
 
 const (
-	nowhere place = iota
-	active
-	backingOff
-	unschedulable
-	gated
-	inFlight
+	nowhere part = iota
+	inActive
+	inBackoff
+	inUnschedulable
+	inGated
+	inFlightPart
 )
 
-var placeNames = [...]string{"", "active", "backoff", "unschedulable", "gated", ""}
+var partNames = [...]string{"", "active", "backoff", "unschedulable", "gated", ""}
 
 // item is one pod in the queue.
 type item struct {
-	framework.QueuedPod
+	framework.QueuedPodInfo
 	profile *framework.Profile
 
-	place    place
-	index    int           // in a heap
-	element  *list.Element // in a list
-	waits    *waiting      // whose list that is, of an unschedulable pod
-	plugins  []string      // that rejected it last
-	pending  []string      // those of them that only wait for something
-	refusals int           // by plugins
-	failures int           // by errors, in a row
-	errored  bool          // the last failure was an error
-	ready    time.Time     // end of the back-off
-	parkedAt time.Time     // entered unschedulable
+	part     part
+	index    int                 // in a heap
+	element  *list.Element       // in a list
+	waits    *unschedulableGroup // whose list that is, of an unschedulable pod
+	plugins  []string            // that rejected it last
+	pending  []string            // those of them that only wait for something
+	refusals int                 // by plugins
+	failures int                 // by errors, in a row
+	errored  bool                // the last failure was an error
+	ready    time.Time           // end of the back-off
+	parkedAt time.Time           // entered unschedulable
 
 	// While in flight:
 	since  uint64        // the first event the attempt did not see
@@ -85,19 +85,19 @@ type item struct {
 // Queue is safe for concurrent use; Pop is for one caller.
 type Queue struct {
 	options   Options
-	interests map[string]map[string][]framework.EventInterest // by profile and plugin
+	interests map[string]map[string][]framework.ClusterEventWithHint // by profile and plugin
 
-	mu      sync.Mutex
-	items   map[types.UID]*item
-	active  itemHeap
-	backoff itemHeap            // may be popped early
-	errored itemHeap            // must wait its time
-	parked  map[string]*waiting // unschedulable, by the plugins that rejected them
-	gated   int
-	hints   int        // that were asked, since the start
-	looked  int        // pods that events have had looked at, since the start
-	flying  *list.List // in flight, in the order of their pops
-	journal journal
+	mu                sync.Mutex
+	items             map[types.UID]*item
+	activeQ           itemHeap
+	backoffQ          itemHeap                       // may be popped early
+	errorBackoffQ     itemHeap                       // must wait its time
+	unschedulablePods map[string]*unschedulableGroup // unschedulable, by the plugins that rejected them
+	gated             int
+	hints             int        // that were asked, since the start
+	looked            int        // pods that events have had looked at, since the start
+	inFlight          *list.List // in flight, in the order of their pops
+	inFlightEvents    eventLog
 
 	wake  chan struct{} // something can be popped
 	rearm chan struct{} // a deadline may have come nearer
@@ -106,18 +106,18 @@ type Queue struct {
 // New returns an empty queue.
 func New(options Options) *Queue {
 	q := &Queue{
-		options: options, interests: map[string]map[string][]framework.EventInterest{},
-		items: map[types.UID]*item{}, parked: map[string]*waiting{}, flying: list.New(),
+		options: options, interests: map[string]map[string][]framework.ClusterEventWithHint{},
+		items: map[types.UID]*item{}, unschedulablePods: map[string]*unschedulableGroup{}, inFlight: list.New(),
 		wake: make(chan struct{}, 1), rearm: make(chan struct{}, 1),
 	}
-	var less func(a, b *framework.QueuedPod) bool
+	var less func(a, b *framework.QueuedPodInfo) bool
 	for name, profile := range options.Profiles {
 		q.interests[name] = profile.Interests()
 		less = profile.QueueSort.Less
 	}
 	byReady := func(a, b *item) bool { return a.ready.Before(b.ready) }
-	q.active.less = func(a, b *item) bool { return less(&a.QueuedPod, &b.QueuedPod) }
-	q.backoff.less, q.errored.less = byReady, byReady
+	q.activeQ.less = func(a, b *item) bool { return less(&a.QueuedPodInfo, &b.QueuedPodInfo) }
+	q.backoffQ.less, q.errorBackoffQ.less = byReady, byReady
 	return q
 }
 
@@ -133,7 +133,7 @@ func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 	if !ours {
 		return
 	}
-	it := &item{profile: profile, QueuedPod: framework.QueuedPod{
+	it := &item{profile: profile, QueuedPodInfo: framework.QueuedPodInfo{
 		PodInfo: framework.NewPodInfo(pod), Timestamp: q.options.Clock.Now(),
 	}}
 	q.items[pod.UID] = it
@@ -148,46 +148,46 @@ func (q *Queue) admit(ctx context.Context, it *item, event string) {
 		q.activate(it, event)
 		return
 	}
-	it.place = gated
+	it.part = inGated
 	it.plugins = []string{status.Plugin()}
 	q.gated++
-	q.count(gated, event)
+	q.count(inGated, event)
 	if q.options.Gated != nil {
 		q.options.Gated(it.Pod, status)
 	}
 }
 
 func (q *Queue) activate(it *item, event string) {
-	it.place = active
-	q.active.add(it)
-	q.count(active, event)
+	it.part = inActive
+	q.activeQ.add(it)
+	q.count(inActive, event)
 	q.signal(q.wake)
 }
 
 func (q *Queue) update(ctx context.Context, it *item, pod *core.Pod) {
-	event := framework.Event{Resource: framework.PodEvent, OldPod: it.Pod, NewPod: pod}
-	if it.place == inFlight {
+	event := framework.ClusterEvent{Resource: framework.PodEvent, OldPod: it.Pod, NewPod: pod}
+	if it.part == inFlightPart {
 		if it.update != nil {
 			event.OldPod = it.update
 		}
 		it.update = pod
-		if event.Action = framework.PodActions(event.OldPod, pod); event.Action != 0 {
-			q.journal.add(event)
+		if event.ActionType = framework.PodActions(event.OldPod, pod); event.ActionType != 0 {
+			q.inFlightEvents.add(event)
 		}
 		return
 	}
-	event.Action = framework.PodActions(it.Pod, pod)
+	event.ActionType = framework.PodActions(it.Pod, pod)
 	it.PodInfo = framework.NewPodInfo(pod)
-	switch it.place {
-	case active:
-		q.active.fix(it)
-	case gated:
-		if event.Action != 0 {
+	switch it.part {
+	case inActive:
+		q.activeQ.fix(it)
+	case inGated:
+		if event.ActionType != 0 {
 			q.take(it)
 			q.admit(ctx, it, event.Label())
 		}
-	case unschedulable:
-		if event.Action != 0 {
+	case inUnschedulable:
+		if event.ActionType != 0 {
 			q.wakeBy(it, event)
 		}
 	}
@@ -202,7 +202,7 @@ func (q *Queue) Delete(uid types.UID) {
 		return
 	}
 	delete(q.items, uid)
-	if it.place == inFlight {
+	if it.part == inFlightPart {
 		it.left = true // the cycle still holds it; it ends there
 		if it.leaves != nil {
 			close(it.leaves)
@@ -213,8 +213,8 @@ func (q *Queue) Delete(uid types.UID) {
 }
 
 // Pop waits for the next pod and puts it in flight. The caller must end every
-// flight with Done or Failed. The error is ctx's.
-func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, error) {
+// flight with Done or AddUnschedulable. The error is ctx's.
+func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPodInfo, error) {
 	for {
 		if pod := q.tryPop(); pod != nil {
 			return pod, nil
@@ -227,30 +227,30 @@ func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, error) {
 	}
 }
 
-func (q *Queue) tryPop() *framework.QueuedPod {
+func (q *Queue) tryPop() *framework.QueuedPodInfo {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var it *item
 	switch {
-	case q.active.Len() > 0:
-		it = q.active.take()
-	case q.backoff.Len() > 0:
+	case q.activeQ.Len() > 0:
+		it = q.activeQ.take()
+	case q.backoffQ.Len() > 0:
 		// The back-off exists to let others go first, and there are none.
-		it = q.backoff.take()
-		q.count(active, "PopFromBackoffQ")
+		it = q.backoffQ.take()
+		q.count(inActive, "PopFromBackoffQ")
 	default:
 		return nil
 	}
-	it.place = inFlight
+	it.part = inFlightPart
 	it.Attempts++
-	it.since = q.journal.next()
+	it.since = q.inFlightEvents.next()
 	it.update, it.left, it.leaves = nil, false, nil
-	it.element = q.flying.PushBack(it)
+	it.element = q.inFlight.PushBack(it)
 	// Each attempt has its own stamps: the one that binds the pod sends its own.
 	it.Relay = &relay.Recorder{}
 	it.Relay.Stamp(relay.SchedulerQueued, it.Added)
 	it.Relay.Stamp(relay.SchedulerPopped, q.options.Clock.Now())
-	popped := it.QueuedPod
+	popped := it.QueuedPodInfo
 	return &popped
 }
 
@@ -299,10 +299,10 @@ func (q *Queue) Where(uid types.UID) (part string, rejectedBy []string) {
 	switch {
 	case !known:
 		return "", nil
-	case it.place == inFlight:
+	case it.part == inFlightPart:
 		return "in flight", it.plugins
 	}
-	return placeNames[it.place], it.plugins
+	return partNames[it.part], it.plugins
 }
 
 // Done ends a flight: the pod is bound or needs no node any more.
@@ -330,8 +330,8 @@ type Failure struct {
 	Error bool
 }
 
-// Failed ends a flight without a node.
-func (q *Queue) Failed(uid types.UID, failure Failure) {
+// AddUnschedulable ends a flight without a node.
+func (q *Queue) AddUnschedulable(uid types.UID, failure Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	it := q.landing(uid)
@@ -341,14 +341,14 @@ func (q *Queue) Failed(uid types.UID, failure Failure) {
 	if it.update != nil {
 		it.PodInfo, it.update = framework.NewPodInfo(it.update), nil
 	}
-	missed, complete := q.journal.since(it.since)
+	missed, complete := q.inFlightEvents.since(it.since)
 	it.plugins, it.pending, it.errored = failure.Plugins, failure.Pending, failure.Error
-	help := none
+	strategy := queueSkip
 	if !complete || failure.Error {
-		help = afterBackoff
+		strategy = queueAfterBackoff
 	}
-	for i := 0; i < len(missed) && help != atOnce; i++ {
-		help = max(help, q.helps(it, missed[i]))
+	for i := 0; i < len(missed) && strategy != queueImmediately; i++ {
+		strategy = max(strategy, q.isEventRelevant(it, missed[i]))
 	}
 	q.endFlight(it)
 	if it.left {
@@ -358,7 +358,7 @@ func (q *Queue) Failed(uid types.UID, failure Failure) {
 	it.Flushed = false
 	it.Timestamp = now
 	it.ready = now.Add(q.backoffAfter(it))
-	q.requeue(it, help, "ScheduleAttemptFailure")
+	q.requeue(it, strategy, "ScheduleAttemptFailure")
 }
 
 // backoffAfter counts a failure, and returns how long the pod waits after it.
@@ -377,10 +377,10 @@ func (q *Queue) backoffAfter(it *item) time.Duration {
 // landing finds a pod in flight by its UID; the flights are few (bounded by
 // the bindings under way).
 func (q *Queue) landing(uid types.UID) *item {
-	if it, known := q.items[uid]; known && it.place == inFlight {
+	if it, known := q.items[uid]; known && it.part == inFlightPart {
 		return it
 	}
-	for e := q.flying.Front(); e != nil; e = e.Next() {
+	for e := q.inFlight.Front(); e != nil; e = e.Next() {
 		if it := e.Value.(*item); it.Pod.UID == uid {
 			return it
 		}
@@ -389,11 +389,11 @@ func (q *Queue) landing(uid types.UID) *item {
 }
 
 func (q *Queue) endFlight(it *item) {
-	q.flying.Remove(it.element)
-	it.element, it.place = nil, nowhere
-	oldest := q.journal.next()
-	if e := q.flying.Front(); e != nil {
+	q.inFlight.Remove(it.element)
+	it.element, it.part = nil, nowhere
+	oldest := q.inFlightEvents.next()
+	if e := q.inFlight.Front(); e != nil {
 		oldest = e.Value.(*item).since
 	}
-	q.journal.forget(oldest)
+	q.inFlightEvents.forget(oldest)
 }

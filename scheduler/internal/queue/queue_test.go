@@ -51,13 +51,13 @@ func inBubble(t *testing.T, test func(t *testing.T, q *Queue)) {
 }
 
 // pop returns the name of the next pod, or "" if none is ready now.
-func pop(t *testing.T, q *Queue) *framework.QueuedPod {
+func pop(t *testing.T, q *Queue) *framework.QueuedPodInfo {
 	t.Helper()
 	synctest.Wait()
 	return q.tryPop()
 }
 
-func wantNext(t *testing.T, q *Queue, name string) *framework.QueuedPod {
+func wantNext(t *testing.T, q *Queue, name string) *framework.QueuedPodInfo {
 	t.Helper()
 	pod := pop(t, q)
 	switch {
@@ -74,12 +74,12 @@ var (
 	taintFailure = Failure{Plugins: []string{tainttoleration.Name}}
 )
 
-func podGone() framework.Event {
-	return framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("gone", fixture.On("n"))}
+func podGone() framework.ClusterEvent {
+	return framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("gone", fixture.On("n"))}
 }
 
-func nodeAdded(node *core.Node) framework.Event {
-	return framework.Event{Resource: framework.NodeEvent, Action: framework.Add, NewNode: node}
+func nodeAdded(node *core.Node) framework.ClusterEvent {
+	return framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.Add, NewNode: node}
 }
 
 func TestHigherPriorityThenLongerWaitingGoesFirst(t *testing.T) {
@@ -131,13 +131,13 @@ func TestUnschedulablePodWaitsForWhatItsPluginWaitsFor(t *testing.T) {
 	big := fixture.Node("big", fixture.Allocatable("cpu", "64"))
 	tests := map[string]struct {
 		failure Failure
-		event   framework.Event
+		event   framework.ClusterEvent
 		back    bool
 	}{
 		"fit, a pod went":                 {fitFailure, podGone(), true},
 		"fit, a big node came":            {fitFailure, nodeAdded(big), true},
 		"fit, a node came, too small":     {fitFailure, nodeAdded(fixture.Node("small")), false},
-		"fit, a taint went":               {fitFailure, framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: big, NewNode: big}, false},
+		"fit, a taint went":               {fitFailure, framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: big, NewNode: big}, false},
 		"taints, a pod went":              {taintFailure, podGone(), false},
 		"taints, a clean node came":       {taintFailure, nodeAdded(big), true},
 		"taints, a tainted node came":     {taintFailure, nodeAdded(fixture.Node("t", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule))), false},
@@ -148,9 +148,9 @@ func TestUnschedulablePodWaitsForWhatItsPluginWaitsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, q *Queue) {
 				q.Add(t.Context(), fixture.Pod("a", fixture.Requests("cpu", "8")))
-				q.Failed(wantNext(t, q, "a").Pod.UID, test.failure)
+				q.AddUnschedulable(wantNext(t, q, "a").Pod.UID, test.failure)
 				wantNext(t, q, "")
-				q.Move(test.event)
+				q.MoveAllToActiveOrBackoffQueue(test.event)
 				if test.back {
 					wantNext(t, q, "a")
 				} else {
@@ -166,14 +166,14 @@ func TestEventBetweenPopAndFailureIsNotMissed(t *testing.T) {
 		q.Add(t.Context(), fixture.Pod("early", fixture.Requests("cpu", "8")))
 		early := wantNext(t, q, "early")
 		q.Add(t.Context(), fixture.Pod("late", fixture.Requests("cpu", "8")))
-		q.Move(podGone())
+		q.MoveAllToActiveOrBackoffQueue(podGone())
 		late := wantNext(t, q, "late")
-		q.Failed(early.Pod.UID, fitFailure)
-		q.Failed(late.Pod.UID, fitFailure)
+		q.AddUnschedulable(early.Pod.UID, fitFailure)
+		q.AddUnschedulable(late.Pod.UID, fitFailure)
 		wantNext(t, q, "early") // did not see the event
 		wantNext(t, q, "")      // late was popped after it
-		if len(q.journal.events) != 0 {
-			t.Errorf("%d events are kept without need", len(q.journal.events))
+		if len(q.inFlightEvents.events) != 0 {
+			t.Errorf("%d events are kept without need", len(q.inFlightEvents.events))
 		}
 	})
 }
@@ -183,8 +183,8 @@ func TestRoomThatThePodItselfGaveBackIsNoNews(t *testing.T) {
 		pod := fixture.Pod("a")
 		q.Add(t.Context(), pod)
 		wantNext(t, q, "a")
-		q.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
-		q.Failed(pod.UID, fitFailure)
+		q.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod})
+		q.AddUnschedulable(pod.UID, fitFailure)
 		wantNext(t, q, "")
 	})
 }
@@ -193,14 +193,14 @@ func TestForgottenEventsCountAsRelevant(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		q.Add(t.Context(), fixture.Pod("a"))
 		a := wantNext(t, q, "a")
-		irrelevant := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add}
-		for range 3 * maxJournal {
-			q.Move(irrelevant)
+		irrelevant := framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add}
+		for range 3 * maxInFlightEvents {
+			q.MoveAllToActiveOrBackoffQueue(irrelevant)
 		}
-		if len(q.journal.events) > maxJournal {
-			t.Errorf("the journal holds %d events", len(q.journal.events))
+		if len(q.inFlightEvents.events) > maxInFlightEvents {
+			t.Errorf("the journal holds %d events", len(q.inFlightEvents.events))
 		}
-		q.Failed(a.Pod.UID, fitFailure)
+		q.AddUnschedulable(a.Pod.UID, fitFailure)
 		wantNext(t, q, "a")
 	})
 }
@@ -210,7 +210,7 @@ func TestErrorWaitsItsBackoffAndItGrows(t *testing.T) {
 		q.Add(t.Context(), fixture.Pod("a"))
 		a := wantNext(t, q, "a")
 		for _, backoff := range []time.Duration{1, 2, 4, 8, 10, 10} {
-			q.Failed(a.Pod.UID, Failure{Error: true})
+			q.AddUnschedulable(a.Pod.UID, Failure{Error: true})
 			time.Sleep(backoff*time.Second - time.Millisecond)
 			wantNext(t, q, "")
 			time.Sleep(2 * time.Millisecond)
@@ -229,15 +229,15 @@ func TestErrorsAndRefusalsBackOffApart(t *testing.T) {
 		q.Add(t.Context(), fixture.Pod("a"))
 		a := wantNext(t, q, "a")
 		for range 5 {
-			q.Failed(a.Pod.UID, fitFailure)
+			q.AddUnschedulable(a.Pod.UID, fitFailure)
 			time.Sleep(time.Minute)
-			q.Move(podGone())
+			q.MoveAllToActiveOrBackoffQueue(podGone())
 			a = wantNext(t, q, "a")
 		}
-		q.Failed(a.Pod.UID, Failure{Error: true})
+		q.AddUnschedulable(a.Pod.UID, Failure{Error: true})
 		time.Sleep(time.Second + time.Millisecond)
 		a = wantNext(t, q, "a")
-		q.Failed(a.Pod.UID, fitFailure)
+		q.AddUnschedulable(a.Pod.UID, fitFailure)
 		if wait := time.Until(q.items[a.Pod.UID].ready); wait != 10*time.Second {
 			t.Errorf("after the sixth refusal it waits %v, want 10s", wait)
 		}
@@ -247,9 +247,9 @@ func TestErrorsAndRefusalsBackOffApart(t *testing.T) {
 func TestBackingOffPodGoesWhenNobodyElseWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		q.Add(t.Context(), fixture.Pod("a"))
-		q.Failed(wantNext(t, q, "a").Pod.UID, fitFailure)
+		q.AddUnschedulable(wantNext(t, q, "a").Pod.UID, fitFailure)
 		q.Add(t.Context(), fixture.Pod("b"))
-		q.Move(podGone()) // a may be tried again, but backs off
+		q.MoveAllToActiveOrBackoffQueue(podGone()) // a may be tried again, but backs off
 		wantNext(t, q, "b")
 		wantNext(t, q, "a")
 	})
@@ -258,7 +258,7 @@ func TestBackingOffPodGoesWhenNobodyElseWaits(t *testing.T) {
 func TestLeftoversAreFlushed(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		q.Add(t.Context(), fixture.Pod("a"))
-		q.Failed(wantNext(t, q, "a").Pod.UID, fitFailure)
+		q.AddUnschedulable(wantNext(t, q, "a").Pod.UID, fitFailure)
 		time.Sleep(DefaultFlushAfter - time.Second)
 		wantNext(t, q, "")
 		time.Sleep(2 * time.Second)
@@ -270,7 +270,7 @@ func TestGatedPodWaitsForItsGates(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		pod := fixture.Pod("a", fixture.Gate("x"), fixture.Gate("y"))
 		q.Add(t.Context(), pod)
-		q.Move(podGone())
+		q.MoveAllToActiveOrBackoffQueue(podGone())
 		wantNext(t, q, "")
 		one := pod.DeepCopy()
 		one.Spec.SchedulingGates = one.Spec.SchedulingGates[:1]
@@ -320,9 +320,9 @@ func TestUpdateOfThePodItself(t *testing.T) {
 				wantNext(t, q, "a")
 				if test.inFlight {
 					q.Add(t.Context(), test.update(pod))
-					q.Failed(pod.UID, taintFailure)
+					q.AddUnschedulable(pod.UID, taintFailure)
 				} else {
-					q.Failed(pod.UID, taintFailure)
+					q.AddUnschedulable(pod.UID, taintFailure)
 					q.Add(t.Context(), test.update(pod))
 				}
 				if !test.back {
@@ -339,16 +339,19 @@ func TestUpdateOfThePodItself(t *testing.T) {
 
 func TestDeletedPodIsGoneFromEverywhere(t *testing.T) {
 	bring := map[string]func(t *testing.T, q *Queue, pod *core.Pod){
-		"active":        func(*testing.T, *Queue, *core.Pod) {},
-		"unschedulable": func(t *testing.T, q *Queue, pod *core.Pod) { wantNext(t, q, "a"); q.Failed(pod.UID, fitFailure) },
+		"active": func(*testing.T, *Queue, *core.Pod) {},
+		"unschedulable": func(t *testing.T, q *Queue, pod *core.Pod) {
+			wantNext(t, q, "a")
+			q.AddUnschedulable(pod.UID, fitFailure)
+		},
 		"backoff": func(t *testing.T, q *Queue, pod *core.Pod) {
 			wantNext(t, q, "a")
-			q.Failed(pod.UID, fitFailure)
-			q.Move(podGone())
+			q.AddUnschedulable(pod.UID, fitFailure)
+			q.MoveAllToActiveOrBackoffQueue(podGone())
 		},
 		"error backoff": func(t *testing.T, q *Queue, pod *core.Pod) {
 			wantNext(t, q, "a")
-			q.Failed(pod.UID, Failure{Error: true})
+			q.AddUnschedulable(pod.UID, Failure{Error: true})
 		},
 	}
 	for name, to := range bring {
@@ -366,7 +369,7 @@ func TestDeletedPodIsGoneFromEverywhere(t *testing.T) {
 		})
 	}
 	for name, end := range map[string]func(q *Queue, pod *core.Pod){
-		"in flight, then failed": func(q *Queue, pod *core.Pod) { q.Failed(pod.UID, Failure{Error: true}) },
+		"in flight, then failed": func(q *Queue, pod *core.Pod) { q.AddUnschedulable(pod.UID, Failure{Error: true}) },
 		"in flight, then done":   func(q *Queue, pod *core.Pod) { q.Done(pod.UID) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -389,9 +392,9 @@ func TestDeletedPodIsGoneFromEverywhere(t *testing.T) {
 
 func wantEmpty(t *testing.T, q *Queue) {
 	t.Helper()
-	if len(q.items) != 0 || q.flying.Len() != 0 || len(q.parked) != 0 || len(q.journal.events) != 0 {
+	if len(q.items) != 0 || q.inFlight.Len() != 0 || len(q.unschedulablePods) != 0 || len(q.inFlightEvents.events) != 0 {
 		t.Errorf("left behind: %d items, %d in flight, parked %v, %d events",
-			len(q.items), q.flying.Len(), q.parked, len(q.journal.events))
+			len(q.items), q.inFlight.Len(), q.unschedulablePods, len(q.inFlightEvents.events))
 	}
 }
 
@@ -404,15 +407,15 @@ func TestManyUnschedulablePodsMakeNoWork(t *testing.T) {
 		q.options.Incoming = func(string, string) { incoming.Add(1) }
 		for i := range many {
 			q.Add(t.Context(), fixture.Pod(strconv.Itoa(i)))
-			q.Failed(q.tryPop().Pod.UID, fitFailure)
+			q.AddUnschedulable(q.tryPop().Pod.UID, fitFailure)
 		}
 		for range 1000 {
-			q.Move(framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint})
+			q.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint})
 		}
 		time.Sleep(DefaultFlushAfter - time.Minute)
 		synctest.Wait()
-		if q.Pending()["unschedulable"] != many || incoming.Load() != 2*many || len(q.journal.events) != 0 {
-			t.Errorf("%v; %d moves between the parts of the queue, want %d; %d events kept", q.Pending(), incoming.Load(), 2*many, len(q.journal.events))
+		if q.Pending()["unschedulable"] != many || incoming.Load() != 2*many || len(q.inFlightEvents.events) != 0 {
+			t.Errorf("%v; %d moves between the parts of the queue, want %d; %d events kept", q.Pending(), incoming.Load(), 2*many, len(q.inFlightEvents.events))
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

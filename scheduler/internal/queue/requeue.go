@@ -12,19 +12,19 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// Move tells the queue about an event in the cluster: pods that it may help are
+// MoveAllToActiveOrBackoffQueue tells the queue about an event in the cluster: pods that it may help are
 // brought back.
-func (q *Queue) Move(event framework.Event) {
+func (q *Queue) MoveAllToActiveOrBackoffQueue(event framework.ClusterEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.options.Handled != nil {
 		began := q.options.Clock.Now()
 		defer func() { q.options.Handled(event.Label(), q.options.Clock.Since(began)) }()
 	}
-	if q.flying.Len() > 0 {
-		q.journal.add(event)
+	if q.inFlight.Len() > 0 {
+		q.inFlightEvents.add(event)
 	}
-	for _, w := range q.parked {
+	for _, w := range q.unschedulablePods {
 		if !w.concerns(q.interests, event) {
 			continue
 		}
@@ -37,120 +37,120 @@ func (q *Queue) Move(event framework.Event) {
 	}
 }
 
-// TryAgain brings back an unschedulable pod that waited for room that it will not
-// get.
-func (q *Queue) TryAgain(uid types.UID) {
+// Activate brings back an unschedulable pod that waited for room that it will not
+// get; not before its back-off is over.
+func (q *Queue) Activate(uid types.UID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if it, known := q.items[uid]; known && it.place == unschedulable {
+	if it, known := q.items[uid]; known && it.part == inUnschedulable {
 		q.take(it)
-		q.requeue(it, afterBackoff, framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete}.Label())
+		q.requeue(it, queueAfterBackoff, framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete}.Label())
 	}
 }
 
-// help is what an event does for a pod that was rejected.
-type help int
+// queueingStrategy is where an event brings a pod that was rejected.
+type queueingStrategy int
 
 const (
-	none help = iota
-	afterBackoff
-	atOnce
+	queueSkip queueingStrategy = iota
+	queueAfterBackoff
+	queueImmediately
 )
 
 // wakeBy brings an unschedulable pod back if event helps it.
-func (q *Queue) wakeBy(it *item, event framework.Event) {
-	if help := q.helps(it, event); help != none {
+func (q *Queue) wakeBy(it *item, event framework.ClusterEvent) {
+	if strategy := q.isEventRelevant(it, event); strategy != queueSkip {
 		q.take(it)
-		q.requeue(it, help, event.Label())
+		q.requeue(it, strategy, event.Label())
 	}
 }
 
-// helps reports whether event may make one of the plugins that rejected the
+// isEventRelevant reports whether event may make one of the plugins that rejected the
 // pod change its mind.
-func (q *Queue) helps(it *item, event framework.Event) help {
+func (q *Queue) isEventRelevant(it *item, event framework.ClusterEvent) queueingStrategy {
 	if event.Resource == framework.PodEvent && event.NewPod.UID != it.Pod.UID {
-		return none
+		return queueSkip
 	}
-	if event.Action == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
-		return none // room freed by its own failed binding does not help it
+	if event.ActionType == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
+		return queueSkip // room freed by its own failed binding does not help it
 	}
 	if event.Nominated && it.Priority > framework.Priority(event.OldPod) {
-		return none
+		return queueSkip
 	}
 	if len(it.plugins) == 0 {
-		return afterBackoff
+		return queueAfterBackoff
 	}
-	helped := none
+	strategy := queueSkip
 	for _, plugin := range it.plugins {
 		if !q.interested(it, plugin, event) {
 			continue
 		}
 		if slices.Contains(it.pending, plugin) {
-			return atOnce
+			return queueImmediately
 		}
-		helped = afterBackoff
+		strategy = queueAfterBackoff
 		if len(it.pending) == 0 {
 			break
 		}
 	}
-	return helped
+	return strategy
 }
 
 // interested reports whether a plugin that rejected the pod waits for event.
-func (q *Queue) interested(it *item, plugin string, event framework.Event) bool {
+func (q *Queue) interested(it *item, plugin string, event framework.ClusterEvent) bool {
 	interests, known := q.interests[it.profile.SchedulerName][plugin]
-	return !known || interests == nil || slices.ContainsFunc(interests, func(i framework.EventInterest) bool {
-		return i.IsAbout(event) && (i.Hint == nil || q.hint(i, it, plugin, event))
+	return !known || interests == nil || slices.ContainsFunc(interests, func(i framework.ClusterEventWithHint) bool {
+		return i.IsAbout(event) && (i.QueueingHint == nil || q.hint(i, it, plugin, event))
 	})
 }
 
 // hint asks a plugin's hint.
-func (q *Queue) hint(interest framework.EventInterest, it *item, plugin string, event framework.Event) bool {
+func (q *Queue) hint(interest framework.ClusterEventWithHint, it *item, plugin string, event framework.ClusterEvent) bool {
 	if q.hints++; q.options.Hinted == nil || q.hints%measuredHints != 0 {
-		return interest.Hint(it.PodInfo, event)
+		return interest.QueueingHint(it.PodInfo, event)
 	}
 	began := q.options.Clock.Now()
-	helps := interest.Hint(it.PodInfo, event)
+	helps := interest.QueueingHint(it.PodInfo, event)
 	q.options.Hinted(plugin, event.Label(), helps, q.options.Clock.Since(began))
 	return helps
 }
 
-// requeue puts a pod where it belongs, depending on what helped it: into the
+// requeue puts a pod where it belongs, as the event that helped it says: into the
 // active queue, into the back-off if that is not over, or among the
 // unschedulable.
-func (q *Queue) requeue(it *item, help help, event string) {
+func (q *Queue) requeue(it *item, strategy queueingStrategy, event string) {
 	now := q.options.Clock.Now()
 	switch {
-	case help == none:
-		q.park(it, now)
+	case strategy == queueSkip:
+		q.addUnschedulable(it, now)
 		return
-	case help == atOnce || !it.ready.After(now):
+	case strategy == queueImmediately || !it.ready.After(now):
 		q.activate(it, event)
 		return
 	}
-	it.place = backingOff
-	behind := &q.errored
+	it.part = inBackoff
+	behind := &q.errorBackoffQ
 	if !it.errored {
-		behind = &q.backoff
+		behind = &q.backoffQ
 		q.signal(q.wake)
 	}
 	behind.add(it)
-	q.count(backingOff, event)
+	q.count(inBackoff, event)
 	if behind.peek() == it { // else it is not the next whose time is over
 		q.signal(q.rearm)
 	}
 }
 
-// park puts a pod among the unschedulable ones.
-func (q *Queue) park(it *item, now time.Time) {
-	it.place, it.parkedAt = unschedulable, now
+// addUnschedulable puts a pod among the unschedulable ones.
+func (q *Queue) addUnschedulable(it *item, now time.Time) {
+	it.part, it.parkedAt = inUnschedulable, now
 	key := it.profile.SchedulerName + "\x00" + strings.Join(it.plugins, "\x00")
-	if it.waits = q.parked[key]; it.waits == nil {
-		it.waits = &waiting{key: key, profile: it.profile.SchedulerName, plugins: it.plugins, pods: list.New()}
-		q.parked[key] = it.waits
+	if it.waits = q.unschedulablePods[key]; it.waits == nil {
+		it.waits = &unschedulableGroup{key: key, profile: it.profile.SchedulerName, plugins: it.plugins, pods: list.New()}
+		q.unschedulablePods[key] = it.waits
 	}
 	it.element = it.waits.pods.PushBack(it)
-	q.count(unschedulable, "ScheduleAttemptFailure")
+	q.count(inUnschedulable, "ScheduleAttemptFailure")
 	if it.waits.pods.Len() == 1 { // else others are flushed before it
 		q.signal(q.rearm)
 	}
@@ -158,25 +158,25 @@ func (q *Queue) park(it *item, now time.Time) {
 
 // take removes a pod from where it waits.
 func (q *Queue) take(it *item) {
-	switch it.place {
-	case active:
-		q.active.remove(it)
-	case backingOff:
+	switch it.part {
+	case inActive:
+		q.activeQ.remove(it)
+	case inBackoff:
 		if it.errored {
-			q.errored.remove(it)
+			q.errorBackoffQ.remove(it)
 		} else {
-			q.backoff.remove(it)
+			q.backoffQ.remove(it)
 		}
-	case unschedulable:
+	case inUnschedulable:
 		it.waits.pods.Remove(it.element)
 		if it.waits.pods.Len() == 0 {
-			delete(q.parked, it.waits.key)
+			delete(q.unschedulablePods, it.waits.key)
 		}
 		it.element, it.waits = nil, nil
-	case gated:
+	case inGated:
 		q.gated--
 	}
-	it.place = nowhere
+	it.part = nowhere
 }
 
 // Run moves pods whose back-off is over and leftovers that no event came for,
@@ -209,17 +209,17 @@ func (q *Queue) release() (next time.Time, any bool) {
 			next, any = at, true
 		}
 	}
-	for _, h := range []*itemHeap{&q.backoff, &q.errored} {
+	for _, h := range []*itemHeap{&q.backoffQ, &q.errorBackoffQ} {
 		for h.Len() > 0 && !h.peek().ready.After(now) {
 			it := h.take()
-			it.place = nowhere
+			it.part = nowhere
 			q.activate(it, "BackoffComplete")
 		}
 		if h.Len() > 0 {
 			soonest(h.peek().ready)
 		}
 	}
-	for _, w := range q.parked {
+	for _, w := range q.unschedulablePods {
 		for e := w.pods.Front(); e != nil; e = w.pods.Front() {
 			it := e.Value.(*item)
 			if due := it.parkedAt.Add(q.options.FlushAfter); due.After(now) {
@@ -228,7 +228,7 @@ func (q *Queue) release() (next time.Time, any bool) {
 			}
 			q.take(it)
 			it.Flushed = true
-			q.requeue(it, afterBackoff, "UnschedulableTimeout")
+			q.requeue(it, queueAfterBackoff, "UnschedulableTimeout")
 		}
 	}
 	return next, any
@@ -239,15 +239,15 @@ func (q *Queue) Inflight() map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	counts := map[string]int{}
-	for _, event := range q.journal.events {
+	for _, event := range q.inFlightEvents.events {
 		counts[event.Label()]++
 	}
 	return counts
 }
 
-func (q *Queue) count(to place, event string) {
+func (q *Queue) count(to part, event string) {
 	if q.options.Incoming != nil {
-		q.options.Incoming(placeNames[to], event)
+		q.options.Incoming(partNames[to], event)
 	}
 }
 

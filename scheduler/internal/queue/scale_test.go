@@ -18,7 +18,7 @@ func TestEventsCostWhatTheyConcern(t *testing.T) {
 	q := newQueue()
 	park := func(name, cpu string, failure Failure) {
 		q.Add(t.Context(), fixture.Pod(name, fixture.Requests("cpu", cpu)))
-		q.Failed(q.tryPop().Pod.UID, failure)
+		q.AddUnschedulable(q.tryPop().Pod.UID, failure)
 	}
 	for i := range many {
 		park("large-"+strconv.Itoa(i), "64", fitFailure)
@@ -29,20 +29,20 @@ func TestEventsCostWhatTheyConcern(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		event  framework.Event
+		event  framework.ClusterEvent
 		times  int
 		looked int // pods, each time
 		woken  int // in the end
 	}{
-		{"another pod is bound", framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("bound", fixture.On("n"))}, events, 0, 0},
-		{"a node's label changes", framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeLabel, NewNode: fixture.Node("n")}, events, 0, 0},
-		{"a taint changes", framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: fixture.Node("n"), NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, events, few, 0},
-		{"a tainted node comes", framework.Event{Resource: framework.NodeEvent, Action: framework.Add, NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, 1, many + 2*few, few},
-		{"a larger node comes", framework.Event{Resource: framework.NodeEvent, Action: framework.Add, NewNode: fixture.Node("n", fixture.Allocatable("cpu", "32"))}, 1, many + few, few},
+		{"another pod is bound", framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("bound", fixture.On("n"))}, events, 0, 0},
+		{"a node's label changes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel, NewNode: fixture.Node("n")}, events, 0, 0},
+		{"a taint changes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: fixture.Node("n"), NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, events, few, 0},
+		{"a tainted node comes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.Add, NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, 1, many + 2*few, few},
+		{"a larger node comes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.Add, NewNode: fixture.Node("n", fixture.Allocatable("cpu", "32"))}, 1, many + few, few},
 	} {
 		before, waiting := q.looked, q.Pending()["unschedulable"]
 		for range test.times {
-			q.Move(test.event)
+			q.MoveAllToActiveOrBackoffQueue(test.event)
 		}
 		if looked := q.looked - before; looked != test.looked*test.times {
 			t.Errorf("%s: %d pods were looked at in %d events, want %d each", test.name, looked, test.times, test.looked)

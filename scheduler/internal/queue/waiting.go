@@ -7,10 +7,10 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// waiting are the unschedulable pods of a profile that the same plugins
+// unschedulableGroup are the unschedulable pods of a profile that the same plugins
 // rejected: most events concern none of these plugins, and then no pod is looked
 // at.
-type waiting struct {
+type unschedulableGroup struct {
 	key     string
 	profile string
 	plugins []string   // none stands for pods that any event may help
@@ -18,7 +18,7 @@ type waiting struct {
 }
 
 // concerns reports whether event is of a kind that one of the plugins waits for.
-func (w *waiting) concerns(interests map[string]map[string][]framework.EventInterest, event framework.Event) bool {
+func (w *unschedulableGroup) concerns(interests map[string]map[string][]framework.ClusterEventWithHint, event framework.ClusterEvent) bool {
 	if len(w.plugins) == 0 {
 		return true
 	}
@@ -27,7 +27,7 @@ func (w *waiting) concerns(interests map[string]map[string][]framework.EventInte
 		if !known || registered == nil {
 			return true
 		}
-		if slices.ContainsFunc(registered, func(i framework.EventInterest) bool { return i.IsAbout(event) }) {
+		if slices.ContainsFunc(registered, func(i framework.ClusterEventWithHint) bool { return i.IsAbout(event) }) {
 			return true
 		}
 	}
@@ -39,14 +39,14 @@ func (q *Queue) Pending() map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	parked := 0
-	for _, w := range q.parked {
+	for _, w := range q.unschedulablePods {
 		parked += w.pods.Len()
 	}
 	return map[string]int{
-		placeNames[active]:        q.active.Len(),
-		placeNames[backingOff]:    q.backoff.Len() + q.errored.Len(),
-		placeNames[unschedulable]: parked,
-		placeNames[gated]:         q.gated,
+		partNames[inActive]:        q.activeQ.Len(),
+		partNames[inBackoff]:       q.backoffQ.Len() + q.errorBackoffQ.Len(),
+		partNames[inUnschedulable]: parked,
+		partNames[inGated]:         q.gated,
 	}
 }
 
@@ -54,7 +54,7 @@ func (q *Queue) Pending() map[string]int {
 func (q *Queue) Busy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.active.Len() > 0
+	return q.activeQ.Len() > 0
 }
 
 // Unschedulable counts the unschedulable pods for each plugin that refused them.
@@ -62,7 +62,7 @@ func (q *Queue) Unschedulable(each func(profile, plugin string, pods int)) {
 	type refusal struct{ profile, plugin string }
 	counts := map[refusal]int{}
 	q.mu.Lock()
-	for _, w := range q.parked {
+	for _, w := range q.unschedulablePods {
 		for _, plugin := range w.plugins {
 			counts[refusal{w.profile, plugin}] += w.pods.Len()
 		}

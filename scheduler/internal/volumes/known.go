@@ -15,7 +15,7 @@ import (
 // NewKnown returns a Volumes that knows the objects and watches nothing. Only tests call
 // it.
 func NewKnown(objects ...core.Object) *Volumes {
-	v := New(clock.RealClock{}, func(framework.Event) {})
+	v := New(clock.RealClock{}, func(framework.ClusterEvent) {})
 	close(v.known)
 	for _, object := range objects {
 		v.Set(object)

@@ -27,7 +27,7 @@ var errUnknown = errors.New("persistent volumes and claims are not known yet")
 type Volumes struct {
 	clock clock.Clock
 	// moved is called with events that may let a waiting pod be placed.
-	moved func(framework.Event)
+	moved func(framework.ClusterEvent)
 
 	claims     *watch.Store[*corev1.PersistentVolumeClaim]
 	volumes    *watch.Store[*corev1.PersistentVolume]
@@ -50,7 +50,7 @@ type Volumes struct {
 const byClass, byNode = "class", "node"
 
 // New returns an empty Volumes that watches nothing until it is asked.
-func New(clock clock.Clock, moved func(framework.Event)) *Volumes {
+func New(clock clock.Clock, moved func(framework.ClusterEvent)) *Volumes {
 	v := &Volumes{
 		clock: clock, moved: moved, wanted: make(chan struct{}), known: make(chan struct{}),
 		chosen: map[string]types.UID{}, changed: make(chan struct{}),
@@ -84,9 +84,9 @@ func telling[T core.Object](v *Volumes, resource framework.EventResource) watch.
 	}
 }
 
-func (v *Volumes) tell(resource framework.EventResource, action framework.Action, claim *corev1.PersistentVolumeClaim) {
+func (v *Volumes) tell(resource framework.EventResource, action framework.ActionType, claim *corev1.PersistentVolumeClaim) {
 	v.wake()
-	v.moved(framework.Event{Resource: resource, Action: action, Claim: claim})
+	v.moved(framework.ClusterEvent{Resource: resource, ActionType: action, Claim: claim})
 }
 
 func (v *Volumes) wake() {

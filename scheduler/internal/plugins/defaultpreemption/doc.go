@@ -4,10 +4,10 @@
 // nominates the pod to the node (Kubernetes docs, "Pod Priority and
 // Preemption").
 //
-// The way through the room: PostFilter (is it worth looking) → candidates
-// (which nodes could be made to fit, in a what-if) → victims (which pods would
-// have to go there, as few as possible) → better (which node costs least) →
-// evict.
+// The way through the room: PostFilter → preempt: ineligible (may the pod evict
+// others) → findCandidates (which nodes could be made to fit, in a what-if) →
+// selectVictimsOnNode (which pods would have to go there, as few as possible) →
+// callExtenders → better (which node costs least) → prepareCandidate.
 //
 // It never binds: the pod is tried again when its victims are gone, and may
 // find room elsewhere before.

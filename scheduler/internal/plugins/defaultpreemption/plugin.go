@@ -15,7 +15,7 @@ import (
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/extender"
-	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/nominator"
 )
 
 // Name of the plugin in configurations and metrics.
@@ -32,22 +32,22 @@ type Options struct {
 // DefaultOptions are upstream's.
 var DefaultOptions = Options{MinCandidateNodesPercentage: 10, MinCandidateNodesAbsolute: 100}
 
-// Evictor evicts pods and returns at once. A pod that can't be evicted is noted
+// Executor evicts pods and returns at once. A pod that can't be evicted is noted
 // as left, so that the next attempt at the preemptor looks again.
-type Evictor interface {
+type Executor interface {
 	Evict(preemptor *core.Pod, victims []*core.Pod, node string)
 }
 
 // Services are what the plugin works with.
 type Services struct {
-	Nominations *nominate.Nominations
-	Evictor     Evictor
+	Nominator *nominator.Nominator
+	Executor  Executor
 	// Budgets are the disruption budgets of a namespace.
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
 	// Extenders may take candidates and victims away; may be nil.
 	Extenders *extender.Chain
-	// TryAgain is called for pods that have lost their nomination; may be nil.
-	TryAgain func(uid types.UID)
+	// Activate is called for pods that have lost their nomination; may be nil.
+	Activate func(uid types.UID)
 	// Observe is called for each attempt with the number of victims; may be nil.
 	Observe func(victims int)
 }
@@ -69,11 +69,11 @@ func (*Plugin) Name() string { return Name }
 
 // PostFilter implements framework.PostFilter.
 func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (string, *framework.Status) {
-	best, status := p.best(ctx, state, pod, refused)
+	best, status := p.preempt(ctx, state, pod, refused)
 	victims := 0
 	if best != nil {
 		victims = len(best.victims)
-		p.evict(pod, best)
+		p.prepareCandidate(pod, best)
 	}
 	if p.services.Observe != nil {
 		p.services.Observe(victims)
@@ -85,22 +85,22 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 		fmt.Sprintf("preemption: found a potential placement for pod on node %s, preempting %d victims", best.node.Name(), victims))
 }
 
-// best is the node where making room costs least. Without one the status says
+// preempt chooses the node where making room costs least. Without one the status says
 // why.
-func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (*candidate, *framework.Status) {
+func (p *Plugin) preempt(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (*candidate, *framework.Status) {
 	if why := p.ineligible(pod, state, refused); why != "" {
 		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
 	search := &search{Plugin: p, refused: refused, state: state, pod: pod, budgets: newBudgets(p.services.Budgets)}
-	candidates, err := search.candidates(ctx)
+	candidates, err := search.findCandidates(ctx)
 	if err == nil {
-		candidates, err = search.extended(ctx, candidates)
+		candidates, err = search.callExtenders(ctx, candidates)
 	}
 	if err != nil {
 		return nil, framework.AsError(err)
 	}
 	if len(candidates) == 0 {
-		p.services.Nominations.Delete(pod.Pod.UID) // the room can't be kept for it
+		p.services.Nominator.Delete(pod.Pod.UID) // the room can't be kept for it
 		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+search.message())
 	}
 	best := candidates[0]
@@ -117,7 +117,7 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState,
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
 	}
-	nominated := p.services.Nominations.Of(pod.Pod.UID)
+	nominated := p.services.Nominator.Of(pod.Pod.UID)
 	if nominated == "" {
 		return ""
 	}
@@ -129,7 +129,7 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState,
 		if other.Priority >= pod.Priority {
 			continue
 		}
-		if other.Pod.DeletionTimestamp != nil && disrupted(other.Pod) || p.services.Nominations.Leaving(other.Pod.UID) {
+		if other.Pod.DeletionTimestamp != nil && disrupted(other.Pod) || p.services.Nominator.Leaving(other.Pod.UID) {
 			return "not eligible due to a terminating pod on the nominated node."
 		}
 	}
@@ -146,32 +146,32 @@ func disrupted(pod *core.Pod) bool {
 	return false
 }
 
-// evict evicts the victims and nominates the pod to the node.
-func (p *Plugin) evict(pod *framework.PodInfo, best *candidate) {
+// prepareCandidate evicts the victims and nominates the pod to the node.
+func (p *Plugin) prepareCandidate(pod *framework.PodInfo, best *candidate) {
 	var victims []*core.Pod
 	for _, v := range best.victims {
 		if v.Pod.DeletionTimestamp == nil { // else it leaves already
 			victims = append(victims, v.Pod)
-			p.services.Nominations.AskToLeave(v.Pod.UID)
+			p.services.Nominator.AskToLeave(v.Pod.UID)
 		}
 	}
 	if len(victims) > 0 {
-		p.takeBack(pod, best.node.Name())
+		p.clearLowerNominations(pod, best.node.Name())
 	}
-	p.services.Nominations.Set(pod.Pod, best.node.Name())
-	p.services.Evictor.Evict(pod.Pod, victims, best.node.Name())
+	p.services.Nominator.Set(pod.Pod, best.node.Name())
+	p.services.Executor.Evict(pod.Pod, victims, best.node.Name())
 }
 
-// takeBack withdraws the nominations to a node of pods of lower priority, which
+// clearLowerNominations withdraws the nominations to a node of pods of lower priority, which
 // then look elsewhere.
-func (p *Plugin) takeBack(pod *framework.PodInfo, node string) {
-	for _, other := range p.services.Nominations.On(node) {
+func (p *Plugin) clearLowerNominations(pod *framework.PodInfo, node string) {
+	for _, other := range p.services.Nominator.On(node) {
 		if other.Priority >= pod.Priority {
 			continue
 		}
-		p.services.Nominations.Delete(other.Pod.UID)
-		if p.services.TryAgain != nil {
-			p.services.TryAgain(other.Pod.UID)
+		p.services.Nominator.Delete(other.Pod.UID)
+		if p.services.Activate != nil {
+			p.services.Activate(other.Pod.UID)
 		}
 	}
 }

@@ -37,9 +37,9 @@ type candidate struct {
 	violations int                  // of disruption budgets
 }
 
-// candidates are some of the nodes that could be made to fit: if there are
+// findCandidates returns some of the nodes that could be made to fit: if there are
 // many, looking at all costs more than finding the best would gain.
-func (s *search) candidates(ctx context.Context) ([]*candidate, error) {
+func (s *search) findCandidates(ctx context.Context) ([]*candidate, error) {
 	nodes := s.refused.Nodes
 	if len(nodes) == 0 {
 		return nil, nil
@@ -49,7 +49,7 @@ func (s *search) candidates(ctx context.Context) ([]*candidate, error) {
 	s.reasons = map[string]int{}
 	var found []*candidate
 	for i, start := 0, s.random(len(nodes)); i < len(nodes) && len(found) < enough && ctx.Err() == nil; i++ {
-		c, status := s.victims(ctx, filters, nodes[(start+i)%len(nodes)])
+		c, status := s.selectVictimsOnNode(ctx, filters, nodes[(start+i)%len(nodes)])
 		switch {
 		case c != nil:
 			found = append(found, c)
@@ -66,8 +66,8 @@ func (s *search) candidates(ctx context.Context) ([]*candidate, error) {
 	return found, ctx.Err()
 }
 
-// extended is what the extenders leave of the candidates.
-func (s *search) extended(ctx context.Context, candidates []*candidate) ([]*candidate, error) {
+// callExtenders returns what the extenders leave of the candidates.
+func (s *search) callExtenders(ctx context.Context, candidates []*candidate) ([]*candidate, error) {
 	if s.services.Extenders == nil || len(candidates) == 0 {
 		return candidates, nil
 	}
@@ -88,7 +88,7 @@ func (s *search) extended(ctx context.Context, candidates []*candidate) ([]*cand
 // victims finds out which pods would have to leave a node. It removes all pods
 // of lower priority, and puts back, the most important first, those that can
 // stay. Without a candidate the status says why; it is nil if no pod can go.
-func (s *search) victims(ctx context.Context, filters []framework.Filter, node *framework.NodeInfo) (*candidate, *framework.Status) {
+func (s *search) selectVictimsOnNode(ctx context.Context, filters []framework.Filter, node *framework.NodeInfo) (*candidate, *framework.Status) {
 	s.lower = s.lower[:0]
 	for _, other := range node.Pods {
 		if other.Priority < s.pod.Priority {
@@ -105,19 +105,19 @@ func (s *search) victims(ctx context.Context, filters []framework.Filter, node *
 			return nil, status
 		}
 	}
-	before := s.services.Nominations.Before(s.pod, node)
-	if status := profile.RunFiltersWith(ctx, before, filters, state, s.pod, what); !status.IsSuccess() {
+	before := s.services.Nominator.Before(s.pod, node)
+	if status := profile.RunFiltersWithNominatedPods(ctx, before, filters, state, s.pod, what); !status.IsSuccess() {
 		return nil, status
 	}
 	slices.SortStableFunc(s.lower, importance)
 	c := &candidate{node: node}
-	violating, others := s.budgets.split(s.lower)
+	violating, others := s.budgets.filterPodsWithPDBViolation(s.lower)
 	for i, group := range [][]*framework.PodInfo{violating, others} {
 		for _, other := range group {
 			if status := profile.RunAddPod(ctx, state, s.pod, other, what); !status.IsSuccess() {
 				return nil, status
 			}
-			status := profile.RunFiltersWith(ctx, before, filters, state, s.pod, what)
+			status := profile.RunFiltersWithNominatedPods(ctx, before, filters, state, s.pod, what)
 			if status.IsSuccess() {
 				continue // it can stay
 			}
@@ -227,9 +227,9 @@ func (b *budgets) in(namespace string) []budget {
 	return found
 }
 
-// split divides pods, in their order, into those whose eviction would violate a
+// filterPodsWithPDBViolation divides pods, in their order, into those whose eviction would violate a
 // budget and those whose would not, counting the latter against the budgets.
-func (b *budgets) split(pods []*framework.PodInfo) (violating, others []*framework.PodInfo) {
+func (b *budgets) filterPodsWithPDBViolation(pods []*framework.PodInfo) (violating, others []*framework.PodInfo) {
 	var left map[*policyv1.PodDisruptionBudget]int32
 	for _, pod := range pods {
 		breaks := false

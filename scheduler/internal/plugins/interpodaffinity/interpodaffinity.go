@@ -38,7 +38,7 @@ type Options struct {
 	IgnorePreferredTermsOfExistingPods bool
 }
 
-// Plugin implements PreFilter with its extensions, Filter, PreScore, Score and Normalize.
+// Plugin implements PreFilter with its extensions, Filter, PreScore, Score and ScoreExtensions.
 type Plugin struct {
 	options    Options
 	namespaces func(name string) labels.Set
@@ -213,12 +213,12 @@ func (s *filterState) together(terms []framework.AffinityTerm, node *core.Node) 
 	return found || s.selfMatch && s.affinity.Empty()
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (p *Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
-		{Resource: framework.AssignedPodEvent, Actions: framework.Add | framework.Delete | framework.UpdatePodLabel, Hint: p.podHint},
-		{Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel},
-		{Resource: framework.PodEvent, Actions: framework.UpdatePodLabel},
+// EventsToRegister implements framework.EnqueueExtensions.
+func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHint: p.podHint},
+		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel},
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel},
 	}
 }
 
@@ -227,7 +227,7 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 // anywhere, and a deleted pod whose own anti-affinity matched this one. A pod
 // that stops matching one of several anti-affinity terms is enough, because
 // each may be about other places.
-func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
+func (p *Plugin) podHint(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 	own := pod.Affinity
 	if own == nil {
 		own = &noAffinity

@@ -180,23 +180,23 @@ func TestHints(t *testing.T) {
 	interest := newPlugin().EventsToRegister()[0]
 	waits := framework.NewPodInfo(fixture.Pod("p", labelled("app", "web"), with(term("db", "zone")), without(term("noisy", "zone"), term("smelly", corev1.LabelHostname))))
 	for name, test := range map[string]struct {
-		event framework.Event
+		event framework.ClusterEvent
 		want  bool
 	}{
-		"db came":      {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("d", labelled("app", "db"))}, true},
-		"another came": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("w", labelled("app", "web"))}, false},
-		"another left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w")}, false},
+		"db came":      {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("d", labelled("app", "db"))}, true},
+		"another came": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("w", labelled("app", "web"))}, false},
+		"another left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("w")}, false},
 		// The first pod of its kind may go anywhere, and db may have been the last
 		// one.
-		"db left":                           {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
-		"one it avoids left":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
-		"one that did not want it left":     {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w", without(term("web", "zone")))}, true},
-		"one that did not want others left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w", without(term("x", "zone")))}, false},
-		"noisy is labelled":                 {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "noisy", "a", "b"))}, false},
-		"one that does not want it, too":    {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", without(term("web", "zone"))), NewPod: fixture.Pod("w", without(term("web", "zone")), labelled("a", "b"))}, false},
-		"another became db":                 {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n"), NewPod: fixture.Pod("n", labelled("app", "db"))}, true},
-		"noisy became smelly":               {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "smelly"))}, true},
-		"noisy became quiet":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
+		"db left":                           {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
+		"one it avoids left":                {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
+		"one that did not want it left":     {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("w", without(term("web", "zone")))}, true},
+		"one that did not want others left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("w", without(term("x", "zone")))}, false},
+		"noisy is labelled":                 {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "noisy", "a", "b"))}, false},
+		"one that does not want it, too":    {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", without(term("web", "zone"))), NewPod: fixture.Pod("w", without(term("web", "zone")), labelled("a", "b"))}, false},
+		"another became db":                 {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n"), NewPod: fixture.Pod("n", labelled("app", "db"))}, true},
+		"noisy became smelly":               {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "smelly"))}, true},
+		"noisy became quiet":                {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
 	} {
 		if interest.Covers(waits, test.event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)

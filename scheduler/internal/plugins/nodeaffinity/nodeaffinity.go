@@ -36,7 +36,7 @@ var (
 	skip = framework.NewStatus(framework.Skip)
 )
 
-// Plugin implements PreFilter, Filter, Sign, PreScore, Score and Normalize.
+// Plugin implements PreFilter, Filter, Sign, PreScore, Score and ScoreExtensions.
 type Plugin struct {
 	addedRequired  *nodeaffinity.NodeSelector
 	addedPreferred *nodeaffinity.PreferredSchedulingTerms
@@ -184,17 +184,17 @@ func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framew
 	return score, nil
 }
 
-// NormalizeScore implements framework.Normalize.
+// NormalizeScore implements framework.ScoreExtensions.
 func (*Plugin) NormalizeScore(_ context.Context, _ *framework.CycleState, _ *framework.PodInfo, scores []int64) *framework.Status {
 	framework.NormalizeByMax(scores, false)
 	return nil
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (p *Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{{
-		Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel,
-		Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+// EventsToRegister implements framework.EnqueueExtensions.
+func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{{
+		Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel,
+		QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return p.wants(pod.Pod, event.NewNode) && (event.OldNode == nil || !p.wants(pod.Pod, event.OldNode))
 		},
 	}}

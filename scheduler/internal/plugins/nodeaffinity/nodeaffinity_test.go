@@ -125,7 +125,7 @@ func TestHints(t *testing.T) {
 	interest := plugin(t, nil).EventsToRegister()[0]
 	pod := framework.NewPodInfo(fixture.Pod("p", selector("zone", "a")))
 	for zone, want := range map[string]bool{"a": true, "b": false} {
-		event := framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeLabel, NewNode: fixture.Node("n", fixture.Label("zone", zone))}
+		event := framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel, NewNode: fixture.Node("n", fixture.Label("zone", zone))}
 		if interest.Covers(pod, event) != want {
 			t.Errorf("zone %s: want %v", zone, want)
 		}

@@ -63,11 +63,11 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framewo
 	return refused
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (p *Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{{
-		Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeDeclaredFeatures,
-		Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+// EventsToRegister implements framework.EnqueueExtensions.
+func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{{
+		Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeDeclaredFeatures,
+		QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			needed, err := nodedeclaredfeatures.DefaultFramework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &pod.Pod.Spec}, level)
 			if err != nil {
 				return true

@@ -65,9 +65,9 @@ func TestHints(t *testing.T) {
 	if got := framework.NodeActions(old, updated); got != framework.UpdateNodeDeclaredFeatures {
 		t.Errorf("the change is seen as %b", got)
 	}
-	hint := New().EventsToRegister()[0].Hint
+	hint := New().EventsToRegister()[0].QueueingHint
 	pod := framework.NewPodInfo(fixture.Pod("p", restartsAll))
-	if !hint(pod, framework.Event{NewNode: updated}) || hint(pod, framework.Event{NewNode: old}) {
+	if !hint(pod, framework.ClusterEvent{NewNode: updated}) || hint(pod, framework.ClusterEvent{NewNode: old}) {
 		t.Error("a pod is brought back by a node that does not help, or is not by one that does")
 	}
 }

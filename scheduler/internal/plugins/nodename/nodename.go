@@ -36,11 +36,11 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 	to.String(pod.Pod.Spec.NodeName)
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{{
-		Resource: framework.NodeEvent, Actions: framework.Add,
-		Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{{
+		Resource: framework.NodeEvent, ActionType: framework.Add,
+		QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return event.NewNode.Name == pod.Pod.Spec.NodeName
 		},
 	}}

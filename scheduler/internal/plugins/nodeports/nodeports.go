@@ -62,15 +62,15 @@ func conflict(wanted, used []framework.HostPort) bool {
 	return false
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{
 		{
-			Resource: framework.AssignedPodEvent, Actions: framework.Delete,
-			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				return conflict(pod.HostPorts, framework.HostPorts(event.OldPod))
 			},
 		},
-		{Resource: framework.NodeEvent, Actions: framework.Add},
+		{Resource: framework.NodeEvent, ActionType: framework.Add},
 	}
 }

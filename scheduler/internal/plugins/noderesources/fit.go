@@ -11,7 +11,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
-	"kctl/scheduler/internal/curve"
+	"kctl/scheduler/internal/shape"
 )
 
 // FitName is the plugin's name in configurations and metrics.
@@ -31,7 +31,7 @@ type FitOptions struct {
 	// MostAllocated packs nodes; otherwise the emptiest node is best, unless Shape
 	// gives the score of a utilization.
 	MostAllocated bool
-	Shape         curve.Curve
+	Shape         shape.Function
 	Weights       []Weight
 	// IgnoredResources and IgnoredGroups (the part of the name before the
 	// slash) are not counted by the filter: an extender does.
@@ -181,13 +181,13 @@ func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.P
 func (f *Fit) rate(requested, allocatable int64) int64 {
 	switch {
 	case len(f.options.Shape) > 0:
-		return f.options.Shape.At(curve.Percent(min(requested, allocatable), allocatable))
+		return f.options.Shape.At(shape.Percent(min(requested, allocatable), allocatable))
 	case f.options.MostAllocated:
-		return curve.Percent(min(requested, allocatable), allocatable)
+		return shape.Percent(min(requested, allocatable), allocatable)
 	case requested > allocatable:
 		return 0
 	}
-	return curve.Percent(allocatable-requested, allocatable)
+	return shape.Percent(allocatable-requested, allocatable)
 }
 
 // usage returns what would be requested of a node's resource if want were added
@@ -201,19 +201,19 @@ func usage(want, used *framework.Resource, node *framework.NodeInfo, name corev1
 	return framework.AddCapped(used.Get(name), want.Get(name)), allocatable, true
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (f *Fit) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
+// EventsToRegister implements framework.EnqueueExtensions.
+func (f *Fit) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{
 		{
-			Resource: framework.AssignedPodEvent, Actions: framework.Delete | framework.UpdatePodScaleDown,
-			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			Resource: framework.AssignedPodEvent, ActionType: framework.Delete | framework.UpdatePodScaleDown,
+			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				// A pod that goes frees a pod slot, whatever else it frees.
-				return event.Action == framework.Delete || frees(pod, event.OldPod, event.NewPod)
+				return event.ActionType == framework.Delete || frees(pod, event.OldPod, event.NewPod)
 			},
 		},
 		{
-			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeAllocatable,
-			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeAllocatable,
+			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				empty := framework.NodeInfo{}
 				if event.OldNode != nil && !grew(pod, event.OldNode, event.NewNode) {
 					return false
@@ -222,7 +222,7 @@ func (f *Fit) EventsToRegister() []framework.EventInterest {
 				return f.Filter(context.Background(), nil, pod, &empty).IsSuccess()
 			},
 		},
-		{Resource: framework.PodEvent, Actions: framework.UpdatePodScaleDown},
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodScaleDown},
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
-	"kctl/scheduler/internal/curve"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/plugins/plugintest"
+	"kctl/scheduler/internal/shape"
 )
 
 func TestFit(t *testing.T) {
@@ -92,8 +92,8 @@ func TestFitScore(t *testing.T) {
 // The shapes are upstream's documented examples: bin packing, and a shape that
 // rises and falls.
 func TestRequestedToCapacityRatio(t *testing.T) {
-	packing := curve.Curve{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}
-	hill := curve.Curve{{Utilization: 0, Score: 0}, {Utilization: 50, Score: 100}, {Utilization: 100, Score: 20}}
+	packing := shape.Function{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}
+	hill := shape.Function{{Utilization: 0, Score: 0}, {Utilization: 50, Score: 100}, {Utilization: 100, Score: 20}}
 	asks := func(cpu, memory string) *core.Pod {
 		return fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", memory))
 	}
@@ -109,8 +109,8 @@ func TestRequestedToCapacityRatio(t *testing.T) {
 		"more than there is": {FitOptions{Shape: packing, Weights: cpu}, "9", "0", 100},
 		"on a point":         {FitOptions{Shape: hill, Weights: cpu}, "2", "0", 100},
 		"falling":            {FitOptions{Shape: hill, Weights: cpu}, "3", "0", 60},
-		"before the first":   {FitOptions{Shape: curve.Curve{{Utilization: 50, Score: 30}, {Utilization: 100, Score: 100}}, Weights: cpu}, "1", "0", 30},
-		"after the last":     {FitOptions{Shape: curve.Curve{{Utilization: 0, Score: 10}, {Utilization: 50, Score: 70}}, Weights: cpu}, "4", "0", 70},
+		"before the first":   {FitOptions{Shape: shape.Function{{Utilization: 50, Score: 30}, {Utilization: 100, Score: 100}}, Weights: cpu}, "1", "0", 30},
+		"after the last":     {FitOptions{Shape: shape.Function{{Utilization: 0, Score: 10}, {Utilization: 50, Score: 70}}, Weights: cpu}, "4", "0", 70},
 		"weighted":           {FitOptions{Shape: hill, Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, "2", "6Gi", (3*100 + 60) / 4},
 		"rounded":            {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 1}}}, "1", "4200Mi", 38}, // of 25 and 51
 		// Memory is not used: it does not lower the score.
@@ -159,7 +159,7 @@ func TestBalanced(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	fit := NewFit(FitOptions{})
-	covers := func(pod *core.Pod, event framework.Event) bool {
+	covers := func(pod *core.Pod, event framework.ClusterEvent) bool {
 		for _, i := range fit.EventsToRegister() {
 			if i.Covers(framework.NewPodInfo(pod), event) {
 				return true
@@ -168,9 +168,9 @@ func TestHints(t *testing.T) {
 		return false
 	}
 	waits := fixture.Pod("p", fixture.Requests("cpu", "2"))
-	shrunk := func(before, after string) framework.Event {
+	shrunk := func(before, after string) framework.ClusterEvent {
 		old, updated := fixture.Pod("o", fixture.Requests("cpu", before, "memory", before)), fixture.Pod("o", fixture.Requests("cpu", after, "memory", before))
-		return framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodScaleDown, OldPod: old, NewPod: updated}
+		return framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodScaleDown, OldPod: old, NewPod: updated}
 	}
 	if !covers(waits, shrunk("2", "1")) {
 		t.Error("a pod that gives CPU back does not wake a pod that waits for CPU")
@@ -178,7 +178,7 @@ func TestHints(t *testing.T) {
 	if covers(fixture.Pod("p", fixture.Requests("memory", "1Gi")), shrunk("2", "1")) {
 		t.Error("a pod that gives CPU back wakes a pod that waits for memory")
 	}
-	grown := framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeAllocatable, NewNode: fixture.Node("n")}
+	grown := framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeAllocatable, NewNode: fixture.Node("n")}
 	if !covers(waits, grown) || covers(fixture.Pod("p", fixture.Requests("cpu", "64")), grown) {
 		t.Error("the hint of a node's resources does not look at the pod's")
 	}

@@ -44,17 +44,17 @@ func toleratesCordon(pod *core.Pod) bool {
 	return framework.Tolerates(pod.Spec.Tolerations, &taint)
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{
 		{
-			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
-			Hint: func(_ *framework.PodInfo, event framework.Event) bool {
+			Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeTaint,
+			QueueingHint: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
 				// A change of a node that was schedulable already helps no refused pod.
 				return (event.OldNode == nil || event.OldNode.Spec.Unschedulable) && !event.NewNode.Spec.Unschedulable
 			},
 		},
-		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration, Hint: func(_ *framework.PodInfo, event framework.Event) bool {
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodToleration, QueueingHint: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
 			return toleratesCordon(event.NewPod)
 		}},
 	}

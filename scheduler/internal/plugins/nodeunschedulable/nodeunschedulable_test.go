@@ -47,7 +47,7 @@ func TestHints(t *testing.T) {
 		"closed":              {open, closed, false},
 		"open, another taint": {open, fixture.Node("n", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule)), false},
 	} {
-		event := framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: test.before, NewNode: test.after}
+		event := framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: test.before, NewNode: test.after}
 		if interest.Covers(pod, event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)
 		}
@@ -56,7 +56,7 @@ func TestHints(t *testing.T) {
 		tolerant := fixture.Pod("p", func(p *core.Pod) {
 			p.Spec.Tolerations = []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists}}
 		})
-		event := framework.Event{Resource: framework.PodEvent, Action: framework.UpdatePodToleration, OldPod: pod.Pod, NewPod: tolerant}
+		event := framework.ClusterEvent{Resource: framework.PodEvent, ActionType: framework.UpdatePodToleration, OldPod: pod.Pod, NewPod: tolerant}
 		if New().EventsToRegister()[1].Covers(pod, event) != want {
 			t.Errorf("tolerates %s: want %v", key, want)
 		}

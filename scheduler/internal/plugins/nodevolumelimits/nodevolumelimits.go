@@ -109,18 +109,18 @@ func (p *Plugin) volumeOf(claim *corev1.PersistentVolumeClaim) (driver, volume s
 	return "", ""
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	const either = framework.Add | framework.Update
-	return []framework.EventInterest{
-		{Resource: framework.NodeVolumesEvent, Actions: either},
-		{Resource: framework.AttachmentEvent, Actions: framework.Delete},
-		{Resource: framework.AssignedPodEvent, Actions: framework.Delete, Hint: func(_ *framework.PodInfo, event framework.Event) bool {
+	return []framework.ClusterEventWithHint{
+		{Resource: framework.NodeVolumesEvent, ActionType: either},
+		{Resource: framework.AttachmentEvent, ActionType: framework.Delete},
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHint: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.HasClaims(event.OldPod)
 		}},
-		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+		{Resource: framework.ClaimEvent, ActionType: either, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},
-		{Resource: framework.NodeEvent, Actions: framework.Add},
+		{Resource: framework.NodeEvent, ActionType: framework.Add},
 	}
 }

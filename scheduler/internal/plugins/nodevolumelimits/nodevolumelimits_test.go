@@ -94,7 +94,7 @@ func TestFilter(t *testing.T) {
 // A pod without volumes makes no room for those of others.
 func TestHints(t *testing.T) {
 	for want, gone := range map[bool]*core.Pod{true: using("a"), false: using()} {
-		event, covered := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: gone}, false
+		event, covered := framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: gone}, false
 		for _, interest := range New(volumes.NewKnown()).EventsToRegister() {
 			covered = covered || interest.Covers(framework.NewPodInfo(using("b")), event)
 		}

@@ -12,18 +12,18 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// EventsToRegister implements framework.Enqueue.
-func (p *Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
-		{Resource: framework.AssignedPodEvent, Actions: framework.Add | framework.Delete | framework.UpdatePodLabel, Hint: p.podHint},
+// EventsToRegister implements framework.EnqueueExtensions.
+func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHint: p.podHint},
 		// A node can bring a domain or take the emptiest one away.
-		{Resource: framework.NodeEvent, Actions: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint, Hint: p.nodeHint},
-		{Resource: framework.PodEvent, Actions: framework.UpdatePodLabel | framework.UpdatePodToleration, Hint: p.ownHint},
+		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint, QueueingHint: p.nodeHint},
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, QueueingHint: p.ownHint},
 	}
 }
 
 // podHint: a pod counts, or no longer does, for a constraint that its labels match.
-func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
+func (p *Plugin) podHint(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 	for _, other := range []*core.Pod{event.OldPod, event.NewPod} {
 		if other != nil && other.Namespace != pod.Pod.Namespace {
 			return false
@@ -35,7 +35,7 @@ func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 
 // ownHint: other labels change what the pod itself counts for, tolerations which nodes
 // take part.
-func (p *Plugin) ownHint(pod *framework.PodInfo, event framework.Event) bool {
+func (p *Plugin) ownHint(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 	constraints, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
 	tolerates := !apiequality.Semantic.DeepEqual(event.OldPod.Spec.Tolerations, event.NewPod.Spec.Tolerations)
 	return err != nil || slices.ContainsFunc(constraints, func(c constraint) bool {
@@ -51,7 +51,7 @@ func (c *constraint) matches(pod *core.Pod) bool {
 // nodeHint: a node without all of the keys accepts no such pod, and counts in
 // no domain. A node that had and has them helps if it moved to another domain,
 // or if it starts or stops to count for a constraint.
-func (p *Plugin) nodeHint(pod *framework.PodInfo, event framework.Event) bool {
+func (p *Plugin) nodeHint(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 	constraints, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
 	if err != nil {
 		return true

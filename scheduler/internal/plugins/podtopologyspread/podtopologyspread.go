@@ -47,7 +47,7 @@ var systemDefaults = []corev1.TopologySpreadConstraint{
 	{TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, MaxSkew: 5},
 }
 
-// Plugin implements PreFilter with its extensions, Filter, PreScore, Score and Normalize.
+// Plugin implements PreFilter with its extensions, Filter, PreScore, Score and ScoreExtensions.
 type Plugin struct{ options Options }
 
 // New returns the plugin.

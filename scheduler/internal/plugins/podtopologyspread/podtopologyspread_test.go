@@ -193,25 +193,25 @@ func TestHints(t *testing.T) {
 	cordoned.Spec.Unschedulable = true
 	waits := framework.NewPodInfo(fixture.Pod("p", app("web"), spread("zone", corev1.DoNotSchedule)))
 	for name, test := range map[string]struct {
-		event framework.Event
+		event framework.ClusterEvent
 		want  bool
 	}{
-		"web came":            {framework.Event{Action: framework.Add, NewPod: fixture.Pod("w", app("web"))}, true},
-		"another came":        {framework.Event{Action: framework.Add, NewPod: fixture.Pod("w", app("db"))}, false},
-		"web left":            {framework.Event{Action: framework.Delete, OldPod: fixture.Pod("w", app("web"))}, true},
-		"another left":        {framework.Event{Action: framework.Delete, OldPod: fixture.Pod("w", app("db"))}, false},
-		"another became web":  {framework.Event{Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")), NewPod: fixture.Pod("w", app("web"))}, true},
-		"web, somewhere else": {framework.Event{Action: framework.Add, NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Namespace = "other" })}, false},
-		"a node came":         {framework.Event{Action: framework.Add, NewNode: inZone}, true},
-		"one of no zone came": {framework.Event{Action: framework.Add, NewNode: bare}, false},
-		"a node left":         {framework.Event{Action: framework.Delete, OldNode: inZone}, true},
-		"it got a zone":       {framework.Event{Action: framework.UpdateNodeLabel, OldNode: bare, NewNode: inZone}, true},
-		"it lost its zone":    {framework.Event{Action: framework.UpdateNodeLabel, OldNode: inZone, NewNode: bare}, true},
-		"tainted":             {framework.Event{Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, false},
-		"moved":               {framework.Event{Action: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "b"))}, true},
-		"got another label":   {framework.Event{Action: framework.UpdateNodeLabel, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "a"), fixture.Label("b", "c"))}, false},
-		"web was labelled":    {framework.Event{Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("web")), NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" })}, false},
-		"cordoned, no zone":   {framework.Event{Action: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
+		"web came":            {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("web"))}, true},
+		"another came":        {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("db"))}, false},
+		"web left":            {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("web"))}, true},
+		"another left":        {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("db"))}, false},
+		"another became web":  {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")), NewPod: fixture.Pod("w", app("web"))}, true},
+		"web, somewhere else": {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Namespace = "other" })}, false},
+		"a node came":         {framework.ClusterEvent{ActionType: framework.Add, NewNode: inZone}, true},
+		"one of no zone came": {framework.ClusterEvent{ActionType: framework.Add, NewNode: bare}, false},
+		"a node left":         {framework.ClusterEvent{ActionType: framework.Delete, OldNode: inZone}, true},
+		"it got a zone":       {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: bare, NewNode: inZone}, true},
+		"it lost its zone":    {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: inZone, NewNode: bare}, true},
+		"tainted":             {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, false},
+		"moved":               {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "b"))}, true},
+		"got another label":   {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "a"), fixture.Label("b", "c"))}, false},
+		"web was labelled":    {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("web")), NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" })}, false},
+		"cordoned, no zone":   {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
 	} {
 		interest := interests[0]
 		test.event.Resource = framework.AssignedPodEvent
@@ -222,10 +222,10 @@ func TestHints(t *testing.T) {
 			t.Errorf("%s: want %v", name, test.want)
 		}
 	}
-	own := func(change func(*core.Pod)) framework.Event {
+	own := func(change func(*core.Pod)) framework.ClusterEvent {
 		after := waits.Pod.DeepCopy()
 		change(after)
-		return framework.Event{Resource: framework.PodEvent, Action: framework.UpdatePodLabel | framework.UpdatePodToleration, OldPod: waits.Pod, NewPod: after}
+		return framework.ClusterEvent{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, OldPod: waits.Pod, NewPod: after}
 	}
 	tolerant := own(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	if interests[2].Covers(waits, tolerant) || !interests[2].Covers(waits, own(app("db"))) {
@@ -234,7 +234,7 @@ func TestHints(t *testing.T) {
 	honor := corev1.NodeInclusionPolicyHonor
 	waits.Pod.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = &honor
 	tainted := fixture.Node("n", fixture.Label("zone", "a"), fixture.Taint("a", "b", corev1.TaintEffectNoSchedule))
-	if !interests[1].Covers(waits, framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) || !interests[2].Covers(waits, tolerant) {
+	if !interests[1].Covers(waits, framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) || !interests[2].Covers(waits, tolerant) {
 		t.Error("taints that a constraint honors are passed over")
 	}
 }

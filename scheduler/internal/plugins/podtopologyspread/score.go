@@ -78,7 +78,7 @@ func (s *scoreState) countPods(state *framework.CycleState, pod *core.Pod, needs
 	}
 }
 
-// Score is the weighted number of pods in the node's domains; Normalize
+// Score is the weighted number of pods in the node's domains; NormalizeScore
 // reverses it.
 func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	s, ok := state.Read(scoreKey).(*scoreState)

@@ -18,7 +18,7 @@ func New() *Plugin { return &Plugin{} }
 func (*Plugin) Name() string { return Name }
 
 // Less implements framework.QueueSort.
-func (*Plugin) Less(a, b *framework.QueuedPod) bool {
+func (*Plugin) Less(a, b *framework.QueuedPodInfo) bool {
 	pa, pb := a.Priority, b.Priority
 	if pa != pb {
 		return pa > pb

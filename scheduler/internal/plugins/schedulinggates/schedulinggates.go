@@ -35,7 +35,7 @@ func (*Plugin) PreEnqueue(_ context.Context, pod *core.Pod) *framework.Status {
 		fmt.Sprintf("waiting for scheduling gates: %v", names)).By(Name)
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{{Resource: framework.PodEvent, Actions: framework.UpdatePodSchedulingGates}}
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{{Resource: framework.PodEvent, ActionType: framework.UpdatePodSchedulingGates}}
 }

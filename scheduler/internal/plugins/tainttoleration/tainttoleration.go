@@ -18,7 +18,7 @@ const Name = "TaintToleration"
 
 var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) had untolerated taint(s)").By(Name)
 
-// Plugin implements Filter, Sign, PreScore, Score and Normalize.
+// Plugin implements Filter, Sign, PreScore, Score and ScoreExtensions.
 type Plugin struct{}
 
 // New returns the plugin.
@@ -60,7 +60,7 @@ func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *fra
 
 var skip = framework.NewStatus(framework.Skip)
 
-// Score counts the PreferNoSchedule taints that are not tolerated; Normalize
+// Score counts the PreferNoSchedule taints that are not tolerated; NormalizeScore
 // reverses it.
 func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	soft, _ := state.Read(stateKey).([]corev1.Toleration)
@@ -74,22 +74,22 @@ func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framewor
 	return count, nil
 }
 
-// NormalizeScore implements framework.Normalize.
+// NormalizeScore implements framework.ScoreExtensions.
 func (*Plugin) NormalizeScore(_ context.Context, _ *framework.CycleState, _ *framework.PodInfo, scores []int64) *framework.Status {
 	framework.NormalizeByMax(scores, true)
 	return nil
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{
 		{
-			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
-			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeTaint,
+			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				wasOpen := event.OldNode != nil && framework.ToleratesAll(pod.Pod, event.OldNode.Spec.Taints)
 				return !wasOpen && framework.ToleratesAll(pod.Pod, event.NewNode.Spec.Taints)
 			},
 		},
-		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodToleration},
 	}
 }

@@ -50,8 +50,8 @@ func needsOf(pod *core.Pod) []string {
 	return needs
 }
 
-// EventsToRegister implements framework.Enqueue: only a change of the pod
+// EventsToRegister implements framework.EnqueueExtensions: only a change of the pod
 // itself can help.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{{Resource: framework.PodEvent, Actions: framework.AllActions}}
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{{Resource: framework.PodEvent, ActionType: framework.AllActionTypes}}
 }

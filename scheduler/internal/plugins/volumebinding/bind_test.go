@@ -115,7 +115,7 @@ func TestNobodyAnswers(t *testing.T) {
 // Pods with claims wait a little for the volume caches to fill, and only once.
 func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plugin := New(volumes.New(clock.RealClock{}, func(framework.Event) {}), nil, DefaultOptions)
+		plugin := New(volumes.New(clock.RealClock{}, func(framework.ClusterEvent) {}), nil, DefaultOptions)
 		began := time.Now()
 		for range 3 {
 			_, status := plugin.PreFilter(t.Context(), framework.NewCycleState(nil), framework.NewPodInfo(using("a")))

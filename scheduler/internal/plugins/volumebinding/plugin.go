@@ -14,7 +14,7 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/rest"
 	"kctl/scheduler/framework"
-	"kctl/scheduler/internal/curve"
+	"kctl/scheduler/internal/shape"
 	"kctl/scheduler/internal/volumes"
 )
 
@@ -47,11 +47,11 @@ type Options struct {
 	// Timeout is how long the binding of a pod's volumes may take.
 	Timeout time.Duration
 	// Shape gives the score of a node by the share of its storage that the pod asks for.
-	Shape curve.Curve
+	Shape shape.Function
 }
 
 // DefaultOptions are upstream's: the more is left, the better.
-var DefaultOptions = Options{Timeout: 10 * time.Minute, Shape: curve.Curve{{Utilization: 0, Score: 100}, {Utilization: 100, Score: 0}}}
+var DefaultOptions = Options{Timeout: 10 * time.Minute, Shape: shape.Function{{Utilization: 0, Score: 100}, {Utilization: 100, Score: 0}}}
 
 // New returns the plugin.
 func New(known *volumes.Volumes, client *rest.Client, options Options) *Plugin {
@@ -193,16 +193,16 @@ func (p *Plugin) plan(waiting []*corev1.PersistentVolumeClaim, node *core.Node) 
 	return made, nil
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	const either = framework.Add | framework.Update
-	return []framework.EventInterest{
-		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+	return []framework.ClusterEventWithHint{
+		{Resource: framework.ClaimEvent, ActionType: either, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},
-		{Resource: framework.VolumeEvent, Actions: either},
-		{Resource: framework.ClassEvent, Actions: either},
-		{Resource: framework.CapacityEvent, Actions: either},
-		{Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel},
+		{Resource: framework.VolumeEvent, ActionType: either},
+		{Resource: framework.ClassEvent, ActionType: either},
+		{Resource: framework.CapacityEvent, ActionType: either},
+		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel},
 	}
 }

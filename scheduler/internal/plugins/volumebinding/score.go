@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/scheduler/framework"
-	"kctl/scheduler/internal/curve"
+	"kctl/scheduler/internal/shape"
 	"kctl/scheduler/internal/volumes"
 )
 
@@ -49,7 +49,7 @@ func (s share) percent() int64 {
 	if s.asked >= s.there {
 		return framework.MaxNodeScore
 	}
-	return curve.Percent(s.asked, s.there)
+	return shape.Percent(s.asked, s.there)
 }
 
 // shares are those of the classes that count.

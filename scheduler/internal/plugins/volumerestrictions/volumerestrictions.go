@@ -163,14 +163,14 @@ func conflict(a, b *corev1.Volume) bool {
 	return false
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
-	return []framework.EventInterest{
-		{Resource: framework.AssignedPodEvent, Actions: framework.Delete, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
+	return []framework.ClusterEventWithHint{
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return inTheWay(pod.Pod, event.OldPod)
 		}},
-		{Resource: framework.NodeEvent, Actions: framework.Add},
-		{Resource: framework.ClaimEvent, Actions: framework.Add | framework.Update, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+		{Resource: framework.NodeEvent, ActionType: framework.Add},
+		{Resource: framework.ClaimEvent, ActionType: framework.Add | framework.Update, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},
 	}

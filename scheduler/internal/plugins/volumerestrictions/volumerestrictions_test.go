@@ -115,7 +115,7 @@ func TestHints(t *testing.T) {
 		"with another's of its name": {elsewhere, false},
 		"with no volume":             {with(), false},
 	} {
-		event := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: test.gone}
+		event := framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: test.gone}
 		if New(volumes.NewKnown()).EventsToRegister()[0].Covers(waits, event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)
 		}

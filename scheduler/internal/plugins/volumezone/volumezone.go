@@ -113,15 +113,15 @@ func (w *where) has(node *core.Node) bool {
 	return has && slices.Contains(w.values, at)
 }
 
-// EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
+// EventsToRegister implements framework.EnqueueExtensions.
+func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	const either = framework.Add | framework.Update
-	return []framework.EventInterest{
-		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+	return []framework.ClusterEventWithHint{
+		{Resource: framework.ClaimEvent, ActionType: either, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},
-		{Resource: framework.VolumeEvent, Actions: either},
-		{Resource: framework.ClassEvent, Actions: framework.Add},
-		{Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel},
+		{Resource: framework.VolumeEvent, ActionType: either},
+		{Resource: framework.ClassEvent, ActionType: framework.Add},
+		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel},
 	}
 }

@@ -1,4 +1,4 @@
-package evict
+package preemption
 
 import (
 	"context"
@@ -32,33 +32,33 @@ const (
 
 var retry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second}
 
-// API is what the evictor asks of the API server.
+// API is what the executor asks of the API server.
 type API interface {
 	PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) error
 	// DeletePod deletes the pod of this UID; another of its name stays.
 	DeletePod(ctx context.Context, pod *core.Pod) error
 }
 
-// Nominations is notified of pods that could not be evicted.
-type Nominations interface{ Left(uid types.UID) }
+// Nominator is notified of pods that could not be evicted.
+type Nominator interface{ Left(uid types.UID) }
 
-// Permits ends the waiting of pods that are not bound yet.
-type Permits interface {
+// WaitingPods ends the waiting of pods that are not bound yet.
+type WaitingPods interface {
 	Reject(uid types.UID, plugin, reason string) bool
 }
 
-// Options are what an Evictor works with.
+// Options are what an Executor works with.
 type Options struct {
 	API         API
-	Nominations Nominations
-	Permits     Permits
+	Nominator   Nominator
+	WaitingPods WaitingPods
 	Events      events.Sink
 	Clock       clock.Clock
 	Logger      *zap.Logger
 }
 
-// Evictor is safe for concurrent use.
-type Evictor struct {
+// Executor is safe for concurrent use.
+type Executor struct {
 	o       Options
 	waiting chan eviction
 }
@@ -66,25 +66,25 @@ type Evictor struct {
 // eviction is the eviction of one pod for another.
 type eviction struct{ preemptor, victim *core.Pod }
 
-// New returns an evictor; Run asks.
-func New(o Options) *Evictor {
-	return &Evictor{o: o, waiting: make(chan eviction, maxWaiting)}
+// New returns an executor; Run evicts.
+func New(o Options) *Executor {
+	return &Executor{o: o, waiting: make(chan eviction, maxWaiting)}
 }
 
 // Evict makes victims leave node for preemptor, and does not wait for them. A
 // victim that waits for Permit need not end: it is not bound, gives up its
 // room, and is tried again.
-func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
+func (e *Executor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
-		if e.o.Permits.Reject(victim.UID, "", "preempted") {
-			e.o.Nominations.Left(victim.UID)
+		if e.o.WaitingPods.Reject(victim.UID, "", "preempted") {
+			e.o.Nominator.Left(victim.UID)
 			continue
 		}
 		select {
 		case e.waiting <- eviction{preemptor, victim}:
 			e.o.Events.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
 		default:
-			e.o.Nominations.Left(victim.UID)
+			e.o.Nominator.Left(victim.UID)
 			e.o.Logger.Warn("too many pods wait to be evicted, one is left alone",
 				daemon.PodFields(victim))
 		}
@@ -92,7 +92,7 @@ func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 }
 
 // Run evicts pods until ctx ends, and returns ctx's error.
-func (e *Evictor) Run(ctx context.Context) error {
+func (e *Executor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range workers {
 		group.Go(func() error {
@@ -110,17 +110,17 @@ func (e *Evictor) Run(ctx context.Context) error {
 }
 
 // ask tries until the API server has accepted the pod's deletion.
-func (e *Evictor) ask(ctx context.Context, ev eviction) {
+func (e *Executor) ask(ctx context.Context, ev eviction) {
 	var err error
 	for i := range attempts {
 		if err = e.try(ctx, ev); err == nil {
-			return // the feed sees it go
+			return // the event handlers see it go
 		}
 		if backoff.Sleep(ctx, e.o.Clock, retry.Delay(i+1)) != nil {
 			break
 		}
 	}
-	e.o.Nominations.Left(ev.victim.UID)
+	e.o.Nominator.Left(ev.victim.UID)
 	if ctx.Err() == nil {
 		e.o.Logger.Warn("pod could not be evicted",
 			daemon.PodFields(ev.victim), zap.Error(err))
@@ -129,7 +129,7 @@ func (e *Evictor) ask(ctx context.Context, ev eviction) {
 
 // try writes why the pod has to leave, and deletes it. A pod that is gone, or
 // has another UID by now, has left.
-func (e *Evictor) try(ctx context.Context, ev eviction) error {
+func (e *Executor) try(ctx context.Context, ev eviction) error {
 	body, err := e.reason(ev)
 	if err == nil {
 		err = e.o.API.PatchPodStatus(ctx, ev.victim.Namespace, ev.victim.Name, body)
@@ -138,14 +138,14 @@ func (e *Evictor) try(ctx context.Context, ev eviction) error {
 		err = e.o.API.DeletePod(ctx, ev.victim)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		e.o.Nominations.Left(ev.victim.UID)
+		e.o.Nominator.Left(ev.victim.UID)
 		return nil
 	}
 	return err
 }
 
 // reason is a strategic merge patch that holds for the victim only.
-func (e *Evictor) reason(ev eviction) ([]byte, error) {
+func (e *Executor) reason(ev eviction) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": ev.victim.UID},
 		"status": map[string]any{"conditions": []core.PodCondition{{

@@ -17,7 +17,7 @@ import (
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/metrics"
-	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/nominator"
 )
 
 // Whatever is cached for similar pods, each attempt finds the same nodes, with
@@ -35,18 +35,18 @@ func TestWhatIsRememberedHolds(t *testing.T) {
 			c.SetNode(nodes[i])
 		}
 		remembers, forgets := testPlacer(), testPlacer()
-		kinds := d.kinds(kindsOfPods + 3)
+		kinds := d.kinds(maxSignatures + 3)
 		var bound []*core.Pod
 		for i := range 150 {
 			pod := d.pod(i)
 			pod.Namespace, pod.Labels, pod.Spec = again(kinds[min(d.IntN(len(kinds)), d.IntN(len(kinds)))])
-			forgets.verdicts, forgets.worth = memory[*framework.Status]{}, worth{}
+			forgets.filterCache, forgets.scoreCache = signatureCache[*framework.Status]{}, scoreCache{}
 			got, want := place(t, c, remembers, p, pod), place(t, c, forgets, p, pod)
 			if got != want {
 				t.Fatalf("seed %d, pod %d: with the cache\n%s, without\n%s, %+v", seed, i, got, want, pod.Spec)
 			}
-			asked += len(remembers.worth.news)
-			remembered += len(remembers.feasible) - len(remembers.worth.news)
+			asked += len(remembers.scoreCache.missing)
+			remembered += len(remembers.feasible) - len(remembers.scoreCache.missing)
 			if len(remembers.feasible) == 0 {
 				refused++
 			} else {
@@ -73,7 +73,7 @@ func TestWhatIsRememberedHolds(t *testing.T) {
 }
 
 func testPlacer() *placer {
-	p := newPlacer(nominate.New(), nil, newPoints(metrics.New(), clock.RealClock{}))
+	p := newPlacer(nominator.New(), nil, newPoints(metrics.New(), clock.RealClock{}))
 	p.random = func(int) int { return 0 }
 	return p
 }
@@ -83,8 +83,8 @@ func place(t *testing.T, c *cache.Cache, p *placer, profile *framework.Profile, 
 	t.Helper()
 	c.Update(p.snapshot)
 	p.feasible, p.scores.Totals = p.feasible[:0], p.scores.Totals[:0]
-	p.worth.news = p.worth.news[:0]
-	placement, err := p.place(t.Context(), profile, framework.NewCycleState(&relay.Recorder{}), framework.NewPodInfo(pod), func(relay.Hop) {})
+	p.scoreCache.missing = p.scoreCache.missing[:0]
+	placement, err := p.schedulePod(t.Context(), profile, framework.NewCycleState(&relay.Recorder{}), framework.NewPodInfo(pod), func(relay.Hop) {})
 	text := fmt.Sprintf("%+v, %v, %v", placement, err, p.scores.Totals)
 	for _, node := range p.feasible {
 		text += " " + node.Name()

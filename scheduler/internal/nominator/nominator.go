@@ -1,12 +1,12 @@
-// Package nominate remembers which waiting pods are nominated to which node,
+// Package nominator remembers which waiting pods are nominated to which node,
 // and which pods are being evicted for them (Kubernetes docs, "Pod Priority and
 // Preemption", nominatedNodeName). Until they come, pods of lower priority must
 // not get these resources.
 //
-// The feed reports the nominations in the API; preemption reports them before
+// The event handlers report the nominations in the API; preemption reports them before
 // the API knows; the cycle asks. When a nomination is withdrawn, waiting pods
 // are notified. It decides nothing.
-package nominate
+package nominator
 
 import (
 	"sync"
@@ -18,8 +18,8 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// Nominations is safe for concurrent use.
-type Nominations struct {
+// Nominator is safe for concurrent use.
+type Nominator struct {
 	count atomic.Int64 // asked for each node of each attempt; mostly zero
 
 	mu     sync.Mutex
@@ -32,9 +32,9 @@ type Nominations struct {
 	released func(pod *core.Pod)
 }
 
-// New returns an empty Nominations.
-func New() *Nominations {
-	return &Nominations{
+// New returns a Nominator without nominations.
+func New() *Nominator {
+	return &Nominator{
 		nodes: map[types.UID]string{}, byNode: map[string][]*framework.PodInfo{}, leaving: map[types.UID]struct{}{},
 		released: func(*core.Pod) {},
 	}
@@ -42,18 +42,18 @@ func New() *Nominations {
 
 // OnRelease sets the function that is called when a nomination is withdrawn.
 // Call it before any pod is nominated.
-func (n *Nominations) OnRelease(told func(pod *core.Pod)) { n.released = told }
+func (n *Nominator) OnRelease(told func(pod *core.Pod)) { n.released = told }
 
 // Set nominates a pod to a node, and to no other.
-func (n *Nominations) Set(pod *core.Pod, node string) {
+func (n *Nominator) Set(pod *core.Pod, node string) {
 	n.replace(pod.UID, node, framework.NewPodInfo(pod))
 }
 
 // Delete withdraws a nomination: the pod is gone, or has to look elsewhere.
-func (n *Nominations) Delete(uid types.UID) { n.Taken(uid, "") }
+func (n *Nominator) Delete(uid types.UID) { n.Taken(uid, "") }
 
 // Taken ends a nomination, because the pod has room on node by now.
-func (n *Nominations) Taken(uid types.UID, node string) {
+func (n *Nominator) Taken(uid types.UID, node string) {
 	if n.count.Load() > 0 {
 		n.replace(uid, node, nil)
 	}
@@ -61,7 +61,7 @@ func (n *Nominations) Taken(uid types.UID, node string) {
 
 // replace ends a pod's nomination, and makes a new one if a pod is given.
 // released is called if the old room is not on the pod's node.
-func (n *Nominations) replace(uid types.UID, node string, pod *framework.PodInfo) {
+func (n *Nominator) replace(uid types.UID, node string, pod *framework.PodInfo) {
 	n.mu.Lock()
 	before, old := n.remove(uid)
 	if pod != nil {
@@ -76,7 +76,7 @@ func (n *Nominations) replace(uid types.UID, node string, pod *framework.PodInfo
 }
 
 // remove removes a nomination and returns it.
-func (n *Nominations) remove(uid types.UID) (node string, pod *framework.PodInfo) {
+func (n *Nominator) remove(uid types.UID) (node string, pod *framework.PodInfo) {
 	node, known := n.nodes[uid]
 	if !known {
 		return "", nil
@@ -99,7 +99,7 @@ func (n *Nominations) remove(uid types.UID) (node string, pod *framework.PodInfo
 }
 
 // Of is the node that a pod is nominated to; empty if none.
-func (n *Nominations) Of(uid types.UID) string {
+func (n *Nominator) Of(uid types.UID) string {
 	if n.count.Load() == 0 {
 		return ""
 	}
@@ -110,7 +110,7 @@ func (n *Nominations) Of(uid types.UID) string {
 
 // On are the pods that are nominated to a node. The slice is not changed
 // afterwards.
-func (n *Nominations) On(node string) []*framework.PodInfo {
+func (n *Nominator) On(node string) []*framework.PodInfo {
 	if n.count.Load() == 0 {
 		return nil
 	}
@@ -121,14 +121,14 @@ func (n *Nominations) On(node string) []*framework.PodInfo {
 
 // Before are the pods nominated to a node that come before pod: those of its
 // priority or a higher one.
-func (n *Nominations) Before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
+func (n *Nominator) Before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
 	if n.count.Load() == 0 { // mostly so; asked for each node
 		return nil
 	}
 	return n.before(pod, node)
 }
 
-func (n *Nominations) before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
+func (n *Nominator) before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
 	var before []*framework.PodInfo
 	for _, other := range n.On(node.Name()) {
 		if other.Pod.UID != pod.Pod.UID && other.Priority >= pod.Priority {
@@ -139,21 +139,21 @@ func (n *Nominations) before(pod *framework.PodInfo, node *framework.NodeInfo) [
 }
 
 // AskToLeave notes that a pod is being asked to go.
-func (n *Nominations) AskToLeave(uid types.UID) {
+func (n *Nominator) AskToLeave(uid types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leaving[uid] = struct{}{}
 }
 
 // Left notes that a pod goes, is gone, or could not be asked.
-func (n *Nominations) Left(uid types.UID) {
+func (n *Nominator) Left(uid types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.leaving, uid)
 }
 
 // Leaving reports whether a pod was asked to go and has not been seen to.
-func (n *Nominations) Leaving(uid types.UID) bool {
+func (n *Nominator) Leaving(uid types.UID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_, leaving := n.leaving[uid]

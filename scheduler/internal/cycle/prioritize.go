@@ -6,23 +6,23 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// worth remembers the scores of nodes for pods that are alike.
-type worth struct {
-	known memory[int64]
+// scoreCache has the scores of nodes for pods that are alike.
+type scoreCache struct {
+	cache signatureCache[int64]
 	// signing are this attempt's plugins whose scores hold for all pods that are
 	// alike, and signers the same plugins without weights; others must be asked for
 	// each pod.
 	signing, others []framework.WeightedScore
 	signers         []framework.Score
-	// news are the feasible nodes that must be asked about, with their positions
+	// missing are the feasible nodes that must be asked about, with their positions
 	// among the feasible ones.
-	news   []*framework.NodeInfo
-	at     []int
-	scores framework.Scores
+	missing []*framework.NodeInfo
+	at      []int
+	scores  framework.Scores
 }
 
-// score returns the best of the feasible nodes; among equals, any.
-func (p *placer) score(ctx context.Context, s *search) (*framework.NodeInfo, error) {
+// prioritizeNodes scores the feasible nodes and returns the best; among equals, any.
+func (p *placer) prioritizeNodes(ctx context.Context, s *search) (*framework.NodeInfo, error) {
 	began := p.points.clock.Now()
 	status := s.profile.RunPreScore(ctx, s.state, s.pod, p.feasible)
 	p.points.observe(s.profile, "PreScore", status, began)
@@ -44,58 +44,58 @@ func (p *placer) score(ctx context.Context, s *search) (*framework.NodeInfo, err
 			totals[i] += extended[node.Name()] * weight
 		}
 	})
-	return p.feasible[p.best(totals)], nil
+	return p.feasible[p.selectHost(totals)], nil
 }
 
 // runScore calls plugins to score the feasible nodes; plugins that sign pods are
 // called only for nodes that they have not scored for a pod that is alike.
 func (p *placer) runScore(ctx context.Context, s *search, plugins []framework.WeightedScore) *framework.Status {
-	if !p.remembering {
+	if !p.useCache {
 		return p.scores.Run(ctx, plugins, s.state, s.pod, p.feasible)
 	}
-	w := &p.worth
-	w.part(plugins)
-	if status := p.scores.Run(ctx, w.others, s.state, s.pod, p.feasible); !status.IsSuccess() {
+	c := &p.scoreCache
+	c.split(plugins)
+	if status := p.scores.Run(ctx, c.others, s.state, s.pod, p.feasible); !status.IsSuccess() {
 		return status
 	}
-	known, generations := recall(&w.known, s.profile, w.signers, s.pod, len(p.snapshot.Turns())), p.snapshot.Generations()
-	w.news, w.at = w.news[:0], w.at[:0]
+	cached, generations := lookup(&c.cache, s.profile, c.signers, s.pod, len(p.snapshot.Turns())), p.snapshot.Generations()
+	c.missing, c.at = c.missing[:0], c.at[:0]
 	for i, node := range p.feasible {
-		if remembered := &known[p.places[i]]; remembered.generation == generations[p.places[i]] {
-			p.scores.Totals[i] += remembered.said
+		if score := &cached[p.places[i]]; score.generation == generations[p.places[i]] {
+			p.scores.Totals[i] += score.value
 		} else {
-			w.news, w.at = append(w.news, node), append(w.at, i)
+			c.missing, c.at = append(c.missing, node), append(c.at, i)
 		}
 	}
-	defer func() { clear(w.news) }() // the next attempt may have fewer, and must not keep these nodes alive
-	status := w.scores.Run(ctx, w.signing, s.state, s.pod, w.news)
+	defer func() { clear(c.missing) }() // the next attempt may have fewer, and must not keep these nodes alive
+	status := c.scores.Run(ctx, c.signing, s.state, s.pod, c.missing)
 	if !status.IsSuccess() {
 		return status
 	}
-	for i, score := range w.scores.Totals {
-		at := w.at[i]
+	for i, score := range c.scores.Totals {
+		at := c.at[i]
 		p.scores.Totals[at] += score
-		known[p.places[at]] = answer[int64]{w.news[i].Generation, score}
+		cached[p.places[at]] = cachedAnswer[int64]{c.missing[i].Generation, score}
 	}
 	return status
 }
 
-// part separates the plugins that sign pods from the others, in reused memory.
-func (w *worth) part(plugins []framework.WeightedScore) {
-	w.signing, w.signers, w.others = w.signing[:0], w.signers[:0], w.others[:0]
+// split separates the plugins that sign pods from the others, in reused memory.
+func (c *scoreCache) split(plugins []framework.WeightedScore) {
+	c.signing, c.signers, c.others = c.signing[:0], c.signers[:0], c.others[:0]
 	for _, plugin := range plugins {
 		_, signs := plugin.Score.(framework.Sign)
-		_, normalizes := plugin.Score.(framework.Normalize)
+		_, normalizes := plugin.Score.(framework.ScoreExtensions)
 		if signs && !normalizes {
-			w.signing, w.signers = append(w.signing, plugin), append(w.signers, plugin.Score)
+			c.signing, c.signers = append(c.signing, plugin), append(c.signers, plugin.Score)
 		} else {
-			w.others = append(w.others, plugin)
+			c.others = append(c.others, plugin)
 		}
 	}
 }
 
-// best is the index of the highest score; among equals, of any of them.
-func (p *placer) best(scores []int64) int {
+// selectHost is the index of the highest score; among equals, of any of them.
+func (p *placer) selectHost(scores []int64) int {
 	best, equals := scores[0], 0
 	for _, score := range scores {
 		switch {

@@ -1,4 +1,4 @@
-package evict
+package preemption
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // server records its requests, and fails when told to.
@@ -89,7 +89,7 @@ func TestEvict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{fails: test.fails}
-				e := New(Options{API: s, Nominations: s, Permits: permit.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+				e := New(Options{API: s, Nominator: s, WaitingPods: waitingpods.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 				low, high := fixture.Pod("low"), fixture.Pod("high")
 				low.UID, high.UID = "low-uid", "high-uid"
 				e.Evict(high, []*core.Pod{low}, "n1")
@@ -108,10 +108,10 @@ func TestEvict(t *testing.T) {
 
 // A pod that is not bound yet gives up its resources without ending.
 func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
-	s, waiting := &server{}, permit.New(clock.RealClock{})
+	s, waiting := &server{}, waitingpods.New(clock.RealClock{})
 	low := fixture.Pod("low")
 	pod := waiting.Add(low, "n1", map[string]time.Duration{"A": time.Minute})
-	New(Options{API: s, Nominations: s, Permits: waiting, Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()}).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
+	New(Options{API: s, Nominator: s, WaitingPods: waiting, Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()}).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
 	if status := pod.Wait(t.Context()); status.Message() != "preempted" || len(s.lines) != 0 || len(s.left) != 1 {
 		t.Errorf("ended with %v; asked %q; left %v", status, s.lines, s.left)
 	}
@@ -120,7 +120,7 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 // More pods than can be remembered are left alone, and may be chosen again.
 func TestEvictIsBounded(t *testing.T) {
 	s := &server{}
-	e := New(Options{API: s, Nominations: s, Permits: permit.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	e := New(Options{API: s, Nominator: s, WaitingPods: waitingpods.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 	victims := make([]*core.Pod, maxWaiting+3)
 	for i := range victims {
 		victims[i] = fixture.Pod(fmt.Sprint("low-", i), func(p *core.Pod) { p.Spec.NodeName = "n" })

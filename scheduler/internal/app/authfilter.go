@@ -19,13 +19,13 @@ import (
 	"kctl/proto/rest"
 )
 
-// guard keeps everything but health checks and the version from strangers.
+// authFilter keeps everything but health checks and the version from strangers.
 // Without a client CA, callers on this machine are let in; with one, callers
 // must present a certificate of it. What is neither health nor metrics shows all
 // pods and nodes: for that, a caller with a certificate needs the API server's
 // authorization, and a caller with a token needs it for everything. daemon.Debug
 // always needs it.
-type guard struct {
+type authFilter struct {
 	next          http.Handler
 	reviews       reviewer
 	public        []string // config.Options.AlwaysAllowPaths
@@ -39,27 +39,27 @@ type reviewer interface {
 	May(ctx context.Context, user authenticationv1.UserInfo, verb, path string) (bool, error)
 }
 
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if g.isPublic(r.URL.Path) {
-		g.next.ServeHTTP(w, r)
+func (f *authFilter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.isPublic(r.URL.Path) {
+		f.next.ServeHTTP(w, r)
 		return
 	}
 	debug := r.URL.Path != "/metrics" && r.URL.Path != "/metrics/slis"
 	token, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case len(r.TLS.VerifiedChains) > 0:
-		shown := pki.Client(r.TLS, g.clock.Now())
+		shown := pki.Client(r.TLS, f.clock.Now())
 		if shown == nil || shown.Subject.CommonName == "" {
 			http.Error(w, "the client certificate has expired, or names no user", http.StatusUnauthorized)
 			return
 		}
 		user := certificateUser(shown)
 		daemon.OwnConnection(r.Context(), user.Username)
-		if debug && !g.may(w, r, user) {
+		if debug && !f.may(w, r, user) {
 			return
 		}
 	case hasToken:
-		user, known, err := g.reviews.User(r.Context(), token)
+		user, known, err := f.reviews.User(r.Context(), token)
 		if err != nil {
 			http.Error(w, "the API server could not be asked who that is", http.StatusServiceUnavailable)
 			return
@@ -69,22 +69,22 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		daemon.OwnConnection(r.Context(), user.Username)
-		if !g.may(w, r, user) {
+		if !f.may(w, r, user) {
 			return
 		}
-	case g.byCertificate || intrusive(r.URL.Path):
+	case f.byCertificate || intrusive(r.URL.Path):
 		http.Error(w, "a client certificate of the cluster's CA, or a token, is needed", http.StatusUnauthorized)
 		return
 	case !fromThisMachine(r):
 		http.Error(w, "this is for callers on this machine, unless --client-ca-file is given", http.StatusForbidden)
 		return
 	}
-	g.next.ServeHTTP(w, r)
+	f.next.ServeHTTP(w, r)
 }
 
 // isPublic reports whether anybody may ask for a path.
-func (g *guard) isPublic(path string) bool {
-	return slices.ContainsFunc(g.public, func(public string) bool {
+func (f *authFilter) isPublic(path string) bool {
+	return slices.ContainsFunc(f.public, func(public string) bool {
 		prefix, all := strings.CutSuffix(public, "*")
 		return path == public || all && strings.HasPrefix(path, prefix)
 	})
@@ -97,9 +97,9 @@ func intrusive(path string) bool {
 }
 
 // may answers the request itself if the user may not use the path.
-func (g *guard) may(w http.ResponseWriter, r *http.Request, user authenticationv1.UserInfo) bool {
+func (f *authFilter) may(w http.ResponseWriter, r *http.Request, user authenticationv1.UserInfo) bool {
 	verb := strings.ToLower(r.Method)
-	allowed, err := g.reviews.May(r.Context(), user, verb, r.URL.Path)
+	allowed, err := f.reviews.May(r.Context(), user, verb, r.URL.Path)
 	switch {
 	case err != nil:
 		http.Error(w, "the API server could not be asked whether you may", http.StatusServiceUnavailable)

@@ -108,7 +108,7 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		(&guard{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), byCertificate: test.byCertificate, clock: now}).ServeHTTP(w, r)
+		(&authFilter{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), byCertificate: test.byCertificate, clock: now}).ServeHTTP(w, r)
 		if w.Code != test.want {
 			t.Errorf("%s: %d, want %d", name, w.Code, test.want)
 		}

@@ -1,4 +1,4 @@
-package feed
+package eventhandlers
 
 import (
 	corev1 "k8s.io/api/core/v1"

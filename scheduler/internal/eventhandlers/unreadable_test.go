@@ -1,4 +1,4 @@
-package feed
+package eventhandlers
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
-	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/nominator"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // imageLog also records images.
@@ -61,19 +61,19 @@ func TestAListKeepsWhatCannotBeRead(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		first, second string
-		run           func(ctx context.Context, f *Feed, client *rest.Client)
+		run           func(ctx context.Context, f *Handlers, client *rest.Client)
 		want          []string
 	}{
 		"pod": {
 			item("3", `"spec":{"nodeName":"n1"}`), item("4", `"spec":{"nodeName":"n1","overhead":{"cpu":"lots"}}`),
-			func(ctx context.Context, f *Feed, client *rest.Client) {
+			func(ctx context.Context, f *Handlers, client *rest.Client) {
 				_ = watch.NewReflector(client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, f.Pods(), options).Run(ctx)
 			},
 			[]string{"cache pod x on n1", "queue delete x", "event AssignedPodAdd"},
 		},
 		"node": {
 			item("3", `"status":{"images":[{"names":["demo"]}]}`), item("4", `"status":{"allocatable":{"cpu":"lots"}}`),
-			func(ctx context.Context, f *Feed, client *rest.Client) {
+			func(ctx context.Context, f *Handlers, client *rest.Client) {
 				_ = watch.NewReflector(client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, f.Nodes(), options).Run(ctx)
 			},
 			[]string{"images of x: 1", "cache node x", "event NodeAdd"},
@@ -83,7 +83,7 @@ func TestAListKeepsWhatCannotBeRead(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			client := listsTwice(t, test.first, test.second, cancel)
 			l := &imageLog{log{names: map[types.UID]string{"1": "x"}, known: map[types.UID]bool{}}}
-			test.run(ctx, New(ctx, Slim, l, l, nominate.New(), permit.New(clock.RealClock{})), client)
+			test.run(ctx, New(ctx, Slim, l, l, nominator.New(), waitingpods.New(clock.RealClock{})), client)
 			if fmt.Sprint(l.lines) != fmt.Sprint(test.want) {
 				t.Errorf("said %q, want %q", l.lines, test.want)
 			}

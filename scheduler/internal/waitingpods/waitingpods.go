@@ -1,11 +1,11 @@
-// Package permit holds the pods that have room on a node and wait for a Permit
+// Package waitingpods holds the pods that have room on a node and wait for a Permit
 // plugin's word before they are bound (Kubernetes docs, "Scheduling
 // Framework", Permit).
 //
 // The cycle adds a pod and waits for its end; plugins allow and reject; the
-// feed and preemption reject pods that will not be bound. It decides nothing,
+// event handlers and preemption reject pods that will not be bound. It decides nothing,
 // and starts no goroutine: callers wait on their own.
-package permit
+package waitingpods
 
 import (
 	"context"
@@ -24,22 +24,22 @@ import (
 // waiting pod's room is lost to all others.
 const maxWait = 15 * time.Minute
 
-// Waiting is safe for concurrent use.
-type Waiting struct {
+// Map is safe for concurrent use.
+type Map struct {
 	clock clock.Clock
 
 	mu   sync.Mutex
 	pods map[types.UID]*Pod
 }
 
-// New returns a Waiting without pods.
-func New(clock clock.Clock) *Waiting {
-	return &Waiting{clock: clock, pods: map[types.UID]*Pod{}}
+// New returns a Map without pods.
+func New(clock clock.Clock) *Map {
+	return &Map{clock: clock, pods: map[types.UID]*Pod{}}
 }
 
 // Pod is a waiting pod.
 type Pod struct {
-	all  *Waiting
+	all  *Map
 	pod  *core.Pod
 	node string
 
@@ -57,33 +57,33 @@ type deadline struct {
 }
 
 // Add makes a pod wait for the named plugins, for each as long as it asked for.
-func (w *Waiting) Add(pod *core.Pod, node string, waits map[string]time.Duration) *Pod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := &Pod{all: w, pod: pod, node: node, pending: map[string]deadline{}, changed: make(chan struct{}, 1)}
-	now := w.clock.Now()
+func (m *Map) Add(pod *core.Pod, node string, waits map[string]time.Duration) *Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := &Pod{all: m, pod: pod, node: node, pending: map[string]deadline{}, changed: make(chan struct{}, 1)}
+	now := m.clock.Now()
 	for plugin, wait := range waits {
 		wait = min(wait, maxWait)
 		p.pending[plugin] = deadline{now.Add(wait), wait}
 	}
-	w.pods[pod.UID] = p
+	m.pods[pod.UID] = p
 	return p
 }
 
 // Get implements framework.WaitingPods.
-func (w *Waiting) Get(uid types.UID) (framework.WaitingPod, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p, waits := w.pods[uid]
+func (m *Map) Get(uid types.UID) (framework.WaitingPod, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, waits := m.pods[uid]
 	return p, waits
 }
 
 // All implements framework.WaitingPods.
-func (w *Waiting) All() []framework.WaitingPod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := make([]framework.WaitingPod, 0, len(w.pods))
-	for _, p := range w.pods {
+func (m *Map) All() []framework.WaitingPod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]framework.WaitingPod, 0, len(m.pods))
+	for _, p := range m.pods {
 		all = append(all, p)
 	}
 	return all
@@ -91,8 +91,8 @@ func (w *Waiting) All() []framework.WaitingPod {
 
 // Reject ends a pod's waiting on behalf of a plugin, or of nobody, and reports
 // whether it waited.
-func (w *Waiting) Reject(uid types.UID, plugin, reason string) bool {
-	p, waits := w.Get(uid)
+func (m *Map) Reject(uid types.UID, plugin, reason string) bool {
+	p, waits := m.Get(uid)
 	if waits {
 		p.Reject(plugin, reason)
 	}

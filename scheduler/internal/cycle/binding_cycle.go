@@ -14,8 +14,7 @@ import (
 	"kctl/proto/daemon"
 	"kctl/proto/rest"
 	"kctl/scheduler/framework"
-	"kctl/scheduler/internal/metrics"
-	"kctl/scheduler/internal/queue"
+	"kctl/scheduler/internal/waitingpods"
 )
 
 // resend is the delay before a Binding without an answer is sent again. All of them
@@ -33,25 +32,66 @@ var (
 	errLeaving = errors.New("the scheduler ends")
 )
 
+// startBindingCycle lets the assumed pod go on without the scheduling cycle, which turns
+// to the next pod.
+func (a *attempt) startBindingCycle(ctx context.Context, waits map[string]time.Duration) {
+	switch {
+	case len(waits) > 0:
+		a.nominate()
+		waiting := a.WaitingPods.Add(a.queued.Pod, a.node, waits)
+		a.bindings.Go(func() { a.waitOnPermit(ctx, waiting) })
+	case a.profile.PreBindTakesLong(a.state):
+		a.nominate()
+		a.bindings.Go(func() { a.preBindThenBind(ctx) })
+	default:
+		a.bindInSlot(ctx)
+	}
+}
+
+// nominate tells people where the pod will be.
+func (a *attempt) nominate() {
+	a.nominated = true
+	a.Reporter.Nominated(a.queued.Pod, a.node)
+}
+
+// waitOnPermit waits until the plugins allow the pod; only then does it count towards
+// the limit on concurrent bindings.
+func (a *attempt) waitOnPermit(ctx context.Context, waiting *waitingpods.Pod) {
+	begun := a.Clock.Now()
+	status := waiting.Wait(ctx)
+	a.Metrics.Permitted(status.Code().String(), a.Clock.Since(begun))
+	switch {
+	case ctx.Err() != nil:
+		a.abandon(ctx)
+	case status.IsSuccess() && a.profile.PreBindTakesLong(a.state):
+		a.preBindThenBind(ctx)
+	case status.IsSuccess():
+		a.bindInSlot(ctx)
+	default:
+		a.unreserve(ctx)
+		a.handleFailure(a.rejection(status))
+	}
+}
+
+// preBindThenBind lets the PreBind plugins take as long as they need, without
+// occupying a binding slot.
+func (a *attempt) preBindThenBind(ctx context.Context) {
+	if a.preBind(ctx) {
+		a.bindInSlot(ctx)
+	}
+}
+
 // inTime is for one step of a binding.
 func (a *attempt) inTime() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(a.bindCtx, bindTimeout)
 }
 
-// prepareThenLaunch lets the PreBind plugins take as long as they need, without
-// occupying a binding slot.
-func (a *attempt) prepareThenLaunch(ctx context.Context) {
-	if a.prepare(ctx) {
-		a.launch(ctx)
-	}
-}
-
-// prepare calls the PreBind plugins; if they fail, the attempt has failed.
-func (a *attempt) prepare(ctx context.Context) bool {
-	if a.prepared {
+// preBind calls the PreBind plugins; if they fail, the attempt has failed.
+func (a *attempt) preBind(ctx context.Context) bool {
+	if a.preBound {
 		return true
 	}
-	a.prepared = true
+	a.preBound = true
 	begun := a.Clock.Now()
 	status := a.profile.RunPreBind(ctx, a.state, a.queued.PodInfo, a.node)
 	a.points.observe(a.profile, "PreBind", status, begun)
@@ -59,20 +99,20 @@ func (a *attempt) prepare(ctx context.Context) bool {
 		return true
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		a.leave(ctx)
+		a.abandon(ctx)
 		return false
 	}
-	a.undo(ctx)
-	a.failed(a.rejection(status))
+	a.unreserve(ctx)
+	a.handleFailure(a.rejection(status))
 	return false
 }
 
-// launch binds the pod in the background, once there is a slot.
-func (a *attempt) launch(ctx context.Context) {
+// bindInSlot binds the pod in the background, once there is a slot.
+func (a *attempt) bindInSlot(ctx context.Context) {
 	select {
 	case a.slots <- struct{}{}:
 	case <-ctx.Done():
-		a.leave(ctx)
+		a.abandon(ctx)
 		return
 	}
 	a.bindings.Go(func() {
@@ -91,22 +131,22 @@ func (a *attempt) bind(ctx context.Context) {
 	pod := a.queued.PodInfo
 	inTime, cancel := a.inTime()
 	defer cancel()
-	if !a.prepare(inTime) {
+	if !a.preBind(inTime) {
 		return
 	}
 	begun := a.Clock.Now()
-	status, err := (*framework.Status)(nil), a.sendUntilKnown(ctx)
+	status, err := (*framework.Status)(nil), a.bindUntilKnown(ctx)
 	if err != nil {
 		status = framework.AsError(err)
 	}
 	a.points.observe(a.profile, "Bind", status, begun)
 	switch {
 	case errors.Is(err, errLeaving):
-		a.leave(ctx)
+		a.abandon(ctx)
 		return
 	case err != nil:
-		a.undo(ctx)
-		a.bindFailed(err)
+		a.unreserve(ctx)
+		a.handleBindFailure(err)
 		return
 	}
 	a.Cache.FinishBinding(pod.Pod.UID)
@@ -124,7 +164,7 @@ func (a *attempt) bind(ctx context.Context) {
 	a.Reporter.Scheduled(pod.Pod, a.node)
 }
 
-// sendUntilKnown sends the Binding, again and again as long as its outcome is
+// bindUntilKnown sends the Binding, again and again as long as its outcome is
 // unknown: one whose answer was lost may still be carried out, even after the pod
 // has been read without a node. If its room were given away before, the node could
 // be overcommitted. The pod stays assumed meanwhile. It returns nil when the pod is
@@ -132,7 +172,7 @@ func (a *attempt) bind(ctx context.Context) {
 //
 // An answer ends it, or the watch showing that the pod is gone or has a node. A
 // Binding names the pod's UID, so it can't bind a later pod of the same name.
-func (a *attempt) sendUntilKnown(ctx context.Context) error {
+func (a *attempt) bindUntilKnown(ctx context.Context) error {
 	var cause error
 	again := true
 	for tries := 1; ; tries++ {
@@ -140,7 +180,7 @@ func (a *attempt) sendUntilKnown(ctx context.Context) error {
 			return errLeaving
 		}
 		if again {
-			if again, cause = a.send(); cause == nil {
+			if again, cause = a.bindOnce(); cause == nil {
 				return nil
 			}
 			again = again && a.Cache.HasNode(a.node)
@@ -181,10 +221,10 @@ func (a *attempt) waitToLead(ctx context.Context) bool {
 	return true
 }
 
-// send lets the extender that binds the pod do so, or else the plugins. Plugins
+// bindOnce lets the extender that binds the pod do so, or else the plugins. Plugins
 // may be asked again; an extender is not, because it may handle only some pods,
 // and if it is away for long, these would occupy the slots of all others.
-func (a *attempt) send() (again bool, err error) {
+func (a *attempt) bindOnce() (again bool, err error) {
 	ctx, cancel := a.inTime()
 	defer cancel()
 	pod := a.queued.PodInfo
@@ -250,16 +290,4 @@ func codeOf(err error) int32 {
 		return status.Status().Code
 	}
 	return 0
-}
-
-// bindFailed is failed, but tells people nothing if the pod's owner or another
-// scheduler was quicker.
-func (a *attempt) bindFailed(err error) {
-	if errors.Is(err, errNotOurs) {
-		a.Metrics.Attempt(metrics.ResultError, a.profile.SchedulerName, a.Clock.Since(a.begun))
-		a.Logger.Info("binding came too late", daemon.PodFields(a.queued.Pod), zap.String("node", a.node), zap.Error(err))
-		a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
-		return
-	}
-	a.failed(err)
 }

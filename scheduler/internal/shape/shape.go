@@ -1,9 +1,9 @@
-// Package curve gives the score of a utilization, interpolated linearly between
+// Package shape gives the score of a utilization, interpolated linearly between
 // given points (Kubernetes API, "kube-scheduler Configuration (v1)",
 // UtilizationShapePoint).
 //
 // Plugins that score by a shape call it; it does not know what is being used.
-package curve
+package shape
 
 import (
 	"slices"
@@ -16,12 +16,12 @@ type Point struct {
 	Utilization, Score int64 // each 0 to 100
 }
 
-// Curve is one point or more, in order of utilization. Before the first and
+// Function is one point or more, in order of utilization. Before the first and
 // after the last it is constant.
-type Curve []Point
+type Function []Point
 
 // At is the score of a utilization.
-func (c Curve) At(utilization int64) int64 {
+func (c Function) At(utilization int64) int64 {
 	after := slices.IndexFunc(c, func(p Point) bool { return utilization <= p.Utilization })
 	switch after {
 	case -1:

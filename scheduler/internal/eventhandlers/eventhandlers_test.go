@@ -1,4 +1,4 @@
-package feed
+package eventhandlers
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/permit"
+	"kctl/scheduler/internal/nominator"
+	"kctl/scheduler/internal/waitingpods"
 )
 
-// log records the feed's calls, and counts as the cache does.
+// log records the handlers' calls, and counts as the cache does.
 type log struct {
 	lines []string
 	names map[types.UID]string
@@ -31,12 +31,12 @@ func (l *log) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-func (l *log) Add(_ context.Context, pod *core.Pod)      { l.note("queue add %s", pod.Name) }
-func (l *log) Delete(uid types.UID)                      { l.note("queue delete %s", l.names[uid]) }
-func (l *log) Move(e framework.Event)                    { l.note("event %s", e.Label()) }
-func (l *log) SetImages(string, []corev1.ContainerImage) {}
-func (l *log) SetNode(n *core.Node)                      { l.note("cache node %s", n.Name) }
-func (l *log) RemoveNode(name string)                    { l.note("cache without node %s", name) }
+func (l *log) Add(_ context.Context, pod *core.Pod)                   { l.note("queue add %s", pod.Name) }
+func (l *log) Delete(uid types.UID)                                   { l.note("queue delete %s", l.names[uid]) }
+func (l *log) MoveAllToActiveOrBackoffQueue(e framework.ClusterEvent) { l.note("event %s", e.Label()) }
+func (l *log) SetImages(string, []corev1.ContainerImage)              {}
+func (l *log) SetNode(n *core.Node)                                   { l.note("cache node %s", n.Name) }
+func (l *log) RemoveNode(name string)                                 { l.note("cache without node %s", name) }
 
 func (l *log) SetPod(pod *core.Pod) {
 	l.known[pod.UID] = true
@@ -91,7 +91,7 @@ func TestPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{waiting.UID: "p"}, known: map[types.UID]bool{}}
-			sink := New(t.Context(), Slim, l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
+			sink := New(t.Context(), Slim, l, l, nominator.New(), waitingpods.New(clock.RealClock{})).Pods()
 			if test.before != nil {
 				sink.Apply(watch.Added, test.before.DeepCopy())
 				l.lines = nil
@@ -108,7 +108,7 @@ func TestAPodThatTookTheNameOfAnother(t *testing.T) {
 	old, replaced := fixture.Pod("p", fixture.On("n1")), fixture.Pod("p")
 	old.ResourceVersion, replaced.ResourceVersion = "1", "3"
 	l := &log{names: map[types.UID]string{old.UID: "old", replaced.UID: "new"}, known: map[types.UID]bool{}}
-	sink := New(t.Context(), Slim, l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
+	sink := New(t.Context(), Slim, l, l, nominator.New(), waitingpods.New(clock.RealClock{})).Pods()
 	sink.Apply(watch.Added, old)
 	l.lines = nil
 	sink.Replace([]*core.Pod{replaced}) // seen after a gap in the watch
@@ -142,7 +142,7 @@ func TestNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{}
-			sink := New(t.Context(), Slim, l, l, nominate.New(), permit.New(clock.RealClock{})).Nodes()
+			sink := New(t.Context(), Slim, l, l, nominator.New(), waitingpods.New(clock.RealClock{})).Nodes()
 			sink.Apply(watch.Added, node.DeepCopy())
 			if want := []string{"cache node n1", "event NodeAdd"}; !slices.Equal(l.lines, want) {
 				t.Errorf("said of a new node %q, want %q", l.lines, want)
@@ -180,11 +180,11 @@ func TestNominations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{}, known: map[types.UID]bool{}}
-			nominations := nominate.New()
+			nominations := nominator.New()
 			nominations.OnRelease(func(pod *core.Pod) {
-				l.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+				l.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod})
 			})
-			sink := New(t.Context(), Slim, l, l, nominations, permit.New(clock.RealClock{})).Pods()
+			sink := New(t.Context(), Slim, l, l, nominations, waitingpods.New(clock.RealClock{})).Pods()
 			pod := fixture.Pod("p", nominated("n1"))
 			sink.Apply(watch.Added, pod)
 			if nominations.Of(pod.UID) != "n1" {
@@ -192,7 +192,7 @@ func TestNominations(t *testing.T) {
 			}
 			l.lines = nil
 			test.then(sink, pod)
-			event := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete}
+			event := framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete}
 			if released := slices.Contains(l.lines, "event "+event.Label()); nominations.Of(pod.UID) != test.nominated || released != test.released {
 				t.Errorf("nominated %q, released %v: %q", nominations.Of(pod.UID), released, l.lines)
 			}
