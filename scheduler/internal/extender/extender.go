@@ -26,10 +26,12 @@ const Name = "Extender"
 
 const (
 	defaultTimeout = 5 * time.Second
-	// maxAnswer bounds an answer with all nodes of a large cluster as whole
-	// objects, in bytes; maxNames one that only names them.
-	maxAnswer = 256 << 20
+	// maxNames bounds an answer, in bytes, that names nodes. One that has to contain the
+	// nodes that it was asked about may be some times as long as the question, because it
+	// may be written in another way, up to maxAnswer.
 	maxNames  = 16 << 20
+	maxAnswer = 256 << 20
+	rewritten = 4
 	// maxWeight is that of plugins: more would leave the range of scores.
 	maxWeight = 1_000_000
 )
@@ -38,37 +40,13 @@ const (
 type Extender struct {
 	configv1.Extender
 	client    *http.Client
-	maxAnswer int64
+	maxAnswer int64 // maxNames, except in tests
 }
 
 // newExtender checks a configuration and returns its extender. It does not connect.
 func newExtender(config configv1.Extender) (*Extender, error) {
-	prefix, err := url.Parse(config.URLPrefix)
-	if err != nil || prefix.Host == "" || prefix.Scheme != "http" && prefix.Scheme != "https" {
-		return nil, invalid("urlPrefix", config.URLPrefix, "is no URL of http or https")
-	}
-	if config.PrioritizeVerb != "" && config.Weight < 1 {
-		return nil, invalid("weight", config.Weight, "must have a positive weight applied to it")
-	}
-	if config.Weight > maxWeight {
-		return nil, invalid("weight", config.Weight, fmt.Sprintf("is more than %d", maxWeight))
-	}
-	if config.HTTPTimeout.Duration < 0 {
-		return nil, invalid("httpTimeout", config.HTTPTimeout.Duration.String(), "must be non-negative")
-	}
-	if config.EnableHTTPS && prefix.Scheme != "https" {
-		return nil, invalid("enableHTTPS", true, fmt.Sprintf("urlPrefix %q is not of https", config.URLPrefix))
-	}
-	seen := map[string]bool{}
-	for i, r := range config.ManagedResources {
-		name := fmt.Sprintf("managedResources[%d].name", i)
-		switch {
-		case !strings.Contains(r.Name, "/"):
-			return nil, invalid(name, r.Name, "is an invalid extended resource name")
-		case seen[r.Name]:
-			return nil, invalid(name, r.Name, "duplicate extender managed resource name")
-		}
-		seen[r.Name] = true
+	if err := validate(&config); err != nil {
+		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if t := config.TLSConfig; t != nil {
@@ -76,6 +54,7 @@ func newExtender(config configv1.Extender) (*Extender, error) {
 			Host: config.URLPrefix, Insecure: t.Insecure, ServerName: t.ServerName, CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile,
 			CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData,
 		}
+		var err error
 		if transport.TLSClientConfig, err = security.TLS(); err != nil {
 			return nil, fmt.Errorf("tlsConfig: %w", err)
 		}
@@ -84,11 +63,37 @@ func newExtender(config configv1.Extender) (*Extender, error) {
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	e := &Extender{Extender: config, client: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: stay}, maxAnswer: maxAnswer}
-	if config.NodeCacheCapable {
-		e.maxAnswer = maxNames
-	}
+	e := &Extender{Extender: config, client: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: stay}, maxAnswer: maxNames}
 	return e, nil
+}
+
+// validate checks all but tlsConfig.
+func validate(config *configv1.Extender) error {
+	prefix, err := url.Parse(config.URLPrefix)
+	switch {
+	case err != nil || prefix.Host == "" || prefix.Scheme != "http" && prefix.Scheme != "https":
+		return invalid("urlPrefix", config.URLPrefix, "is no URL of http or https")
+	case config.PrioritizeVerb != "" && config.Weight < 1:
+		return invalid("weight", config.Weight, "must have a positive weight applied to it")
+	case config.Weight > maxWeight:
+		return invalid("weight", config.Weight, fmt.Sprintf("is more than %d", maxWeight))
+	case config.HTTPTimeout.Duration < 0:
+		return invalid("httpTimeout", config.HTTPTimeout.Duration.String(), "must be non-negative")
+	case config.EnableHTTPS && prefix.Scheme != "https":
+		return invalid("enableHTTPS", true, fmt.Sprintf("urlPrefix %q is not of https", config.URLPrefix))
+	}
+	seen := map[string]bool{}
+	for i, r := range config.ManagedResources {
+		name := fmt.Sprintf("managedResources[%d].name", i)
+		switch {
+		case !strings.Contains(r.Name, "/"):
+			return invalid(name, r.Name, "is an invalid extended resource name")
+		case seen[r.Name]:
+			return invalid(name, r.Name, "duplicate extender managed resource name")
+		}
+		seen[r.Name] = true
+	}
+	return nil
 }
 
 // invalid is an error in the form of kube-scheduler's.
@@ -124,7 +129,8 @@ func (e *Extender) manages(list corev1.ResourceList) bool {
 	return false
 }
 
-// ask posts a question in JSON and decodes the answer.
+// ask posts a question in JSON and decodes the answer. Its length is bounded, because
+// decoding takes several times as much memory.
 func (e *Extender) ask(ctx context.Context, verb string, question, answer any) error {
 	body, err := json.Marshal(question)
 	if err != nil {
@@ -144,7 +150,7 @@ func (e *Extender) ask(ctx context.Context, verb string, question, answer any) e
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("extender at %s answered %s", address, response.Status)
 	}
-	limited := &io.LimitedReader{R: response.Body, N: e.maxAnswer}
+	limited := &io.LimitedReader{R: response.Body, N: max(e.maxAnswer, min(rewritten*int64(len(body)), maxAnswer))}
 	if err := json.NewDecoder(limited).Decode(answer); err != nil {
 		if limited.N <= 0 {
 			err = errors.New("the answer is too long")
