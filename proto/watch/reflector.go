@@ -119,6 +119,8 @@ func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 // follows it can't be read.
 var errRelist = errors.New("the revision is of no use")
 
+var errNoMetadata = errors.New("it has no name or no resourceVersion")
+
 // Run lists and watches until ctx ends, and returns ctx's error.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	failures, listed := 0, false
@@ -299,6 +301,9 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 	switch Type(event.Type) {
 	case Added, Modified, Deleted:
 		obj, err := r.decode(event.Object)
+		if err == nil && (obj.GetName() == "" || obj.GetResourceVersion() == "") {
+			err = errNoMetadata
+		}
 		if err != nil {
 			obj, known := r.handleUndecodable(event.Object, err)
 			if !known {
@@ -317,7 +322,11 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 	switch event.Type {
 	case "BOOKMARK":
 		var mark metav1.PartialObjectMetadata
-		if err := core.Decode(event.Object, &mark); err != nil {
+		err := core.Decode(event.Object, &mark)
+		if err == nil && mark.ResourceVersion == "" {
+			err = errNoMetadata // a watch from no revision would not tell what was deleted meanwhile
+		}
+		if err != nil {
 			return fmt.Errorf("watch %s: decode bookmark: %w: %w", r.resource.Name(), err, errRelist)
 		}
 		r.revision = mark.ResourceVersion

@@ -105,12 +105,14 @@ func (s *Store[T]) Replace(items []T) {
 }
 
 // Apply implements Sink. An object that replaced another of the same name (with
-// another UID) is reported as a deletion and an addition.
+// another UID) is reported as a deletion and an addition; if the deletion comes after
+// that, it is no news.
 func (s *Store[T]) Apply(t Type, obj T) {
-	if t != Deleted {
-		if old, ok := s.Get(obj.GetNamespace(), obj.GetName()); ok && old.GetUID() != obj.GetUID() {
-			s.Apply(Deleted, old)
+	if old, ok := s.Get(obj.GetNamespace(), obj.GetName()); ok && old.GetUID() != obj.GetUID() {
+		if t == Deleted {
+			return
 		}
+		s.Apply(Deleted, old)
 	}
 	old, existed := s.write(t, obj)
 	for _, h := range s.handlers {

@@ -67,6 +67,10 @@ func TestAnEventThatCannotBeReadAtAllMakesAList(t *testing.T) {
 	for name, broken := range map[string]string{
 		"object without a name": `{"type":"ADDED","object":{"spec":7}}`,
 		"unknown type":          `{"type":"SEEN","object":{}}`,
+		"empty object":          `{"type":"ADDED","object":{}}`,
+		"null":                  `{"type":"MODIFIED","object":null}`,
+		"without a version":     `{"type":"ADDED","object":{"metadata":{"namespace":"a","name":"one","uid":"1"}}}`,
+		"bookmark of nothing":   `{"type":"BOOKMARK","object":{}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{t: t,

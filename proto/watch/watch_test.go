@@ -249,8 +249,12 @@ func TestStoreReplacedObject(t *testing.T) {
 	s.Apply(Added, pod("web", "1", "5"))
 	s.Apply(Modified, pod("web", "2", "9"))
 	s.Apply(Deleted, pod("other", "3", "10"))
+	s.Apply(Deleted, pod("web", "1", "8")) // late: it was told already, and the new one stays
 	if want := []string{"add 1", "delete 1", "add 2"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
+	}
+	if kept, ok := s.Get("a", "web"); !ok || kept.UID != "2" {
+		t.Errorf("kept: %v", kept)
 	}
 }
 
